@@ -1,0 +1,1 @@
+"""The grammar of HLO text, and the parsers built from it."""

@@ -1,0 +1,1 @@
+"""What the files of a dump directory are."""

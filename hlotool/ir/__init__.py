@@ -1,0 +1,1 @@
+"""The intermediate representation: shapes, instructions, computations, modules, and the opcode table."""

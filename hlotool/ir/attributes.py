@@ -1,0 +1,350 @@
+"""Typed attribute values of instructions and modules; all immutable and hashable.
+
+Which opcode takes which attribute stands in `opcodes.py`; this file says what the values look like.
+XLA: hlo_parser.cc (text form), xla_data.proto (meaning).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from hlotool.ir.types import Shape, ShapeIndex
+
+if TYPE_CHECKING:
+    from hlotool.ir.literal import Literal as LiteralValue
+    from hlotool.ir.module import Computation
+
+Ints: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowDim:
+    """One dimension of a window: `size`, `stride`, padding on both sides, dilations, reversal."""
+
+    size: int
+    stride: int = 1
+    pad_low: int = 0
+    pad_high: int = 0
+    base_dilation: int = 1
+    window_dilation: int = 1
+    reversal: bool = False
+
+    @property
+    def dilated_size(self) -> int:
+        """Extent of the dilated window, 0 for an empty one."""
+        return (self.size - 1) * self.window_dilation + 1 if self.size else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """`window={size=2x2 stride=… pad=… lhs_dilate=… rhs_dilate=… rhs_reversal=…}`."""
+
+    dims: tuple[WindowDim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConvolutionDimensions:
+    """`dim_labels=b01f_01io->b01f`: which dimension of each array plays which part.
+
+    `unused_*` are the positions printed `?`, which only custom calls use.
+    """
+
+    input_batch: int
+    input_feature: int
+    input_spatial: Ints
+    kernel_input_feature: int
+    kernel_output_feature: int
+    kernel_spatial: Ints
+    output_batch: int
+    output_feature: int
+    output_spatial: Ints
+    input_unused: Ints = ()
+    kernel_unused: Ints = ()
+    output_unused: Ints = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PaddingDim:
+    """`low_high_interior` of one dimension; low and high may be negative."""
+
+    low: int
+    high: int
+    interior: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SliceDim:
+    """`[start:limit:stride]` of one dimension."""
+
+    start: int
+    limit: int
+    stride: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class IotaTiles:
+    """`[dims]<=[reshape_dims]T(permutation)`: device numbers in V2 (iota) form.
+
+    The tile array is `iota(prod).reshape(reshape_dims).transpose(permutation).reshape(dims)`.
+    """
+
+    dims: Ints
+    reshape_dims: Ints
+    permutation: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class MeshAxis:
+    """A named axis, or `"name":(pre)size` a part of one."""
+
+    name: str
+    pre_size: int | None = None
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mesh:
+    """`mesh['x'=2,'y'=2]` with an optional explicit device order, or a maximal mesh of one device."""
+
+    axes: tuple[tuple[str, int], ...]
+    device_ids: Ints = ()
+    maximal_device: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MeshGroups:
+    """Replica groups given as axes of a mesh."""
+
+    mesh: Mesh
+    axes: tuple[MeshAxis, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaGroups:
+    """`replica_groups=…` in any of its forms; exactly one of the three is set.
+
+    Attributes:
+        groups: explicit `{{0,1},{2,3}}`; `()` means one group of everybody.
+        iota: `[2,2]<=[4]`.
+        mesh: mesh-axes form.
+    """
+
+    groups: tuple[Ints, ...] | None = None
+    iota: IotaTiles | None = None
+    mesh: MeshGroups | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Where an instruction comes from in the user's program. Empty strings and 0 mean absent."""
+
+    op_type: str = ""
+    op_name: str = ""
+    source_file: str = ""
+    source_line: int = 0
+    source_end_line: int = 0
+    source_column: int = 0
+    source_end_column: int = 0
+    profile_type: Ints = ()
+    deduplicated_name: str = ""
+    scheduling_name: str = ""
+    stack_frame_id: int = 0
+    metadata_payload: str = ""
+    #: Keys that current XLA no longer knows, kept as written.
+    obsolete: tuple[tuple[str, str], ...] = ()
+
+
+ShardingKind: TypeAlias = Literal["tiled", "replicated", "maximal", "manual", "unknown", "unreduced", "tuple"]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardedDimension:
+    """One dimension of a V3 (named-axes) sharding: its axes; `closed` is False for a trailing `?`."""
+
+    axes: tuple[MeshAxis, ...]
+    closed: bool = True
+    priority: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSharding:
+    """V3 sharding: `{mesh['x'=2], [{'x'}, {}], replicated={…}, unreduced={…}}`."""
+
+    mesh: Mesh
+    dims: tuple[ShardedDimension, ...]
+    replicated: tuple[MeshAxis, ...] = ()
+    unreduced: tuple[MeshAxis, ...] = ()
+    manual: tuple[MeshAxis, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sharding:
+    """`sharding={…}` in V1 (device list), V2 (iota) or V3 (named) form.
+
+    Attributes:
+        kind: what the braces say.
+        tile_dims: `devices=[2,2]…`: number of tiles per dimension, then subgroup dimensions.
+        devices: explicit device list of a V1 tiling.
+        iota: V2 device order.
+        device: of `maximal device=N`.
+        last_tile_dim_replicate: the last tile dimension replicates.
+        last_tile_dims: `last_tile_dims={manual, replicated}`: kinds of the subgroup dimensions.
+        shard_group: `("shard_as" | "shard_like", id)`.
+        elements: of a tuple sharding.
+        named: V3 form.
+        metadata: `metadata={op_name="…"}` or a list of them.
+    """
+
+    kind: ShardingKind
+    tile_dims: Ints = ()
+    devices: Ints = ()
+    iota: IotaTiles | None = None
+    device: int | None = None
+    last_tile_dim_replicate: bool = False
+    last_tile_dims: tuple[str, ...] = ()
+    shard_group: tuple[str, int] | None = None
+    elements: tuple[Sharding, ...] = ()
+    named: NamedSharding | None = None
+    metadata: tuple[Metadata, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FrontendAttributes:
+    """`frontend_attributes={key="value",key={text}}`; values keep their quotes or braces as written."""
+
+    entries: tuple[tuple[str, str], ...]
+
+    def get(self, key: str) -> str | None:
+        """The value of `key` without its quotes, or None."""
+        for name, value in self.entries:
+            if name == key:
+                return value[1:-1] if value.startswith('"') else value
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class BackendConfig:
+    """`backend_config=…`: JSON object, MLIR-like dictionary or quoted string, text as written.
+
+    Attributes:
+        text: without the quotes of the quoted form, escapes resolved.
+        quoted: it stood in quotes.
+    """
+
+    text: str
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OperandAlias:
+    """`{output}: (operand, {index})` of `output_to_operand_aliasing`."""
+
+    output_index: ShapeIndex
+    operand: int
+    operand_index: ShapeIndex
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterAlias:
+    """`{output}: (parameter, {index}, may-alias)` of `input_output_alias`."""
+
+    output_index: ShapeIndex
+    parameter: int
+    parameter_index: ShapeIndex
+    kind: Literal["may-alias", "must-alias"] = "may-alias"
+
+
+@dataclass(frozen=True, slots=True)
+class BufferDonor:
+    """`(parameter, {index})` of `buffer_donor`."""
+
+    parameter: int
+    parameter_index: ShapeIndex
+
+
+@dataclass(frozen=True, slots=True)
+class EntryLayout:
+    """`entry_computation_layout={(parameters)->result}`."""
+
+    parameters: tuple[Shape, ...]
+    result: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class ResultAccuracy:
+    """`result_accuracy={mode=highest}` or `{tolerance={atol=…,rtol=…,ulps=…}}`."""
+
+    mode: str | None = None
+    atol: float = 0.0
+    rtol: float = 0.0
+    ulps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """`statistics={visualizing_index=0,name=1.5}`."""
+
+    visualizing_index: int
+    values: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RawText:
+    """A value that hlotool carries but does not interpret (`origin`, `domain`, `sparsity_config`, …).
+
+    The text is brace-balanced and normalised to single blanks, so that it prints back.
+    """
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EmbeddedLiteral:
+    """`literal=…` of a custom call."""
+
+    literal: LiteralValue
+
+
+AttributeValue: TypeAlias = (
+    "int | float | bool | str | Ints | tuple[str, ...] | tuple[Ints, ...] | Window | ConvolutionDimensions"
+    " | tuple[PaddingDim, ...] | tuple[SliceDim, ...] | ReplicaGroups | Sharding | FrontendAttributes"
+    " | BackendConfig | tuple[OperandAlias, ...] | tuple[ParameterAlias, ...] | tuple[BufferDonor, ...]"
+    " | EntryLayout | ResultAccuracy | Statistics | RawText | EmbeddedLiteral | Shape | tuple[Shape, ...]"
+    " | Computation | tuple[Computation, ...] | tuple[bool, ...]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileLocation:
+    """A row of the `FileLocations` table."""
+
+    file_name_id: int
+    function_name_id: int
+    line: int
+    end_line: int
+    column: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class StackFrame:
+    """A row of the `StackFrames` table.
+
+    Attributes:
+        file_location_id: row of FileLocations.
+        parent_frame_id: as printed: parent p means frame p - 1; 1 or the frame's own number ends the chain.
+    """
+
+    file_location_id: int
+    parent_frame_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class StackFrameTables:
+    """The four tables after the HloModule line, keyed by their printed row numbers (from 1)."""
+
+    file_names: dict[int, str] = field(default_factory=dict)
+    function_names: dict[int, str] = field(default_factory=dict)
+    file_locations: dict[int, FileLocation] = field(default_factory=dict)
+    stack_frames: dict[int, StackFrame] = field(default_factory=dict)

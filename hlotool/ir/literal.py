@@ -1,0 +1,49 @@
+"""Literals: the values of `constant` instructions, captured arguments and results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from hlotool.ir.dtypes import Array
+from hlotool.ir.types import ArrayShape, Shape, TupleShape
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal:
+    """A value with its shape.
+
+    Attributes:
+        shape: element types, dimensions, layout as given.
+        value: a C-contiguous array of the logical dimensions (the layout is not applied to it), a tuple of
+            literals, or None for tokens and for elided values.
+        elided: the text said `{...}`: there is a value, but not here.
+    """
+
+    shape: Shape
+    value: LiteralValue
+    elided: bool = False
+
+    @property
+    def array(self) -> Array:
+        """The array of an array literal."""
+        if not isinstance(self.shape, ArrayShape) or self.value is None or isinstance(self.value, tuple):
+            raise TypeError(f"literal of shape {self.shape} holds no array")
+        return self.value
+
+    @property
+    def elements(self) -> tuple[Literal, ...]:
+        """The parts of a tuple literal."""
+        if not isinstance(self.shape, TupleShape) or not isinstance(self.value, tuple):
+            raise TypeError(f"literal of shape {self.shape} is not a tuple")
+        return self.value
+
+    @property
+    def has_elided(self) -> bool:
+        """Whether some part of the value is missing."""
+        if isinstance(self.value, tuple):
+            return any(e.has_elided for e in self.value)
+        return self.elided
+
+
+LiteralValue: TypeAlias = Array | tuple[Literal, ...] | None

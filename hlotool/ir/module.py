@@ -1,0 +1,167 @@
+"""Modules, computations, instructions.
+
+Identity is equality: two instructions are the same only if they are one object. Attribute values and shapes
+are shared between instructions and therefore immutable; an edit replaces them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hlotool.errors import Location
+from hlotool.ir.attributes import AttributeValue, EntryLayout, Metadata, Sharding, StackFrameTables
+from hlotool.ir.literal import Literal
+from hlotool.ir.types import Shape
+
+if TYPE_CHECKING:
+    from hlotool.ir.opcodes import OpcodeRow
+
+
+@dataclass(slots=True, eq=False)
+class Instruction:
+    """One operation.
+
+    Attributes:
+        name: without `%`, unique within its computation.
+        opcode: HLO name; a key of `opcodes.OPCODES`.
+        shape: of the result.
+        operands: in order.
+        attributes: by HLO name; computations appear as Computation objects.
+        metadata: where it comes from in the user's program.
+        literal: of a `constant`.
+        parameter_number: of a `parameter`.
+        line: in the text it was read from, 0 when made by a pass.
+        control_predecessors: must run before it.
+    """
+
+    name: str
+    opcode: str
+    shape: Shape
+    operands: tuple[Instruction, ...] = ()
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+    metadata: Metadata | None = None
+    literal: Literal | None = None
+    parameter_number: int | None = None
+    line: int = 0
+    control_predecessors: tuple[Instruction, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{self.opcode} %{self.name}: {self.shape}>"
+
+    @property
+    def row(self) -> OpcodeRow:
+        """Its row of the opcode table."""
+        from hlotool.ir.opcodes import OPCODES
+
+        return OPCODES[self.opcode]
+
+    @property
+    def called(self) -> Iterator[Computation]:
+        """Computations it calls, in attribute order."""
+        for value in self.attributes.values():
+            if isinstance(value, Computation):
+                yield value
+            elif isinstance(value, tuple):
+                yield from (c for c in value if isinstance(c, Computation))
+
+    @property
+    def sharding(self) -> Sharding | None:
+        """Its `sharding` attribute."""
+        value = self.attributes.get("sharding")
+        return value if isinstance(value, Sharding) else None
+
+
+@dataclass(slots=True, eq=False)
+class Computation:
+    """A named list of instructions in a valid execution order (operands first), with one root.
+
+    Attributes:
+        name: without `%`, unique within the module.
+        instructions: as in the text.
+        root: what it returns.
+        execution_thread: `main` unless the text says otherwise.
+        line: of its header.
+        attributes: that follow its closing brace, other than the thread.
+    """
+
+    name: str
+    instructions: list[Instruction]
+    root: Instruction
+    execution_thread: str = "main"
+    line: int = 0
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<computation %{self.name}, {len(self.instructions)} instructions>"
+
+    @property
+    def parameters(self) -> list[Instruction]:
+        """Its parameters by number."""
+        found = [i for i in self.instructions if i.opcode == "parameter"]
+        return sorted(found, key=lambda i: i.parameter_number or 0)
+
+
+@dataclass(slots=True, eq=False)
+class Module:
+    """A program.
+
+    Attributes:
+        name: as in the header.
+        computations: callees before callers; the entry last unless the text says otherwise.
+        entry: what runs.
+        attributes: of the header line, by HLO name.
+        stack_frames: source positions that `metadata.stack_frame_id` refers to.
+        path: where it was read from.
+    """
+
+    name: str
+    computations: list[Computation]
+    entry: Computation
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+    stack_frames: StackFrameTables | None = None
+    path: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<module {self.name}, {len(self.computations)} computations>"
+
+    def instructions(self) -> Iterator[Instruction]:
+        """All instructions of all computations, in textual order."""
+        for computation in self.computations:
+            yield from computation.instructions
+
+    def location(self, instruction: Instruction) -> Location:
+        """Where `instruction` stands, for error messages."""
+        return Location(self.path, instruction.line)
+
+    @property
+    def is_scheduled(self) -> bool:
+        """The textual order is the execution order that XLA chose."""
+        return self.attributes.get("is_scheduled") is True
+
+    @property
+    def replica_count(self) -> int:
+        """Number of replicas it was compiled for."""
+        value = self.attributes.get("replica_count", 1)
+        return value if isinstance(value, int) else 1
+
+    @property
+    def num_partitions(self) -> int:
+        """Number of partitions it was compiled for."""
+        value = self.attributes.get("num_partitions", 1)
+        return value if isinstance(value, int) else 1
+
+    @property
+    def entry_layout(self) -> EntryLayout:
+        """`entry_computation_layout`, or the entry's own shapes where the header has none."""
+        value = self.attributes.get("entry_computation_layout")
+        if isinstance(value, EntryLayout):
+            return value
+        return EntryLayout(tuple(p.shape for p in self.entry.parameters), self.entry.root.shape)
+
+    def to_text(self) -> str:
+        """HLO text as XLA prints it, large constants in full; parses back to an equal module."""
+        from hlotool.ir.printer import print_module
+
+        return print_module(self)

@@ -1,0 +1,346 @@
+"""Element types, layouts and shapes: immutable, hashable, printed as XLA prints them.
+
+XLA: docs/shapes.md, docs/tiled_layout.md; xla_data.proto (PrimitiveType, LayoutProto, ShapeProto).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TypeAlias
+
+#: Size of a dimension printed as `?`: unbounded dynamic.
+UNBOUNDED = -1
+
+
+class TypeClass(enum.Enum):
+    """The arithmetic family of an element type."""
+
+    PRED = "pred"
+    SIGNED = "signed"
+    UNSIGNED = "unsigned"
+    FLOATING = "floating"
+    COMPLEX = "complex"
+
+
+def _describe(text: str) -> tuple[TypeClass, int]:
+    """Family and width in bits, read off the type's name."""
+    if text == "pred":
+        return TypeClass.PRED, 8
+    if text.startswith("bf"):
+        return TypeClass.FLOATING, 16
+    families = {
+        "s": TypeClass.SIGNED,
+        "u": TypeClass.UNSIGNED,
+        "f": TypeClass.FLOATING,
+        "c": TypeClass.COMPLEX,
+    }
+    digits = text[1:].split("e")[0]
+    return families[text[0]], int(digits)
+
+
+class ElementType(enum.Enum):
+    """XLA's primitive types that arrays can hold; the value is the name in HLO text."""
+
+    PRED = "pred"
+    S1 = "s1"
+    S2 = "s2"
+    S4 = "s4"
+    S8 = "s8"
+    S16 = "s16"
+    S32 = "s32"
+    S64 = "s64"
+    U1 = "u1"
+    U2 = "u2"
+    U4 = "u4"
+    U8 = "u8"
+    U16 = "u16"
+    U32 = "u32"
+    U64 = "u64"
+    F4E2M1FN = "f4e2m1fn"
+    F8E3M4 = "f8e3m4"
+    F8E4M3 = "f8e4m3"
+    F8E4M3FN = "f8e4m3fn"
+    F8E4M3FNUZ = "f8e4m3fnuz"
+    F8E4M3B11FNUZ = "f8e4m3b11fnuz"
+    F8E5M2 = "f8e5m2"
+    F8E5M2FNUZ = "f8e5m2fnuz"
+    F8E8M0FNU = "f8e8m0fnu"
+    F16 = "f16"
+    BF16 = "bf16"
+    F32 = "f32"
+    F64 = "f64"
+    C64 = "c64"
+    C128 = "c128"
+
+    bits: int
+    family: TypeClass
+
+    def __init__(self, text: str) -> None:
+        family, bits = _describe(text)
+        self.family = family
+        self.bits = bits
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    @property
+    def is_integer(self) -> bool:
+        """Signed or unsigned; pred is neither."""
+        return self.family in (TypeClass.SIGNED, TypeClass.UNSIGNED)
+
+    @property
+    def is_signed(self) -> bool:
+        """Two's complement integer."""
+        return self.family is TypeClass.SIGNED
+
+    @property
+    def is_unsigned(self) -> bool:
+        """Unsigned integer."""
+        return self.family is TypeClass.UNSIGNED
+
+    @property
+    def is_floating(self) -> bool:
+        """Real floating point of any width."""
+        return self.family is TypeClass.FLOATING
+
+    @property
+    def is_complex(self) -> bool:
+        """c64 or c128."""
+        return self.family is TypeClass.COMPLEX
+
+    @property
+    def is_narrow_float(self) -> bool:
+        """A float narrower than f32, whose arithmetic XLA does in f32 and rounds back."""
+        return self.is_floating and self.bits < 32
+
+    @property
+    def real_part(self) -> ElementType:
+        """The type of a complex number's parts; the type itself otherwise."""
+        return {ElementType.C64: ElementType.F32, ElementType.C128: ElementType.F64}.get(self, self)
+
+
+#: Look-up by the name in HLO text.
+ELEMENT_TYPES: dict[str, ElementType] = {t.value: t for t in ElementType}
+
+Tile: TypeAlias = tuple[int, ...]
+#: In a tile: this dimension is combined with the next more minor one (printed `*`).
+COMBINE = -(2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitConfig:
+    """`SC(dimension:i,j)`: a dimension whose halves live in different memories."""
+
+    dimension: int
+    indices: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How an array lies in memory.
+
+    Attributes:
+        minor_to_major: dimension numbers, fastest varying first.
+        tiles: `T(8,128)(2,1)`; COMBINE marks a `*`.
+        tail_padding_alignment: `L(n)`, in elements.
+        index_type: `#(u32)`; pointer_type: `*(u32)`: names of primitive types.
+        element_bits: `E(n)`; 0 means the element type's own width.
+        memory_space: `S(n)`; 0 is device memory, 5 host memory.
+        split_configs: `SC(...)`.
+        physical_shape: `P(shape)`.
+        metadata_prefix_bytes: `M(n)`.
+    """
+
+    minor_to_major: tuple[int, ...]
+    tiles: tuple[Tile, ...] = ()
+    tail_padding_alignment: int = 1
+    index_type: str | None = None
+    pointer_type: str | None = None
+    element_bits: int = 0
+    memory_space: int = 0
+    split_configs: tuple[SplitConfig, ...] = ()
+    physical_shape: Shape | None = None
+    metadata_prefix_bytes: int = 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Nothing but an order of dimensions."""
+        return self == Layout(self.minor_to_major)
+
+    @property
+    def is_descending(self) -> bool:
+        """Row-major: the last dimension varies fastest."""
+        return self.minor_to_major == tuple(range(len(self.minor_to_major) - 1, -1, -1))
+
+    def __str__(self) -> str:
+        text = ",".join(map(str, self.minor_to_major))
+        extras = self._extras()
+        return f"{{{text}:{extras}}}" if extras else f"{{{text}}}"
+
+    def _extras(self) -> str:
+        parts: list[str] = []
+        if self.tiles:
+            parts.append("T" + "".join(f"({_tile_text(tile)})" for tile in self.tiles))
+        if self.tail_padding_alignment != 1:
+            parts.append(f"L({self.tail_padding_alignment})")
+        if self.index_type:
+            parts.append(f"#({self.index_type})")
+        if self.pointer_type:
+            parts.append(f"*({self.pointer_type})")
+        if self.element_bits:
+            parts.append(f"E({self.element_bits})")
+        if self.memory_space:
+            parts.append(f"S({self.memory_space})")
+        if self.split_configs:
+            configs = (f"({c.dimension}:{','.join(map(str, c.indices))})" for c in self.split_configs)
+            parts.append("SC" + "".join(configs))
+        if self.physical_shape is not None:
+            parts.append(f"P({self.physical_shape})")
+        if self.metadata_prefix_bytes:
+            parts.append(f"M({self.metadata_prefix_bytes})")
+        return "".join(parts)
+
+
+def _tile_text(tile: Tile) -> str:
+    return ",".join("*" if size == COMBINE else str(size) for size in tile)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayShape:
+    """An array: element type, dimensions, optional layout.
+
+    Attributes:
+        element_type: what it holds.
+        dims: sizes; for a dynamic dimension its bound, or UNBOUNDED.
+        dynamic: one flag per dimension, or empty when all are static.
+        layout: None where the text gives none.
+    """
+
+    element_type: ElementType
+    dims: tuple[int, ...]
+    dynamic: tuple[bool, ...] = ()
+    layout: Layout | None = None
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.dims)
+
+    @property
+    def size(self) -> int:
+        """Number of elements (at the bound of dynamic dimensions)."""
+        return prod(self.dims)
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether some dimension's size is known only at run time."""
+        return any(self.dynamic)
+
+    def is_dynamic_dimension(self, dimension: int) -> bool:
+        """Whether `dimension` is bounded or unbounded dynamic."""
+        return bool(self.dynamic) and self.dynamic[dimension]
+
+    @property
+    def byte_size(self) -> int:
+        """Bytes of one element times elements, sub-byte types unpacked as XLA stores them by default."""
+        return self.size * max(1, self.element_type.bits // 8)
+
+    def without_layout(self) -> ArrayShape:
+        """The same logical array."""
+        return replace(self, layout=None)
+
+    def __str__(self) -> str:
+        return f"{self.logical_text()}{self.layout if self.layout is not None else ''}"
+
+    def logical_text(self) -> str:
+        """`f32[2,<=3]`, no layout."""
+        return f"{self.element_type}[{','.join(self._dim_texts())}]"
+
+    def _dim_texts(self) -> Iterator[str]:
+        for i, size in enumerate(self.dims):
+            if size == UNBOUNDED:
+                yield "?"
+            elif self.is_dynamic_dimension(i):
+                yield f"<={size}"
+            else:
+                yield str(size)
+
+
+@dataclass(frozen=True, slots=True)
+class TupleShape:
+    """A tuple of shapes."""
+
+    elements: tuple[Shape, ...]
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.elements))})"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenShape:
+    """`token[]`: orders side effects, holds nothing."""
+
+    def __str__(self) -> str:
+        return "token[]"
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueShape:
+    """`opaque[]`: a value that only a custom call understands."""
+
+    def __str__(self) -> str:
+        return "opaque[]"
+
+
+@dataclass(frozen=True, slots=True)
+class BufferShape:
+    """`b(f32[4])`: a mutable buffer holding an array."""
+
+    array: ArrayShape
+
+    def __str__(self) -> str:
+        return f"b({self.array})"
+
+
+Shape: TypeAlias = ArrayShape | TupleShape | TokenShape | OpaqueShape | BufferShape
+
+#: Path from a shape to one of its parts: tuple indices, outermost first. `()` is the whole.
+ShapeIndex: TypeAlias = tuple[int, ...]
+
+TOKEN = TokenShape()
+OPAQUE = OpaqueShape()
+
+
+def leaves(shape: Shape, prefix: ShapeIndex = ()) -> Iterator[tuple[ShapeIndex, Shape]]:
+    """All non-tuple parts of `shape` with their indices, depth first."""
+    if isinstance(shape, TupleShape):
+        for i, element in enumerate(shape.elements):
+            yield from leaves(element, (*prefix, i))
+    else:
+        yield prefix, shape
+
+
+def subshape(shape: Shape, index: ShapeIndex) -> Shape:
+    """The part of `shape` at `index`; raises IndexError or TypeError when there is none."""
+    for i in index:
+        if not isinstance(shape, TupleShape):
+            raise TypeError(f"{shape} is not a tuple")
+        shape = shape.elements[i]
+    return shape
+
+
+def strip_layouts(shape: Shape) -> Shape:
+    """The same shape without any layout: what two programs must share to be comparable."""
+    if isinstance(shape, ArrayShape):
+        return shape if shape.layout is None else shape.without_layout()
+    if isinstance(shape, TupleShape):
+        return TupleShape(tuple(strip_layouts(e) for e in shape.elements))
+    if isinstance(shape, BufferShape):
+        return BufferShape(shape.array.without_layout())
+    return shape

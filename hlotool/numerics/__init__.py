@@ -1,0 +1,1 @@
+"""How far two results are apart, and what that means."""

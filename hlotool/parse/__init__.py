@@ -1,0 +1,1 @@
+"""Text and binary files into the IR."""

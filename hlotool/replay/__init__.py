@@ -1,0 +1,1 @@
+"""Running modules on backends, each in a process of its own."""

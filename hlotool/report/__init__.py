@@ -1,0 +1,1 @@
+"""Records (the JSON format) and their renderings."""

@@ -1,0 +1,1 @@
+"""Inputs of a replay: captured or generated."""
