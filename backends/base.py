@@ -1,0 +1,74 @@
+"""What a backend is, and the values that flow in and out of it.
+
+Backends are compilers: `compile(module)` does all the work that does not depend on the data, the executable
+then runs as often as wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction, Module
+
+
+class Token:
+    """The value of a `token[]`: orders side effects, holds nothing."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "token"
+
+
+TOKEN: Final = Token()
+
+#: An array (or NumPy scalar) per array shape, a tuple per tuple shape, TOKEN per token. A dynamic array is
+#: held at its actual size, which is at most the bound in its shape.
+Value: TypeAlias = "Array | np.generic[Any] | tuple[Value, ...] | Token"
+
+
+class Probe(Protocol):
+    """Sees every instruction's value as it is computed; must not change it."""
+
+    def __call__(self, instruction: Instruction, value: Value) -> None:
+        """Look at `value`, the result of `instruction`."""
+
+
+class Executable(Protocol):
+    """A compiled module."""
+
+    def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
+        """Execute once.
+
+        Args:
+            arguments: one value per entry parameter; they are not modified.
+            probe: called for every instruction executed.
+
+        Raises:
+            InputDataError: an argument does not fit its parameter.
+            Unsupported: data-dependent limits of the backend.
+            BackendFailed: the execution died.
+        """
+
+
+class Backend(Protocol):
+    """A way to execute HLO."""
+
+    @property
+    def name(self) -> str:
+        """As on the command line."""
+
+    @property
+    def version(self) -> str:
+        """What reports cite, such as `numpy 2.4.6`."""
+
+    def compile(self, module: Module) -> Executable:
+        """Prepare `module`.
+
+        Raises:
+            Unsupported: naming the first instruction that the backend cannot execute.
+        """

@@ -1,0 +1,51 @@
+"""The numpy reference: the definition of what an HLO module computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hlotool.backends.base import Probe, Value
+from hlotool.backends.numpy import kernels
+from hlotool.backends.numpy.arguments import check_arguments
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.plan import Plan
+from hlotool.ir.module import Module
+
+__all__ = ["NumpyBackend", "NumpyExecutable", "create", "kernels"]
+
+
+class NumpyExecutable:
+    """A module compiled to plans."""
+
+    def __init__(self, module: Module, plan: Plan) -> None:
+        self.module = module
+        self._plan = plan
+
+    def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
+        """Execute once; see `Executable.run`."""
+        values = check_arguments(self.module, arguments)
+        with np.errstate(all="ignore"):
+            result: Value = self._plan(values, probe)
+        return result
+
+
+class NumpyBackend:
+    """Executes HLO with NumPy; needs nothing but the installed packages."""
+
+    name = "numpy"
+
+    @property
+    def version(self) -> str:
+        """`numpy X.Y.Z`."""
+        return f"numpy {np.__version__}"
+
+    def compile(self, module: Module) -> NumpyExecutable:
+        """Compile every computation that the entry reaches."""
+        return NumpyExecutable(module, Lowering(module).plan(module.entry))
+
+
+def create() -> NumpyBackend:
+    """Entry point of group `hlotool.backends`."""
+    return NumpyBackend()

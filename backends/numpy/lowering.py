@@ -1,0 +1,102 @@
+"""From computations to plans: slots, constants, last uses, and the kernels that the rules return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hlotool.backends.base import TOKEN
+from hlotool.backends.numpy.plan import Plan, Step
+from hlotool.backends.numpy.registry import RULES, Kernel
+from hlotool.errors import ElidedConstant, Unsupported
+from hlotool.ir.literal import Literal
+from hlotool.ir.module import Computation, Instruction, Module
+
+
+class Lowering:
+    """Compiles the computations of one module, each once.
+
+    Attributes:
+        module: what is being compiled.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self._plans: dict[Computation, Plan] = {}
+
+    def plan(self, computation: Computation) -> Plan:
+        """The plan of `computation`.
+
+        Raises:
+            Unsupported: one of its instructions has no lowering.
+        """
+        if computation not in self._plans:
+            self._plans[computation] = self._build(computation, self.kernel)
+        return self._plans[computation]
+
+    def kernel(self, instruction: Instruction) -> Kernel:
+        """The kernel of one instruction."""
+        rule = RULES.get(instruction.opcode)
+        if rule is None:
+            raise self.unsupported(instruction, "the numpy backend has no kernel for this opcode")
+        return rule(instruction, self)
+
+    def unsupported(self, instruction: Instruction, reason: str) -> Unsupported:
+        """The error that says why `instruction` cannot be executed."""
+        return Unsupported(reason, instruction.name, instruction.opcode, self.module.location(instruction))
+
+    def build_with(self, computation: Computation, kernel: Callable[[Instruction], Kernel]) -> Plan:
+        """A plan whose kernels come from `kernel` (vectorised evaluation of scalar computations)."""
+        return self._build(computation, kernel)
+
+    def _build(self, computation: Computation, kernel: Callable[[Instruction], Kernel]) -> Plan:
+        slots = _assign_slots(computation)
+        template: list[Any] = [None] * len(slots)
+        last_use = _last_uses(computation)
+        steps = []
+        for position, instruction in enumerate(computation.instructions):
+            if instruction.opcode == "parameter":
+                continue
+            if instruction.opcode == "constant":
+                template[slots[instruction]] = self._constant(instruction)
+                continue
+            operands = tuple(slots[o] for o in instruction.operands)
+            dying = {slots[o] for o in instruction.operands if last_use[o] == position}
+            steps.append(Step(kernel(instruction), operands, slots[instruction], tuple(dying), instruction))
+        unused = [slots[p] for p in computation.parameters if p not in last_use]
+        return Plan(computation, steps, template, slots[computation.root], unused)
+
+    def _constant(self, instruction: Instruction) -> Any:
+        if instruction.literal is None:
+            raise self.unsupported(instruction, "constant without a value")
+        if instruction.literal.has_elided:
+            raise ElidedConstant(instruction.name, self.module.location(instruction))
+        return literal_value(instruction.literal)
+
+
+def literal_value(literal: Literal) -> Any:
+    """The runtime value of a literal; arrays are made read-only since all runs share them."""
+    if isinstance(literal.value, tuple):
+        return tuple(literal_value(e) for e in literal.value)
+    if literal.value is None:
+        return TOKEN
+    array = literal.value.view()
+    array.flags.writeable = False
+    return array
+
+
+def _assign_slots(computation: Computation) -> dict[Instruction, int]:
+    """Parameters take the first slots in order of their numbers, the rest follow the text."""
+    order = computation.parameters
+    order += [i for i in computation.instructions if i.opcode != "parameter"]
+    return {instruction: slot for slot, instruction in enumerate(order)}
+
+
+def _last_uses(computation: Computation) -> dict[Instruction, int]:
+    """Position of the last reader of every value; the root is read by the caller."""
+    last = {}
+    for position, instruction in enumerate(computation.instructions):
+        for operand in instruction.operands:
+            last[operand] = position
+    last[computation.root] = len(computation.instructions)
+    return last

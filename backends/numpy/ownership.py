@@ -1,0 +1,48 @@
+"""Whether a kernel may overwrite an operand: nothing else holds the buffer.
+
+A plan frees dying slots before it calls a kernel, so an operand that dies here is referenced only by the
+call itself. CPython's reference count tells exactly that, views included, because a view holds its base.
+How many references a call itself holds depends on the interpreter version: it is measured once, through the
+same code path, instead of being assumed.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+
+import numpy as np
+
+from hlotool.backends.numpy.plan import Plan, Step
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.types import TOKEN
+
+
+def owned(array: Array, count: int) -> bool:
+    """Whether `array` may be overwritten.
+
+    Args:
+        array: the operand, as the kernel's own positional argument.
+        count: `sys.getrefcount(array)`, taken by the kernel itself.
+    """
+    return count <= _exclusive_count() and array.base is None and array.flags.writeable
+
+
+@cache
+def _exclusive_count() -> int:
+    """What `sys.getrefcount` says in a kernel whose operand nobody else holds."""
+    seen: list[int] = []
+
+    def make() -> Array:
+        return np.zeros(1)
+
+    def look(array: Array) -> Array:
+        seen.append(sys.getrefcount(array))
+        return array
+
+    source = Instruction("source", "iota", TOKEN)
+    sink = Instruction("sink", "copy", TOKEN, (source,))
+    steps = [Step(make, (), 0, (), source), Step(look, (0,), 1, (0,), sink)]
+    Plan(Computation("probe", [source, sink], sink), steps, [None, None], 1, ())([])
+    return seen[0]

@@ -1,0 +1,117 @@
+"""Compiled computations: flat lists of steps over numbered slots.
+
+A step reads its operands' slots, frees those that die here *before* the kernel runs, and fills its own slot.
+Freeing first lets a kernel see that it owns an operand (see `ownership`) and update it in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hlotool.backends.base import Probe
+from hlotool.backends.numpy.registry import Kernel
+from hlotool.errors import BackendCrashed, BackendOutOfMemory, HlotoolError
+from hlotool.ir.module import Computation, Instruction
+
+
+@dataclass(slots=True, frozen=True)
+class Step:
+    """One kernel call.
+
+    Attributes:
+        kernel: what to call.
+        operands: slots of its arguments.
+        result: slot of its result.
+        dying: slots that nothing reads after this step.
+        instruction: what it executes, for errors and probes.
+    """
+
+    kernel: Kernel
+    operands: tuple[int, ...]
+    result: int
+    dying: tuple[int, ...]
+    instruction: Instruction
+
+
+class Plan:
+    """A computation ready to run; call it with a list of arguments, one per parameter.
+
+    Calling takes ownership of the list's values: the list is emptied, so that the values can be freed or
+    updated in place as soon as nothing else holds them.
+    """
+
+    __slots__ = ("_code", "_template", "computation", "root", "steps", "unused")
+
+    def __init__(
+        self,
+        computation: Computation,
+        steps: Sequence[Step],
+        template: list[Any],
+        root: int,
+        unused: Sequence[int],
+    ) -> None:
+        self.computation = computation
+        self.steps = tuple(steps)
+        self.root = root
+        self.unused = tuple(unused)
+        self._template = template
+        self._code = [(s.kernel, s.operands, s.result, s.dying) for s in steps]
+
+    def __call__(self, arguments: list[Any], probe: Probe | None = None) -> Any:
+        slots = self._template.copy()
+        slots[: len(arguments)] = arguments
+        arguments.clear()
+        for slot in self.unused:
+            slots[slot] = None
+        if probe is not None:
+            return self._run_probed(slots, probe)
+        result = -1
+        try:
+            for kernel, operands, result, dying in self._code:
+                values = [slots[i] for i in operands]
+                for i in dying:
+                    slots[i] = None
+                slots[result] = kernel(*values)
+        except HlotoolError:
+            raise
+        except MemoryError as error:
+            raise self._out_of_memory(result, error) from error
+        except Exception as error:
+            raise self._crashed(result, error) from error
+        return slots[self.root]
+
+    def _run_probed(self, slots: list[Any], probe: Probe) -> Any:
+        result = -1
+        try:
+            for step in self.steps:
+                result = step.result
+                values = [slots[i] for i in step.operands]
+                for i in step.dying:
+                    slots[i] = None
+                value = slots[result] = step.kernel(*values)
+                probe(step.instruction, value)
+        except HlotoolError:
+            raise
+        except MemoryError as error:
+            raise self._out_of_memory(result, error) from error
+        except Exception as error:
+            raise self._crashed(result, error) from error
+        return slots[self.root]
+
+    def _instruction(self, result: int) -> Instruction:
+        return next(s.instruction for s in self.steps if s.result == result)
+
+    def _out_of_memory(self, result: int, error: MemoryError) -> BackendOutOfMemory:
+        culprit = self._instruction(result)
+        return BackendOutOfMemory("numpy", f"out of memory at {_describe(culprit)}: {error}")
+
+    def _crashed(self, result: int, error: Exception) -> BackendCrashed:
+        culprit = self._instruction(result)
+        return BackendCrashed("numpy", f"{type(error).__name__} at {_describe(culprit)}: {error}")
+
+
+def _describe(instruction: Instruction) -> str:
+    where = f" (line {instruction.line})" if instruction.line else ""
+    return f"{instruction.opcode} %{instruction.name} {instruction.shape}{where}"

@@ -1,0 +1,33 @@
+"""The type in which an operation computes, and the rounding back to the declared type.
+
+XLA computes f16, bf16, f8 and f4 in f32 and rounds once per operation. Every float result of the backend
+passes `narrow`: one place for every rounding policy.
+
+XLA: hlo_evaluator_typed_visitor.h (ElementwiseT).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hlotool.ir.dtypes import Array, dtype_of
+from hlotool.ir.types import ElementType
+
+_F32 = np.dtype(np.float32)
+
+
+def compute_dtype(element_type: ElementType) -> np.dtype[Any]:
+    """The dtype in which arithmetic on `element_type` is done."""
+    return _F32 if element_type.is_narrow_float else dtype_of(element_type)
+
+
+def widen(value: Array, element_type: ElementType) -> Array:
+    """`value` in the compute type of `element_type`."""
+    return value.astype(_F32) if element_type.is_narrow_float else value
+
+
+def narrow(value: Array, element_type: ElementType) -> Array:
+    """`value`, computed in the compute type, rounded to `element_type`."""
+    return value.astype(dtype_of(element_type)) if element_type.is_narrow_float else value

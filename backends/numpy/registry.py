@@ -1,0 +1,37 @@
+"""Opcode → lowering function.
+
+A lowering runs once per instruction, reads its attributes, and returns the kernel: a function from operand
+values to the result value. Everything that does not depend on data belongs into the lowering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import OPCODES
+
+if TYPE_CHECKING:
+    from hlotool.backends.numpy.lowering import Lowering
+
+#: From operand values, in order, to the result. Kernels never modify operands they do not own.
+Kernel: TypeAlias = Callable[..., Any]
+Rule: TypeAlias = "Callable[[Instruction, Lowering], Kernel]"
+
+RULES: dict[str, Rule] = {}
+
+
+def lowers(*opcodes: str) -> Callable[[Rule], Rule]:
+    """Register a function as the lowering of `opcodes`; a second one for the same opcode is an error."""
+
+    def register(rule: Rule) -> Rule:
+        for opcode in opcodes:
+            if opcode not in OPCODES:
+                raise ValueError(f"{opcode!r} is not in the opcode table")
+            if opcode in RULES:
+                raise ValueError(f"{opcode!r} is lowered twice")
+            RULES[opcode] = rule
+        return rule
+
+    return register

@@ -1,0 +1,41 @@
+"""Backends by name, from the entry points of group `hlotool.backends`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import entry_points
+
+from hlotool.backends.base import Backend
+from hlotool.errors import UsageError
+
+GROUP = "hlotool.backends"
+
+
+def _create_numpy() -> Backend:
+    from hlotool.backends.numpy import create
+
+    return create()
+
+
+#: Known without an installed distribution, so that a plain checkout works.
+BUILT_IN: dict[str, Callable[[], Backend]] = {"numpy": _create_numpy}
+
+
+def backend_names() -> list[str]:
+    """All names that `get_backend` accepts."""
+    return sorted(set(BUILT_IN) | {entry.name for entry in entry_points(group=GROUP)})
+
+
+def get_backend(name: str) -> Backend:
+    """The backend called `name`.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    if name in BUILT_IN:
+        return BUILT_IN[name]()
+    for entry in entry_points(group=GROUP):
+        if entry.name == name:
+            factory: Callable[[], Backend] = entry.load()
+            return factory()
+    raise UsageError(f"no backend {name!r}; there are: {', '.join(backend_names())}")
