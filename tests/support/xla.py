@@ -1,0 +1,125 @@
+"""Real XLA (jaxlib, CPU) as the judge in tests.
+
+    from support.xla import oracle
+    outputs = oracle().run(hlo_text, [array, …])
+
+Each request goes to a child process that is replaced when XLA aborts or hangs.
+"""
+
+from __future__ import annotations
+
+import pickle
+import select
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+Array = npt.NDArray[Any]
+
+
+class XlaError(Exception):
+    """XLA rejected the module, or the process died on it."""
+
+
+class Oracle:
+    """One child process that answers one request at a time."""
+
+    def __init__(self, timeout: float = 60.0) -> None:
+        self.timeout = timeout
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log: IO[bytes] | None = None
+
+    def run(self, text: str, arguments: list[Any], **options: Any) -> list[Array]:
+        """Compile `text` and run it.
+
+        Args:
+            text: HLO; the module goes through XLA's whole CPU pipeline.
+            arguments: one array per parameter, of exactly the declared types.
+            options: XLA debug options for this compile, by name without `--`.
+
+        Returns:
+            The leaves of the result in tuple order.
+
+        Raises:
+            XlaError: rejected, aborted or timed out.
+        """
+        return list(self._ask("run", (text, [np.asarray(a) for a in arguments], options)))
+
+    def canonical(self, text: str) -> str:
+        """XLA's print of the parsed module; XlaError when its parser or verifier refuses the text."""
+        return str(self._ask("canonical", (text,)))
+
+    def proto(self, text: str) -> bytes:
+        """The serialized HloModuleProto."""
+        return bytes(self._ask("proto", (text,)))
+
+    def _ask(self, kind: str, arguments: tuple[Any, ...]) -> Any:
+        process = self._running()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            pickle.dump((kind, arguments), process.stdin)
+            process.stdin.flush()
+            if not select.select([process.stdout], [], [], self.timeout)[0]:
+                raise XlaError(f"no answer within {self.timeout} s")
+            ok, answer = pickle.load(process.stdout)
+        except (EOFError, BrokenPipeError, XlaError) as error:
+            self.close()
+            code = process.wait()
+            reason = str(error) or f"process ended with {code}"
+            raise XlaError(f"{reason}\n{self._log_tail()}") from None
+        if not ok:
+            raise XlaError(answer)
+        return answer
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
+            self._process = subprocess.Popen(
+                [sys.executable, str(Path(__file__).with_name("xla_child.py"))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+            )
+        return self._process
+
+    def _log_tail(self, lines: int = 5) -> str:
+        assert self._log is not None
+        self._log.seek(0)
+        tail = self._log.read().decode(errors="replace").splitlines()[-lines:]
+        self._log.close()
+        return "\n".join(tail)
+
+    def close(self) -> None:
+        """End the child process."""
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except BrokenPipeError:
+                    continue
+        self._process = None
+
+
+@cache
+def oracle() -> Oracle:
+    """The oracle that all tests of this process share; skips the test when jaxlib is absent."""
+    if find_spec("jaxlib") is None or find_spec("jax") is None:
+        pytest.skip("jaxlib is not installed")
+    import atexit
+
+    shared = Oracle()
+    atexit.register(shared.close)
+    return shared
