@@ -73,8 +73,7 @@ class Oracle:
             ok, answer = pickle.load(process.stdout)
         except (EOFError, BrokenPipeError, XlaError) as error:
             self.close()
-            code = process.wait()
-            reason = str(error) or f"process ended with {code}"
+            reason = error if isinstance(error, XlaError) else f"process ended with {process.returncode}"
             raise XlaError(f"{reason}\n{self._log_tail()}") from None
         if not ok:
             raise XlaError(answer)
@@ -99,18 +98,15 @@ class Oracle:
         return "\n".join(tail)
 
     def close(self) -> None:
-        """End the child process."""
-        if self._process is None:
+        """End the child process; it gets a second to end by itself, so that its exit code is its own."""
+        process, self._process = self._process, None
+        if process is None:
             return
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                try:
-                    pipe.close()
-                except BrokenPipeError:
-                    continue
-        self._process = None
+        try:
+            process.communicate(timeout=1)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
 
 
 @cache
