@@ -1,0 +1,224 @@
+; ModuleID = '__compute_module_add_reduce_fusion_kernel_module'
+source_filename = "__compute_module_add_reduce_fusion_kernel_module"
+target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
+target triple = "x86_64-unknown-linux-gnu"
+
+; Function Attrs: nofree norecurse nosync nounwind memory(readwrite, target_mem: none) uwtable
+define noalias noundef ptr @add_reduce_fusion(ptr nofree readonly captures(none) %0) local_unnamed_addr #0 {
+  %2 = getelementptr inbounds nuw i8, ptr %0, i64 24
+  %3 = load ptr, ptr %2, align 8, !invariant.load !3
+  %4 = load ptr, ptr %3, align 8, !invariant.load !3, !dereferenceable !4
+  %5 = getelementptr inbounds nuw i8, ptr %3, i64 16
+  %6 = load ptr, ptr %5, align 8, !invariant.load !3, !dereferenceable !4
+  %7 = getelementptr inbounds nuw i8, ptr %3, i64 32
+  %8 = load ptr, ptr %7, align 8, !invariant.load !3, !dereferenceable !4
+  tail call void @llvm.experimental.noalias.scope.decl(metadata !5)
+  tail call void @llvm.experimental.noalias.scope.decl(metadata !8)
+  tail call void @llvm.experimental.noalias.scope.decl(metadata !10)
+  tail call void @llvm.experimental.noalias.scope.decl(metadata !12)
+  br label %9
+
+9:                                                ; preds = %1, %9
+  %10 = phi float [ 0.000000e+00, %1 ], [ %171, %9 ]
+  %11 = phi i64 [ 0, %1 ], [ %172, %9 ]
+  %12 = shl nuw nsw i64 %11, 4
+  %13 = getelementptr inbounds nuw [4 x i8], ptr %6, i64 %12
+  %14 = load float, ptr %13, align 4, !invariant.load !3, !alias.scope !8, !noalias !14
+  %15 = getelementptr inbounds nuw [4 x i8], ptr %8, i64 %12
+  %16 = load float, ptr %15, align 4, !invariant.load !3, !alias.scope !10, !noalias !15
+  %17 = getelementptr inbounds nuw [4 x i8], ptr %4, i64 %12
+  %18 = load float, ptr %17, align 4, !invariant.load !3, !alias.scope !5, !noalias !16
+  %19 = fmul float %14, %16
+  %20 = fadd float %18, %19
+  %21 = fadd reassoc float %10, %20
+  %22 = or disjoint i64 %12, 1
+  %23 = getelementptr inbounds nuw [4 x i8], ptr %6, i64 %22
+  %24 = load float, ptr %23, align 4, !invariant.load !3, !alias.scope !8, !noalias !14
+  %25 = getelementptr inbounds nuw [4 x i8], ptr %8, i64 %22
+  %26 = load float, ptr %25, align 4, !invariant.load !3, !alias.scope !10, !noalias !15
+  %27 = getelementptr inbounds nuw [4 x i8], ptr %4, i64 %22
+  %28 = load float, ptr %27, align 4, !invariant.load !3, !alias.scope !5, !noalias !16
+  %29 = fmul float %24, %26
+  %30 = fadd float %28, %29
+  %31 = fadd reassoc float %21, %30
+  %32 = or disjoint i64 %12, 2
+  %33 = getelementptr inbounds nuw [4 x i8], ptr %6, i64 %32
+  %34 = load float, ptr %33, align 4, !invariant.load !3, !alias.scope !8, !noalias !14
+  %35 = getelementptr inbounds nuw [4 x i8], ptr %8, i64 %32
+  %36 = load float, ptr %35, align 4, !invariant.load !3, !alias.scope !10, !noalias !15
+  %37 = getelementptr inbounds nuw [4 x i8], ptr %4, i64 %32
+  %38 = load float, ptr %37, align 4, !invariant.load !3, !alias.scope !5, !noalias !16
+  %39 = fmul float %34, %36
+  %40 = fadd float %38, %39
+  %41 = fadd reassoc float %31, %40
+  %42 = or disjoint i64 %12, 3
+  %43 = getelementptr inbounds nuw [4 x i8], ptr %6, i64 %42
+  %44 = load float, ptr %43, align 4, !invariant.load !3, !alias.scope !8, !noalias !14
+  %45 = getelementptr inbounds nuw [4 x i8], ptr %8, i64 %42
+  %46 = load float, ptr %45, align 4, !invariant.load !3, !alias.scope !10, !noalias !15
+  %47 = getelementptr inbounds nuw [4 x i8], ptr %4, i64 %42
+  %48 = load float, ptr %47, align 4, !invariant.load !3, !alias.scope !5, !noalias !16
+  %49 = fmul float %44, %46
+  %50 = fadd float %48, %49
+  %51 = fadd reassoc float %41, %50
+  %52 = or disjoint i64 %12, 4
+  %53 = getelementptr inbounds nuw [4 x i8], ptr %6, i64 %52
+  %54 = load float, ptr %53, align 4, !invariant.load !3, !alias.scope !8, !noalias !14
+  %55 = getelementptr inbounds nuw [4 x i8], ptr %8, i64 %52
+  %56 = load float, ptr %55, align 4, !invariant.load !3, !alias.scope !10, !noalias !15
+  %57 = getelementptr inbounds nuw [4 x i8], ptr %4, i64 %52
+  %58 = load float, ptr %57, align 4, !invariant.load !3, !alias.scope !5, !noalias !16
+  %59 = fmul float %54, %56
+  %60 = fadd float %58, %59
+  %61 = fadd reassoc float %51, %60
+  %62 = or disjoint i64 %12, 5
+  %63 = getelementptr inbounds nuw [4 x i8], ptr %6, i64 %62
+  %64 = load float, ptr %63, align 4, !invariant.load !3, !alias.scope !8, !noalias !14
+  %65 = getelementptr inbounds nuw [4 x i8], ptr %8, i64 %62
+  %66 = load float, ptr %65, align 4, !invariant.load !3, !alias.scope !10, !noalias !15
+  %67 = getelementptr inbounds nuw [4 x i8], ptr %4, i64 %62
+  %68 = load float, ptr %67, align 4, !invariant.load !3, !alias.scope !5, !noalias !16
+  %69 = fmul float %64, %66
+  %70 = fadd float %68, %69
+  %71 = fadd reassoc float %61, %70
+  %72 = or disjoint i64 %12, 6
+  %73 = getelementptr inbounds nuw [4 x i8], ptr %6, i64 %72
+  %74 = load float, ptr %73, align 4, !invariant.load !3, !alias.scope !8, !noalias !14
+  %75 = getelementptr inbounds nuw [4 x i8], ptr %8, i64 %72
+  %76 = load float, ptr %75, align 4, !invariant.load !3, !alias.scope !10, !noalias !15
+  %77 = getelementptr inbounds nuw [4 x i8], ptr %4, i64 %72
+  %78 = load float, ptr %77, align 4, !invariant.load !3, !alias.scope !5, !noalias !16
+  %79 = fmul float %74, %76
+  %80 = fadd float %78, %79
+  %81 = fadd reassoc float %71, %80
+  %82 = or disjoint i64 %12, 7
+  %83 = getelementptr inbounds nuw [4 x i8], ptr %6, i64 %82
+  %84 = load float, ptr %83, align 4, !invariant.load !3, !alias.scope !8, !noalias !14
+  %85 = getelementptr inbounds nuw [4 x i8], ptr %8, i64 %82
+  %86 = load float, ptr %85, align 4, !invariant.load !3, !alias.scope !10, !noalias !15
+  %87 = getelementptr inbounds nuw [4 x i8], ptr %4, i64 %82
+  %88 = load float, ptr %87, align 4, !invariant.load !3, !alias.scope !5, !noalias !16
+  %89 = fmul float %84, %86
+  %90 = fadd float %88, %89
+  %91 = fadd reassoc float %81, %90
+  %92 = or disjoint i64 %12, 8
+  %93 = getelementptr inbounds nuw [4 x i8], ptr %6, i64 %92
+  %94 = load float, ptr %93, align 4, !invariant.load !3, !alias.scope !8, !noalias !14
+  %95 = getelementptr inbounds nuw [4 x i8], ptr %8, i64 %92
+  %96 = load float, ptr %95, align 4, !invariant.load !3, !alias.scope !10, !noalias !15
+  %97 = getelementptr inbounds nuw [4 x i8], ptr %4, i64 %92
+  %98 = load float, ptr %97, align 4, !invariant.load !3, !alias.scope !5, !noalias !16
+  %99 = fmul float %94, %96
+  %100 = fadd float %98, %99
+  %101 = fadd reassoc float %91, %100
+  %102 = or disjoint i64 %12, 9
+  %103 = getelementptr inbounds nuw [4 x i8], ptr %6, i64 %102
+  %104 = load float, ptr %103, align 4, !invariant.load !3, !alias.scope !8, !noalias !14
+  %105 = getelementptr inbounds nuw [4 x i8], ptr %8, i64 %102
+  %106 = load float, ptr %105, align 4, !invariant.load !3, !alias.scope !10, !noalias !15
+  %107 = getelementptr inbounds nuw [4 x i8], ptr %4, i64 %102
+  %108 = load float, ptr %107, align 4, !invariant.load !3, !alias.scope !5, !noalias !16
+  %109 = fmul float %104, %106
+  %110 = fadd float %108, %109
+  %111 = fadd reassoc float %101, %110
+  %112 = or disjoint i64 %12, 10
+  %113 = getelementptr inbounds nuw [4 x i8], ptr %6, i64 %112
+  %114 = load float, ptr %113, align 4, !invariant.load !3, !alias.scope !8, !noalias !14
+  %115 = getelementptr inbounds nuw [4 x i8], ptr %8, i64 %112
+  %116 = load float, ptr %115, align 4, !invariant.load !3, !alias.scope !10, !noalias !15
+  %117 = getelementptr inbounds nuw [4 x i8], ptr %4, i64 %112
+  %118 = load float, ptr %117, align 4, !invariant.load !3, !alias.scope !5, !noalias !16
+  %119 = fmul float %114, %116
+  %120 = fadd float %118, %119
+  %121 = fadd reassoc float %111, %120
+  %122 = or disjoint i64 %12, 11
+  %123 = getelementptr inbounds nuw [4 x i8], ptr %6, i64 %122
+  %124 = load float, ptr %123, align 4, !invariant.load !3, !alias.scope !8, !noalias !14
+  %125 = getelementptr inbounds nuw [4 x i8], ptr %8, i64 %122
+  %126 = load float, ptr %125, align 4, !invariant.load !3, !alias.scope !10, !noalias !15
+  %127 = getelementptr inbounds nuw [4 x i8], ptr %4, i64 %122
+  %128 = load float, ptr %127, align 4, !invariant.load !3, !alias.scope !5, !noalias !16
+  %129 = fmul float %124, %126
+  %130 = fadd float %128, %129
+  %131 = fadd reassoc float %121, %130
+  %132 = or disjoint i64 %12, 12
+  %133 = getelementptr inbounds nuw [4 x i8], ptr %6, i64 %132
+  %134 = load float, ptr %133, align 4, !invariant.load !3, !alias.scope !8, !noalias !14
+  %135 = getelementptr inbounds nuw [4 x i8], ptr %8, i64 %132
+  %136 = load float, ptr %135, align 4, !invariant.load !3, !alias.scope !10, !noalias !15
+  %137 = getelementptr inbounds nuw [4 x i8], ptr %4, i64 %132
+  %138 = load float, ptr %137, align 4, !invariant.load !3, !alias.scope !5, !noalias !16
+  %139 = fmul float %134, %136
+  %140 = fadd float %138, %139
+  %141 = fadd reassoc float %131, %140
+  %142 = or disjoint i64 %12, 13
+  %143 = getelementptr inbounds nuw [4 x i8], ptr %6, i64 %142
+  %144 = load float, ptr %143, align 4, !invariant.load !3, !alias.scope !8, !noalias !14
+  %145 = getelementptr inbounds nuw [4 x i8], ptr %8, i64 %142
+  %146 = load float, ptr %145, align 4, !invariant.load !3, !alias.scope !10, !noalias !15
+  %147 = getelementptr inbounds nuw [4 x i8], ptr %4, i64 %142
+  %148 = load float, ptr %147, align 4, !invariant.load !3, !alias.scope !5, !noalias !16
+  %149 = fmul float %144, %146
+  %150 = fadd float %148, %149
+  %151 = fadd reassoc float %141, %150
+  %152 = or disjoint i64 %12, 14
+  %153 = getelementptr inbounds nuw [4 x i8], ptr %6, i64 %152
+  %154 = load float, ptr %153, align 4, !invariant.load !3, !alias.scope !8, !noalias !14
+  %155 = getelementptr inbounds nuw [4 x i8], ptr %8, i64 %152
+  %156 = load float, ptr %155, align 4, !invariant.load !3, !alias.scope !10, !noalias !15
+  %157 = getelementptr inbounds nuw [4 x i8], ptr %4, i64 %152
+  %158 = load float, ptr %157, align 4, !invariant.load !3, !alias.scope !5, !noalias !16
+  %159 = fmul float %154, %156
+  %160 = fadd float %158, %159
+  %161 = fadd reassoc float %151, %160
+  %162 = or disjoint i64 %12, 15
+  %163 = getelementptr inbounds nuw [4 x i8], ptr %6, i64 %162
+  %164 = load float, ptr %163, align 4, !invariant.load !3, !alias.scope !8, !noalias !14
+  %165 = getelementptr inbounds nuw [4 x i8], ptr %8, i64 %162
+  %166 = load float, ptr %165, align 4, !invariant.load !3, !alias.scope !10, !noalias !15
+  %167 = getelementptr inbounds nuw [4 x i8], ptr %4, i64 %162
+  %168 = load float, ptr %167, align 4, !invariant.load !3, !alias.scope !5, !noalias !16
+  %169 = fmul float %164, %166
+  %170 = fadd float %168, %169
+  %171 = fadd reassoc float %161, %170
+  %172 = add nuw nsw i64 %11, 1
+  %exitcond.not = icmp eq i64 %172, 8
+  br i1 %exitcond.not, label %add_reduce_fusion_wrapped.exit, label %9, !llvm.loop !17
+
+add_reduce_fusion_wrapped.exit:                   ; preds = %9
+  %173 = getelementptr inbounds nuw i8, ptr %3, i64 48
+  %174 = load ptr, ptr %173, align 8, !invariant.load !3, !dereferenceable !19
+  store float %171, ptr %174, align 4, !alias.scope !12, !noalias !20
+  ret ptr null
+}
+
+; Function Attrs: mustprogress nocallback nofree nosync nounwind willreturn memory(inaccessiblemem: readwrite)
+declare void @llvm.experimental.noalias.scope.decl(metadata) #1
+
+attributes #0 = { nofree norecurse nosync nounwind memory(readwrite, target_mem: none) uwtable "frame-pointer"="all" "prefer-vector-width"="256" }
+attributes #1 = { mustprogress nocallback nofree nosync nounwind willreturn memory(inaccessiblemem: readwrite) }
+
+!llvm.module.flags = !{!0, !1}
+!xla_cpu_memory_region_name = !{!2}
+
+!0 = !{i32 2, !"Debug Info Version", i32 3}
+!1 = !{i32 1, !"xla_dylib_index", i64 0}
+!2 = !{!"xla_cpu_emitter__loop_fusion_kernel_emitter__hlo_opcode__fusion"}
+!3 = !{}
+!4 = !{i64 512}
+!5 = !{!6}
+!6 = distinct !{!6, !7, !"add_reduce_fusion_wrapped: argument 0"}
+!7 = distinct !{!7, !"add_reduce_fusion_wrapped"}
+!8 = !{!9}
+!9 = distinct !{!9, !7, !"add_reduce_fusion_wrapped: argument 1"}
+!10 = !{!11}
+!11 = distinct !{!11, !7, !"add_reduce_fusion_wrapped: argument 2"}
+!12 = !{!13}
+!13 = distinct !{!13, !7, !"add_reduce_fusion_wrapped: argument 3"}
+!14 = !{!6, !11, !13}
+!15 = !{!6, !9, !13}
+!16 = !{!9, !11, !13}
+!17 = distinct !{!17, !18}
+!18 = !{!"llvm.loop.unroll.disable"}
+!19 = !{i64 4}
+!20 = !{!6, !9, !11}
