@@ -61,6 +61,11 @@ class Oracle:
         """The serialized HloModuleProto."""
         return bytes(self._ask("proto", (text,)))
 
+    def close(self) -> None:
+        """End the child process."""
+        if self._process is not None:
+            self._end()
+
     def _ask(self, kind: str, arguments: tuple[Any, ...]) -> Any:
         process = self._running()
         assert process.stdin is not None
@@ -72,9 +77,9 @@ class Oracle:
                 raise XlaError(f"no answer within {self.timeout} s")
             ok, answer = pickle.load(process.stdout)
         except (EOFError, BrokenPipeError, XlaError) as error:
-            self.close()
-            reason = error if isinstance(error, XlaError) else f"process ended with {process.returncode}"
-            raise XlaError(f"{reason}\n{self._log_tail()}") from None
+            code, log = self._end()
+            reason = error if isinstance(error, XlaError) else f"process ended with {code}"
+            raise XlaError(f"{reason}\n{log}") from None
         if not ok:
             raise XlaError(answer)
         return answer
@@ -90,23 +95,20 @@ class Oracle:
             )
         return self._process
 
-    def _log_tail(self, lines: int = 5) -> str:
+    def _end(self, lines: int = 5) -> tuple[int, str]:
+        """Exit code and last log lines; a second to end by itself keeps the code its own."""
+        assert self._process is not None
         assert self._log is not None
-        self._log.seek(0)
-        tail = self._log.read().decode(errors="replace").splitlines()[-lines:]
-        self._log.close()
-        return "\n".join(tail)
-
-    def close(self) -> None:
-        """End the child process; it gets a second to end by itself, so that its exit code is its own."""
         process, self._process = self._process, None
-        if process is None:
-            return
         try:
             process.communicate(timeout=1)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
+        with self._log as log:
+            log.seek(0)
+            tail = log.read().decode(errors="replace").splitlines()[-lines:]
+        return process.returncode, "\n".join(tail)
 
 
 @cache

@@ -1,0 +1,84 @@
+"""What ships: the wheel holds every package, and works in a fresh environment outside the checkout."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_package_list_matches_the_folders() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        listed = set(tomllib.load(file)["tool"]["setuptools"]["packages"])
+    found = set()
+    for folder, name in (
+        ("hlotool", "hlotool"),
+        ("grammar", "hlotool.grammar"),
+        ("backends", "hlotool.backends"),
+    ):
+        for init in (ROOT / folder).rglob("__init__.py"):
+            found.add(".".join([name, *init.parent.relative_to(ROOT / folder).parts]))
+    assert listed == found
+
+
+def test_top_level_is_what_the_project_promises() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if tracked.returncode:
+        pytest.skip("not a git checkout")
+    top = {line.split("/")[0] for line in tracked.stdout.splitlines()}
+    documents = {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "pyproject.toml"}
+    folders = {"backends", "benchmarks", "corpus", "grammar", "hlotool", "tests"}
+    assert top == {".ci", ".gitignore"} | documents | folders
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from a copy of the checkout."""
+    out = tmp_path_factory.mktemp("wheel")
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--wheel-dir",
+        str(out),
+        str(ROOT),
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    return next(out.glob("hlotool-*.whl"))
+
+
+def test_wheel_holds_everything(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert "hlotool/py.typed" in names
+    assert "hlotool/grammar/hlo.lark" in names
+    assert "hlotool/backends/numpy/plan.py" in names
+    assert not [n for n in names if n.startswith(("grammar/", "backends/", "tests/", "corpus/"))]
+
+
+def test_runs_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
+    """Installed in an environment of its own, away from the repository, it replays a module."""
+    environment = tmp_path / "env"
+    venv.create(environment, with_pip=True, symlinks=True)
+    bin_folder = environment / "bin"
+    subprocess.run([bin_folder / "pip", "install", "--quiet", str(wheel)], check=True, capture_output=True)
+    module = tmp_path / "add.hlo"
+    module.write_text("HloModule add\nENTRY e { a = f32[3] parameter(0) ROOT r = f32[3] add(a, a) }\n")
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(bin_folder / "hlotool"), *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+    assert run("--version").stdout.startswith("hlotool ")
+    result = run("run", str(module))
+    assert result.returncode == 3, result.stderr
+    assert "f32[3]" in result.stdout
