@@ -1,0 +1,95 @@
+"""What a worker process and its parent say to each other: length-prefixed MessagePack.
+
+The argument of a call is a pickle (parent and worker are the same program of the same user); the answer is
+MessagePack only, so that a worker gone mad can send garbage but never code.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import IO, Literal, TypeAlias
+
+import msgspec
+
+#: Written once by a worker before its first message. Whatever an interpreter's start-up files print to
+#: stdout comes before it and is passed over.
+GREETING = b"\0hlotool worker\0"
+
+_LENGTH = struct.Struct("<Q")
+
+
+class Call(msgspec.Struct, frozen=True, tag=True):
+    """Parent to worker: run `function` (`package.module:name`) on the unpickled `argument`."""
+
+    function: str
+    argument: bytes
+
+
+class Ready(msgspec.Struct, frozen=True, tag=True):
+    """Worker to parent: imports are done; `notes` are warnings for the user."""
+
+    notes: list[str]
+
+
+class Returned(msgspec.Struct, frozen=True, tag=True):
+    """Worker to parent: the function's result in MessagePack, and how long it took."""
+
+    value: bytes
+    seconds: float
+
+
+class Raised(msgspec.Struct, frozen=True, tag=True):
+    """Worker to parent: the function raised."""
+
+    kind: Literal["memory", "exception"]
+    message: str
+    traceback: str
+    seconds: float
+
+
+Answer: TypeAlias = Ready | Returned | Raised
+
+_encoder = msgspec.msgpack.Encoder()
+_calls = msgspec.msgpack.Decoder(Call)
+_answers = msgspec.msgpack.Decoder(Answer)
+
+
+def write_message(stream: IO[bytes], message: Call | Answer) -> None:
+    """Send `message`; raises OSError when nobody listens any more."""
+    content = _encoder.encode(message)
+    stream.write(_LENGTH.pack(len(content)) + content)
+    stream.flush()
+
+
+def read_call(stream: IO[bytes]) -> Call | None:
+    """The next call, or None when the parent is gone."""
+    content = _read_frame(stream)
+    return None if content is None else _calls.decode(content)
+
+
+def read_answer(stream: IO[bytes]) -> Answer | None:
+    """The next answer, or None when the worker is gone (or what it sent is damaged)."""
+    try:
+        content = _read_frame(stream)
+        return None if content is None else _answers.decode(content)
+    except (msgspec.DecodeError, MemoryError, OverflowError):
+        return None
+
+
+def skip_to_greeting(stream: IO[bytes]) -> bool:
+    """Pass over everything up to and including GREETING; False when the stream ends before."""
+    recent = b""
+    while byte := stream.read(1):
+        recent = (recent + byte)[-len(GREETING) :]
+        if recent == GREETING:
+            return True
+    return False
+
+
+def _read_frame(stream: IO[bytes]) -> bytes | None:
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (size,) = _LENGTH.unpack(head)
+    content = stream.read(size)
+    return content if len(content) == size else None

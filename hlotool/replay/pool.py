@@ -1,0 +1,234 @@
+"""A pool of worker processes that survives whatever its tasks do.
+
+Unlike `concurrent.futures.ProcessPoolExecutor`, a worker that crashes, hangs or fills its memory costs the
+task it worked on and nothing else: it is replaced and the others go on.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self, TypeAlias
+
+from hlotool.errors import BackendCrashed, BackendFailed
+from hlotool.replay.messages import Answer, Raised, Ready, Returned
+from hlotool.replay.process import WorkerProcess, out_of_memory
+from hlotool.replay.worker import WorkerOptions
+
+#: Seconds that a worker may take until its imports are done.
+START_LIMIT = 120.0
+
+#: Read by the numeric libraries; several workers must not each take all cores.
+_THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Task number `index` was handed to a worker."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Task number `index` is over.
+
+    Attributes:
+        index: position among the arguments.
+        value: the function's result in MessagePack, or why there is none.
+        seconds: wall time of the call.
+    """
+
+    index: int
+    value: bytes | BackendFailed
+    seconds: float
+
+
+Event: TypeAlias = Started | Done
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a task may take.
+
+    Attributes:
+        jobs: workers at the same time.
+        timeout: seconds per task, None for no limit.
+        memory: bytes of address space per worker, 0 for no limit.
+    """
+
+    jobs: int = 1
+    timeout: float | None = None
+    memory: int = 0
+
+
+class Pool:
+    """Worker processes that call one function on many arguments. Use it as a context manager.
+
+    Args:
+        limits: how many workers, and what a task may take.
+        preload: modules that a worker imports before its first task.
+        backend: named in the errors of tasks that fail.
+
+    Attributes:
+        notes: warnings of the workers for the user, each once.
+    """
+
+    def __init__(self, limits: Limits, preload: Iterable[str] = (), backend: str = "worker") -> None:
+        self.notes: list[str] = []
+        self._limits = limits
+        self._backend = backend
+        self._options = WorkerOptions(tuple(preload), limits.memory)
+        self._events: queue.SimpleQueue[tuple[WorkerProcess, Answer | None]] = queue.SimpleQueue()
+        self._workers: list[WorkerProcess] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start the first worker, so that its imports overlap with whatever the caller does next."""
+        if not self._workers:
+            self._add_worker()
+
+    def close(self) -> None:
+        """Kill all workers."""
+        for worker in self._workers:
+            worker.kill()
+        for worker in self._workers:
+            worker.close()
+        self._workers.clear()
+
+    def run(self, function: str, arguments: Iterable[object]) -> Iterator[Event]:
+        """Call `function` (`package.module:name`) on every argument; arguments are taken as workers get free.
+
+        Raises:
+            BackendCrashed: a worker died before it was ready, which no task can be blamed for.
+        """
+        tasks = _Tasks(function, arguments)
+        while True:
+            yield from self._hand_out(tasks)
+            if tasks.is_empty and not any(w.task is not None for w in self._workers):
+                return
+            worker, answer = self._next_answer()
+            if done := self._take(worker, answer):
+                yield done
+
+    def _hand_out(self, tasks: _Tasks) -> Iterator[Started]:
+        """Give tasks to all free workers, and start more workers while tasks wait for one."""
+        for worker in [w for w in self._workers if w.is_ready and w.task is None]:
+            if tasks.is_empty:
+                return
+            index, argument = tasks.take()
+            if worker.send(index, tasks.function, argument, self._limits.timeout):
+                yield Started(index)
+            else:
+                tasks.put_back(index, argument)
+                self._remove(worker)
+        starting = sum(not w.is_ready for w in self._workers)
+        while len(self._workers) < self._limits.jobs and starting < tasks.at_least(starting + 1):
+            self._add_worker()
+            starting += 1
+
+    def _next_answer(self) -> tuple[WorkerProcess, Answer | None]:
+        """Wait for an answer, and meanwhile kill the workers whose time is over."""
+        while True:
+            deadline = min(w.deadline for w in self._workers)
+            try:
+                wait = None if deadline == float("inf") else max(0.0, deadline - time.monotonic())
+                return self._events.get(timeout=wait)
+            except queue.Empty:
+                for worker in self._workers:
+                    if worker.deadline <= time.monotonic():
+                        worker.time_out()
+
+    def _take(self, worker: WorkerProcess, answer: Answer | None) -> Done | None:
+        """Act on an answer; the task that it ends, if any."""
+        if worker not in self._workers:
+            return None
+        index = worker.task
+        if answer is None:
+            return self._bury(worker)
+        if isinstance(answer, Ready):
+            worker.is_ready = True
+            worker.finish()
+            self.notes += [note for note in answer.notes if note not in self.notes]
+            return None
+        if index is None:
+            return None
+        worker.finish()
+        if isinstance(answer, Returned):
+            return Done(index, answer.value, answer.seconds)
+        return self._raised(worker, index, answer)
+
+    def _raised(self, worker: WorkerProcess, index: int, answer: Raised) -> Done:
+        if answer.kind == "exception":
+            crashed = BackendCrashed(self._backend, answer.message, answer.traceback)
+            return Done(index, crashed, answer.seconds)
+        # What is left of the memory after such an error is anybody's guess.
+        self._remove(worker)
+        error = out_of_memory(self._backend, self._limits.memory, answer.traceback)
+        return Done(index, error, answer.seconds)
+
+    def _bury(self, worker: WorkerProcess) -> Done | None:
+        """A worker's process is gone."""
+        error = worker.epitaph(self._backend)
+        self._workers.remove(worker)
+        if not worker.is_ready:
+            message = f"a worker process did not start: {error.message}"
+            raise BackendCrashed(self._backend, message, error.log)
+        if worker.task is None:
+            return None
+        return Done(worker.task, error, worker.elapsed)
+
+    def _add_worker(self) -> None:
+        worker = WorkerProcess(self._events, self._options, self._environment())
+        worker.limit_time(START_LIMIT)
+        self._workers.append(worker)
+
+    def _remove(self, worker: WorkerProcess) -> None:
+        worker.close()
+        self._workers.remove(worker)
+
+    def _environment(self) -> dict[str, str]:
+        threads = str(max(1, (os.cpu_count() or 1) // self._limits.jobs))
+        return dict.fromkeys(_THREAD_VARIABLES, threads) | dict(os.environ)
+
+
+class _Tasks:
+    """Arguments not handed out yet, numbered, drawn from their iterable as late as possible."""
+
+    def __init__(self, function: str, arguments: Iterable[object]) -> None:
+        self.function = function
+        self._source = enumerate(arguments)
+        self._waiting: deque[tuple[int, object]] = deque()
+
+    @property
+    def is_empty(self) -> bool:
+        return self.at_least(1) == 0
+
+    def at_least(self, count: int) -> int:
+        """How many tasks wait; no more than `count` are looked for."""
+        while len(self._waiting) < count:
+            task = next(self._source, None)
+            if task is None:
+                break
+            self._waiting.append(task)
+        return min(len(self._waiting), count)
+
+    def take(self) -> tuple[int, object]:
+        """The next task."""
+        return self._waiting.popleft()
+
+    def put_back(self, index: int, argument: object) -> None:
+        """A task whose worker was dead before it began."""
+        self._waiting.appendleft((index, argument))

@@ -1,0 +1,197 @@
+"""One worker process, seen from its parent: start, send, listen, kill, and what its end means."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from typing import IO
+
+import msgspec
+
+from hlotool.errors import BackendCrashed, BackendFailed, BackendOutOfMemory, BackendTimeout
+from hlotool.replay.messages import Answer, Call, read_answer, skip_to_greeting, write_message
+from hlotool.replay.worker import BOOT, WorkerOptions
+
+#: Lines of a dead worker's output that go into its report.
+LOG_LINES = 20
+#: Bytes of output that are kept per worker.
+LOG_BYTES = 1 << 16
+
+#: POSIX only; elsewhere no process can die of it.
+_SIGKILL: int = getattr(signal, "SIGKILL", 9)
+
+#: What libraries write before they abort because an allocation failed.
+_ALLOCATION_FAILURES = ("std::bad_alloc", "MemoryError", "Cannot allocate memory", "RESOURCE_EXHAUSTED")
+
+
+class Log:
+    """The last LOG_BYTES of what a worker wrote since its current call began."""
+
+    def __init__(self) -> None:
+        self._parts: deque[bytes] = deque()
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def clear(self) -> None:
+        """Forget what was written before."""
+        with self._lock:
+            self._parts.clear()
+            self._size = 0
+
+    def append(self, part: bytes) -> None:
+        """Add output, dropping the oldest beyond the bound."""
+        with self._lock:
+            self._parts.append(part)
+            self._size += len(part)
+            while self._size - len(self._parts[0]) >= LOG_BYTES:
+                self._size -= len(self._parts.popleft())
+
+    def tail(self) -> str:
+        """The last LOG_LINES lines."""
+        with self._lock:
+            text = b"".join(self._parts).decode("utf-8", errors="backslashreplace")
+        return "\n".join(text.splitlines()[-LOG_LINES:])
+
+
+class WorkerProcess:
+    """A running worker.
+
+    Answers arrive in the queue given at construction as `(worker, answer)`; `(worker, None)` says that the
+    process is gone, and comes exactly once.
+
+    Attributes:
+        task: number of the task it works on, None when idle or not ready yet.
+        is_ready: it finished its imports.
+        deadline: `time.monotonic()` at which it has had its time, infinite when nothing is timed.
+    """
+
+    def __init__(
+        self,
+        events: queue.SimpleQueue[tuple[WorkerProcess, Answer | None]],
+        options: WorkerOptions,
+        environment: dict[str, str],
+    ) -> None:
+        self.task: int | None = None
+        self.is_ready = False
+        self.deadline = float("inf")
+        self.log = Log()
+        self._began = time.monotonic()
+        self._time_limit: float | None = None
+        self._is_timed_out = False
+        self._memory_limit = options.memory_limit
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", BOOT, msgspec.json.encode(options).decode(), *sys.path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            # Ctrl-C goes to the parent alone, and a kill reaches the worker's own children too.
+            start_new_session=True,
+        )
+        self._drain = threading.Thread(target=self._drain_log, name="worker log", daemon=True)
+        self._drain.start()
+        threading.Thread(target=self._receive, args=(events,), name="worker answers", daemon=True).start()
+
+    def send(self, task: int, function: str, argument: object, timeout: float | None) -> bool:
+        """Start a call; False when the worker turned out to be dead."""
+        self.log.clear()
+        try:
+            write_message(self._pipe(self._process.stdin), Call(function, pickle.dumps(argument)))
+        except OSError:
+            return False
+        self.task = task
+        self.limit_time(timeout)
+        return True
+
+    def limit_time(self, seconds: float | None) -> None:
+        """What it does from now on may take `seconds` (None: for ever)."""
+        self._began = time.monotonic()
+        self._time_limit = seconds
+        self.deadline = float("inf") if seconds is None else self._began + seconds
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since its call (or its start) began."""
+        return time.monotonic() - self._began
+
+    def finish(self) -> None:
+        """Its call is answered; it is free for another one."""
+        self.task = None
+        self.deadline = float("inf")
+
+    def time_out(self) -> None:
+        """Kill it because it took longer than its limit."""
+        self._is_timed_out = True
+        self.deadline = float("inf")
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process and its children at once."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, _SIGKILL)
+            else:
+                self._process.kill()
+
+    def close(self) -> None:
+        """Kill it and wait until it is gone."""
+        self.kill()
+        self._process.wait()
+        self._drain.join(timeout=1)
+        with contextlib.suppress(OSError):
+            self._pipe(self._process.stdin).close()
+
+    def epitaph(self, backend: str) -> BackendFailed:
+        """Why the process ended, once it has."""
+        self.close()
+        log = self.log.tail()
+        if self._is_timed_out:
+            message = f"no answer within {self._time_limit:g} s; the process was killed"
+            return BackendTimeout(backend, message, log)
+        code = self._process.returncode
+        if code == -_SIGKILL:
+            message = "killed by SIGKILL from outside, most likely by the system's out-of-memory killer"
+            return BackendOutOfMemory(backend, message, log)
+        if any(sign in log for sign in _ALLOCATION_FAILURES):
+            return out_of_memory(backend, self._memory_limit, log)
+        return BackendCrashed(backend, f"the process {_end_of(code)}", log)
+
+    @staticmethod
+    def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+        assert pipe is not None
+        return pipe
+
+    def _receive(self, events: queue.SimpleQueue[tuple[WorkerProcess, Answer | None]]) -> None:
+        with self._pipe(self._process.stdout) as stream:
+            if skip_to_greeting(stream):
+                while answer := read_answer(stream):
+                    events.put((self, answer))
+        events.put((self, None))
+
+    def _drain_log(self) -> None:
+        with self._pipe(self._process.stderr) as stream:
+            while part := os.read(stream.fileno(), 1 << 14):
+                self.log.append(part)
+
+
+def out_of_memory(backend: str, limit: int, log: str) -> BackendOutOfMemory:
+    """The error of a call that wanted more memory than `limit` bytes, or with limit 0 than there is."""
+    bound = f"the limit of {limit / (1 << 30):.3g} GiB" if limit else "the machine gives"
+    return BackendOutOfMemory(backend, f"needs more memory than {bound}", log)
+
+
+def _end_of(code: int) -> str:
+    if code >= 0:
+        return f"ended with exit status {code}"
+    try:
+        return f"died of {signal.Signals(-code).name}"
+    except ValueError:
+        return f"died of signal {-code}"

@@ -1,0 +1,120 @@
+"""The worker process: runs calls for its parent, one at a time.
+
+Whatever can crash, hang or fill the memory runs here. The process owns its file descriptors: the channel to
+the parent is moved away from stdin and stdout, so that a stray print of any library lands in the log.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from importlib import import_module
+from typing import IO, Any
+
+import msgspec
+
+from hlotool.replay.messages import GREETING, Answer, Call, Raised, Ready, Returned, read_call, write_message
+
+#: For `python -c`: the parent's search path, so that the worker imports the same packages, installed or not.
+BOOT = "import sys; sys.path[:] = sys.argv[2:]; from hlotool.replay.worker import main; main(sys.argv[1])"
+
+
+class WorkerOptions(msgspec.Struct, frozen=True):
+    """How a worker is set up.
+
+    Attributes:
+        preload: modules to import before the first call.
+        memory_limit: bytes of address space, 0 for no limit.
+    """
+
+    preload: tuple[str, ...] = ()
+    memory_limit: int = 0
+
+
+def main(options_json: str) -> None:
+    """Serve calls until the parent goes away."""
+    requests, answers = _private_channel()
+    answers.write(GREETING)
+    calls = _listen(requests)
+    _trace_crashes()
+    options = msgspec.json.decode(options_json, type=WorkerOptions)
+    for name in options.preload:
+        import_module(name)
+    write_message(answers, Ready(limit_memory(options.memory_limit)))
+    while True:
+        write_message(answers, execute(calls.get()))
+
+
+def execute(call: Call) -> Answer:
+    """Run one call; every exception becomes an answer."""
+    start = time.perf_counter()
+    try:
+        value = _resolve(call.function)(pickle.loads(call.argument))
+        return Returned(msgspec.msgpack.encode(value), time.perf_counter() - start)
+    except MemoryError as error:
+        return _raised("memory", error, start)
+    except Exception as error:
+        return _raised("exception", error, start)
+
+
+def limit_memory(limit: int) -> list[str]:
+    """Bound this process's address space to `limit` bytes (0: leave it); returns notes for the user."""
+    if not limit:
+        return []
+    try:
+        import resource
+    except ImportError:
+        return ["--memory-limit has no effect on this platform"]
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    except (ValueError, OSError) as error:
+        return [f"--memory-limit has no effect here: {error}"]
+    return []
+
+
+def _private_channel() -> tuple[IO[bytes], IO[bytes]]:
+    """The parent's two pipes on descriptors of their own; stdin becomes empty, stdout joins stderr."""
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    os.dup2(2, 1)
+    return requests, answers
+
+
+def _listen(requests: IO[bytes]) -> queue.SimpleQueue[Call]:
+    """Receive calls in a thread. It ends the process at once when the parent is gone, whatever runs then."""
+    calls: queue.SimpleQueue[Call] = queue.SimpleQueue()
+
+    def receive() -> None:
+        while call := read_call(requests):
+            calls.put(call)
+        os._exit(0)
+
+    threading.Thread(target=receive, name="calls", daemon=True).start()
+    return calls
+
+
+def _trace_crashes() -> None:
+    """Let a fatal signal leave a Python traceback in the log."""
+    import faulthandler
+
+    faulthandler.enable(sys.stderr)
+
+
+def _resolve(function: str) -> Callable[[Any], Any]:
+    module, _, name = function.partition(":")
+    found: Callable[[Any], Any] = getattr(import_module(module), name)
+    return found
+
+
+def _raised(kind: Any, error: Exception, start: float) -> Raised:
+    message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return Raised(kind, message, traceback.format_exc(), time.perf_counter() - start)

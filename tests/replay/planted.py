@@ -1,0 +1,90 @@
+"""Tasks that behave badly in a worker process."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+
+def double(value: int) -> int:
+    return 2 * value
+
+
+def process_id(_: Any) -> int:
+    return os.getpid()
+
+
+def act(what: str) -> str:
+    """One of several misdeeds, by name; anything else is answered at once."""
+    misdeed = _MISDEEDS.get(what)
+    return misdeed() if misdeed else f"fine {what}"
+
+
+def _segfault() -> str:
+    print("about to crash", file=sys.stderr, flush=True)
+    ctypes.string_at(0)
+    return "unreachable"
+
+
+def _abort() -> str:
+    os.write(2, b"F0000 planted check failed\n")
+    os.abort()
+
+
+def _hang() -> str:
+    time.sleep(60)
+    return "too late"
+
+
+def _raise() -> str:
+    raise ValueError("planted exception")
+
+
+def _allocate() -> str:
+    return str(len(bytearray(1 << 34)))
+
+
+def _bad_alloc() -> str:
+    os.write(2, b"terminate called after throwing an instance of 'std::bad_alloc'\n")
+    os.abort()
+
+
+def _kill() -> str:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return "unreachable"
+
+
+def _exit() -> str:
+    os._exit(7)
+
+
+def _print() -> str:
+    print("stray output of a library")
+    os.system("echo stray output of a child")
+    sys.stdout.flush()
+    return "printed"
+
+
+def _chatter() -> str:
+    for i in range(100_000):
+        print(f"line {i}", file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(1)
+
+
+_MISDEEDS = {
+    "segfault": _segfault,
+    "abort": _abort,
+    "hang": _hang,
+    "raise": _raise,
+    "allocate": _allocate,
+    "bad_alloc": _bad_alloc,
+    "kill": _kill,
+    "exit": _exit,
+    "print": _print,
+    "chatter": _chatter,
+}

@@ -1,0 +1,198 @@
+"""The pool with real processes and planted misbehaviour."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hlotool.errors import BackendCrashed, BackendFailed, BackendOutOfMemory, BackendTimeout
+from hlotool.replay.pool import Done, Limits, Pool, Started
+
+GIB = 1 << 30
+
+
+@pytest.fixture(autouse=True)
+def planted_importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers inherit the search path of this process."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+
+
+def outcomes(pool: Pool, arguments: Iterable[object], function: str = "planted:act") -> dict[int, object]:
+    """Decoded values and errors by task number."""
+    found: dict[int, object] = {}
+    for event in pool.run(function, arguments):
+        if isinstance(event, Done):
+            assert event.index not in found
+            value = event.value
+            found[event.index] = msgspec.msgpack.decode(value) if isinstance(value, bytes) else value
+    return found
+
+
+def only(pool: Pool, argument: str) -> object:
+    return outcomes(pool, [argument])[0]
+
+
+def failure(pool: Pool, argument: str) -> BackendFailed:
+    value = only(pool, argument)
+    assert isinstance(value, BackendFailed)
+    return value
+
+
+@pytest.fixture
+def pool() -> Iterator[Pool]:
+    with Pool(Limits(jobs=1, timeout=20, memory=4 * GIB), backend="planted") as pool:
+        yield pool
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{pid}/stat")
+    # A dead orphan stays visible until the system's first process collects it.
+    return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def test_values_come_back_under_their_number() -> None:
+    with Pool(Limits(jobs=2)) as pool:
+        assert outcomes(pool, range(20), "planted:double") == {i: 2 * i for i in range(20)}
+
+
+def test_one_worker_serves_many_tasks(pool: Pool) -> None:
+    assert len(set(outcomes(pool, range(5), "planted:process_id").values())) == 1
+
+
+def test_no_more_workers_than_tasks() -> None:
+    with Pool(Limits(jobs=8)) as pool:
+        pool.start()
+        assert len(set(outcomes(pool, [1], "planted:process_id").values())) == 1
+        assert len(pool._workers) == 1
+
+
+def test_every_task_is_announced_before_it_is_done(pool: Pool) -> None:
+    events = list(pool.run("planted:double", [1, 2]))
+    assert [type(e) for e in events] == [Started, Done, Started, Done]
+    assert [e.index for e in events] == [0, 0, 1, 1]
+
+
+def test_arguments_are_drawn_late() -> None:
+    drawn: list[int] = []
+
+    def arguments() -> Iterator[int]:
+        for i in range(100):
+            drawn.append(i)
+            yield i
+
+    with Pool(Limits(jobs=1)) as pool:
+        next(pool.run("planted:double", arguments()))
+        assert len(drawn) < 5
+
+
+@pytest.mark.parametrize(
+    ("misdeed", "kind", "message", "log"),
+    [
+        ("segfault", BackendCrashed, "the process died of SIGSEGV", "planted.py"),
+        ("abort", BackendCrashed, "the process died of SIGABRT", "F0000 planted check failed"),
+        ("exit", BackendCrashed, "the process ended with exit status 7", ""),
+        ("raise", BackendCrashed, "ValueError: planted exception", "planted.py"),
+        ("allocate", BackendOutOfMemory, "needs more memory than the limit of 4 GiB", "planted.py"),
+        ("bad_alloc", BackendOutOfMemory, "needs more memory than the limit of 4 GiB", "std::bad_alloc"),
+        ("kill", BackendOutOfMemory, "killed by SIGKILL from outside", ""),
+    ],
+)
+def test_a_misbehaving_task_is_one_typed_error_and_the_pool_goes_on(
+    pool: Pool, misdeed: str, kind: type[BackendFailed], message: str, log: str
+) -> None:
+    found = outcomes(pool, ["before", misdeed, "after"])
+    error = found[1]
+    assert type(error) is kind
+    assert message in error.message
+    assert log in error.log
+    assert error.backend == "planted"
+    assert (found[0], found[2]) == ("fine before", "fine after")
+
+
+def test_a_hanging_task_is_killed() -> None:
+    with Pool(Limits(jobs=1, timeout=0.3)) as pool:
+        start = time.monotonic()
+        found = outcomes(pool, ["hang", "after"])
+        assert time.monotonic() - start < 5
+    error = found[0]
+    assert isinstance(error, BackendTimeout)
+    assert error.message == "no answer within 0.3 s; the process was killed"
+    assert found[1] == "fine after"
+
+
+def test_stray_output_does_not_reach_the_channel(pool: Pool, capfd: pytest.CaptureFixture[str]) -> None:
+    assert only(pool, "print") == "printed"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_log_keeps_the_last_lines_only(pool: Pool) -> None:
+    log = failure(pool, "chatter").log.splitlines()
+    assert log[-1] == "line 99999"
+    assert len(log) == 20
+
+
+def test_the_log_of_a_task_does_not_show_its_predecessor(pool: Pool) -> None:
+    found = outcomes(pool, ["print", "exit"])
+    error = found[1]
+    assert isinstance(error, BackendCrashed)
+    assert "stray" not in error.log
+
+
+def test_a_worker_that_cannot_start_is_no_fault_of_a_task() -> None:
+    with (
+        Pool(Limits(), preload=["no_such_package"]) as pool,
+        pytest.raises(BackendCrashed, match="did not start"),
+    ):
+        outcomes(pool, ["a"])
+
+
+def test_an_unpicklable_function_name_is_an_error_of_the_task(pool: Pool) -> None:
+    error = outcomes(pool, [1], "planted:absent")[0]
+    assert isinstance(error, BackendCrashed)
+    assert "absent" in error.message
+
+
+def test_close_leaves_no_process_behind() -> None:
+    with Pool(Limits(jobs=2, timeout=20)) as pool:
+        pids = {
+            pid for pid in outcomes(pool, range(4), "planted:process_id").values() if isinstance(pid, int)
+        }
+        events = pool.run("planted:act", ["hang", "hang"])
+        assert isinstance(next(events), Started)
+    assert pids
+    assert not any(is_alive(pid) for pid in pids)
+
+
+ORPHANING = """
+import os, sys, msgspec
+from hlotool.replay.pool import Done, Limits, Pool
+pool = Pool(Limits(jobs=1))
+done = next(e for e in pool.run("planted:process_id", [0]) if isinstance(e, Done))
+print(msgspec.msgpack.decode(done.value), flush=True)
+next(pool.run("planted:act", ["hang"]))
+os._exit(0)
+"""
+
+
+def test_a_busy_worker_ends_with_its_parent() -> None:
+    """The parent dies without any chance to clean up."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    parent = subprocess.run(
+        [sys.executable, "-c", ORPHANING], env=environment, stdout=subprocess.PIPE, check=True, timeout=30
+    )
+    worker = int(parent.stdout)
+    deadline = time.monotonic() + 5
+    while is_alive(worker) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not is_alive(worker)
