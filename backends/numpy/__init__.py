@@ -11,6 +11,7 @@ from hlotool.backends.numpy import kernels
 from hlotool.backends.numpy.arguments import check_arguments
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
+from hlotool.backends.numpy.run import Run
 from hlotool.ir.module import Module
 
 __all__ = ["NumpyBackend", "NumpyExecutable", "create", "kernels"]
@@ -27,7 +28,7 @@ class NumpyExecutable:
         """Execute once; see `Executable.run`."""
         values = check_arguments(self.module, arguments)
         with np.errstate(all="ignore"):
-            result: Value = self._plan(values, probe)
+            result: Value = self._plan(values, Run(probe))
         return result
 
 

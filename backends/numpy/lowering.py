@@ -52,17 +52,20 @@ class Lowering:
     def _build(self, computation: Computation, kernel: Callable[[Instruction], Kernel]) -> Plan:
         slots = _assign_slots(computation)
         template: list[Any] = [None] * len(slots)
-        last_use = _last_uses(computation)
+        order = _execution_order(computation)
+        last_use = _last_uses(order, computation.root)
         steps = []
-        for position, instruction in enumerate(computation.instructions):
+        unread: set[int] = set()
+        for position, instruction in enumerate(order):
             if instruction.opcode == "parameter":
                 continue
             if instruction.opcode == "constant":
                 template[slots[instruction]] = self._constant(instruction)
                 continue
             operands = tuple(slots[o] for o in instruction.operands)
-            dying = {slots[o] for o in instruction.operands if last_use[o] == position}
+            dying = {slots[o] for o in instruction.operands if last_use[o] == position} | unread
             steps.append(Step(kernel(instruction), operands, slots[instruction], tuple(dying), instruction))
+            unread = set() if instruction in last_use else {slots[instruction]}
         unused = [slots[p] for p in computation.parameters if p not in last_use]
         return Plan(computation, steps, template, slots[computation.root], unused)
 
@@ -92,11 +95,33 @@ def _assign_slots(computation: Computation) -> dict[Instruction, int]:
     return {instruction: slot for slot, instruction in enumerate(order)}
 
 
-def _last_uses(computation: Computation) -> dict[Instruction, int]:
+def _execution_order(computation: Computation) -> list[Instruction]:
+    """Textual order, except that tuples are taken apart at once.
+
+    A tuple holds its elements: only when it is gone can they be updated in place.
+    """
+    readers: dict[Instruction, list[Instruction]] = {}
+    for instruction in computation.instructions:
+        if instruction.opcode == "get-tuple-element":
+            readers.setdefault(instruction.operands[0], []).append(instruction)
+    order: list[Instruction] = []
+
+    def emit(instruction: Instruction) -> None:
+        order.append(instruction)
+        for reader in readers.get(instruction, ()):
+            emit(reader)
+
+    for instruction in computation.instructions:
+        if instruction.opcode != "get-tuple-element":
+            emit(instruction)
+    return order
+
+
+def _last_uses(order: list[Instruction], root: Instruction) -> dict[Instruction, int]:
     """Position of the last reader of every value; the root is read by the caller."""
     last = {}
-    for position, instruction in enumerate(computation.instructions):
+    for position, instruction in enumerate(order):
         for operand in instruction.operands:
             last[operand] = position
-    last[computation.root] = len(computation.instructions)
+    last[root] = len(order)
     return last

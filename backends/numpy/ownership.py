@@ -20,13 +20,29 @@ from hlotool.ir.types import TOKEN
 
 
 def owned(array: Array, count: int) -> bool:
-    """Whether `array` may be overwritten.
+    """Whether `array` may be overwritten: nobody else holds it, nor the buffer that it is a view of.
 
     Args:
         array: the operand, as the kernel's own positional argument.
         count: `sys.getrefcount(array)`, taken by the kernel itself.
     """
-    return count <= _exclusive_count() and array.base is None and array.flags.writeable
+    if count > _exclusive_count() or not isinstance(array, np.ndarray) or not array.flags.writeable:
+        return False
+    return array.base is None or _base_references(array) <= _exclusive_base_count()
+
+
+def _base_references(view: Array) -> int:
+    """How many references there are to what `view` is a view of; many for what is not a plain array."""
+    base = view.base
+    if not isinstance(base, np.ndarray) or base.base is not None or base.nbytes < view.nbytes:
+        return sys.maxsize
+    return sys.getrefcount(base)
+
+
+@cache
+def _exclusive_base_count() -> int:
+    """What `_base_references` says of a view whose base nobody else holds."""
+    return _base_references(np.zeros(1).view())
 
 
 @cache

@@ -6,12 +6,13 @@ Freeing first lets a kernel see that it owns an operand (see `ownership`) and up
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hlotool.backends.base import Probe
-from hlotool.backends.numpy.registry import Kernel
+from hlotool.backends.numpy.registry import Calling, Kernel
+from hlotool.backends.numpy.run import Run
 from hlotool.errors import BackendCrashed, BackendOutOfMemory, HlotoolError
 from hlotool.ir.module import Computation, Instruction
 
@@ -57,23 +58,24 @@ class Plan:
         self.root = root
         self.unused = tuple(unused)
         self._template = template
-        self._code = [(s.kernel, s.operands, s.result, s.dying) for s in steps]
+        self._code = [_code(step) for step in self.steps]
 
-    def __call__(self, arguments: list[Any], probe: Probe | None = None) -> Any:
+    def __call__(self, arguments: list[Any], run: Run | None = None) -> Any:
+        run = run or Run()
         slots = self._template.copy()
         slots[: len(arguments)] = arguments
         arguments.clear()
         for slot in self.unused:
             slots[slot] = None
-        if probe is not None:
-            return self._run_probed(slots, probe)
+        if run.probe is not None:
+            return self._run_probed(slots, run, run.probe)
         result = -1
         try:
-            for kernel, operands, result, dying in self._code:
+            for kernel, operands, result, dying, calling in self._code:
                 values = [slots[i] for i in operands]
                 for i in dying:
                     slots[i] = None
-                slots[result] = kernel(*values)
+                slots[result] = kernel(values, run) if calling else kernel(*values)
         except HlotoolError:
             raise
         except MemoryError as error:
@@ -82,16 +84,16 @@ class Plan:
             raise self._crashed(result, error) from error
         return slots[self.root]
 
-    def _run_probed(self, slots: list[Any], probe: Probe) -> Any:
+    def _run_probed(self, slots: list[Any], run: Run, probe: Probe) -> Any:
         result = -1
         try:
-            for step in self.steps:
-                result = step.result
-                values = [slots[i] for i in step.operands]
-                for i in step.dying:
+            for (kernel, operands, result, dying, calling), step in zip(self._code, self.steps):
+                values = [slots[i] for i in operands]
+                for i in dying:
                     slots[i] = None
-                value = slots[result] = step.kernel(*values)
+                value = slots[result] = kernel(values, run) if calling else kernel(*values)
                 probe(step.instruction, value)
+                del value
         except HlotoolError:
             raise
         except MemoryError as error:
@@ -110,6 +112,13 @@ class Plan:
     def _crashed(self, result: int, error: Exception) -> BackendCrashed:
         culprit = self._instruction(result)
         return BackendCrashed("numpy", f"{type(error).__name__} at {_describe(culprit)}: {error}")
+
+
+def _code(step: Step) -> tuple[Callable[..., Any], tuple[int, ...], int, tuple[int, ...], bool]:
+    """The step as the interpreter loop reads it; the last item tells a calling kernel."""
+    calling = isinstance(step.kernel, Calling)
+    function = step.kernel.function if isinstance(step.kernel, Calling) else step.kernel
+    return function, step.operands, step.result, step.dying, calling
 
 
 def _describe(instruction: Instruction) -> str:

@@ -7,6 +7,7 @@ values to the result value. Everything that does not depend on data belongs into
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlotool.ir.module import Instruction
@@ -14,9 +15,23 @@ from hlotool.ir.opcodes import OPCODES
 
 if TYPE_CHECKING:
     from hlotool.backends.numpy.lowering import Lowering
+    from hlotool.backends.numpy.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Calling:
+    """A kernel that runs computations or needs the state of the run.
+
+    Attributes:
+        function: takes over the *list* of operand values, so that the computations it calls can free them
+            or update them in place, and gets the run to hand on.
+    """
+
+    function: Callable[[list[Any], Run], Any]
+
 
 #: From operand values, in order, to the result. Kernels never modify operands they do not own.
-Kernel: TypeAlias = Callable[..., Any]
+Kernel: TypeAlias = Callable[..., Any] | Calling
 Rule: TypeAlias = "Callable[[Instruction, Lowering], Kernel]"
 
 RULES: dict[str, Rule] = {}

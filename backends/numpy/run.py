@@ -1,0 +1,33 @@
+"""One execution of a plan: what its kernels share while it lasts."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from hlotool.backends.base import Probe
+
+#: Seed of the numbers that `rng` draws; every run starts from it.
+SEED = 0
+
+#: Initial state of `rng-get-and-update-state`. XLA: rng_bit_generator_expander and the CPU code generator.
+INITIAL_RNG_STATE = 0x7012395
+
+
+class Run:
+    """State of one execution.
+
+    Attributes:
+        probe: sees the result of every instruction, or None.
+        rng_state: 128-bit state of `rng-get-and-update-state`, one per module.
+    """
+
+    def __init__(self, probe: Probe | None = None) -> None:
+        self.probe = probe
+        self.rng_state = INITIAL_RNG_STATE
+
+    @cached_property
+    def generator(self) -> np.random.Generator:
+        """Source of the numbers of `rng`, in the order of execution."""
+        return np.random.Generator(np.random.Philox(SEED))
