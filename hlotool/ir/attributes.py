@@ -105,11 +105,19 @@ class MeshAxis:
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """`mesh['x'=2,'y'=2]` with an optional explicit device order, or a maximal mesh of one device."""
+    """`mesh['x'=2,'y'=2]`, or `maximal_mesh[device_id=1]`.
+
+    Attributes:
+        axes: names and sizes.
+        device_ids: explicit device order `device_ids=(3,2,1,0)`.
+        iota: transposed device order `device_ids=([2,2]T(1,0))`; its dims are the sizes of the axes.
+        maximal_device: of a maximal mesh, which has no axes.
+    """
 
     axes: tuple[tuple[str, int], ...]
     device_ids: Ints = ()
     maximal_device: int | None = None
+    iota: IotaTiles | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +177,11 @@ class ShardedDimension:
 
 @dataclass(frozen=True, slots=True)
 class NamedSharding:
-    """V3 sharding: `{mesh['x'=2], [{'x'}, {}], replicated={…}, unreduced={…}}`."""
+    """V3 sharding: `{mesh['x'=2], [{'x'}, {}], replicated={…}, unreduced={…}}`.
+
+    Where the text says `{mesh['x'=2], replicated}` or `{maximal_mesh[device_id=1]}`, there are no `dims` and the
+    sharding's `kind` says which.
+    """
 
     mesh: Mesh
     dims: tuple[ShardedDimension, ...]

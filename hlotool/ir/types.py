@@ -6,7 +6,7 @@ XLA: docs/shapes.md, docs/tiled_layout.md; xla_data.proto (PrimitiveType, Layout
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
@@ -256,7 +256,8 @@ class ArrayShape:
         return replace(self, layout=None)
 
     def __str__(self) -> str:
-        return f"{self.logical_text()}{self.layout if self.layout is not None else ''}"
+        layout = str(self.layout) if self.layout is not None else ""
+        return self.logical_text() if layout == "{}" else self.logical_text() + layout
 
     def logical_text(self) -> str:
         """`f32[2,<=3]`, no layout."""
@@ -272,6 +273,12 @@ class ArrayShape:
                 yield str(size)
 
 
+def join_indexed(texts: Iterable[str]) -> str:
+    """Join with commas; every fifth gets a `/*index=5*/` before it, as XLA prints long lists."""
+    marked = (f"/*index={i}*/{text}" if i and i % 5 == 0 else text for i, text in enumerate(texts))
+    return ", ".join(marked)
+
+
 @dataclass(frozen=True, slots=True)
 class TupleShape:
     """A tuple of shapes."""
@@ -279,7 +286,7 @@ class TupleShape:
     elements: tuple[Shape, ...]
 
     def __str__(self) -> str:
-        return f"({', '.join(map(str, self.elements))})"
+        return f"({join_indexed(map(str, self.elements))})"
 
 
 @dataclass(frozen=True, slots=True)
