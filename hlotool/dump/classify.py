@@ -1,0 +1,109 @@
+"""From listed files to dump files: contents decide where names say nothing; logs are cut into blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hlotool.dump.limits import Limits
+from hlotool.dump.listing import Listing
+from hlotool.dump.names import DumpName, Format, Kind, parse_name
+from hlotool.dump.records import DumpFile
+from hlotool.dump.sections import Section, split_log, split_modules
+from hlotool.dump.sniff import HEAD_BYTES, module_name, sniff
+from hlotool.dump.source import Source
+from hlotool.errors import DumpError
+
+_STAGES = (Kind.BEFORE_OPTIMIZATIONS, Kind.PASS, Kind.NAMED, Kind.AFTER_OPTIMIZATIONS, Kind.FUSION)
+
+
+def classify(listing: Listing, limits: Limits) -> list[DumpFile]:
+    """What each file of the listing is.
+
+    Raises:
+        DumpError: a single file that was asked for by name is unreadable. Inside a folder such a file becomes
+            a note of the listing.
+    """
+    found: list[DumpFile] = []
+    for path, source in listing.files:
+        try:
+            found += _classify_file(
+                path, source, limits, explicit=listing.is_single_file, notes=listing.notes
+            )
+        except DumpError as error:
+            if listing.is_single_file:
+                raise
+            listing.notes.append(str(error))
+    return found
+
+
+def _classify_file(
+    path: str, source: Source, limits: Limits, *, explicit: bool, notes: list[str]
+) -> Iterator[DumpFile]:
+    name = parse_name(source.name)
+    if name.kind in _STAGES:
+        yield DumpFile(path, source, name if name.module_name else _named_by_content(name, source, limits))
+    elif _may_hold_modules(name, explicit):
+        yield from _by_content(path, source, name, limits, explicit=explicit, notes=notes)
+    else:
+        yield DumpFile(path, source, name)
+
+
+def _may_hold_modules(name: DumpName, explicit: bool) -> bool:
+    """Whether the content has to be looked at; any file is, when the user asked for just that one."""
+    return name.kind in (Kind.UNKNOWN, Kind.PLAIN) or (explicit and name.kind is Kind.ARTEFACT)
+
+
+def _named_by_content(name: DumpName, source: Source, limits: Limits) -> DumpName:
+    """The module's name from the HLO itself, for file names that had no room for it."""
+    return replace(name, module_name=module_name(source.read_head(HEAD_BYTES, limits)))
+
+
+def _by_content(
+    path: str, source: Source, name: DumpName, limits: Limits, *, explicit: bool, notes: list[str]
+) -> Iterator[DumpFile]:
+    head = source.read_head(HEAD_BYTES, limits)
+    kind, form = sniff(head)
+    if form in (Format.PROTO, Format.TEXT_PROTO):
+        yield DumpFile(path, source, _placed(replace(name, kind=kind, format=form), module_name(head)))
+        return
+    if name.kind is Kind.PLAIN and name.format is Format.PROTO:
+        yield DumpFile(path, source, name)
+        return
+    content = source.read_bytes(limits)
+    if blocks := split_log(content):
+        yield from _blocks("" if explicit else path, source, blocks, notes)
+        return
+    parts = split_modules(content)
+    if not parts:
+        yield DumpFile(path, source, replace(name, kind=Kind.ARTEFACT, format=Format.OTHER))
+    for i, part in enumerate(parts):
+        whole = len(parts) == 1
+        part_name = module_name(content[part.start : part.end])
+        part_source = source if whole else source.part(part.start, part.end)
+        plain = _placed(replace(name, kind=Kind.PLAIN, format=Format.TEXT), part_name)
+        yield DumpFile(path if whole else f"{path}#{i + 1}", part_source, plain)
+
+
+def _placed(name: DumpName, own_name: str) -> DumpName:
+    """A file of a numbered module with an unknown suffix becomes a named stage of that module."""
+    if name.kind is not Kind.PLAIN or name.module_number is None:
+        return replace(name, module_name=name.module_name or own_name)
+    label = name.rest.removeprefix(f"{own_name}.").rpartition(".")[0]
+    return replace(name, kind=Kind.NAMED, module_name=own_name, label=label)
+
+
+def _blocks(folder: str, source: Source, blocks: list[Section], notes: list[str]) -> Iterator[DumpFile]:
+    """The files that a log holds. A name that comes again belongs to another process or run."""
+    runs: dict[tuple[int | None, str], list[set[str]]] = {}
+    for block in blocks:
+        if not block.is_complete:
+            notes.append(f"{source}: the log ends within {block.name}")
+        name = parse_name(block.name)
+        seen = runs.setdefault((name.module_number, name.module_name or name.rest), [set()])
+        if block.name in seen[-1]:
+            seen.append(set())
+        seen[-1].add(block.name)
+        run = f"run {len(seen)}" if len(seen) > 1 else ""
+        path = "/".join(filter(None, [folder, run, block.name]))
+        yield DumpFile(path, source.part(block.start, block.end, is_log=True), name)

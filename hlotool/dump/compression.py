@@ -1,0 +1,104 @@
+"""Decompression with an upper bound."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import zipfile
+import zlib
+from collections.abc import Callable
+from typing import IO, Any, Protocol
+
+from hlotool.errors import DumpError
+
+
+class Reader(Protocol):
+    """What can be read from front to back."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """At most `size` bytes, empty at the end."""
+
+
+#: First bytes of each compressed format. None of them can begin HLO text or a proto of XLA.
+_OPENERS: dict[bytes, Callable[[Any], Reader]] = {
+    b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+}
+_LONGEST_MAGIC = max(map(len, _OPENERS))
+
+#: What the standard library raises on a damaged file.
+DAMAGE = (EOFError, OSError, lzma.LZMAError, zlib.error, zipfile.BadZipFile)
+_CHUNK = 1 << 20
+
+
+class _Prefixed:
+    """A stream with the bytes that were already taken from it put back."""
+
+    def __init__(self, start: bytes, raw: Reader) -> None:
+        self._start = start
+        self._raw = raw
+
+    def read(self, size: int = -1, /) -> bytes:
+        if not self._start:
+            return self._raw.read(size)
+        size = len(self._start) if size < 0 else size
+        taken, self._start = self._start[:size], self._start[size:]
+        return taken
+
+
+def is_compressed(start: bytes) -> bool:
+    """Whether a file that begins with `start` is gzip, bzip2 or xz."""
+    return start.startswith(tuple(_OPENERS))
+
+
+def expanded(raw: Reader) -> Reader:
+    """A stream of the decompressed content of `raw`, or of its content when it is not compressed."""
+    start = raw.read(_LONGEST_MAGIC)
+    stream = _Prefixed(start, raw)
+    opener = next((o for magic, o in _OPENERS.items() if start.startswith(magic)), None)
+    return opener(stream) if opener else stream
+
+
+def read_bounded(stream: Reader, limit: int, name: str) -> bytes:
+    """All of `stream`.
+
+    Raises:
+        DumpError: it holds more than `limit` bytes, or is damaged.
+    """
+    content = read_some(stream, limit + 1, name)
+    if len(content) > limit:
+        raise DumpError(f"{name}: expands to more than {size_text(limit)}; this is not read")
+    return content
+
+
+def read_some(stream: Reader, size: int, name: str) -> bytes:
+    """At most `size` bytes of `stream`; raises DumpError when it is damaged before that."""
+    parts: list[bytes] = []
+    missing = size
+    try:
+        while missing and (part := stream.read(min(missing, _CHUNK))):
+            parts.append(part)
+            missing -= len(part)
+    except DAMAGE as error:
+        raise DumpError(f"{name}: damaged: {error or type(error).__name__}") from error
+    return b"".join(parts)
+
+
+def copy_bounded(stream: Reader, target: IO[bytes], limit: int, name: str) -> None:
+    """Copy `stream` to `target`; raises DumpError as `read_bounded` does."""
+    copied = 0
+    while part := read_some(stream, _CHUNK, name):
+        copied += len(part)
+        if copied > limit:
+            raise DumpError(f"{name}: expands to more than {size_text(limit)}; this is not read")
+        target.write(part)
+
+
+def size_text(size: int) -> str:
+    """`2 GiB`, `512 MiB`, `100 bytes`."""
+    for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size >= 1 << shift:
+            return f"{size / (1 << shift):.3g} {unit}"
+    return f"{size} bytes"

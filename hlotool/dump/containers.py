@@ -1,0 +1,254 @@
+"""Reading files and members of archives, wherever they lie.
+
+A member of an archive is read into memory, never unpacked under its own name, so a name such as `../../x`
+can do no harm. A compressed tar has no random access: it is expanded once per process into an anonymous
+temporary file.
+"""
+
+from __future__ import annotations
+
+import atexit
+import io
+import os
+import tarfile
+import tempfile
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any, Protocol
+
+from hlotool.dump import remote
+from hlotool.dump.compression import (
+    DAMAGE,
+    copy_bounded,
+    expanded,
+    is_compressed,
+    read_bounded,
+    read_some,
+    size_text,
+)
+from hlotool.dump.limits import Limits
+from hlotool.errors import DumpError
+
+_TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+#: Up to this size an expanded tar stays in memory.
+_SPOOL_BYTES = 64 << 20
+
+
+def is_archive(path: str) -> bool:
+    """Whether the name says that `path` is an archive that can be read."""
+    return path.lower().endswith((".zip", *_TAR_SUFFIXES))
+
+
+def read(path: str, member: str, limits: Limits) -> bytes:
+    """The decompressed content of `path`, or of `member` of the archive `path`; raises DumpError."""
+    with _opened(path, member, limits) as raw:
+        return read_bounded(expanded(raw), limits.file_bytes, f"{path}!{member}" if member else path)
+
+
+def read_head(path: str, member: str, size: int, limits: Limits) -> bytes:
+    """The first `size` bytes of what `read` returns."""
+    with _opened(path, member, limits) as raw:
+        return read_some(expanded(raw), size, f"{path}!{member}" if member else path)
+
+
+@contextmanager
+def open_file(path: str) -> Iterator[IO[bytes]]:
+    """A local or remote file, open for reading; raises DumpError when that fails."""
+    if remote.is_remote(path):
+        with remote.open_file(path) as raw:
+            yield raw
+        return
+    try:
+        raw = open(path, "rb")  # noqa: SIM115 (closed below; only opening may raise the errors named here)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    with raw:
+        yield raw
+
+
+def unreadable(path: str, error: OSError) -> DumpError:
+    """One line for the usual reasons why a file cannot be opened."""
+    if isinstance(error, FileNotFoundError):
+        return DumpError(f"{path}: no such file or directory")
+    return DumpError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}")
+
+
+@contextmanager
+def _opened(path: str, member: str, limits: Limits) -> Iterator[IO[bytes]]:
+    if not member:
+        with open_file(path) as raw:
+            yield raw
+        return
+    with _LOCK, _archive(path, limits).open(member) as raw:
+        yield raw
+
+
+class Archive(Protocol):
+    """An open archive."""
+
+    #: Names of its regular files, in the order of the archive.
+    names: list[str]
+    #: What it holds besides: links, devices, unsafe names.
+    skipped: list[str]
+
+    def open(self, member: str) -> IO[bytes]:
+        """The bytes of `member`, as stored in the archive; raises DumpError when it is not there."""
+
+    def close(self) -> None:
+        """Give back its files."""
+
+
+def list_archive(path: str, limits: Limits) -> tuple[list[str], list[str]]:
+    """Names of the regular files of an archive, and of what was passed over; raises DumpError."""
+    with _LOCK:
+        archive = _archive(path, limits)
+        return archive.names, archive.skipped
+
+
+_LOCK = threading.RLock()
+
+
+@dataclass(slots=True)
+class _Slot:
+    """The archive that was read last; reading a dump means many members of one archive."""
+
+    key: tuple[Any, ...] = ()
+    archive: Archive | None = None
+
+    def put(self, key: tuple[Any, ...], archive: Archive) -> None:
+        self.clear()
+        self.key, self.archive = key, archive
+
+    def clear(self) -> None:
+        if self.archive is not None:
+            self.archive.close()
+        self.key, self.archive = (), None
+
+
+_SLOT = _Slot()
+atexit.register(_SLOT.clear)
+
+
+def _archive(path: str, limits: Limits) -> Archive:
+    key = (path, limits, *_stamp(path))
+    if _SLOT.archive is None or _SLOT.key != key:
+        _SLOT.put(key, _open_archive(path, limits))
+    assert _SLOT.archive is not None
+    return _SLOT.archive
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    """Changes when the file does."""
+    if remote.is_remote(path):
+        return ()
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _open_archive(path: str, limits: Limits) -> Archive:
+    raw = _local_copy(path, limits)
+    try:
+        return _Zip(path, raw, limits) if path.lower().endswith(".zip") else _Tar(path, raw, limits)
+    except BaseException:
+        raw.close()
+        raise
+
+
+def _local_copy(path: str, limits: Limits) -> IO[bytes]:
+    """The archive `path` as a seekable file, a compressed tar expanded."""
+    with open_file(path) as raw:
+        if not remote.is_remote(path) and not is_compressed(raw.read(8)):
+            return open(path, "rb")
+    with open_file(path) as raw:
+        copy: IO[bytes] = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 (the caller's)
+        try:
+            copy_bounded(expanded(raw), copy, limits.archive_bytes, path)
+        except BaseException:
+            copy.close()
+            raise
+    copy.seek(0)
+    return copy
+
+
+def _is_safe(name: str) -> bool:
+    return not name.startswith("/") and ".." not in name.split("/") and "\0" not in name
+
+
+def _too_many(path: str, limits: Limits) -> DumpError:
+    return DumpError(f"{path}: more than {limits.members} entries; this is not read")
+
+
+class _Tar:
+    """A tar whose members are found by position, so that they can be read in any order."""
+
+    def __init__(self, path: str, raw: IO[bytes], limits: Limits) -> None:
+        self._path = path
+        self._raw = raw
+        self._limits = limits
+        self._extents: dict[str, tuple[int, int]] = {}
+        self.skipped: list[str] = []
+        try:
+            self._index()
+        except (tarfile.TarError, *DAMAGE) as error:
+            raise DumpError(f"{path}: not a readable tar archive: {error}") from error
+        self.names = list(self._extents)
+
+    def _index(self) -> None:
+        with tarfile.open(fileobj=self._raw, mode="r:") as tar:
+            for count, info in enumerate(tar):
+                if count >= self._limits.members:
+                    raise _too_many(self._path, self._limits)
+                name = info.name.removeprefix("./")
+                if info.isreg() and _is_safe(name) and not info.issparse():
+                    self._extents[name] = (info.offset_data, info.size)
+                elif not info.isdir():
+                    self.skipped.append(name)
+
+    def open(self, member: str) -> IO[bytes]:
+        if member not in self._extents:
+            raise DumpError(f"{self._path}: no member {member}")
+        offset, size = self._extents[member]
+        name = f"{self._path}!{member}"
+        if size > self._limits.file_bytes:
+            raise DumpError(f"{name}: has {size_text(size)}; this is not read")
+        self._raw.seek(offset)
+        content = read_some(self._raw, size, name)
+        if len(content) < size:
+            raise DumpError(f"{name}: damaged: the archive ends within it")
+        return io.BytesIO(content)
+
+    def close(self) -> None:
+        self._raw.close()
+
+
+class _Zip:
+    """A zip archive."""
+
+    def __init__(self, path: str, raw: IO[bytes], limits: Limits) -> None:
+        self._path = path
+        self._raw = raw
+        try:
+            self._zip = zipfile.ZipFile(raw)
+        except DAMAGE as error:
+            raise DumpError(f"{path}: not a readable zip archive: {error}") from error
+        files = [info.filename for info in self._zip.infolist() if not info.is_dir()]
+        if len(files) > limits.members:
+            raise _too_many(path, limits)
+        self.names = [name for name in files if _is_safe(name)]
+        self.skipped = [name for name in files if not _is_safe(name)]
+
+    def open(self, member: str) -> IO[bytes]:
+        try:
+            return self._zip.open(member)
+        except (KeyError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
+            raise DumpError(f"{self._path}!{member}: cannot be read: {error}") from error
+
+    def close(self) -> None:
+        self._zip.close()
+        self._raw.close()

@@ -1,0 +1,183 @@
+"""What `open_dump` finds: modules, their stages in the order of compilation, captured executions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlotool.dump.names import DumpName, Format, Kind
+from hlotool.dump.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class DumpFile:
+    """A file of a dump and what its name (or its content) says.
+
+    Attributes:
+        path: relative to the dump, with `/`.
+        source: where to read it.
+        name: its name taken apart.
+    """
+
+    path: str
+    source: Source
+    name: DumpName
+
+    @property
+    def directory(self) -> str:
+        """The folder it lies in, relative to the dump; empty for the dump itself."""
+        return self.path.rpartition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The program at one point of its compilation.
+
+    Attributes:
+        kind: BEFORE_OPTIMIZATIONS, PASS, NAMED, AFTER_OPTIMIZATIONS, FUSION or PLAIN.
+        label: as in the file name, such as `simplification.after_algsimp.before_dce`.
+        platform: the compiler's target, where the name tells it: `cpu`, `sm_9.0_gpu`.
+        sequence: number of a pass stage.
+        pipeline: of a pass stage.
+        after_pass: the pass that has just run.
+        before_pass: the pass that runs next.
+        text: the HLO text, if dumped.
+        proto: the binary HLO, if dumped. It holds all constants in full.
+    """
+
+    kind: Kind
+    label: str
+    platform: str = ""
+    sequence: int | None = None
+    pipeline: str = ""
+    after_pass: str = ""
+    before_pass: str = ""
+    text: Source | None = None
+    proto: Source | None = None
+
+    @property
+    def source(self) -> Source:
+        """What to read: the text where there is one."""
+        source = self.text or self.proto
+        assert source is not None
+        return source
+
+    @property
+    def format(self) -> Format:
+        """How `source` is written."""
+        return Format.TEXT if self.text else Format.PROTO
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """Arguments (and perhaps the result) of one execution.
+
+    Attributes:
+        kind: SNAPSHOT (with result) or UNOPTIMIZED_SNAPSHOT (arguments per partition).
+        format: PROTO or TEXT_PROTO.
+        source: where it lies.
+        execution: its number, None when the name does not tell.
+    """
+
+    kind: Kind
+    format: Format
+    source: Source
+    execution: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DumpModule:
+    """One compiled program.
+
+    Attributes:
+        number: of `module_NNNN`, None for a plain file.
+        name: of the module.
+        directory: the folder of its files, relative to the dump; of a plain file its path.
+        timestamp: microseconds, when the dump has them.
+        stages: in the order of compilation: before optimizations, passes by number, after optimizations.
+        others: HLO whose place in that order is unknown: named stages, extracted fusions.
+        captures: executions, in order.
+        stablehlo: what the frontend handed over, with all constants in full.
+        companions: stages that were not asked for, when `open_dump` got one file of a dump directory;
+            they serve to fill in elided constants.
+        artefacts: other files of the module.
+    """
+
+    number: int | None
+    name: str
+    directory: str = ""
+    timestamp: int | None = None
+    stages: tuple[Stage, ...] = ()
+    others: tuple[Stage, ...] = ()
+    captures: tuple[Capture, ...] = ()
+    stablehlo: Source | None = None
+    companions: tuple[Stage, ...] = ()
+    artefacts: tuple[DumpFile, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """`folder/module_0002.jit_f`, or the path of a plain file."""
+        if self.number is None:
+            return self.directory
+        stamp = "" if self.timestamp is None else str(self.timestamp)
+        name = ".".join(filter(None, [stamp, f"module_{self.number:04d}", self.name]))
+        return f"{self.directory}/{name}" if self.directory else name
+
+    @property
+    def before(self) -> Stage | None:
+        """The program as the frontend gave it."""
+        return next((s for s in self.stages if s.kind is Kind.BEFORE_OPTIMIZATIONS), None)
+
+    @property
+    def after(self) -> Stage | None:
+        """The program that was compiled to machine code: the last one, where there are several."""
+        return next((s for s in reversed(self.stages) if s.kind is Kind.AFTER_OPTIMIZATIONS), None)
+
+    @property
+    def passes(self) -> tuple[Stage, ...]:
+        """The stages between passes, by number."""
+        return tuple(s for s in self.stages if s.kind is Kind.PASS)
+
+    @property
+    def pair(self) -> tuple[Stage, Stage] | None:
+        """The first and the last stage, whose programs must compute the same; None when there is but one."""
+        return (self.stages[0], self.stages[-1]) if len(self.stages) > 1 else None
+
+    @property
+    def unpaired_reason(self) -> str:
+        """Why there is no pair, in one line; empty when there is one."""
+        if self.pair:
+            return ""
+        if not self.stages:
+            return self._no_stage_reason()
+        if self.number is None:
+            return "a single module, no other stage to compare it with"
+        if self.before:
+            return (
+                "no *after_optimizations* file: the compilation did not finish, the file is missing, "
+                "or --xla_dump_max_hlo_modules cut the dump"
+            )
+        return "no *before_optimizations* file: it is missing, or the module was made inside the compiler"
+
+    def _no_stage_reason(self) -> str:
+        if self.captures:
+            return "captured executions only: --xla_dump_hlo_unoptimized_snapshots suppresses the other dumps"
+        if self.others:
+            return "only stages whose place in the compilation is unknown"
+        return "no HLO: dumped without --xla_dump_hlo_as_text, or excluded by --xla_dump_hlo_module_re"
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """All that was found under a path.
+
+    Attributes:
+        path: as given.
+        modules: in a fixed order: by folder, timestamp, number, name.
+        artefacts: files that belong to no module.
+        notes: what was passed over and why, one line each.
+    """
+
+    path: str
+    modules: tuple[DumpModule, ...]
+    artefacts: tuple[DumpFile, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,72 @@
+"""Where a text or proto lies: a file, a member of an archive, a remote object, or a part of one of these.
+
+A `Source` is a small frozen record, so it travels to worker processes as it is; nothing is open until it is
+read. Whatever is read is bounded: a file that expands beyond `Limits` is an error, not a full memory.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hlotool.dump import containers
+from hlotool.dump.limits import DEFAULT_LIMITS, Limits
+
+#: What absl logging writes to stderr; a log that merged stderr into stdout has such lines amid the HLO.
+_ABSL_LINE = re.compile(rb"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [^\s:]+:\d+\].*\n?", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Something that can be read, by name.
+
+    Attributes:
+        path: of the file or remote object.
+        member: name inside the archive, empty when `path` is no archive.
+        span: start and end in bytes, when only a part of the content is meant.
+        is_log: the content was printed to a log, where other lines may stand between its own.
+    """
+
+    path: str
+    member: str = ""
+    span: tuple[int, int] | None = None
+    is_log: bool = False
+
+    def __str__(self) -> str:
+        whole = f"{self.path}!{self.member}" if self.member else self.path
+        return f"{whole}@{self.span[0]}" if self.span else whole
+
+    @property
+    def name(self) -> str:
+        """The last part of the path: what `parse_name` understands."""
+        return (self.member or self.path).rsplit("/", 1)[-1]
+
+    def read_bytes(self, limits: Limits = DEFAULT_LIMITS) -> bytes:
+        """The content, decompressed.
+
+        Raises:
+            DumpError: it is gone, may not be read, is damaged, or exceeds `limits.file_bytes`.
+        """
+        content = containers.read(self.path, self.member, limits)
+        if self.span is not None:
+            content = content[slice(*self.span)]
+        return _ABSL_LINE.sub(b"", content) if self.is_log else content
+
+    def read_text(self, limits: Limits = DEFAULT_LIMITS) -> str:
+        """The content as text; bytes that are no UTF-8 appear as `\\xNN`."""
+        return decode(self.read_bytes(limits))
+
+    def read_head(self, size: int, limits: Limits = DEFAULT_LIMITS) -> bytes:
+        """The first `size` bytes at most, without expanding the rest where that can be avoided."""
+        if self.span is None and not self.is_log:
+            return containers.read_head(self.path, self.member, size, limits)
+        return self.read_bytes(limits)[:size]
+
+    def part(self, start: int, end: int, is_log: bool = False) -> Source:
+        """The bytes from `start` to `end` of the content of this source, which must not be a part itself."""
+        return Source(self.path, self.member, (start, end), is_log)
+
+
+def decode(content: bytes) -> str:
+    """UTF-8 text, a byte order mark removed; other bytes appear as `\\xNN`."""
+    return content.decode("utf-8-sig", errors="backslashreplace")

@@ -1,0 +1,1 @@
+"""Binary inputs: HLO protos and captured executions, decoded without protoc and without XLA."""

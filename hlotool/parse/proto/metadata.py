@@ -1,0 +1,91 @@
+"""What a proto says about the origin of instructions, and the free-form attributes of any instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlotool.errors import ProtoError
+from hlotool.ir.attributes import (
+    BackendConfig,
+    FileLocation,
+    FrontendAttributes,
+    Metadata,
+    StackFrame,
+    StackFrameTables,
+    Statistics,
+)
+from hlotool.parse.proto.schema import Message
+from hlotool.parse.proto.text_forms import as_text, escaped, is_balanced_dictionary
+
+
+def read_metadata(proto: Message, payloads: Sequence[bytes] = ()) -> Metadata | None:
+    """The metadata of an OpMetadata, None when it says nothing; `payloads` are those of the module."""
+    metadata = Metadata(
+        op_type=proto.op_type,
+        op_name=proto.op_name,
+        source_file=proto.source_file,
+        source_line=proto.source_line,
+        source_end_line=proto.source_end_line,
+        source_column=proto.source_column,
+        source_end_column=proto.source_end_column,
+        profile_type=tuple(proto.profile_type),
+        deduplicated_name=proto.deduplicated_name,
+        scheduling_name=proto.scheduling_name,
+        stack_frame_id=proto.stack_frame_id,
+        metadata_payload=_payload(proto.metadata_payload, payloads),
+    )
+    return metadata if metadata != Metadata() else None
+
+
+def _payload(proto: Message, payloads: Sequence[bytes]) -> str:
+    """A string that stands here, or in the module's list of strings."""
+    if proto.WhichOneof("payload_source") != "id":
+        return as_text(proto.value)
+    if not 0 <= proto.id < len(payloads):
+        raise ProtoError(f"payload {proto.id} of {len(payloads)} is referred to")
+    return as_text(payloads[proto.id])
+
+
+def read_backend_config(proto: Message, payloads: Sequence[bytes]) -> BackendConfig | None:
+    """The backend_config of an instruction, None when it has none."""
+    text = as_text(proto.backend_config)
+    if proto.HasField("backend_config_payload"):
+        text = _payload(proto.backend_config_payload, payloads)
+    return BackendConfig(text, quoted=not is_balanced_dictionary(text)) if text else None
+
+
+def read_frontend_attributes(proto: Message) -> FrontendAttributes | None:
+    """The attributes by key, None when there are none."""
+    entries = tuple((key, _attribute_text(value)) for key, value in sorted(proto.map.items()))
+    return FrontendAttributes(entries) if entries else None
+
+
+def _attribute_text(value: str) -> str:
+    return value if is_balanced_dictionary(value) else f'"{escaped(value)}"'
+
+
+def read_statistics(proto: Message) -> Statistics | None:
+    """The statistics of a StatisticsViz, None when there are none."""
+    values = tuple((s.stat_name, s.stat_val) for s in proto.statistics)
+    return Statistics(proto.stat_index_to_visualize, values) if values else None
+
+
+def read_stack_frames(proto: Message) -> StackFrameTables | None:
+    """The four tables, numbered from 1 as in text; None when they are empty.
+
+    Parents are numbered from 1 as well, 0 meaning none, while text prints each one higher.
+    """
+    frames = enumerate(proto.stack_frames, 1)
+    tables = StackFrameTables(
+        dict(enumerate(proto.file_names, 1)),
+        dict(enumerate(proto.function_names, 1)),
+        {i: _location(row) for i, row in enumerate(proto.file_locations, 1)},
+        {i: StackFrame(frame.file_location_id, frame.parent_frame_id + 1) for i, frame in frames},
+    )
+    return tables if tables != StackFrameTables() else None
+
+
+def _location(row: Message) -> FileLocation:
+    return FileLocation(
+        row.file_name_id, row.function_name_id, row.line, row.end_line, row.column, row.end_column
+    )

@@ -1,0 +1,192 @@
+"""HloModuleProto as a module of the IR, the same as the text parser makes of the module's text.
+
+What text has and a proto has not: `allow_spmd_sharding_propagation_…` and `alias_passthrough_params`. The
+numbers of replicas and partitions come from the device assignment, which XLA stores where it knows it.
+XLA: hlo.proto, hlo_module.cc (CreateFromProto).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hlotool.errors import ProtoError
+from hlotool.ir.attributes import AttributeValue, BufferDonor, ParameterAlias
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import OPCODES
+from hlotool.parse.proto.fields import Context
+from hlotool.parse.proto.instruction_attributes import read_attributes
+from hlotool.parse.proto.literals import read_literal
+from hlotool.parse.proto.metadata import (
+    read_backend_config,
+    read_frontend_attributes,
+    read_metadata,
+    read_stack_frames,
+    read_statistics,
+)
+from hlotool.parse.proto.placement import read_sharding
+from hlotool.parse.proto.schema import Message, decode
+from hlotool.parse.proto.shapes import read_program_shape, read_shape
+
+
+def parse_module_proto(content: bytes, path: str | None = None) -> Module:
+    """Decode a `.hlo.pb` file: an HloProto, or a bare HloModuleProto.
+
+    Args:
+        content: of the file, decompressed.
+        path: of the file, for messages.
+
+    Raises:
+        ProtoError: it is neither, it is truncated, or it holds something that hlotool does not know.
+    """
+    origin = path or "<proto>"
+    return read_module(_module_message(content, origin), path)
+
+
+def _module_message(content: bytes, origin: str) -> Message:
+    """HloProto has the module as field 1 where HloModuleProto has its name: decoding the wrong one fails."""
+    try:
+        message = decode("HloProto", content, origin).hlo_module
+    except ProtoError:
+        message = decode("HloModuleProto", content, origin)
+    if not message.computations:
+        message = decode("HloModuleProto", content, origin)
+    if not message.computations:
+        raise ProtoError(f"{origin}: a proto, but not of an HLO module")
+    return message
+
+
+def read_module(proto: Message, path: str | None = None) -> Module:
+    """The module of an HloModuleProto; raises ProtoError naming file and instruction."""
+    reader = _ModuleReader(proto)
+    try:
+        return reader.module(path)
+    except ProtoError as error:
+        at = f" {reader.position}:" if reader.position else ""
+        raise ProtoError(f"{path or '<proto>'}:{at} {error}") from error
+    except (IndexError, ValueError, TypeError) as error:
+        at = reader.position or proto.name
+        raise ProtoError(f"{path or '<proto>'}: {at}: malformed: {error}") from error
+
+
+#: Instruction ids are unique in their computation by these bits; XLA now puts the computation above them.
+_LOCAL_BITS = 0xFFFFFFFF
+
+
+@dataclass(slots=True)
+class _ModuleReader:
+    """One module while it is decoded."""
+
+    proto: Message
+    computations: dict[int, Computation] = field(default_factory=dict)
+    #: What is being decoded, for messages.
+    position: str = ""
+
+    def module(self, path: str | None) -> Module:
+        for computation in self.proto.computations:
+            self.computations[computation.id] = self._computation(computation)
+        self.position = ""
+        entry = self.computations.get(self.proto.entry_computation_id)
+        if entry is None:
+            raise ProtoError("the entry computation is missing")
+        return Module(
+            self.proto.name,
+            list(self.computations.values()),
+            entry,
+            _module_attributes(self.proto),
+            read_stack_frames(self.proto.stack_frame_index),
+            path,
+        )
+
+    def _computation(self, proto: Message) -> Computation:
+        instructions: dict[int, Instruction] = {}
+        for instruction in proto.instructions:
+            self.position = f"{instruction.opcode} {instruction.name}"
+            instructions[instruction.id & _LOCAL_BITS] = self._instruction(instruction, instructions)
+        self.position = f"computation {proto.name}"
+        root = instructions.get(proto.root_id & _LOCAL_BITS)
+        if root is None:
+            raise ProtoError("its root is missing")
+        ordered = self._scheduled(proto.id, instructions)
+        return Computation(proto.name, ordered, root, proto.execution_thread or "main")
+
+    def _scheduled(self, computation_id: int, instructions: dict[int, Instruction]) -> list[Instruction]:
+        """The instructions in the order of the schedule, where the computation has one."""
+        sequences = self.proto.schedule.sequences
+        if computation_id not in sequences:
+            return list(instructions.values())
+        order = [number & _LOCAL_BITS for number in sequences[computation_id].instruction_ids]
+        if sorted(order) != sorted(instructions):
+            raise ProtoError("its schedule does not name all its instructions once")
+        return [instructions[number] for number in order]
+
+    def _instruction(self, proto: Message, known: dict[int, Instruction]) -> Instruction:
+        if proto.opcode not in OPCODES:
+            raise ProtoError(f"opcode {proto.opcode!r} is not known")
+        context = Context(proto, _operands(proto.operand_ids, known), self._called(proto))
+        return Instruction(
+            proto.name,
+            proto.opcode,
+            read_shape(proto.shape),
+            tuple(context.operands),
+            read_attributes(context) | self._common_attributes(proto),
+            read_metadata(proto.metadata, self.proto.payloads),
+            read_literal(proto.literal) if proto.opcode == "constant" else None,
+            proto.parameter_number if proto.opcode == "parameter" else None,
+            control_predecessors=tuple(_operands(proto.control_predecessor_ids, known)),
+        )
+
+    def _called(self, proto: Message) -> list[Computation]:
+        missing = [number for number in proto.called_computation_ids if number not in self.computations]
+        if missing:
+            raise ProtoError(f"computation {missing[0]} does not come before its caller")
+        return [self.computations[number] for number in proto.called_computation_ids]
+
+    def _common_attributes(self, proto: Message) -> dict[str, AttributeValue]:
+        values: dict[str, AttributeValue | None] = {
+            "sharding": read_sharding(proto.sharding) if proto.HasField("sharding") else None,
+            "frontend_attributes": read_frontend_attributes(proto.frontend_attributes),
+            "statistics": read_statistics(proto.statistics_viz),
+            "backend_config": read_backend_config(proto, self.proto.payloads),
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def _operands(ids: Sequence[int], known: dict[int, Instruction]) -> list[Instruction]:
+    missing = [number for number in ids if number & _LOCAL_BITS not in known]
+    if missing:
+        raise ProtoError(f"operand {missing[0]} does not come before it")
+    return [known[number & _LOCAL_BITS] for number in ids]
+
+
+def _module_attributes(proto: Message) -> dict[str, AttributeValue]:
+    """The header line's attributes, as far as a proto has them."""
+    assignment = proto.device_assignment
+    values: dict[str, AttributeValue | None] = {
+        "is_scheduled": True if proto.schedule.sequences else None,
+        "input_output_alias": tuple(map(_parameter_alias, proto.input_output_alias.entries)) or None,
+        "buffer_donor": tuple(
+            BufferDonor(entry.parameter_number, tuple(entry.parameter_shape_index))
+            for entry in proto.buffer_donor.entries
+        )
+        or None,
+        "entry_computation_layout": read_program_shape(proto.host_program_shape)
+        if proto.HasField("host_program_shape")
+        else None,
+        "replica_count": assignment.replica_count if assignment.replica_count > 1 else None,
+        "num_partitions": assignment.computation_count if assignment.computation_count > 1 else None,
+        "frontend_attributes": read_frontend_attributes(proto.frontend_attributes),
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+#: Kind.MUST_ALIAS of hlo.proto.
+_MUST_ALIAS = 2
+
+
+def _parameter_alias(entry: Message) -> ParameterAlias:
+    kind: Literal["may-alias", "must-alias"] = "must-alias" if entry.kind == _MUST_ALIAS else "may-alias"
+    return ParameterAlias(
+        tuple(entry.output_shape_index), entry.parameter_number, tuple(entry.parameter_shape_index), kind
+    )
