@@ -5,8 +5,6 @@ XLA: hlo_sharding.cc (FromProto), collective_device_list.cc.
 
 from __future__ import annotations
 
-import math
-
 from hlotool.errors import ProtoError
 from hlotool.ir.attributes import (
     IotaTiles,
@@ -95,16 +93,11 @@ def _read_mesh(proto: Message) -> Mesh:
     if not axes and len(devices) == 1:
         return Mesh((), maximal_device=devices[0])
     if proto.HasField("iota_transform"):
-        devices = _transformed(proto.iota_transform, math.prod(size for _, size in axes))
+        transform = proto.iota_transform
+        sizes = tuple(size for _, size in axes)
+        order = IotaTiles(sizes, tuple(transform.reshape_dims), tuple(transform.transpose_perm))
+        return Mesh(axes, iota=order)
     return Mesh(axes, devices)
-
-
-def _transformed(proto: Message, count: int) -> tuple[int, ...]:
-    """Device numbers of `iota(count).reshape(dims).transpose(permutation)`."""
-    import numpy as np
-
-    numbers = np.arange(count).reshape(proto.reshape_dims).transpose(proto.transpose_perm)
-    return tuple(numbers.reshape(-1).tolist())
 
 
 def _read_axes(protos: Message, mesh: Mesh) -> tuple[MeshAxis, ...]:

@@ -25,7 +25,7 @@ class Execution:
     """One captured execution.
 
     Attributes:
-        module: the program. That of an HloSnapshot may have its constants elided: XLA's CPU client drops them.
+        module: the program; its constants may be elided, where XLA had dropped them to save memory.
         arguments: of each device (partition) that took part, one literal per parameter.
         result: None where it was not captured.
         platform: name of the platform that ran it, empty where that was not captured.
@@ -81,7 +81,7 @@ def _unoptimized(proto: Message, path: str | None, origin: str) -> Execution:
 
 
 def _parse_large(content: bytes, path: str | None, origin: str) -> Execution:
-    """The length of a snapshot without arguments, that snapshot, then the serialized arguments in its order."""
+    """The length of a snapshot without arguments, that snapshot, then the serialized arguments."""
     start, length = _varint(content)
     if start + length > len(content):
         raise ProtoError(f"{origin}: not a complete HloUnoptimizedSnapshot: truncated, or something else")
