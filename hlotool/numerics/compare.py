@@ -1,0 +1,175 @@
+"""Compare two results of one program, leaf by leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from hlotool.ir.dtypes import Array, dtype_of
+from hlotool.ir.types import ArrayShape, ElementType, Shape, ShapeIndex, leaves, strip_layouts
+from hlotool.numerics.facts import NOTHING, Facts
+from hlotool.numerics.metrics import Element, Metrics, bitwise_equal, measure
+from hlotool.numerics.tolerance import Tolerance, chosen_by_user, derive, leaf_scale
+from hlotool.numerics.verdict import Comparison, LeafComparison, Verdict, aggregate
+
+
+def compare_values(
+    shape: Shape,
+    expected: Any,
+    actual: Any,
+    *,
+    actual_shape: Shape | None = None,
+    facts: Sequence[Facts] | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> Comparison:
+    """Compare what a reference and a tested execution returned.
+
+    Args:
+        shape: of the expected result.
+        expected: an array per array shape, a tuple per tuple shape, anything per token.
+        actual: likewise.
+        actual_shape: of the tested program's result, when that is another program; layouts do not matter.
+        facts: one per leaf of `shape` (`dataflow.leaf_facts`); without them only the element type counts.
+        rtol: together with `atol`, plain tolerances instead of derived ones.
+        atol: see `rtol`; one of the two given, the other one is 0.
+    """
+    if actual_shape is not None and strip_layouts(shape) != strip_layouts(actual_shape):
+        wrong = _different_shapes(shape, actual_shape)
+        if wrong is not None:
+            return aggregate([wrong])
+    return aggregate(_compare(shape, expected, actual, facts, rtol, atol))
+
+
+def _different_shapes(expected: Shape, actual: Shape) -> LeafComparison | None:
+    """A structural finding, unless the shapes differ only in what is known of dynamic dimensions."""
+    for (index, e), (other, a) in zip(leaves(expected), leaves(actual)):
+        if index != other or not _same_kind(e, a):
+            return _structural(index, str(strip_layouts(e)), str(strip_layouts(a)))
+    counts = [sum(1 for _ in leaves(s)) for s in (expected, actual)]
+    return None if counts[0] == counts[1] else _structural((), f"{counts[0]} leaves", f"{counts[1]} leaves")
+
+
+def _same_kind(expected: Shape, actual: Shape) -> bool:
+    """Same element type and rank; dimensions are compared on the values."""
+    if isinstance(expected, ArrayShape) and isinstance(actual, ArrayShape):
+        return expected.element_type is actual.element_type and expected.rank == actual.rank
+    return type(expected) is type(actual)
+
+
+def _structural(index: ShapeIndex, expected: str, actual: str) -> LeafComparison:
+    return LeafComparison(index, expected, Verdict.STRUCTURAL, f"expected {expected}, got {actual}")
+
+
+def _compare(
+    shape: Shape,
+    expected: Any,
+    actual: Any,
+    facts: Sequence[Facts] | None,
+    rtol: float | None,
+    atol: float | None,
+) -> Iterator[LeafComparison]:
+    for number, (index, part) in enumerate(leaves(shape)):
+        if isinstance(part, ArrayShape):
+            known = facts[number] if facts is not None else NOTHING
+            yield _compare_leaf(index, part, _part(expected, index), _part(actual, index), known, rtol, atol)
+
+
+def _part(value: Any, index: ShapeIndex) -> Any:
+    """The part of a nested tuple, or None when there is none."""
+    for i in index:
+        if not isinstance(value, tuple | list) or i >= len(value):
+            return None
+        value = value[i]
+    return value
+
+
+def _compare_leaf(
+    index: ShapeIndex,
+    shape: ArrayShape,
+    expected: Any,
+    actual: Any,
+    facts: Facts,
+    rtol: float | None,
+    atol: float | None,
+) -> LeafComparison:
+    text = shape.logical_text()
+    wrong = _misfit(shape.element_type, expected, actual)
+    if wrong is not None:
+        return LeafComparison(index, text, Verdict.STRUCTURAL, wrong)
+    e, a = np.asarray(expected), np.asarray(actual)
+    if bitwise_equal(e, a):
+        return LeafComparison(index, text, Verdict.IDENTICAL, "bitwise equal", Metrics(e.size))
+    if facts.random is not None:
+        reason = f"depends on {facts.random}, whose value differs between legal executions"
+        return LeafComparison(index, text, Verdict.NOT_COMPARABLE, reason)
+    tolerance = _tolerance(shape.element_type, e, a, facts, rtol, atol)
+    metrics = measure(e, a, shape.element_type, tolerance)
+    verdict = Verdict.DIFFERS if metrics.mismatched else Verdict.AGREE
+    return LeafComparison(index, text, verdict, _reason(metrics, tolerance, facts), metrics, tolerance)
+
+
+def _misfit(element_type: ElementType, expected: Any, actual: Any) -> str | None:
+    """Why the two cannot be compared element by element."""
+    for side, value in (("expected", expected), ("actual", actual)):
+        if not isinstance(value, np.ndarray | np.generic):
+            return f"the {side} result has no array here"
+        if value.dtype != dtype_of(element_type):
+            return f"the {side} value has dtype {value.dtype}, declared is {element_type}"
+    if expected.shape != actual.shape:
+        return f"expected dimensions [{_dims(expected)}], got [{_dims(actual)}]"
+    return None
+
+
+def _dims(array: Array) -> str:
+    return ",".join(map(str, array.shape))
+
+
+def _tolerance(
+    element_type: ElementType,
+    expected: Array,
+    actual: Array,
+    facts: Facts,
+    rtol: float | None,
+    atol: float | None,
+) -> Tolerance:
+    if rtol is not None or atol is not None:
+        return chosen_by_user(rtol, atol, element_type)
+    return derive(element_type, facts, leaf_scale(expected, actual))
+
+
+def _reason(metrics: Metrics, tolerance: Tolerance, facts: Facts) -> str:
+    if not metrics.mismatched:
+        return f"{_worst(metrics)}, allowed {_allowed(tolerance)}"
+    share = (
+        f"{metrics.mismatched} of {metrics.total} elements differ ({metrics.mismatched / metrics.total:.2g})"
+    )
+    decided = ""
+    if metrics.max_ulp is None and facts.decision is not None:
+        decided = f"; made of floats by {facts.decision}, where one ulp can flip it"
+    return f"{share}, {_worst(metrics)}, allowed {_allowed(tolerance)}{decided}"
+
+
+def _worst(metrics: Metrics) -> str:
+    parts = [
+        f"{count} {kind} on one side only"
+        for count, kind in ((metrics.nan_mismatches, "NaN"), (metrics.inf_mismatches, "infinite"))
+        if count
+    ]
+    if metrics.worst_absolute is not None:
+        parts.append(_describe(metrics.worst_absolute))
+    return ", ".join(parts) or "no difference but signs of zero, NaN payloads or denormals"
+
+
+def _describe(element: Element) -> str:
+    where = f" at [{','.join(map(str, element.index))}]" if element.index else ""
+    ulps = f" ({element.ulps} ulp)" if element.ulps is not None else ""
+    return f"worst error {element.absolute:.3g}{where}{ulps}"
+
+
+def _allowed(tolerance: Tolerance) -> str:
+    if tolerance.atol == tolerance.rtol == 0:
+        return "none"
+    return f"{tolerance.atol:.2g} + {tolerance.rtol:.2g} relative ({tolerance.reason})"

@@ -1,0 +1,247 @@
+"""What one instruction adds to the facts of its result: randomness, decisions, rounding, sums.
+
+XLA: operation_semantics.md says what each opcode computes; that backends sum in any order, keep f32 between
+narrow operations and approximate transcendental functions follows from hlo_evaluator_typed_visitor.h,
+elemental_ir_emitter.cc and the float-normalization and simplify-fp-conversions passes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from math import prod
+
+from hlotool.ir.attributes import ConvolutionDimensions, Window
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import OPCODES, Class
+from hlotool.ir.types import ArrayShape, ElementType, Shape, leaves
+from hlotool.numerics.facts import Facts, Origin, Rounding, Sum, origin_of
+from hlotool.numerics.ulp import epsilon
+
+#: Their results differ between legal executions.
+_RANDOM = frozenset({"rng", "rng-get-and-update-state"})
+
+#: Elementwise operations whose float results are exact: they choose, split or flip signs.
+_EXACT = frozenset(
+    (
+        "abs",
+        "and",
+        "ceil",
+        "clamp",
+        "compare",
+        "complex",
+        "floor",
+        "imag",
+        "is-finite",
+        "maximum",
+        "minimum",
+        "negate",
+        "not",
+        "or",
+        "real",
+        "round-nearest-afz",
+        "round-nearest-even",
+        "select",
+        "sign",
+        "xor",
+    )
+)
+
+#: Those whose accuracy the program may ask for; a square root is rounded correctly everywhere.
+_TRANSCENDENTAL = {"atan2", "power"} | {
+    name for name, row in OPCODES.items() if "result_accuracy" in row.optional and name != "sqrt"
+}
+
+#: One ulp at 1 of what the dot algorithms round their inputs to, by the part of the name that says so; the
+#: split algorithms (`…_x3` and more) come close to f32 and are not listed.
+_ALGORITHM_EPSILON = {"tf32_tf32_f32": 2.0**-10, "bf16_bf16_f32": 2.0**-7, "bf16_bf16_bf16": 2.0**-7}
+
+
+def contribution(instruction: Instruction, inherited: Facts, repetitions: int) -> tuple[Facts, ...]:
+    """Facts of every leaf of the result.
+
+    Args:
+        instruction: one that depends on all of its operands (no call, no tuple).
+        inherited: joined facts of the operands.
+        repetitions: iterations of the loops around it.
+    """
+    if instruction.opcode in _RANDOM:
+        inherited = inherited.join(Facts(random=origin_of(instruction)))
+    return tuple(_leaf(instruction, inherited, part, repetitions) for _, part in leaves(instruction.shape))
+
+
+def _leaf(instruction: Instruction, inherited: Facts, part: Shape, repetitions: int) -> Facts:
+    if not isinstance(part, ArrayShape):
+        return inherited
+    if not _is_float(part.element_type):
+        return _decided(instruction, inherited)
+    unit = _rounding_epsilon(instruction, part.element_type)
+    if unit == 0:
+        return inherited
+    origin = origin_of(instruction)
+    own = Facts(
+        rounding=Rounding(unit, part.element_type, origin),
+        sum=_sum(instruction, part, origin, repetitions),
+        transcendental=origin if instruction.opcode in _TRANSCENDENTAL else None,
+    )
+    return inherited.join(own)
+
+
+def _is_float(element_type: ElementType) -> bool:
+    return element_type.is_floating or element_type.is_complex
+
+
+def _decided(instruction: Instruction, inherited: Facts) -> Facts:
+    """Integers and preds made of rounded floats may flip when the float moves by an ulp."""
+    if inherited.decision is None and inherited.rounding is not None:
+        types = (t for o in instruction.operands for t in _element_types(o.shape))
+        if any(map(_is_float, types)):
+            return replace(inherited, decision=origin_of(instruction))
+    return inherited
+
+
+def _element_types(shape: Shape) -> Iterator[ElementType]:
+    return (part.element_type for _, part in leaves(shape) if isinstance(part, ArrayShape))
+
+
+def _rounding_epsilon(instruction: Instruction, target: ElementType) -> float:
+    """One ulp at 1 of the rounding that the instruction does; 0 when its result is exact."""
+    opcode, own = instruction.opcode, epsilon(target)
+    if opcode == "convert":
+        return _convert_epsilon(instruction.operands[0].shape, target)
+    if opcode == "reduce-precision":
+        bits = instruction.attributes["mantissa_bits"]
+        assert isinstance(bits, int)
+        return max(own, 2.0**-bits)
+    if opcode in ("dot", "ragged-dot", "scaled-dot"):
+        algorithm = str(instruction.attributes.get("algorithm", "")).removeprefix("dot_")
+        return max(own, _ALGORITHM_EPSILON.get(algorithm, 0.0))
+    return own if _does_arithmetic(instruction) else 0.0
+
+
+def _convert_epsilon(source: Shape, target: ElementType) -> float:
+    assert isinstance(source, ArrayShape)
+    own, given = epsilon(target), source.element_type
+    if _is_float(given):
+        return own if own > epsilon(given) else 0.0
+    fits = given.bits <= 1 - math.log2(own) or given is ElementType.PRED
+    return 0.0 if fits else own
+
+
+def _does_arithmetic(instruction: Instruction) -> bool:
+    match instruction.row.opcode_class:
+        case Class.ELEMENTWISE:
+            return instruction.opcode not in _EXACT
+        case Class.CONTRACTION | Class.LIBRARY:
+            return True
+        case Class.REDUCTION | Class.INDEXING | Class.COLLECTIVE:
+            return any(map(_combines, instruction.called))
+    return False
+
+
+def _combines(reducer: Computation) -> bool:
+    """Whether a reducer does arithmetic on floats, instead of only choosing among its arguments."""
+    return any(_rounds(i) or any(map(_combines, i.called)) for i in reducer.instructions)
+
+
+def _rounds(instruction: Instruction) -> bool:
+    """Whether an instruction of a reducer does arithmetic on floats; its converts only widen and narrow."""
+    if instruction.row.opcode_class is not Class.ELEMENTWISE or instruction.opcode in _EXACT:
+        return False
+    return instruction.opcode != "convert" and any(map(_is_float, _element_types(instruction.shape)))
+
+
+def _sum(instruction: Instruction, part: ArrayShape, origin: Origin, repetitions: int) -> Sum | None:
+    count = _TERMS.get(instruction.opcode)
+    length = repetitions * (max(1, count(instruction, part)) if count is not None else 1)
+    if length == 1:
+        return None
+    accumulator = part.element_type
+    if instruction.row.opcode_class is Class.CONTRACTION and accumulator.is_narrow_float:
+        accumulator = ElementType.F32
+    return Sum(length, math.sqrt(length) * epsilon(accumulator), origin)
+
+
+def _operand(instruction: Instruction, number: int = 0) -> ArrayShape:
+    shape = instruction.operands[number].shape
+    assert isinstance(shape, ArrayShape)
+    return shape
+
+
+def _ints(instruction: Instruction, name: str) -> Iterable[int]:
+    value = instruction.attributes.get(name, ())
+    assert isinstance(value, tuple)
+    return (n for n in value if isinstance(n, int))
+
+
+def _dot_terms(instruction: Instruction, _: ArrayShape) -> int:
+    dims = _operand(instruction).dims
+    return prod(dims[d] for d in _ints(instruction, "lhs_contracting_dims"))
+
+
+def _convolution_terms(instruction: Instruction, _: ArrayShape) -> int:
+    labels, kernel = instruction.attributes["dim_labels"], _operand(instruction, 1).dims
+    assert isinstance(labels, ConvolutionDimensions)
+    return kernel[labels.kernel_input_feature] * prod(kernel[d] for d in labels.kernel_spatial)
+
+
+def _reduce_terms(instruction: Instruction, part: ArrayShape) -> int:
+    return _operand(instruction).size // max(1, part.size)
+
+
+def _window_terms(instruction: Instruction, _: ArrayShape) -> int:
+    window = instruction.attributes.get("window")
+    return prod(d.size for d in window.dims) if isinstance(window, Window) else 1
+
+
+def _scatter_terms(instruction: Instruction, _: ArrayShape) -> int:
+    """All updates may fall on one element."""
+    indices = len(instruction.operands) // 2
+    return _operand(instruction, indices).size
+
+
+def _scan_terms(instruction: Instruction, _: ArrayShape) -> int:
+    dims = _operand(instruction).dims
+    return prod(dims[d] for d in _ints(instruction, "dimensions"))
+
+
+def _fft_terms(instruction: Instruction, _: ArrayShape) -> int:
+    """A fast transform sums in log2(n) levels."""
+    return 1 + math.ceil(math.log2(max(1, prod(_ints(instruction, "fft_length")))))
+
+
+def _matrix_terms(instruction: Instruction, _: ArrayShape) -> int:
+    return _operand(instruction).dims[-1]
+
+
+def _batch_norm_terms(instruction: Instruction, _: ArrayShape) -> int:
+    feature = instruction.attributes["feature_index"]
+    assert isinstance(feature, int)
+    shape = _operand(instruction)
+    return shape.size // max(1, shape.dims[feature])
+
+
+def _custom_call_terms(instruction: Instruction, _: ArrayShape) -> int:
+    """A library routine that sums at most along the longest dimension of an operand."""
+    shapes = (o.shape for o in instruction.operands)
+    return max((max(s.dims, default=1) for s in shapes if isinstance(s, ArrayShape)), default=1)
+
+
+_TERMS: dict[str, Callable[[Instruction, ArrayShape], int]] = {
+    "dot": _dot_terms,
+    "ragged-dot": _dot_terms,
+    "scaled-dot": _dot_terms,
+    "convolution": _convolution_terms,
+    "reduce": _reduce_terms,
+    "reduce-window": _window_terms,
+    "select-and-scatter": _window_terms,
+    "scatter": _scatter_terms,
+    "scan": _scan_terms,
+    "fft": _fft_terms,
+    "cholesky": _matrix_terms,
+    "triangular-solve": _matrix_terms,
+    "batch-norm-grad": _batch_norm_terms,
+    "batch-norm-training": _batch_norm_terms,
+    "custom-call": _custom_call_terms,
+}

@@ -1,0 +1,59 @@
+"""How often computations run: estimated trip counts of the loops around them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import numpy as np
+
+from hlotool.ir.attributes import BackendConfig
+from hlotool.ir.module import Computation, Instruction, Module
+
+#: Trip count assumed for a loop that does not tell.
+UNKNOWN_TRIPS = 64
+#: Nested loops are not counted beyond this.
+MOST_REPETITIONS = 1 << 40
+
+
+def loop_repetitions(module: Module) -> dict[Computation, int]:
+    """Iterations of all loops around each computation that the entry reaches; 1 outside of loops."""
+    repetitions = {module.entry: 1}
+    pending = [module.entry]
+    while pending:
+        caller = pending.pop()
+        for instruction in caller.instructions:
+            trips = trip_count(instruction) if instruction.opcode == "while" else 1
+            times = min(repetitions[caller] * trips, MOST_REPETITIONS)
+            for callee in instruction.called:
+                if times > repetitions.get(callee, 0):
+                    repetitions[callee] = times
+                    pending.append(callee)
+    return repetitions
+
+
+def trip_count(loop: Instruction) -> int:
+    """What XLA found out, else the largest integer constant of the condition, else UNKNOWN_TRIPS."""
+    config = loop.attributes.get("backend_config")
+    known = _known_trip_count(config) if isinstance(config, BackendConfig) else None
+    if known is not None:
+        return known
+    condition = loop.attributes["condition"]
+    assert isinstance(condition, Computation)
+    return max(_integer_constants(condition), default=UNKNOWN_TRIPS)
+
+
+def _known_trip_count(config: BackendConfig) -> int | None:
+    """`{"known_trip_count":{"n":"5"}}`."""
+    try:
+        return max(1, int(json.loads(config.text)["known_trip_count"]["n"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _integer_constants(condition: Computation) -> Iterator[int]:
+    for instruction in condition.instructions:
+        if instruction.opcode == "constant" and instruction.literal is not None:
+            value = instruction.literal.value
+            if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iu":
+                yield max(1, int(value.item()))

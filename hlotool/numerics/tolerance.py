@@ -1,0 +1,150 @@
+"""Which differences are accepted as rounding, as a table with a reason per row.
+
+An element agrees when |expected - actual| <= atol + rtol * larger magnitude. Both numbers are derived:
+
+- rtol is a number of ulps of the coarsest float type that the leaf passed through, plus a multiple of the
+  error of its longest sum, which grows like sqrt(terms) when the order of the terms changes;
+- atol is rtol times the scale of the leaf (`leaf_scale`), because an element that is small by cancellation
+  carries the errors of terms as large as its neighbours.
+
+This tells rounding from faults only as well as a fixed bound can: faults below it pass unseen.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hlotool.ir.dtypes import Array
+from hlotool.ir.types import ElementType
+from hlotool.numerics.facts import NOTHING, Facts
+from hlotool.numerics.ulp import epsilon, flush_threshold
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """Accepted difference of one leaf: |expected - actual| <= atol + rtol * larger magnitude.
+
+    Attributes:
+        atol: absolute part.
+        rtol: relative part.
+        denormal: absolute differences up to this are no differences: one side may flush denormals to zero.
+        reason: what it is derived from, in one clause.
+    """
+
+    atol: float
+    rtol: float
+    denormal: float = 0.0
+    reason: str = ""
+
+
+#: For integers and preds.
+EXACT = Tolerance(0.0, 0.0, reason="exact")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Ulps that elementwise arithmetic in one type may be off by, and why."""
+
+    ulps: float
+    reason: str
+
+
+#: By the coarsest float type upstream; complex types follow their parts.
+ULPS: dict[ElementType, Row] = {
+    ElementType.F64: Row(64, "about fifty operations that legal rewrites round differently"),
+    ElementType.F32: Row(64, "about fifty operations that legal rewrites round differently"),
+    ElementType.F16: Row(8, "XLA may keep f32 between operations: each operand can miss a rounding"),
+    ElementType.BF16: Row(8, "XLA may keep f32 between operations: each operand can miss a rounding"),
+    ElementType.F8E3M4: Row(
+        3, "f8 values are stored, not chained: one rounding per operand and one of the result"
+    ),
+    ElementType.F8E4M3: Row(3, "as f8e3m4"),
+    ElementType.F8E4M3FN: Row(3, "as f8e3m4"),
+    ElementType.F8E4M3FNUZ: Row(3, "as f8e3m4"),
+    ElementType.F8E4M3B11FNUZ: Row(3, "as f8e3m4"),
+    ElementType.F8E5M2: Row(2, "one rounding; its ulp is a quarter of the value"),
+    ElementType.F8E5M2FNUZ: Row(2, "as f8e5m2"),
+    ElementType.F8E8M0FNU: Row(1, "powers of two: one step"),
+    ElementType.F4E2M1FN: Row(1, "eight magnitudes: one step"),
+}
+
+#: Factor for leaves that depend on transcendental functions: their approximations differ by a few ulps each.
+TRANSCENDENTAL = 2.0
+#: Multiple of the sum's error; random signs of the single errors are not certain.
+SUM = 8.0
+#: No tolerance is wider than this: beyond it every value would pass.
+WIDEST = 0.5
+
+#: Elements that `leaf_scale` looks at.
+_SAMPLE = 1 << 16
+#: The scale is at most this many lower quartiles.
+_QUARTILES = 8.0
+
+
+def derive(element_type: ElementType, facts: Facts = NOTHING, scale: float = 0.0) -> Tolerance:
+    """The tolerance of a leaf.
+
+    Args:
+        element_type: of the leaf.
+        facts: of the leaf, in either program (`dataflow.leaf_facts`).
+        scale: magnitude of the leaf's values (`leaf_scale`).
+    """
+    if not (element_type.is_floating or element_type.is_complex):
+        return EXACT
+    coarsest, unit = element_type.real_part, epsilon(element_type)
+    if facts.rounding is not None and facts.rounding.epsilon > unit:
+        coarsest, unit = facts.rounding.element_type.real_part, facts.rounding.epsilon
+    ulps = ULPS[coarsest].ulps * (TRANSCENDENTAL if facts.transcendental else 1.0)
+    sums = SUM * facts.sum.error if facts.sum is not None else 0.0
+    rtol = min(ulps * unit + sums, WIDEST)
+    denormal = flush_threshold(element_type)
+    return Tolerance(rtol * scale, rtol, denormal, _reason(ulps, coarsest, facts))
+
+
+def _reason(ulps: float, coarsest: ElementType, facts: Facts) -> str:
+    parts = [f"{ulps:g} ulp of {coarsest}"]
+    if facts.sum is not None:
+        parts.append(f"the error of {facts.sum.length} terms summed by {facts.sum.origin}")
+    return " plus ".join(parts)
+
+
+def chosen_by_user(rtol: float | None, atol: float | None, element_type: ElementType) -> Tolerance:
+    """`--rtol` and `--atol`; one that is not given is 0. Integers and preds stay exact."""
+    if not (element_type.is_floating or element_type.is_complex):
+        return EXACT
+    denormal = flush_threshold(element_type)
+    return Tolerance(atol or 0.0, rtol or 0.0, denormal, "set by the user")
+
+
+def leaf_scale(expected: Array, actual: Array) -> float:
+    """Magnitude of the values that the elements of a leaf were summed from, as far as the leaf itself shows.
+
+    The root mean square of the non-zero finite elements, but at most eight times their lower quartile, so
+    that a few huge values (masks of -1e9, one diverged row) do not hide errors in all others. Of the two
+    sides the smaller one counts: a fault that inflates values must not excuse itself. Large leaves are
+    sampled.
+    """
+    return min(_scale(_sample(expected)), _scale(_sample(actual)))
+
+
+def _sample(values: Array) -> npt.NDArray[np.float64]:
+    if values.size > _SAMPLE:
+        positions = np.random.default_rng(0).integers(0, values.size, _SAMPLE)
+        values = values[np.unravel_index(positions, values.shape)]
+    wide = np.complex128 if values.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        magnitudes: npt.NDArray[np.float64] = np.abs(values.astype(wide)).reshape(-1)
+    return magnitudes[np.isfinite(magnitudes) & (magnitudes > 0)]
+
+
+def _scale(magnitudes: npt.NDArray[np.float64]) -> float:
+    if not magnitudes.size:
+        return 0.0
+    largest = float(magnitudes.max())
+    # Relative to the largest one, so that squares neither overflow nor vanish.
+    root_mean_square = largest * math.sqrt(float(np.mean((magnitudes / largest) ** 2)))
+    return min(root_mean_square, _QUARTILES * float(np.quantile(magnitudes, 0.25)))
