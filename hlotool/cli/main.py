@@ -1,0 +1,106 @@
+"""Parses the command line, calls one command, turns its end into an exit code.
+
+Nothing heavy is imported here: `--help` and `--version` must answer at once, and a worker process can only
+start early when little stands before it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from hlotool._version import __version__
+from hlotool.cli import backends, run
+from hlotool.cli.options import exit_code_text, join_signed_values
+from hlotool.errors import ExitCode, HlotoolError
+
+_DESCRIPTION = """\
+Interpret, replay and check XLA HLO dumps: find the program that computes something wrong.
+
+A dump is the folder that XLA writes when it is told to:
+
+  XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text" python train.py
+  hlotool run DIR
+"""
+
+_COMMANDS = (run, backends)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (without the program's name; `sys.argv` by default); returns the exit code."""
+    arguments = join_signed_values(sys.argv[1:] if argv is None else argv)
+    _tolerate_narrow_encodings()
+    parser = build_parser(pretty=_is_help(arguments) and sys.stdout.isatty())
+    try:
+        options = parser.parse_args(arguments)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else ExitCode.USAGE
+    return _execute(options)
+
+
+def build_parser(pretty: bool = False) -> argparse.ArgumentParser:
+    """The whole command line; `pretty` renders help with colours, which costs an import of rich."""
+    formatter = _pretty_formatter() if pretty else argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="hlotool", description=_DESCRIPTION, epilog=exit_code_text(), formatter_class=formatter
+    )
+    parser.add_argument("--version", action="version", version=f"hlotool {__version__}")
+    commands = parser.add_subparsers(
+        title="commands", metavar="COMMAND", dest="command_name", required=True, prog="hlotool"
+    )
+    for command in _COMMANDS:
+        command.add_parser(commands, formatter)
+    return parser
+
+
+def _execute(options: argparse.Namespace) -> int:
+    try:
+        code: int = options.command(options)
+        sys.stdout.flush()
+        return code
+    except HlotoolError as error:
+        return _report(error, options)
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has seen enough. Python would complain once more while it shuts down.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.AGREE
+    except Exception as error:
+        if options.debug:
+            raise
+        print(f"hlotool: internal error: {type(error).__name__}: {error}", file=sys.stderr)
+        print("next: repeat the command with --debug and report the traceback", file=sys.stderr)
+        return ExitCode.BACKEND_FAILED
+
+
+def _report(error: HlotoolError, options: argparse.Namespace) -> int:
+    """One clear line on stderr; with --debug the traceback above it."""
+    if options.debug:
+        import traceback
+
+        traceback.print_exception(error)
+    from hlotool.report.errors import error_text
+
+    print(error_text(error), file=sys.stderr)
+    return error.exit_code
+
+
+def _is_help(arguments: Sequence[str]) -> bool:
+    return "-h" in arguments or "--help" in arguments
+
+
+def _pretty_formatter() -> type[argparse.HelpFormatter]:
+    from rich_argparse import RawDescriptionRichHelpFormatter
+
+    return RawDescriptionRichHelpFormatter
+
+
+def _tolerate_narrow_encodings() -> None:
+    """A terminal that cannot show a character gets a question mark, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")

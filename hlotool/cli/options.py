@@ -1,0 +1,109 @@
+"""Option groups that commands share, and the parsers of option values."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+
+from hlotool.errors import ExitCode
+
+#: What `--help` says about the exit status.
+EXIT_CODES = {
+    ExitCode.AGREE: "everything that was compared agrees",
+    ExitCode.MISMATCH: "a mismatch, or a finding",
+    ExitCode.USAGE: "wrong usage, or input that cannot be used",
+    ExitCode.NOTHING_COMPARED: "nothing was compared: unsupported, or nothing to compare with",
+    ExitCode.BACKEND_FAILED: "a backend crashed, timed out or ran out of memory",
+    ExitCode.INCONCLUSIVE: "flaky or inconclusive",
+    ExitCode.INTERRUPTED: "interrupted",
+}
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_SHIFT = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+#: Options whose value may begin with a minus sign, which argparse would take for an option.
+_SIGNED_VALUES = ("--input-range",)
+
+
+def exit_code_text() -> str:
+    """The exit codes as a block for `--help`."""
+    rows = [f"  {code.value:<4} {meaning}" for code, meaning in EXIT_CODES.items()]
+    return "\n".join(["exit codes:", *rows])
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """`--json`, `--quiet`, `--verbose`, `--debug`: alike on every command."""
+    group = parser.add_argument_group("output")
+    group.add_argument("--json", action="store_true", help="print one versioned JSON record on stdout")
+    amount = group.add_mutually_exclusive_group()
+    amount.add_argument("-q", "--quiet", action="store_true", help="only what disagrees or fails, and the totals")
+    amount.add_argument("-v", "--verbose", action="store_true", help="every detail of every module")
+    group.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+
+def join_signed_values(arguments: Sequence[str]) -> list[str]:
+    """`--input-range -1,1` becomes `--input-range=-1,1`."""
+    joined: list[str] = []
+    for argument in arguments:
+        if joined and joined[-1] in _SIGNED_VALUES:
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
+
+
+def byte_size(text: str) -> int:
+    """`8G`, `512M`, `1.5GiB` or plain bytes."""
+    found = _SIZE.fullmatch(text.strip())
+    size = int(float(found[1]) * (1 << _SHIFT[found[2].upper()])) if found else 0
+    if size <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size; write it like 8G or 512M")
+    return size
+
+
+def seconds(text: str) -> float:
+    """A positive number of seconds."""
+    value = _number(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number of seconds")
+    return value
+
+
+def tolerance(text: str) -> float:
+    """A tolerance: a number, not negative."""
+    value = _number(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no tolerance; write it like 1e-3")
+    return value
+
+
+def count(text: str) -> int:
+    """A number of processes: 1 or more."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive whole number")
+    return int(text)
+
+
+def value_range(text: str) -> tuple[float, float]:
+    """`LO,HI` with LO < HI."""
+    low, comma, high = text.partition(",")
+    bounds = (_number(low), _number(high)) if comma else (0.0, 0.0)
+    if not float("-inf") < bounds[0] < bounds[1] < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no range; write it like --input-range=-1,1")
+    return bounds
+
+
+def regex(text: str) -> re.Pattern[str]:
+    """A regular expression."""
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from error

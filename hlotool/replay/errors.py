@@ -1,0 +1,54 @@
+"""Errors as records, and the verdict that each kind of error means for a module."""
+
+from __future__ import annotations
+
+from hlotool.errors import (
+    BackendCrashed,
+    BackendFailed,
+    BackendOutOfMemory,
+    BackendTimeout,
+    HloSyntaxError,
+    HlotoolError,
+    Unsupported,
+    VerificationError,
+)
+from hlotool.replay.records import ErrorRecord, Verdict
+
+_VERDICTS: dict[type[HlotoolError], Verdict] = {
+    Unsupported: Verdict.UNSUPPORTED,
+    BackendTimeout: Verdict.TIMEOUT,
+    BackendOutOfMemory: Verdict.OUT_OF_MEMORY,
+    BackendCrashed: Verdict.CRASHED,
+}
+
+
+def error_record(error: HlotoolError) -> ErrorRecord:
+    """What reports say of `error`."""
+    instruction, path, line, column = None, None, 0, 0
+    if isinstance(error, (HloSyntaxError, VerificationError, Unsupported)):
+        path, line, column = error.location.path, error.location.line, error.location.column
+    if isinstance(error, (VerificationError, Unsupported)):
+        instruction = error.instruction
+    return ErrorRecord(
+        kind=type(error).__name__,
+        message=" ".join(str(error).split()),
+        instruction=instruction,
+        path=path,
+        line=line,
+        column=column,
+        log=_log(error),
+    )
+
+
+def verdict_of(error: HlotoolError) -> Verdict:
+    """The verdict of a module that ended with `error`."""
+    for kind, verdict in _VERDICTS.items():
+        if isinstance(error, kind):
+            return verdict
+    return Verdict.BAD_INPUT
+
+
+def _log(error: HlotoolError) -> str:
+    if isinstance(error, BackendFailed):
+        return error.log
+    return error.caret() if isinstance(error, HloSyntaxError) else ""

@@ -1,0 +1,62 @@
+"""What a user can ask of a replay."""
+
+from __future__ import annotations
+
+import os
+
+from hlotool.replay.records import Record
+
+#: Patterns of stage labels, the reference first.
+DEFAULT_STAGES = ("before_optimizations", "*after_optimizations")
+
+#: Workers that are started without being asked for: each holds the values of a whole program.
+_AUTOMATIC_JOBS = 4
+
+
+class ReplayOptions(Record, kw_only=True):
+    """Options that decide about the result of a module.
+
+    Attributes:
+        reference: backend of the reference side.
+        backend: backend of the tested side.
+        stages: shell patterns of stage labels: the first one names the reference, the others what is tested.
+        inputs: file, folder or script of inputs; None for captured or generated ones.
+        outputs: file or folder of what the program really returned.
+        seed: of generated inputs.
+        input_range: bounds of generated inputs, None for what suits each parameter.
+        rtol: relative tolerance that the user set.
+        atol: absolute tolerance that the user set.
+        save_outputs: folder that gets the compared arrays.
+    """
+
+    reference: str = "numpy"
+    backend: str = "numpy"
+    stages: tuple[str, ...] = DEFAULT_STAGES
+    inputs: str | None = None
+    outputs: str | None = None
+    seed: int = 0
+    input_range: tuple[float, float] | None = None
+    rtol: float | None = None
+    atol: float | None = None
+    save_outputs: str | None = None
+
+
+class RunOptions(ReplayOptions, kw_only=True):
+    """All options of `hlotool run` that decide about its results.
+
+    Attributes:
+        timeout: seconds per module.
+        memory_limit: bytes of address space per worker process, 0 for no limit.
+        jobs: worker processes, 0 for as many as suit the machine.
+        only: regular expression that chose modules.
+    """
+
+    timeout: float = 300.0
+    memory_limit: int = 0
+    jobs: int = 0
+    only: str | None = None
+
+    @property
+    def workers(self) -> int:
+        """How many worker processes to start at most."""
+        return self.jobs or min(_AUTOMATIC_JOBS, os.cpu_count() or 1)

@@ -1,0 +1,284 @@
+"""What the replay of a module found, as plain data: sent by workers, kept in journals, printed as JSON.
+
+Numbers that JSON cannot hold (NaN, infinities, complex values) appear as text, in fields that say so.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+
+class Verdict(enum.Enum):
+    """What is said of a leaf or of a module, from best to worst; compare `hlotool.numerics.verdict`."""
+
+    #: Every bit is the same.
+    IDENTICAL = "identical"
+    #: Differs by no more than the tolerance.
+    AGREE = "agree"
+    #: It ran, but there was nothing to compare it with.
+    NOT_COMPARED = "not compared"
+    #: Compared by value it would mean nothing: random numbers, unknown custom calls.
+    NOT_COMPARABLE = "not comparable"
+    #: Correct HLO that the backend cannot execute.
+    UNSUPPORTED = "unsupported"
+    #: No HLO, broken HLO, or inputs that do not fit.
+    BAD_INPUT = "bad input"
+    #: The process died, or an unexpected exception ended it.
+    CRASHED = "crashed"
+    #: No answer within the time limit.
+    TIMEOUT = "timeout"
+    #: More memory than the limit, or than there is.
+    OUT_OF_MEMORY = "out of memory"
+    #: Differs by more than the tolerance.
+    DIFFERS = "differs"
+    #: Element types, dimensions or tuple structure differ.
+    STRUCTURAL = "structural"
+
+    @property
+    def rank(self) -> int:
+        """0 for the best."""
+        return _RANKS[self]
+
+
+_RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
+
+#: The two sides were compared and agree.
+AGREEING = frozenset({Verdict.IDENTICAL, Verdict.AGREE})
+#: The two sides were compared and differ.
+DIFFERING = frozenset({Verdict.DIFFERS, Verdict.STRUCTURAL})
+#: A backend died.
+FAILED = frozenset({Verdict.CRASHED, Verdict.TIMEOUT, Verdict.OUT_OF_MEMORY})
+
+
+class Record(msgspec.Struct, frozen=True):
+    """Base of all records."""
+
+
+class SourceRecord(Record, kw_only=True):
+    """Where an instruction comes from.
+
+    Attributes:
+        instruction: its HLO name.
+        opcode: its opcode.
+        line: in the HLO text, 0 when unknown.
+        op_name: the frontend's name path, such as `jit(step)/dot_general`.
+        file: of the user's program, empty when the dump does not tell.
+        file_line: line in `file`.
+        function: of the user's program.
+    """
+
+    instruction: str
+    opcode: str
+    line: int = 0
+    op_name: str = ""
+    file: str = ""
+    file_line: int = 0
+    function: str = ""
+
+
+class ElementRecord(Record, kw_only=True):
+    """One element of both sides.
+
+    Attributes:
+        index: in the array.
+        expected: value of the reference, as text.
+        actual: value of the tested side, as text.
+        absolute: |expected - actual|; None where it is not finite.
+        relative: that over the larger of the two magnitudes; None likewise.
+        ulps: representable values between the two; None for types without ulps and where it is not finite.
+    """
+
+    index: list[int]
+    expected: str
+    actual: str
+    absolute: float | None = None
+    relative: float | None = None
+    ulps: int | None = None
+
+
+class BucketRecord(Record, kw_only=True):
+    """Elements whose actual value has a magnitude in (low, high]; zeros are the bucket (0, 0].
+
+    Attributes:
+        low: exclusive lower end.
+        high: inclusive upper end, None for infinity.
+        total: elements in the range.
+        mismatched: those of them outside the tolerance.
+    """
+
+    low: float
+    high: float | None
+    total: int
+    mismatched: int
+
+
+class ToleranceRecord(Record, kw_only=True):
+    """What is accepted: |expected - actual| <= absolute + relative * the larger magnitude.
+
+    Attributes:
+        relative: factor of the larger magnitude.
+        absolute: added to it.
+        origin: where the two come from, in words.
+    """
+
+    relative: float
+    absolute: float
+    origin: str = ""
+
+
+class MinimumToleranceRecord(Record, kw_only=True):
+    """The smallest tolerances under which the leaf would have passed; None where none is enough.
+
+    Attributes:
+        absolute: alone, with relative 0.
+        relative: alone, with absolute 0.
+        joint: the same number for both.
+    """
+
+    absolute: float | None
+    relative: float | None
+    joint: float | None
+
+
+class LeafRecord(Record, kw_only=True):
+    """One array of the result, compared.
+
+    Attributes:
+        index: its shape index in the result; empty when the result is one array.
+        shape: such as `f32[4,8]`.
+        verdict: IDENTICAL, AGREE, NOT_COMPARABLE, DIFFERS or STRUCTURAL.
+        reason: the verdict in one clause.
+        total: number of elements.
+        mismatched: elements outside the tolerance, those of the next two counts included.
+        nan_mismatches: elements that are NaN on one side only.
+        inf_mismatches: elements that are infinite on one side only, or with another sign.
+        max_ulp: largest distance in ulps of finite pairs, None for types without ulps.
+        worst_absolute: the element with the largest absolute error.
+        worst_relative: the element with the largest relative error.
+        top: up to five mismatched elements, the worst first.
+        histogram: mismatches by magnitude.
+        tolerance: what was accepted.
+        minimum_tolerance: what would have been enough.
+        source: the instruction that makes the leaf.
+        expected_file: where `--save-outputs` put the reference's value.
+        actual_file: where it put the tested value.
+    """
+
+    index: list[int]
+    shape: str
+    verdict: Verdict
+    reason: str = ""
+    total: int = 0
+    mismatched: int = 0
+    nan_mismatches: int = 0
+    inf_mismatches: int = 0
+    max_ulp: int | None = None
+    worst_absolute: ElementRecord | None = None
+    worst_relative: ElementRecord | None = None
+    top: list[ElementRecord] = []
+    histogram: list[BucketRecord] = []
+    tolerance: ToleranceRecord | None = None
+    minimum_tolerance: MinimumToleranceRecord | None = None
+    source: SourceRecord | None = None
+    expected_file: str = ""
+    actual_file: str = ""
+
+
+class OutputRecord(Record, kw_only=True):
+    """One array of the result of a program that ran alone.
+
+    Attributes:
+        index: its shape index in the result.
+        shape: such as `f32[4,8]`.
+        total: number of elements.
+        minimum: smallest finite value, None when there is none or the type is complex.
+        mean: of the finite values.
+        maximum: largest finite value.
+        nan: number of NaNs.
+        inf: number of infinities.
+        first: the first values, as text.
+        file: where `--save-outputs` put it.
+    """
+
+    index: list[int]
+    shape: str
+    total: int
+    minimum: float | None = None
+    mean: float | None = None
+    maximum: float | None = None
+    nan: int = 0
+    inf: int = 0
+    first: list[str] = []
+    file: str = ""
+
+
+class InputsRecord(Record, kw_only=True):
+    """What the program was run on.
+
+    Attributes:
+        origin: `generated`, `captured` (a snapshot of the dump) or `given` (`--inputs`).
+        description: in words.
+        seed: of generated inputs.
+    """
+
+    origin: str
+    description: str
+    seed: int | None = None
+
+
+class ErrorRecord(Record, kw_only=True):
+    """Why a module (or the whole command) came to nothing.
+
+    Attributes:
+        kind: name of the error class in `hlotool.errors`.
+        message: one line.
+        instruction: the instruction's name, if one is to blame.
+        path: file of the position below.
+        line: 0 when unknown.
+        column: 0 when unknown.
+        log: last lines that the dead process wrote, or the text around a syntax error.
+    """
+
+    kind: str
+    message: str
+    instruction: str | None = None
+    path: str | None = None
+    line: int = 0
+    column: int = 0
+    log: str = ""
+
+
+class ModuleRecord(Record, kw_only=True):
+    """One comparison (or one lonely run) of one module.
+
+    Attributes:
+        path: file that was tested.
+        name: of the module within its dump.
+        stage_reference: stage that gave the expected values.
+        stage_tested: stage whose values were judged, or `result` of a captured execution.
+        reference: backend and version that ran the reference.
+        tested: backend and version that ran the tested stage; `captured` for values from the real hardware.
+        verdict: the worst of the leaves, or why there is none.
+        reason: the verdict in one line.
+        inputs: what both sides ran on.
+        leaves: comparisons, in tuple order.
+        outputs: summaries, when there was nothing to compare with.
+        error: why it came to nothing.
+        seconds: wall time.
+    """
+
+    path: str
+    name: str
+    verdict: Verdict
+    stage_reference: str | None = None
+    stage_tested: str | None = None
+    reference: str | None = None
+    tested: str | None = None
+    reason: str = ""
+    inputs: InputsRecord | None = None
+    leaves: list[LeafRecord] = []
+    outputs: list[OutputRecord] = []
+    error: ErrorRecord | None = None
+    seconds: float = 0.0

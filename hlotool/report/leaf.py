@@ -1,0 +1,179 @@
+"""What is known of one output: how it differs, or what it holds when there was nothing to compare it with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hlotool.replay.records import BucketRecord, ElementRecord, LeafRecord, OutputRecord, SourceRecord, Verdict
+from hlotool.report.words import (
+    accepted,
+    leaf_name,
+    number,
+    position,
+    share,
+    style_of,
+    sufficient,
+    ulps,
+    verdict_text,
+)
+
+#: Width of a full histogram bar.
+_BAR = 30
+
+
+@dataclass(frozen=True, slots=True)
+class LeafDiff:
+    """The difference of one output."""
+
+    leaf: LeafRecord
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        leaf = self.leaf
+        yield Text.assemble(
+            (leaf_name(leaf.index), "bold"),
+            f"  {leaf.shape}  ",
+            (verdict_text(leaf.verdict), style_of(leaf.verdict)),
+        )
+        yield Padding(_facts(list(_leaf_facts(leaf))), (0, 0, 0, 2))
+        if leaf.top:
+            yield Padding(_elements(leaf.top), (1, 0, 0, 2))
+        if leaf.histogram:
+            yield Padding(_histogram(leaf.histogram), (1, 0, 0, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSummary:
+    """What one output holds."""
+
+    output: OutputRecord
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        output = self.output
+        yield Text.assemble((leaf_name(output.index), "bold"), f"  {output.shape}")
+        yield Padding(_facts(list(_output_facts(output))), (0, 0, 0, 2))
+
+
+def _facts(rows: Sequence[tuple[str, str]]) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in rows:
+        grid.add_row(name, Text(value))
+    return grid
+
+
+def _leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
+    if leaf.verdict is not Verdict.DIFFERS:
+        yield "reason", leaf.reason
+    if leaf.mismatched:
+        yield "mismatched", share(leaf.mismatched, leaf.total)
+    if leaf.worst_absolute:
+        yield "worst absolute", _worst(number(leaf.worst_absolute.absolute), leaf.worst_absolute)
+    if leaf.worst_relative:
+        yield "worst relative", _worst(number(leaf.worst_relative.relative), leaf.worst_relative)
+    if leaf.nan_mismatches:
+        yield "NaN", f"{leaf.nan_mismatches} on one side only"
+    if leaf.inf_mismatches:
+        yield "infinite", f"{leaf.inf_mismatches} on one side only, or with another sign"
+    if leaf.tolerance:
+        yield "tolerance", accepted(leaf.tolerance)
+    yield from _minimum_facts(leaf)
+    if leaf.source:
+        yield from source_facts(leaf.source)
+    if leaf.expected_file:
+        yield "expected", leaf.expected_file
+    if leaf.actual_file:
+        yield "actual", leaf.actual_file
+
+
+def _worst(amount: str, element: ElementRecord) -> str:
+    distance = f", {ulps(element.ulps)}" if element.ulps is not None else ""
+    return (
+        f"{amount} at {position(element.index)}: expected {element.expected}, actual {element.actual}{distance}"
+    )
+
+
+def _minimum_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
+    minimum = leaf.minimum_tolerance
+    if minimum is None:
+        return
+    if minimum.joint is None:
+        yield "would pass with", "no tolerance: NaN or infinity on one side only"
+    else:
+        yield (
+            "would pass with",
+            f"--rtol {sufficient(minimum.joint)} --atol {sufficient(minimum.joint)}, or alone "
+            f"--rtol {sufficient(minimum.relative)} or --atol {sufficient(minimum.absolute)}",
+        )
+
+
+def source_facts(source: SourceRecord) -> Iterator[tuple[str, str]]:
+    """The user's own line first, the HLO name after it."""
+    if source.file:
+        where = f"{source.file}:{source.file_line}" if source.file_line else source.file
+        yield "source", f"{where} in {source.function}" if source.function else where
+    if source.op_name:
+        yield "operation", source.op_name
+    line = f", line {source.line} of the HLO text" if source.line else ""
+    yield "instruction", f"{source.opcode} %{source.instruction}{line}"
+
+
+def _elements(elements: Sequence[ElementRecord]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table.add_column("worst elements", no_wrap=True)
+    for name in ("expected", "actual", "absolute", "relative", "ulps"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for element in elements:
+        table.add_row(
+            position(element.index),
+            element.expected,
+            element.actual,
+            number(element.absolute),
+            number(element.relative),
+            "–" if element.ulps is None else ulps(element.ulps).split()[0],
+        )
+    return table
+
+
+def _histogram(buckets: Sequence[BucketRecord]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table.add_column("magnitude", no_wrap=True)
+    table.add_column("mismatched", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True, style="red")
+    for bucket in buckets:
+        table.add_row(_range(bucket), f"{bucket.mismatched} of {bucket.total}", _bar(bucket))
+    return table
+
+
+def _range(bucket: BucketRecord) -> str:
+    if bucket.high == 0:
+        return "0"
+    if bucket.high is None:
+        return f"above {number(bucket.low)}"
+    return f"up to {number(bucket.high)}"
+
+
+def _bar(bucket: BucketRecord) -> str:
+    """Share of the bucket that mismatches; any mismatch shows."""
+    if not bucket.mismatched:
+        return ""
+    return "█" * max(1, round(_BAR * bucket.mismatched / bucket.total))
+
+
+def _output_facts(output: OutputRecord) -> Iterator[tuple[str, str]]:
+    if output.minimum is not None:
+        values = f"min {number(output.minimum, 6)}, mean {number(output.mean, 6)}, max {number(output.maximum, 6)}"
+        yield "values", values
+    if output.nan or output.inf:
+        yield "not finite", f"{output.nan} NaN, {output.inf} infinite, of {output.total}"
+    if output.first:
+        more = ", …" if output.total > len(output.first) else ""
+        yield "first", ", ".join(output.first) + more
+    if output.file:
+        yield "saved", output.file

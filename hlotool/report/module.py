@@ -1,0 +1,96 @@
+"""Everything known of one record: sides, inputs, outputs, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hlotool.replay.records import AGREEING, ErrorRecord, LeafRecord, ModuleRecord, Verdict
+from hlotool.report.leaf import LeafDiff, OutputSummary
+from hlotool.report.words import compared_stages, leaf_name, plural, seconds, style_of, ulps, verdict_text
+
+#: Outputs shown in full unless everything is asked for.
+_DETAILED = 3
+#: Lines of a dead process's log, likewise.
+_LOG_LINES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleDetails:
+    """One record in full; `verbose` shows all outputs and the whole log."""
+
+    module: ModuleRecord
+    verbose: bool = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        module = self.module
+        yield Text.assemble(
+            (verdict_text(module.verdict), style_of(module.verdict)),
+            "  ",
+            (module.name, "bold"),
+            (f"  {seconds(module.seconds)}", "dim"),
+        )
+        yield Padding(_facts(module), (0, 0, 0, 2))
+        if module.error is not None:
+            yield from _error_lines(module.error, self.verbose)
+        yield from map(_block, self._outputs())
+
+    def _outputs(self) -> Iterator[RenderableType]:
+        module = self.module
+        shown = [leaf for leaf in module.leaves if self.verbose or leaf.verdict not in AGREEING]
+        limit = None if self.verbose else _DETAILED
+        yield from map(LeafDiff, shown[:limit])
+        yield from map(OutputSummary, module.outputs)
+        if limit is not None and (hidden := shown[limit:]):
+            names = ", ".join(leaf_name(leaf.index) for leaf in hidden)
+            yield Text(f"{plural(len(hidden), 'more output')} with a finding: {names} (--verbose shows them)", "dim")
+        agreeing = [leaf for leaf in module.leaves if leaf.verdict in AGREEING]
+        if agreeing and not self.verbose:
+            yield Text(_agreement(agreeing, "other output" if shown else "output"), "dim")
+
+
+def _agreement(leaves: list[LeafRecord], noun: str) -> str:
+    measured = [leaf.max_ulp for leaf in leaves if leaf.max_ulp]
+    within = f" within {ulps(max(measured))}" if measured else " bit for bit"
+    verb = "agrees" if len(leaves) == 1 else "agree"
+    return f"{plural(len(leaves), noun)} {verb}{within}"
+
+
+def _block(part: RenderableType) -> Padding:
+    return Padding(part, (1, 0, 0, 2))
+
+
+def _facts(module: ModuleRecord) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in _module_facts(module):
+        grid.add_row(name, Text(value))
+    return grid
+
+
+def _module_facts(module: ModuleRecord) -> Iterator[tuple[str, str]]:
+    if module.verdict is Verdict.NOT_COMPARED or module.stage_reference is None:
+        yield "ran", f"{compared_stages(module)} on {module.tested or module.reference}"
+    else:
+        yield "expected", f"{module.stage_reference} on {module.reference}"
+        yield "actual", f"{module.stage_tested} on {module.tested}"
+    if module.inputs is not None:
+        yield "inputs", module.inputs.description
+    yield "file", module.path
+    if module.reason and module.error is None and not module.leaves:
+        yield "reason", module.reason
+
+
+def _error_lines(error: ErrorRecord, verbose: bool) -> Iterator[RenderableType]:
+    yield Padding(Text(error.message, style_of(Verdict.BAD_INPUT)), (0, 0, 0, 2))
+    lines = error.log.splitlines()
+    if not verbose and len(lines) > _LOG_LINES:
+        lines = [f"… {plural(len(lines) - _LOG_LINES, 'line')} more, shown by --verbose", *lines[-_LOG_LINES:]]
+    for line in lines:
+        yield Padding(Text(line, "dim"), (0, 0, 0, 4))

@@ -1,0 +1,114 @@
+"""The table of modules, and the groups of those that fail alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hlotool.replay.records import AGREEING, ModuleRecord, Verdict
+from hlotool.report.words import compared_stages, distance, plural, style_of, verdict_text
+
+#: Names of one group that are listed.
+_LISTED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleTable:
+    """One line per record, the worst last, because people look at the end of the screen."""
+
+    modules: Sequence[ModuleRecord]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        stages = {compared_stages(module) for module in self.modules}
+        columns = [column for column in _COLUMNS if column.name != "tested" or len(stages) > 1]
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        rows = [[column.cell(module) for column in columns] for module in worst_last(self.modules)]
+        for i, column in enumerate(columns):
+            widest = max(len(column.name), *(row[i].cell_len for row in rows))
+            table.add_column(
+                column.name,
+                justify=column.justify,
+                no_wrap=not column.shrinks,
+                overflow="ellipsis",
+                # Only names and stages give way when the terminal is narrow.
+                min_width=None if column.shrinks else widest,
+            )
+        for row in rows:
+            table.add_row(*row)
+        yield table
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    name: str
+    cell: Callable[[ModuleRecord], Text]
+    justify: Literal["left", "right"] = "left"
+    shrinks: bool = False
+
+
+_COLUMNS = (
+    _Column("verdict", lambda module: Text(verdict_text(module.verdict), style_of(module.verdict))),
+    _Column("module", lambda module: Text(module.name), shrinks=True),
+    _Column("tested", lambda module: Text(compared_stages(module), "dim"), shrinks=True),
+    _Column("outputs", lambda module: Text(_agreeing_outputs(module)), "right"),
+    _Column("difference", lambda module: Text(distance(module), style_of(module.verdict))),
+    _Column("seconds", lambda module: Text(f"{module.seconds:.2f}", "dim"), "right"),
+)
+
+
+def worst_last(modules: Sequence[ModuleRecord]) -> list[ModuleRecord]:
+    """By verdict; modules of one verdict keep their order."""
+    return sorted(modules, key=lambda module: module.verdict.rank)
+
+
+def _agreeing_outputs(module: ModuleRecord) -> str:
+    if not module.leaves:
+        return str(len(module.outputs)) if module.outputs else ""
+    good = sum(leaf.verdict in AGREEING for leaf in module.leaves)
+    return f"{good}/{len(module.leaves)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Records that failed in the same way."""
+
+    verdict: Verdict
+    reason: str
+    modules: Sequence[ModuleRecord]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text.assemble(
+            (verdict_text(self.verdict), style_of(self.verdict)), f"  {plural(len(self.modules), 'module')}"
+        )
+        names = [module.name for module in self.modules[:_LISTED]]
+        if (more := len(self.modules) - _LISTED) > 0:
+            names.append(f"… and {more} more")
+        yield Padding(Text(self.reason), (0, 0, 0, 2))
+        yield Padding(Text(", ".join(names), "dim"), (0, 0, 0, 2))
+
+
+def groups(modules: Sequence[ModuleRecord]) -> list[Group]:
+    """The records that do not agree, those that failed alike together, the worst last."""
+    found: dict[tuple[Verdict, str], list[ModuleRecord]] = {}
+    for module in worst_last(modules):
+        if module.verdict not in AGREEING:
+            found.setdefault((module.verdict, signature(module)), []).append(module)
+    return [Group(verdict, alike[0].reason, alike) for (verdict, _), alike in found.items()]
+
+
+def signature(module: ModuleRecord) -> str:
+    """What two failures must share to be alike: the reason, apart from positions, names and numbers."""
+    text = module.reason
+    if module.error is not None:
+        text = f"{module.error.kind} {module.error.message}"
+    for name in filter(None, [module.path, module.name, module.error and module.error.instruction]):
+        text = text.replace(name, "·")
+    return re.sub(r"\S*:\d+(?::\d+)?:|%[\w.-]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?", "·", text)
+

@@ -1,0 +1,82 @@
+"""The command to type next: the last line of a report that is not all well."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+from hlotool.replay.options import RunOptions
+from hlotool.replay.records import DIFFERING, FAILED, ModuleRecord, Verdict
+from hlotool.report.records import RunRecord
+
+_SAVE_FOLDER = "hlotool-outputs"
+
+
+def next_command(run: RunRecord, verbose: bool) -> str:
+    """A complete command line that looks closer at the worst record; empty when nothing failed."""
+    if run.interrupted:
+        return command_line(run)
+    if found := _first(run.modules, DIFFERING):
+        return _closer_look(run, found, verbose)
+    if found := _first(run.modules, {Verdict.TIMEOUT}):
+        return command_line(run, found, timeout=10 * run.options.timeout)
+    if found := _first(run.modules, {Verdict.OUT_OF_MEMORY}):
+        return command_line(run, found, memory_limit=4 * run.options.memory_limit, jobs=1)
+    if found := _first(run.modules, FAILED):
+        return command_line(run, found) + " --verbose"
+    return ""
+
+
+def command_line(run: RunRecord, module: ModuleRecord | None = None, **changes: object) -> str:
+    """The command of `run` again, for one module if given, with some options changed."""
+    options = run.options
+    only = options.only
+    if module is not None and len({record.name for record in run.modules}) > 1:
+        only = f"^{re.escape(module.name)}$"
+    changed = {field: getattr(options, field) for field in options.__struct_fields__} | changes | {"only": only}
+    return shlex.join(["hlotool", "run", *run.paths, *_flags(changed)])
+
+
+def _closer_look(run: RunRecord, module: ModuleRecord, verbose: bool) -> str:
+    saved = run.options.save_outputs
+    if not (saved and verbose):
+        return command_line(run, module, save_outputs=saved or _SAVE_FOLDER) + " --verbose"
+    # Everything is on the table. Whether it depends on the values is the next question.
+    return command_line(run, module, seed=run.options.seed + 1)
+
+
+def _first(modules: Sequence[ModuleRecord], verdicts: set[Verdict] | frozenset[Verdict]) -> ModuleRecord | None:
+    found = [module for module in modules if module.verdict in verdicts]
+    return max(found, key=lambda module: module.verdict.rank, default=None)
+
+
+def _flags(values: dict[str, object]) -> list[str]:
+    """Options that differ from their defaults, as typed."""
+    flags: list[str] = []
+    defaults = RunOptions()
+    for field, value in values.items():
+        if value == getattr(defaults, field):
+            continue
+        name = f"--{field.replace('_', '-')}"
+        if field == "input_range" and isinstance(value, tuple):
+            flags.append(f"{name}={value[0]:g},{value[1]:g}")
+        else:
+            flags += [name, _typed(field, value)]
+    return flags
+
+
+def _typed(field: str, value: object) -> str:
+    if field == "memory_limit" and isinstance(value, int):
+        return _size(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _size(size: int) -> str:
+    """`8G` rather than `8589934592`."""
+    for unit, shift in (("G", 30), ("M", 20), ("K", 10)):
+        if size % (1 << shift) == 0:
+            return f"{size >> shift}{unit}"
+    return str(size)

@@ -1,0 +1,105 @@
+"""The JSON that `--json` prints: one versioned record per command.
+
+What a module's replay found is defined in `hlotool.replay.records`; here it gets its envelope. A schema is
+committed beside this file (`schema/`), and a released schema only grows.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Literal
+
+from hlotool._version import __version__
+from hlotool.errors import ExitCode
+from hlotool.replay.options import RunOptions
+from hlotool.replay.records import AGREEING, DIFFERING, FAILED, ErrorRecord, ModuleRecord, Record, Verdict
+
+
+class RunRecord(Record, kw_only=True):
+    """What `hlotool run --json` prints.
+
+    Attributes:
+        schema: name and version of this format.
+        versions: of hlotool, Python, the packages that compute, and the platform.
+        paths: as given.
+        options: that decide about the results.
+        modules: one entry per comparison, in the order of the dump.
+        summary: how many entries have each verdict.
+        notes: what was passed over, and warnings.
+        error: why the whole command came to nothing.
+        interrupted: the user stopped it; `modules` holds what was finished.
+        exit_code: the command's exit status.
+        seconds: wall time.
+    """
+
+    schema: Literal["hlotool.run/1"] = "hlotool.run/1"
+    versions: dict[str, str]
+    paths: list[str]
+    options: RunOptions
+    modules: list[ModuleRecord] = []
+    summary: dict[str, int] = {}
+    notes: list[str] = []
+    error: ErrorRecord | None = None
+    interrupted: bool = False
+    exit_code: int
+    seconds: float = 0.0
+
+
+class BackendRecord(Record, kw_only=True):
+    """One backend.
+
+    Attributes:
+        name: as on the command line.
+        available: it can be used here.
+        version: as reports cite it; empty when it is not available.
+        device: what it computes on; empty when it is not available.
+        reason: why it is not available.
+    """
+
+    name: str
+    available: bool
+    version: str = ""
+    device: str = ""
+    reason: str = ""
+
+
+class BackendsRecord(Record, kw_only=True):
+    """What `hlotool backends --json` prints."""
+
+    schema: Literal["hlotool.backends/1"] = "hlotool.backends/1"
+    backends: list[BackendRecord]
+    exit_code: int = 0
+
+
+def summary_of(modules: Iterable[ModuleRecord]) -> dict[str, int]:
+    """How many records have each verdict, the best verdict first."""
+    counts = Counter(module.verdict for module in modules)
+    return {verdict.value: counts[verdict] for verdict in Verdict if counts[verdict]}
+
+
+def exit_code_of(modules: Sequence[ModuleRecord], interrupted: bool = False) -> ExitCode:
+    """The exit status that the records deserve: the gravest finding wins."""
+    found = {module.verdict for module in modules}
+    if interrupted:
+        return ExitCode.INTERRUPTED
+    if found & DIFFERING:
+        return ExitCode.MISMATCH
+    if found & FAILED:
+        return ExitCode.BACKEND_FAILED
+    if Verdict.BAD_INPUT in found:
+        return ExitCode.USAGE
+    return ExitCode.AGREE if found & AGREEING else ExitCode.NOTHING_COMPARED
+
+
+def versions() -> dict[str, str]:
+    """Versions that a report must cite to be reproducible."""
+    found = {"hlotool": __version__, "python": platform.python_version(), "platform": platform.platform()}
+    for package in ("numpy", "ml_dtypes"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

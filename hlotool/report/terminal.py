@@ -1,0 +1,96 @@
+"""The report of `hlotool run` for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.text import Text
+
+from hlotool.replay.records import AGREEING, DIFFERING, ModuleRecord, Verdict
+from hlotool.report.module import ModuleDetails
+from hlotool.report.modules import ModuleTable, groups, worst_last
+from hlotool.report.next_command import next_command
+from hlotool.report.records import RunRecord
+from hlotool.report.words import plural, seconds, style_of
+
+#: Differing modules shown in full unless everything is asked for.
+_DETAILED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """A whole run: table, failures in groups, details of what differs, totals, the next command.
+
+    Attributes:
+        run: what to show.
+        quiet: leave out what agrees.
+        verbose: show everything of every module.
+    """
+
+    run: RunRecord
+    quiet: bool = False
+    verbose: bool = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for part in self._parts():
+            yield part
+            yield Text("")
+        yield self._totals()
+        if not self.quiet:
+            yield from (Text(line, "dim") for line in _basis(self.run))
+        if command := next_command(self.run, self.verbose):
+            yield Text.assemble(("next: ", "dim"), (command, "bold"), no_wrap=True, overflow="ignore")
+
+    def _parts(self) -> Iterator[RenderableType]:
+        modules = self.run.modules
+        listed = [m for m in modules if m.verdict not in AGREEING] if self.quiet else modules
+        if len(modules) == 1:
+            yield from (ModuleDetails(module, self.verbose) for module in listed)
+            return
+        if listed:
+            yield ModuleTable(listed)
+        detailed = self._detailed()
+        yield from groups([module for module in modules if module not in detailed])
+        yield from (ModuleDetails(module, self.verbose) for module in detailed)
+
+    def _detailed(self) -> Sequence[ModuleRecord]:
+        """The records to show in full: all if asked for, else the worst that differ."""
+        if self.quiet:
+            return []
+        ordered = worst_last(self.run.modules)
+        if self.verbose:
+            return ordered
+        return [module for module in ordered if module.verdict in DIFFERING][-_DETAILED:]
+
+    def _totals(self) -> Text:
+        run = self.run
+        text = Text(f"{plural(len(run.modules), 'comparison')}: ", "bold")
+        counts = [Text(f"{amount} {name}", style_of(Verdict(name))) for name, amount in run.summary.items()]
+        text.append_text(Text(" · ", "dim").join(counts))
+        text.append(f" · {seconds(run.seconds)}", "dim")
+        if run.interrupted:
+            text.append("\ninterrupted; the same command goes on with what is left", "yellow")
+        return text
+
+
+def _basis(run: RunRecord) -> Iterator[str]:
+    """What the agreement rests on, so that it is not over-read."""
+    agreeing = [module for module in run.modules if module.verdict in AGREEING]
+    if not agreeing:
+        return
+    inputs = sorted({module.inputs.description for module in agreeing if module.inputs})
+    sides = sorted({f"{module.reference}" for module in agreeing})
+    yield f"agreement rests on: inputs {'; '.join(inputs[:3])}; reference {', '.join(sides)}"
+    yield f"tolerance: {_tolerance(run)}"
+    skipped = sum(module.verdict not in AGREEING | DIFFERING for module in run.modules)
+    if skipped:
+        yield f"{plural(skipped, 'module')} of {len(run.modules)} could not be compared: nothing is said of them"
+
+
+def _tolerance(run: RunRecord) -> str:
+    options = run.options
+    if options.rtol is None and options.atol is None:
+        return "derived for each output from its type and its longest sum (--verbose shows it)"
+    return f"--rtol {options.rtol or 0:g} --atol {options.atol or 0:g} for all outputs, set by the user"

@@ -1,0 +1,123 @@
+"""How numbers, verdicts and names read in a report: one way everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, Decimal
+
+from hlotool.replay.records import LeafRecord, ModuleRecord, ToleranceRecord, Verdict
+
+_GOOD, _NEUTRAL, _WARNING, _FAILED, _BAD = "green", "dim", "yellow", "magenta", "bold red"
+
+#: Sign and style of each verdict; the sign tells it apart where there is no colour.
+LOOKS: dict[Verdict, tuple[str, str]] = {
+    Verdict.IDENTICAL: ("✓", _GOOD),
+    Verdict.AGREE: ("✓", _GOOD),
+    Verdict.NOT_COMPARED: ("·", _NEUTRAL),
+    Verdict.NOT_COMPARABLE: ("·", _WARNING),
+    Verdict.UNSUPPORTED: ("?", _WARNING),
+    Verdict.BAD_INPUT: ("!", _WARNING),
+    Verdict.CRASHED: ("!", _FAILED),
+    Verdict.TIMEOUT: ("!", _FAILED),
+    Verdict.OUT_OF_MEMORY: ("!", _FAILED),
+    Verdict.STRUCTURAL: ("✗", _BAD),
+    Verdict.DIFFERS: ("✗", _BAD),
+}
+
+
+def style_of(verdict: Verdict) -> str:
+    """The rich style of a verdict."""
+    return LOOKS[verdict][1]
+
+
+def verdict_text(verdict: Verdict) -> str:
+    """`✗ mismatch`."""
+    return f"{LOOKS[verdict][0]} {verdict.value}"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """`1.25e-05`; a dash for None."""
+    return "–" if value is None else f"{value:.{digits}g}"
+
+
+def sufficient(value: float | None) -> str:
+    """A tolerance in three digits, rounded up: what is printed must be enough."""
+    if not value:
+        return "–" if value is None else "0"
+    nearest = f"{value:.3g}"
+    if float(nearest) >= value:
+        return nearest
+    step = Decimal(1).scaleb(Decimal(value).adjusted() - 2)
+    return f"{float(Decimal(value).quantize(step, ROUND_CEILING)):.3g}"
+
+
+def ulps(value: int | None) -> str:
+    """`1 ulp`, `37 ulps`, `4.19e+06 ulps`; empty for None."""
+    if value is None:
+        return ""
+    amount = str(value) if value < 100_000 else f"{value:.3g}"
+    return f"{amount} ulp" if value == 1 else f"{amount} ulps"
+
+
+def share(part: int, total: int) -> str:
+    """`3 of 8192 (0.037 %)`."""
+    return f"{part} of {total} ({100 * part / total:.3g} %)" if total else f"{part} of {total}"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 module`, `2 modules`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def seconds(value: float) -> str:
+    """`0.02 s`, `12.3 s`, `4 min 05 s`."""
+    if value < 10:
+        return f"{value:.2f} s"
+    if value < 100:
+        return f"{value:.1f} s"
+    return f"{int(value) // 60} min {int(value) % 60:02d} s"
+
+
+def position(index: Sequence[int]) -> str:
+    """`[1, 7]`."""
+    return f"[{', '.join(map(str, index))}]"
+
+
+def leaf_name(index: Sequence[int]) -> str:
+    """`out` for a result that is one array, `out[1][0]` for a part of a tuple."""
+    return "out" + "".join(f"[{i}]" for i in index)
+
+
+def accepted(tolerance: ToleranceRecord) -> str:
+    """The tolerance as an inequality with its origin."""
+    if not tolerance.relative and not tolerance.absolute:
+        return f"exact ({tolerance.origin})" if tolerance.origin else "exact"
+    bound = f"|expected − actual| ≤ {number(tolerance.absolute)} + {number(tolerance.relative)} · magnitude"
+    return f"{bound}  ({tolerance.origin})" if tolerance.origin else bound
+
+
+def compared_stages(module: ModuleRecord) -> str:
+    """The tested stage, and the backend where it is not the reference's."""
+    tested = module.stage_tested or module.stage_reference or ""
+    same = module.tested in (module.reference, None)
+    return tested if same else f"{tested} on {module.tested}"
+
+
+def distance(module: ModuleRecord) -> str:
+    """How far the outputs of a module are apart, in a few words; empty when nothing was compared."""
+    if module.verdict is Verdict.DIFFERS:
+        return _worst_leaf(module.leaves)
+    if module.verdict is Verdict.STRUCTURAL:
+        return module.reason
+    measured = [leaf.max_ulp for leaf in module.leaves if leaf.max_ulp is not None]
+    if module.verdict is Verdict.AGREE and measured:
+        return f"≤ {ulps(max(measured))}"
+    return ""
+
+
+def _worst_leaf(leaves: Sequence[LeafRecord]) -> str:
+    wrong = [leaf for leaf in leaves if leaf.verdict is Verdict.DIFFERS]
+    if not wrong:
+        return ""
+    leaf = max(wrong, key=lambda leaf: leaf.mismatched / leaf.total if leaf.total else 1.0)
+    return f"{leaf_name(leaf.index)}: {leaf.mismatched} of {leaf.total}"
