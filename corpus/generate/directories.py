@@ -68,6 +68,7 @@ _SPECIAL = {
         _passes("int8_dot"),
         _passes("top_k", NO_METADATA),
         _passes("nested_calls", NO_METADATA),
+        _passes("int4_product", values=True),
         _passes("train_mnist_mlp", values=True),
         _passes("dynamic_rnn", values=True),
         Directory("gathers", "gathers", values=True),

@@ -2,11 +2,12 @@
 
 Usage:
     python corpus/generate/generate.py --framework jax|tf [--only NAME]... [--out DIR]
+    python corpus/generate/generate.py --planted
     python corpus/generate/generate.py --manifest
 
 Run it with a Python that has the framework. `--only` makes the named directories; without it, all directories
-of the framework are made, and those no longer listed are deleted. `--manifest` only brings the tables of the
-hand-written directories up to date.
+of the framework are made, and those no longer listed are deleted. `--planted` makes the dumps with known
+faults out of the JAX ones. `--manifest` only brings the tables of the hand-written directories up to date.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import manifest
+import plant
 from collect import ROOT, collect, write
 from directories import Directory, directories
 from programs import Program, load
@@ -138,6 +140,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     work = parser.add_mutually_exclusive_group(required=True)
     work.add_argument("--framework", choices=("jax", "tf"))
+    work.add_argument("--planted", action="store_true", help="make the dumps with planted faults")
     work.add_argument("--manifest", action="store_true", help="only count the hand-written directories again")
     parser.add_argument(
         "--only", action="append", default=[], metavar="NAME", help="a directory to make; repeatable"
@@ -151,6 +154,8 @@ def main() -> None:
     failures = []
     if arguments.framework:
         failures = make(arguments.framework, arguments.only, arguments.out, entries)
+    if arguments.planted:
+        entries |= {table["path"]: table for table in plant.make(arguments.out)}
     for name, about in HAND_WRITTEN.items():
         if (arguments.out / name).is_dir():
             entries[name] = {"path": name, "about": about, **manifest.digest(arguments.out / name)}

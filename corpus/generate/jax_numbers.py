@@ -39,6 +39,17 @@ def int4() -> Iterator[Call]:
     yield int4, signed, unsigned, array(3, 4, dtype="uint8"), array(2, 4)
 
 
+@program("s4", "convert", "wrong result of XLA")
+def int4_product() -> Iterator[Call]:
+    """A product of four-bit integers, widened afterwards: float-normalization-s4 loses its wrap-around."""
+
+    def int4_product(x, y):
+        return (x * y).astype(jnp.int8) + 1
+
+    x = np.array([[-4, 5, -5, 0], [3, 7, -8, 1]]).astype(ml_dtypes.int4)
+    yield int4_product, x, x[::-1].copy()
+
+
 @program("dot", "f8e4m3fn", "f8e5m2", "f8e4m3b11fnuz")
 def float8_dot() -> Iterator[Call]:
     """Products of eight-bit floats with scales, and the round trip through each such type."""
