@@ -51,8 +51,9 @@ def collect(directory: Directory, scratch: Path) -> dict[str, bytes]:
         return {"stdout.log": neutral(log, scratch).encode()}
     dump = scratch / "dump"
     names = sorted(str(path.relative_to(dump)) for path in dump.rglob("*") if path.is_file())
+    host_folder = re.compile(rf"/{re.escape(socket.gethostname())}(_\d+)?/")
     files = {
-        re.sub(rf"{re.escape(socket.gethostname())}(_\d+)?", "host", name): _read(dump / name, scratch)
+        host_folder.sub("/host/", name): _read(dump / name, scratch)
         for name in names
         if _wanted(name, directory)
     }
