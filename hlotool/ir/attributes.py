@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from hlotool.ir.types import Shape, ShapeIndex
+from hlotool.ir.types import ElementType, Shape, ShapeIndex, TypeClass
 
 if TYPE_CHECKING:
     from hlotool.ir.literal import Literal as LiteralValue
@@ -179,8 +179,8 @@ class ShardedDimension:
 class NamedSharding:
     """V3 sharding: `{mesh['x'=2], [{'x'}, {}], replicated={…}, unreduced={…}}`.
 
-    Where the text says `{mesh['x'=2], replicated}` or `{maximal_mesh[device_id=1]}`, there are no `dims` and the
-    sharding's `kind` says which.
+    Where the text says `{mesh['x'=2], replicated}` or `{maximal_mesh[device_id=1]}`, there are no `dims`,
+    and the sharding's `kind` says which.
     """
 
     mesh: Mesh
@@ -316,6 +316,12 @@ class EmbeddedLiteral:
     """`literal=…` of a custom call."""
 
     literal: LiteralValue
+
+
+def default_comparison(element_type: ElementType) -> str:
+    """The `type` of a `compare` that names none."""
+    families = {TypeClass.PRED: "UNSIGNED", TypeClass.UNSIGNED: "UNSIGNED", TypeClass.SIGNED: "SIGNED"}
+    return families.get(element_type.family, "FLOAT")
 
 
 AttributeValue: TypeAlias = (

@@ -75,13 +75,8 @@ class ElementType(enum.Enum):
     C64 = "c64"
     C128 = "c128"
 
-    bits: int
-    family: TypeClass
-
     def __init__(self, text: str) -> None:
-        family, bits = _describe(text)
-        self.family = family
-        self.bits = bits
+        self.family, self.bits = _describe(text)
 
     def __str__(self) -> str:
         return str(self.value)

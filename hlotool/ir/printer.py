@@ -1,0 +1,266 @@
+"""HLO text of modules, computations and instructions, in the form that XLA prints.
+
+XLA: the Print functions of hlo_module.cc, hlo_computation.cc and hlo_instruction.cc, with default
+HloPrintOptions and large constants. Computations and instructions keep the order of the IR. Where names
+repeat, later ones get a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, TypeVar
+
+from hlotool.ir.attributes import AttributeValue, FrontendAttributes, default_comparison
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.printing.async_sugar import AsyncSugar, sugar_of
+from hlotool.ir.printing.attributes import (
+    bool_text,
+    bools_text,
+    donors_text,
+    entry_layout_text,
+    is_default,
+    parameter_aliases_text,
+    rank_of,
+    value_text,
+)
+from hlotool.ir.printing.literals import literal_text
+from hlotool.ir.printing.metadata import frontend_text, metadata_text, quote, stack_frame_tables_text
+from hlotool.ir.types import ArrayShape, ElementType, Shape, join_indexed, strip_layouts
+from hlotool.ir.walk import branches
+
+
+@dataclass(frozen=True, slots=True)
+class PrintOptions:
+    """What of a program is printed.
+
+    Attributes:
+        large_constants: constants of more than ten elements in full, not as `{...}`.
+        metadata: where instructions come from.
+        backend_config: what a compiler backend decided.
+        operand_shapes: the shape of each operand before its name.
+        layouts: the layout after each shape of an instruction.
+        percent: `%` before names.
+    """
+
+    large_constants: bool = True
+    metadata: bool = True
+    backend_config: bool = True
+    operand_shapes: bool = False
+    layouts: bool = True
+    percent: bool = True
+
+
+#: One line of a report: what is computed, without where it came from and how.
+SHORT = PrintOptions(large_constants=False, metadata=False, backend_config=False)
+
+_T = TypeVar("_T")
+
+#: Header attributes in XLA's order: how their values are written, and the values that say nothing.
+_HEADER: Mapping[str, tuple[Callable[[Any], str], tuple[object, ...]]] = {
+    "is_scheduled": (bool_text, (False,)),
+    "input_output_alias": (parameter_aliases_text, ((),)),
+    "buffer_donor": (donors_text, ((),)),
+    "alias_passthrough_params": (bool_text, (False,)),
+    "entry_computation_layout": (entry_layout_text, ()),
+    "allow_spmd_sharding_propagation_to_parameters": (bools_text, (False, (False,))),
+    "allow_spmd_sharding_propagation_to_output": (bools_text, (False, (False,))),
+    "replica_count": (str, (1,)),
+    "num_partitions": (str, (1,)),
+    "frontend_attributes": (frontend_text, (FrontendAttributes(()),)),
+}
+
+
+def print_module(module: Module, options: PrintOptions | None = None) -> str:
+    """The whole text; XLA reads it, and so does hlotool."""
+    return _Printer(options or PrintOptions(), module.computations).module(module)
+
+
+def print_computation(computation: Computation, options: PrintOptions | None = None) -> str:
+    """One computation without its callees."""
+    return _Printer(options or PrintOptions(), [computation]).computation(computation)
+
+
+def print_instruction(instruction: Instruction, options: PrintOptions | None = None) -> str:
+    """One line, without indentation and `ROOT`."""
+    return _Printer(options or PrintOptions(), []).instruction(instruction)
+
+
+class _Printer:
+    """Prints with one set of options; remembers the text of values that instructions share."""
+
+    def __init__(self, options: PrintOptions, computations: Sequence[Computation]) -> None:
+        self.options = options
+        self.percent = "%" if options.percent else ""
+        self.computation_names = _unique_names(computations)
+        self.instruction_names: dict[int, str] = {}
+        self._texts: dict[tuple[int, str], tuple[object, str]] = {}
+
+    def module(self, module: Module) -> str:
+        """Header line, tables, computations."""
+        wrapped = {id(sugar.wrapped) for sugar in map(sugar_of, module.instructions()) if sugar is not None}
+        parts = [f"HloModule {module.name}", *_header_parts(module.attributes)]
+        header = ", ".join(parts) + "\n\n"
+        tables = stack_frame_tables_text(module.stack_frames) + "\n" if module.stack_frames else ""
+        bodies = (
+            ("ENTRY " if c is module.entry else "") + self.computation(c) + "\n\n"
+            for c in module.computations
+            if id(c) not in wrapped
+        )
+        return header + tables + "".join(bodies)
+
+    def computation(self, computation: Computation) -> str:
+        """Signature and body."""
+        self.instruction_names = _unique_names(computation.instructions)
+        parameters = ", ".join(
+            f"{self._name_of(p)}: {self._logical(p.shape)}" for p in computation.parameters
+        )
+        signature = f"({parameters}) -> {self._logical(computation.root.shape)}"
+        root = computation.root
+        lines = [
+            f"  ROOT {self.instruction(i)}\n" if i is root else f"  {self.instruction(i)}\n"
+            for i in computation.instructions
+        ]
+        name = self.computation_names.get(id(computation), computation.name)
+        return f"{self.percent}{name} {signature} {{\n{''.join(lines)}}}{_thread(computation)}"
+
+    def instruction(self, instruction: Instruction) -> str:
+        """`%name = shape opcode(operands), attributes`."""
+        sugar = sugar_of(instruction)
+        opcode = instruction.opcode if sugar is None else sugar.opcode
+        text = (
+            f"{self.percent}{self._name_of(instruction)} = {self._shape(instruction.shape)} {opcode}"
+            f"({self._operands(instruction)}){self._attributes(instruction, sugar)}"
+        )
+        if instruction.metadata is not None and self.options.metadata:
+            metadata = self._once(instruction.metadata, "", metadata_text)
+            if metadata:
+                text += f", metadata={{{metadata}}}"
+        config = instruction.attributes.get("backend_config")
+        if config is not None and self.options.backend_config:
+            text += f", backend_config={self._once(config, 'backend_config', _config_text)}"
+        return text
+
+    def _name_of(self, instruction: Instruction) -> str:
+        return self.instruction_names.get(id(instruction), instruction.name)
+
+    def _shape(self, shape: Shape) -> str:
+        return self._once(shape, "shape", str) if self.options.layouts else self._logical(shape)
+
+    def _logical(self, shape: Shape) -> str:
+        return self._once(shape, "logical", lambda s: str(strip_layouts(s)))
+
+    def _once(self, value: _T, purpose: str, text: Callable[[_T], str]) -> str:
+        """`text(value)`, remembered for this very object."""
+        key = (id(value), purpose)
+        known = self._texts.get(key)
+        if known is None:
+            known = self._texts[key] = (value, text(value))
+        return known[1]
+
+    def _operands(self, instruction: Instruction) -> str:
+        if instruction.parameter_number is not None:
+            return str(instruction.parameter_number)
+        if instruction.literal is not None:
+            return literal_text(instruction.literal, self.options.large_constants)
+        percent = self.percent
+        names = [percent + self._name_of(o) for o in instruction.operands]
+        if self.options.operand_shapes:
+            names = [f"{self._shape(o.shape)} {name}" for o, name in zip(instruction.operands, names)]
+        return ", ".join(names) if len(names) <= 5 else join_indexed(names)
+
+    def _attributes(self, instruction: Instruction, sugar: AsyncSugar | None) -> str:
+        """Everything after the operands but metadata and backend config, each with its comma."""
+        predecessors = instruction.control_predecessors
+        if not (instruction.attributes or predecessors or sugar):
+            return ""
+        opcode, attributes = instruction.opcode, _said(instruction)
+        if sugar is not None:
+            attributes = {**sugar.attributes, **attributes}
+            attributes.pop("calls", None)
+            opcode = sugar.attribute_opcode
+        texts = {name: f", {name}={self._value(opcode, name, value)}" for name, value in attributes.items()}
+        if predecessors:
+            names = ", ".join(self.percent + self._name_of(p) for p in predecessors)
+            texts["control-predecessors"] = f", control-predecessors={{{names}}}"
+        return "".join(texts[name] for name in sorted(texts, key=lambda name: rank_of(opcode, name)))
+
+    def _value(self, opcode: str, name: str, value: AttributeValue) -> str:
+        if isinstance(value, Computation):
+            return self.percent + self.computation_names.get(id(value), value.name)
+        if isinstance(value, tuple) and value and isinstance(value[0], Computation):
+            return "{" + ", ".join(self._value(opcode, name, c) for c in value) + "}"
+        metadata = self.options.metadata
+        return self._once(value, name, lambda v: value_text(opcode, name, v, metadata))
+
+
+def _config_text(config: AttributeValue) -> str:
+    return value_text("", "backend_config", config)
+
+
+def _header_parts(attributes: Mapping[str, AttributeValue]) -> Iterator[str]:
+    """`name=value` of the module's attributes, then of those that only newer or older XLA knows."""
+    for name, (text, defaults) in _HEADER.items():
+        if name in attributes and attributes[name] not in defaults:
+            yield f"{name}={text(attributes[name])}"
+    for name, value in attributes.items():
+        if name not in _HEADER:
+            yield f"{name}={value_text('', name, value)}"
+
+
+def _thread(computation: Computation) -> str:
+    """What follows the closing brace."""
+    others = "".join(f", {name}={value_text('', name, v)}" for name, v in computation.attributes.items())
+    if computation.execution_thread == "main":
+        return others
+    return f", execution_thread={quote(computation.execution_thread)}{others}"
+
+
+def _said(instruction: Instruction) -> dict[str, AttributeValue]:
+    """The attributes that XLA prints, under the names that it prints."""
+    opcode, attributes = instruction.opcode, instruction.attributes
+    said = {k: v for k, v in attributes.items() if k != "backend_config" and not is_default(k, v)}
+    if opcode == "compare" and instruction.operands:
+        shape = instruction.operands[0].shape
+        if isinstance(shape, ArrayShape) and said.get("type") == default_comparison(shape.element_type):
+            del said["type"]
+    elif opcode == "conditional":
+        return _branches_said(instruction, said)
+    elif opcode == "custom-call" and isinstance(callee := said.get("to_apply"), Computation):
+        del said["to_apply"]
+        said["called_computations"] = (callee,)
+    elif opcode in ("async-start", "async-update", "async-done"):
+        silent = {"async_execution_thread"} if said.get("async_execution_thread") == "main" else set()
+        if opcode != "async-start":
+            silent = {"async_execution_thread", "calls"}
+        return {k: v for k, v in said.items() if k not in silent}
+    return said
+
+
+def _branches_said(instruction: Instruction, said: dict[str, AttributeValue]) -> dict[str, AttributeValue]:
+    """A predicate chooses between `true_computation` and `false_computation`, an index among branches."""
+    choices = branches(instruction)
+    shape = instruction.operands[0].shape if instruction.operands else None
+    names = ("true_computation", "false_computation", "branch_computations")
+    rest = {k: v for k, v in said.items() if k not in names}
+    if isinstance(shape, ArrayShape) and shape.element_type is ElementType.PRED and len(choices) == 2:
+        return {**rest, "true_computation": choices[0], "false_computation": choices[1]}
+    return {**rest, "branch_computations": choices}
+
+
+def _unique_names(items: Iterable[Computation | Instruction]) -> dict[int, str]:
+    """New names, by id, of those whose name an earlier one has."""
+    items = list(items)
+    taken = {item.name for item in items}
+    if len(taken) == len(items):
+        return {}
+    seen: set[str] = set()
+    renamed: dict[int, str] = {}
+    for item in items:
+        if item.name in seen:
+            name = next(n for i in count(1) if (n := f"{item.name}.{i}") not in taken)
+            taken.add(name)
+            renamed[id(item)] = name
+        seen.add(item.name)
+    return renamed

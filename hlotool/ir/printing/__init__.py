@@ -1,0 +1,1 @@
+"""How the parts of HLO are written: literals, shardings, metadata, attribute values."""

@@ -1,0 +1,73 @@
+"""When an asynchronous instruction is written `custom-call-start(…)` instead of `async-start(…), calls=%c`.
+
+The short form says nothing of the wrapped computation, so it stands only for one that the text implies: the
+parameters in order and one instruction on them.
+XLA: async_ops.md, HloComputation::CanExpandIntoSingleInstruction. XLA shortens even where that reorders
+operands or reads back as another opcode; here the long form stays then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hlotool.ir.attributes import AttributeValue
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import COMMON_ATTRIBUTES, OPCODES
+
+_SUFFIXES = {"async-start": "-start", "async-update": "-update", "async-done": "-done"}
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncSugar:
+    """The short form of one instruction.
+
+    Attributes:
+        wrapped: the computation that it leaves unsaid.
+        opcode: such as `custom-call-start`.
+        attribute_opcode: the opcode whose attributes it takes.
+        attributes: of the wrapped instruction, where the text shows them.
+    """
+
+    wrapped: Computation
+    opcode: str
+    attribute_opcode: str
+    attributes: Mapping[str, AttributeValue]
+
+
+def sugar_of(instruction: Instruction) -> AsyncSugar | None:
+    """The short form of `instruction`, or None when it has none or would lose something."""
+    suffix = _SUFFIXES.get(instruction.opcode)
+    start = _start_of(instruction) if suffix is not None else None
+    if suffix is None or start is None:
+        return None
+    wrapped = start.attributes.get("calls")
+    if not isinstance(wrapped, Computation) or not _is_implied(wrapped, start):
+        return None
+    inner = wrapped.root
+    if instruction is not start:
+        return AsyncSugar(wrapped, inner.opcode + suffix, instruction.opcode, {})
+    shown = {k: v for k, v in inner.attributes.items() if k not in COMMON_ATTRIBUTES}
+    return AsyncSugar(wrapped, inner.opcode + suffix, inner.opcode, shown)
+
+
+def _start_of(instruction: Instruction) -> Instruction | None:
+    """The async-start at the beginning of the chain."""
+    while instruction.opcode in ("async-update", "async-done") and instruction.operands:
+        instruction = instruction.operands[0]
+    return instruction if instruction.opcode == "async-start" else None
+
+
+def _is_implied(wrapped: Computation, start: Instruction) -> bool:
+    inner = wrapped.root
+    ambiguous = any(f"{inner.opcode}{suffix}" in OPCODES for suffix in _SUFFIXES.values())
+    thread = start.attributes.get("async_execution_thread", "main")
+    return (
+        not ambiguous
+        and all(i is inner or i.opcode == "parameter" for i in wrapped.instructions)
+        and inner.operands == tuple(wrapped.parameters)
+        and inner.opcode != "parameter"
+        and wrapped.execution_thread == thread
+        and inner.metadata in (None, start.metadata)
+        and all(v == start.attributes.get(k) for k, v in inner.attributes.items() if k in COMMON_ATTRIBUTES)
+    )

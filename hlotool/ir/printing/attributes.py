@@ -1,0 +1,299 @@
+"""Text of attribute values, in XLA's order and without the values that XLA leaves unsaid.
+
+XLA: the PrintExtraAttributesImpl functions of hlo_instructions.cc, hlo_instruction.cc, window_util.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from hlotool.ir.attributes import (
+    AttributeValue,
+    BufferDonor,
+    ConvolutionDimensions,
+    EmbeddedLiteral,
+    EntryLayout,
+    Ints,
+    OperandAlias,
+    PaddingDim,
+    ParameterAlias,
+    RawText,
+    ResultAccuracy,
+    SliceDim,
+    Statistics,
+    Window,
+    WindowDim,
+)
+from hlotool.ir.opcodes import Kind, attribute_kind
+from hlotool.ir.printing.literals import typed_literal_text
+from hlotool.ir.printing.metadata import backend_config_text, frontend_text, quote
+from hlotool.ir.printing.sharding import replica_groups_text, sharding_text
+from hlotool.ir.types import Shape, ShapeIndex, join_indexed
+
+#: The order in which XLA prints what is not common to all instructions.
+_ORDER = (
+    "async_execution_thread parameter_replication window dim_labels convolution_kind sparsity_config "
+    "feature_group_count batch_group_count lhs_batch_dims lhs_contracting_dims rhs_batch_dims "
+    "rhs_contracting_dims lhs_ragged_dims rhs_group_dims operand_precision algorithm padding_type "
+    "custom_call_target operand_layout_constraints custom_call_has_side_effect literal kind "
+    "output_to_operand_aliasing schedule api_version channel_id mode replica_groups constrain_layout "
+    "source_target_pairs is_host_transfer offset_dims collapsed_slice_dims start_index_map "
+    "operand_batching_dims start_indices_batching_dims update_window_dims inserted_window_dims "
+    "scatter_dims_to_operand_dims input_batching_dims scatter_indices_batching_dims index_vector_dim "
+    "slice_sizes indices_are_sorted unique_indices dimensions use_global_device_ids num_carries is_reverse "
+    "is_associative is_stable inferred_dimension k largest epsilon feature_index fft_type fft_length "
+    "direction type left_side lower unit_diagonal transpose_a cross_program_prefetch_index slice padding "
+    "dynamic_slice_sizes iota_dimension index exponent_bits mantissa_bits distribution delta infeed_config "
+    "outfeed_shape outfeed_config domain condition body select scatter true_computation false_computation "
+    "branch_computations to_apply called_computations calls is_composite"
+)
+
+#: What follows, on every instruction (metadata and control predecessors are no attributes of the IR).
+_COMMON_ORDER = (
+    "sharding",
+    "frontend_attributes",
+    "control-predecessors",
+    "statistics",
+    "result_accuracy",
+    "origin",
+    "metadata",
+    "backend_config",
+)
+
+_RANK = {name: rank for rank, name in enumerate((*_ORDER.split(), *_COMMON_ORDER))}
+_LAST_OF_ALL = len(_RANK)
+
+#: Attributes that come before another one, unlike on other opcodes.
+_SPECIAL_RANK = {("reduce-scatter", "dimensions"): _RANK["use_global_device_ids"] + 0.5}
+
+#: Values that say nothing: XLA prints the attribute only when it differs.
+_DEFAULTS: Mapping[str, object] = {
+    "api_version": "API_VERSION_ORIGINAL",
+    "batch_group_count": 1,
+    "constrain_layout": False,
+    "custom_call_has_side_effect": False,
+    "feature_group_count": 1,
+    "indices_are_sorted": False,
+    "inferred_dimension": -1,
+    "is_composite": False,
+    "is_host_transfer": False,
+    "is_reverse": False,
+    "is_stable": False,
+    "left_side": False,
+    "lower": False,
+    "padding_type": "PADDING_INVALID",
+    "schedule": "SCHEDULE_NONE",
+    "unique_indices": False,
+    "unit_diagonal": False,
+    "use_global_device_ids": False,
+    "window": Window(()),
+    "result_accuracy": ResultAccuracy(mode="default"),
+}
+
+
+def rank_of(opcode: str, attribute: str) -> float:
+    """Sort key of an attribute; unknown ones come last."""
+    return _SPECIAL_RANK.get((opcode, attribute), _RANK.get(attribute, _LAST_OF_ALL))
+
+
+def is_default(attribute: str, value: AttributeValue) -> bool:
+    """Whether `value` is what XLA assumes when nothing is said."""
+    if attribute == "operand_precision" and isinstance(value, tuple):
+        return all(precision == "default" for precision in value)
+    default = _DEFAULTS.get(attribute)
+    return default is not None and type(value) is type(default) and value == default
+
+
+def value_text(opcode: str, attribute: str, value: AttributeValue, metadata: bool = True) -> str:
+    """The text after `attribute=`, of any value but computations and instructions.
+
+    Args:
+        opcode: of the instruction.
+        attribute: its name in HLO text.
+        value: of the type that `attributes.py` gives for the attribute's kind.
+        metadata: whether shardings print theirs.
+
+    Raises:
+        TypeError: when no opcode has such an attribute and the value is no raw text.
+    """
+    if isinstance(value, RawText):
+        return value.text
+    kind = attribute_kind(opcode, attribute)
+    if kind is None:
+        raise TypeError(f"{opcode} has no attribute {attribute}, and {value!r} is no raw text")
+    if kind is Kind.SHARDING:
+        return sharding_text(_any(value), metadata)
+    return _FORMATS[kind](_any(value))
+
+
+def _any(value: AttributeValue) -> Any:
+    """The table of formats is keyed by kind, which mypy cannot relate to the value's type."""
+    return value
+
+
+def float_text(value: float) -> str:
+    """Six significant digits, XLA's habit, where they say all; else as many as needed."""
+    short = f"{value:.6g}"
+    return short if float(short) == value or value != value else repr(value)
+
+
+def _float32_text(value: float) -> str:
+    """The same for a number that XLA keeps in single precision."""
+    short = f"{value:.6g}"
+    return short if np.float32(short) == np.float32(value) else float_text(value)
+
+
+def bool_text(value: bool) -> str:
+    """`true` or `false`."""
+    return "true" if value else "false"
+
+
+def ints_text(values: Iterable[int]) -> str:
+    """`{0,1}`."""
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+def bools_text(values: bool | tuple[bool, ...]) -> str:
+    """`{true,false}`; a single one is a list too."""
+    return "{" + ",".join(map(bool_text, (values,) if isinstance(values, bool) else values)) + "}"
+
+
+def _int_lists_text(lists: Iterable[Ints]) -> str:
+    return "{" + ",".join(map(ints_text, lists)) + "}"
+
+
+def window_text(window: Window) -> str:
+    """`{size=2x2 stride=1x2 pad=0_1x0_0 …}`; what no dimension uses is left out."""
+    dims = window.dims
+
+    def field(name: str, text: Callable[[WindowDim], object], used: Callable[[WindowDim], bool]) -> str:
+        return f" {name}={'x'.join(str(text(d)) for d in dims)}" if any(map(used, dims)) else ""
+
+    size = f"size={'x'.join(str(d.size) for d in dims)}" if dims else ""
+    return (
+        "{"
+        + size
+        + field("stride", lambda d: d.stride, lambda d: d.stride != 1)
+        + field("pad", lambda d: f"{d.pad_low}_{d.pad_high}", lambda d: (d.pad_low, d.pad_high) != (0, 0))
+        + field("lhs_dilate", lambda d: d.base_dilation, lambda d: d.base_dilation != 1)
+        + field("rhs_dilate", lambda d: d.window_dilation, lambda d: d.window_dilation != 1)
+        + field("rhs_reversal", lambda d: int(d.reversal), lambda d: d.reversal)
+        + "}"
+    )
+
+
+def dim_labels_text(dims: ConvolutionDimensions) -> str:
+    """`b01f_01io->b01f`, with `?` for dimensions that play no part."""
+    lhs = _labels({"b": dims.input_batch, "f": dims.input_feature}, dims.input_spatial, dims.input_unused)
+    rhs = _labels(
+        {"i": dims.kernel_input_feature, "o": dims.kernel_output_feature},
+        dims.kernel_spatial,
+        dims.kernel_unused,
+    )
+    out = _labels({"b": dims.output_batch, "f": dims.output_feature}, dims.output_spatial, dims.output_unused)
+    return f"{lhs}_{rhs}->{out}"
+
+
+def _labels(named: Mapping[str, int], spatial: Ints, unused: Ints) -> str:
+    labels = {at: label for label, at in named.items()}
+    labels.update({at: str(i) for i, at in enumerate(spatial)})
+    length = max((*labels, *unused)) + 1
+    return "".join(labels.get(at, "?") for at in range(length))
+
+
+def padding_text(dims: Iterable[PaddingDim]) -> str:
+    """`1_1x0_0`, or with interior padding `1_1_0x0_0_2`."""
+    dims = tuple(dims)
+    if any(d.interior for d in dims):
+        return "x".join(f"{d.low}_{d.high}_{d.interior}" for d in dims)
+    return "x".join(f"{d.low}_{d.high}" for d in dims)
+
+
+def slice_text(dims: Iterable[SliceDim]) -> str:
+    """`{[0:2], [1:3]}`, or with strides `{[0:2:1], [1:3:2]}`."""
+    dims = tuple(dims)
+    if any(d.stride != 1 for d in dims):
+        return "{" + ", ".join(f"[{d.start}:{d.limit}:{d.stride}]" for d in dims) + "}"
+    return "{" + ", ".join(f"[{d.start}:{d.limit}]" for d in dims) + "}"
+
+
+def index_text(index: ShapeIndex) -> str:
+    """`{0,1}`."""
+    return ints_text(index)
+
+
+def aliases_text(aliases: Iterable[OperandAlias]) -> str:
+    """`{{0}: (1, {})}`."""
+    parts = (f"{index_text(a.output_index)}: ({a.operand}, {index_text(a.operand_index)})" for a in aliases)
+    return "{" + ", ".join(parts) + "}"
+
+
+def parameter_aliases_text(aliases: Iterable[ParameterAlias]) -> str:
+    """`{ {0}: (1, {}, may-alias) }`."""
+    parts = (
+        f"{index_text(a.output_index)}: ({a.parameter}, {index_text(a.parameter_index)}, {a.kind})"
+        for a in aliases
+    )
+    return f"{{ {', '.join(parts)} }}"
+
+
+def donors_text(donors: Iterable[BufferDonor]) -> str:
+    """`{ (0, {}), (1, {0}) }`."""
+    parts = (f"({d.parameter}, {index_text(d.parameter_index)})" for d in donors)
+    return f"{{ {', '.join(parts)} }}"
+
+
+def entry_layout_text(layout: EntryLayout) -> str:
+    """`{(f32[2]{0})->f32[2]{0}}`."""
+    return f"{{({join_indexed(map(str, layout.parameters))})->{layout.result}}}"
+
+
+def _shapes_text(shapes: Iterable[Shape]) -> str:
+    return "{" + ", ".join(map(str, shapes)) + "}"
+
+
+def accuracy_text(accuracy: ResultAccuracy) -> str:
+    """`{mode=highest}` or `{tolerance={…}}`."""
+    if accuracy.mode is not None:
+        return f"{{mode={accuracy.mode}}}"
+    tolerance = f"atol={float_text(accuracy.atol)},rtol={float_text(accuracy.rtol)},ulps={accuracy.ulps}"
+    return f"{{tolerance={{{tolerance}}}}}"
+
+
+def _statistics_text(statistics: Statistics) -> str:
+    values = "".join(f",{name}={float_text(value)}" for name, value in statistics.values)
+    return f"{{visualizing_index={statistics.visualizing_index}{values}}}"
+
+
+def _literal_text(embedded: EmbeddedLiteral) -> str:
+    return typed_literal_text(embedded.literal)
+
+
+_Format: TypeAlias = Callable[[Any], str]
+_FORMATS: dict[Kind, _Format] = {
+    Kind.BOOL: bool_text,
+    Kind.BOOLS: bools_text,
+    Kind.INT: str,
+    Kind.FLOAT: _float32_text,
+    Kind.STRING: quote,
+    Kind.ENUM: str,
+    Kind.ENUMS: lambda names: "{" + ",".join(names) + "}",
+    Kind.INTS: ints_text,
+    Kind.INT_LISTS: _int_lists_text,
+    Kind.WINDOW: window_text,
+    Kind.DIM_LABELS: dim_labels_text,
+    Kind.PADDING: padding_text,
+    Kind.SLICE: slice_text,
+    Kind.REPLICA_GROUPS: replica_groups_text,
+    Kind.ALIASES: aliases_text,
+    Kind.SHAPE: str,
+    Kind.SHAPES: _shapes_text,
+    Kind.LITERAL: _literal_text,
+    Kind.ACCURACY: accuracy_text,
+    Kind.FRONTEND: frontend_text,
+    Kind.BACKEND_CONFIG: backend_config_text,
+    Kind.STATISTICS: _statistics_text,
+}

@@ -1,0 +1,151 @@
+"""Orders and relations in a program: users, post-order, the call graph, control-flow context."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from hlotool.ir.module import Computation, Instruction, Module
+
+Users = dict[Instruction, list[Instruction]]
+
+
+def users(computation: Computation) -> Users:
+    """Who reads each instruction's result, in order of appearance, each once; no control edges."""
+    found: Users = {i: [] for i in computation.instructions}
+    for instruction in computation.instructions:
+        for operand in dict.fromkeys(instruction.operands):
+            found.setdefault(operand, []).append(instruction)
+    return found
+
+
+def branches(conditional: Instruction) -> tuple[Computation, ...]:
+    """The branch computations of a `conditional` by index; the true branch of a predicated one is first."""
+    listed = conditional.attributes.get("branch_computations")
+    if isinstance(listed, tuple):
+        return tuple(c for c in listed if isinstance(c, Computation))
+    named = (conditional.attributes.get(f"{which}_computation") for which in ("true", "false"))
+    return tuple(c for c in named if isinstance(c, Computation))
+
+
+def predecessors(instruction: Instruction) -> Iterator[Instruction]:
+    """What must run before: operands, then control predecessors."""
+    yield from instruction.operands
+    yield from instruction.control_predecessors
+
+
+def post_order(roots: Iterable[Instruction]) -> list[Instruction]:
+    """`roots` and everything they need, each after what it needs.
+
+    Raises:
+        ValueError: there is a cycle; the message names an instruction on it.
+    """
+    order: list[Instruction] = []
+    done: dict[Instruction, bool] = {}
+    for root in roots:
+        stack = [root]
+        while stack:
+            instruction = stack[-1]
+            if instruction in done:
+                stack.pop()
+                if not done[instruction]:
+                    done[instruction] = True
+                    order.append(instruction)
+                continue
+            done[instruction] = False
+            for needed in predecessors(instruction):
+                if needed not in done:
+                    stack.append(needed)
+                elif not done[needed]:
+                    raise ValueError(f"{needed.name} depends on itself")
+    return order
+
+
+def sort_topologically(computation: Computation) -> None:
+    """Reorder the instructions so that each follows what it needs, moving as little as possible.
+
+    Raises:
+        ValueError: there is a cycle.
+    """
+    members = set(computation.instructions)
+    computation.instructions = [i for i in post_order(computation.instructions) if i in members]
+
+
+def reachable(computation: Computation) -> list[Computation]:
+    """`computation` and all that it calls, directly or not; callees before callers."""
+    order: list[Computation] = []
+    entered: set[Computation] = set()
+    stack: list[tuple[Computation, Iterator[Computation]]] = []
+
+    def enter(callee: Computation) -> None:
+        entered.add(callee)
+        stack.append((callee, (c for i in callee.instructions for c in i.called)))
+
+    enter(computation)
+    while stack:
+        current, callees = stack[-1]
+        following = next((c for c in callees if c not in entered), None)
+        if following is not None:
+            enter(following)
+        else:
+            order.append(current)
+            stack.pop()
+    return order
+
+
+class Context(enum.Enum):
+    """How a computation runs."""
+
+    #: Its instructions run one by one, like the entry's: call, while, conditional, async.
+    CONTROL_FLOW = "control flow"
+    #: It describes one kernel: fusion.
+    FUSED = "fused"
+    #: It is applied to scalars: reduce, map, sort, scatter, collectives.
+    EMBEDDED = "embedded"
+
+
+_CONTROL_FLOW = frozenset(("call", "while", "conditional", "async-start", "async-update", "async-done"))
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """Where a computation is called."""
+
+    caller: Computation
+    instruction: Instruction
+
+
+def context_of_callees(instruction: Instruction) -> Context:
+    """How the computations that `instruction` calls run."""
+    if instruction.opcode in _CONTROL_FLOW:
+        return Context.CONTROL_FLOW
+    return Context.FUSED if instruction.opcode == "fusion" else Context.EMBEDDED
+
+
+def call_sites(module: Module) -> dict[Computation, list[CallSite]]:
+    """Every place where each computation is called, in textual order."""
+    sites: dict[Computation, list[CallSite]] = {c: [] for c in module.computations}
+    for computation in module.computations:
+        for instruction in computation.instructions:
+            for callee in dict.fromkeys(instruction.called):
+                sites.setdefault(callee, []).append(CallSite(computation, instruction))
+    return sites
+
+
+def contexts(module: Module) -> dict[Computation, set[Context]]:
+    """How each computation runs: what embedded computations call is embedded, what fusions call is fused.
+
+    The entry runs as control flow; a computation that nobody calls has no context.
+    """
+    found: dict[Computation, set[Context]] = {c: set() for c in module.computations}
+    found[module.entry] = {Context.CONTROL_FLOW}
+    for computation in reversed(reachable(module.entry)):
+        for instruction in computation.instructions:
+            for callee in instruction.called:
+                inherited = found.setdefault(computation, set()) - {Context.CONTROL_FLOW}
+                own = context_of_callees(instruction)
+                found.setdefault(callee, set()).update(inherited or {own})
+                if Context.CONTROL_FLOW in found[computation]:
+                    found[callee].add(own)
+    return found
