@@ -7,7 +7,6 @@ start early when little stands before it.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
@@ -29,7 +28,7 @@ _COMMANDS = (run, backends)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line `argv` (without the program's name; `sys.argv` by default); returns the exit code."""
+    """Run a command line, by default that of the process; returns the exit code."""
     arguments = join_signed_values(sys.argv[1:] if argv is None else argv)
     _tolerate_narrow_encodings()
     parser = build_parser(pretty=_is_help(arguments) and sys.stdout.isatty())
@@ -58,16 +57,11 @@ def build_parser(pretty: bool = False) -> argparse.ArgumentParser:
 def _execute(options: argparse.Namespace) -> int:
     try:
         code: int = options.command(options)
-        sys.stdout.flush()
         return code
     except HlotoolError as error:
         return _report(error, options)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has seen enough. Python would complain once more while it shuts down.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.AGREE
     except Exception as error:
         if options.debug:
             raise
@@ -82,9 +76,10 @@ def _report(error: HlotoolError, options: argparse.Namespace) -> int:
         import traceback
 
         traceback.print_exception(error)
+    from hlotool.replay.errors import error_record
     from hlotool.report.errors import error_text
 
-    print(error_text(error), file=sys.stderr)
+    print(error_text(error_record(error)), file=sys.stderr)
     return error.exit_code
 
 

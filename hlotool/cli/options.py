@@ -37,7 +37,7 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print one versioned JSON record on stdout")
     amount = group.add_mutually_exclusive_group()
-    amount.add_argument("-q", "--quiet", action="store_true", help="only what disagrees or fails, and the totals")
+    amount.add_argument("-q", "--quiet", action="store_true", help="only what disagrees, and the totals")
     amount.add_argument("-v", "--verbose", action="store_true", help="every detail of every module")
     group.add_argument("--debug", action="store_true", help="show the traceback of an error")
 

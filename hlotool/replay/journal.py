@@ -1,7 +1,7 @@
 """What an interrupted run had finished, kept so that the same command can go on.
 
-One JSONL file per command in the user's cache folder. A line is keyed by everything its answer depends on: the
-texts of the module, the inputs, the options, the version of hlotool. A line cut short by a crash is dropped.
+One JSONL file per command in the user's cache folder. A line is keyed by everything its answer depends on:
+the texts of the module, the inputs, the options, the version of hlotool. A line cut short is dropped.
 """
 
 from __future__ import annotations

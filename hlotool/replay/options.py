@@ -6,20 +6,18 @@ import os
 
 from hlotool.replay.records import Record
 
-#: Patterns of stage labels, the reference first.
-DEFAULT_STAGES = ("before_optimizations", "*after_optimizations")
-
 #: Workers that are started without being asked for: each holds the values of a whole program.
 _AUTOMATIC_JOBS = 4
 
 
-class ReplayOptions(Record, kw_only=True):
+class ReplayOptions(Record, frozen=True, kw_only=True):
     """Options that decide about the result of a module.
 
     Attributes:
         reference: backend of the reference side.
         backend: backend of the tested side.
-        stages: shell patterns of stage labels: the first one names the reference, the others what is tested.
+        stages: shell patterns of stage labels, the reference first; without any, the program before
+            optimizations against the one after them.
         inputs: file, folder or script of inputs; None for captured or generated ones.
         outputs: file or folder of what the program really returned.
         seed: of generated inputs.
@@ -31,7 +29,7 @@ class ReplayOptions(Record, kw_only=True):
 
     reference: str = "numpy"
     backend: str = "numpy"
-    stages: tuple[str, ...] = DEFAULT_STAGES
+    stages: tuple[str, ...] = ()
     inputs: str | None = None
     outputs: str | None = None
     seed: int = 0
@@ -41,7 +39,7 @@ class ReplayOptions(Record, kw_only=True):
     save_outputs: str | None = None
 
 
-class RunOptions(ReplayOptions, kw_only=True):
+class RunOptions(ReplayOptions, frozen=True, kw_only=True):
     """All options of `hlotool run` that decide about its results.
 
     Attributes:

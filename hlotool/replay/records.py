@@ -56,7 +56,7 @@ class Record(msgspec.Struct, frozen=True):
     """Base of all records."""
 
 
-class SourceRecord(Record, kw_only=True):
+class SourceRecord(Record, frozen=True, kw_only=True):
     """Where an instruction comes from.
 
     Attributes:
@@ -78,7 +78,7 @@ class SourceRecord(Record, kw_only=True):
     function: str = ""
 
 
-class ElementRecord(Record, kw_only=True):
+class ElementRecord(Record, frozen=True, kw_only=True):
     """One element of both sides.
 
     Attributes:
@@ -98,7 +98,7 @@ class ElementRecord(Record, kw_only=True):
     ulps: int | None = None
 
 
-class BucketRecord(Record, kw_only=True):
+class BucketRecord(Record, frozen=True, kw_only=True):
     """Elements whose actual value has a magnitude in (low, high]; zeros are the bucket (0, 0].
 
     Attributes:
@@ -114,7 +114,7 @@ class BucketRecord(Record, kw_only=True):
     mismatched: int
 
 
-class ToleranceRecord(Record, kw_only=True):
+class ToleranceRecord(Record, frozen=True, kw_only=True):
     """What is accepted: |expected - actual| <= absolute + relative * the larger magnitude.
 
     Attributes:
@@ -128,7 +128,7 @@ class ToleranceRecord(Record, kw_only=True):
     origin: str = ""
 
 
-class MinimumToleranceRecord(Record, kw_only=True):
+class MinimumToleranceRecord(Record, frozen=True, kw_only=True):
     """The smallest tolerances under which the leaf would have passed; None where none is enough.
 
     Attributes:
@@ -142,7 +142,7 @@ class MinimumToleranceRecord(Record, kw_only=True):
     joint: float | None
 
 
-class LeafRecord(Record, kw_only=True):
+class LeafRecord(Record, frozen=True, kw_only=True):
     """One array of the result, compared.
 
     Attributes:
@@ -161,7 +161,9 @@ class LeafRecord(Record, kw_only=True):
         histogram: mismatches by magnitude.
         tolerance: what was accepted.
         minimum_tolerance: what would have been enough.
-        source: the instruction that makes the leaf.
+        decision: of a differing integer or pred: the instruction that makes it of floats, where one ulp may
+            flip it.
+        source: of a differing leaf: the instruction that makes it.
         expected_file: where `--save-outputs` put the reference's value.
         actual_file: where it put the tested value.
     """
@@ -181,12 +183,13 @@ class LeafRecord(Record, kw_only=True):
     histogram: list[BucketRecord] = []
     tolerance: ToleranceRecord | None = None
     minimum_tolerance: MinimumToleranceRecord | None = None
+    decision: str = ""
     source: SourceRecord | None = None
     expected_file: str = ""
     actual_file: str = ""
 
 
-class OutputRecord(Record, kw_only=True):
+class OutputRecord(Record, frozen=True, kw_only=True):
     """One array of the result of a program that ran alone.
 
     Attributes:
@@ -214,7 +217,7 @@ class OutputRecord(Record, kw_only=True):
     file: str = ""
 
 
-class InputsRecord(Record, kw_only=True):
+class InputsRecord(Record, frozen=True, kw_only=True):
     """What the program was run on.
 
     Attributes:
@@ -228,7 +231,7 @@ class InputsRecord(Record, kw_only=True):
     seed: int | None = None
 
 
-class ErrorRecord(Record, kw_only=True):
+class ErrorRecord(Record, frozen=True, kw_only=True):
     """Why a module (or the whole command) came to nothing.
 
     Attributes:
@@ -250,7 +253,7 @@ class ErrorRecord(Record, kw_only=True):
     log: str = ""
 
 
-class ModuleRecord(Record, kw_only=True):
+class ModuleRecord(Record, frozen=True, kw_only=True):
     """One comparison (or one lonely run) of one module.
 
     Attributes:

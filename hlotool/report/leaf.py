@@ -10,7 +10,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.replay.records import BucketRecord, ElementRecord, LeafRecord, OutputRecord, SourceRecord, Verdict
+from hlotool.replay.records import (
+    BucketRecord,
+    ElementRecord,
+    LeafRecord,
+    OutputRecord,
+    SourceRecord,
+    Verdict,
+)
 from hlotool.report.words import (
     accepted,
     leaf_name,
@@ -84,6 +91,8 @@ def _leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
     if leaf.tolerance:
         yield "tolerance", accepted(leaf.tolerance)
     yield from _minimum_facts(leaf)
+    if leaf.decision:
+        yield "note", f"made of floats by {leaf.decision}, where one ulp can flip it"
     if leaf.source:
         yield from source_facts(leaf.source)
     if leaf.expected_file:
@@ -94,9 +103,8 @@ def _leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
 
 def _worst(amount: str, element: ElementRecord) -> str:
     distance = f", {ulps(element.ulps)}" if element.ulps is not None else ""
-    return (
-        f"{amount} at {position(element.index)}: expected {element.expected}, actual {element.actual}{distance}"
-    )
+    values = f"expected {element.expected}, actual {element.actual}"
+    return f"{amount} at {position(element.index)}: {values}{distance}"
 
 
 def _minimum_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
@@ -168,8 +176,8 @@ def _bar(bucket: BucketRecord) -> str:
 
 def _output_facts(output: OutputRecord) -> Iterator[tuple[str, str]]:
     if output.minimum is not None:
-        values = f"min {number(output.minimum, 6)}, mean {number(output.mean, 6)}, max {number(output.maximum, 6)}"
-        yield "values", values
+        bounds = f"min {number(output.minimum, 6)}, max {number(output.maximum, 6)}"
+        yield "values", f"{bounds}, mean {number(output.mean, 6)}"
     if output.nan or output.inf:
         yield "not finite", f"{output.nan} NaN, {output.inf} infinite, of {output.total}"
     if output.first:

@@ -48,7 +48,9 @@ class ModuleDetails:
         yield from map(OutputSummary, module.outputs)
         if limit is not None and (hidden := shown[limit:]):
             names = ", ".join(leaf_name(leaf.index) for leaf in hidden)
-            yield Text(f"{plural(len(hidden), 'more output')} with a finding: {names} (--verbose shows them)", "dim")
+            yield Text(
+                f"{plural(len(hidden), 'more output')} with a finding: {names} (--verbose shows them)", "dim"
+            )
         agreeing = [leaf for leaf in module.leaves if leaf.verdict in AGREEING]
         if agreeing and not self.verbose:
             yield Text(_agreement(agreeing, "other output" if shown else "output"), "dim")
@@ -91,6 +93,9 @@ def _error_lines(error: ErrorRecord, verbose: bool) -> Iterator[RenderableType]:
     yield Padding(Text(error.message, style_of(Verdict.BAD_INPUT)), (0, 0, 0, 2))
     lines = error.log.splitlines()
     if not verbose and len(lines) > _LOG_LINES:
-        lines = [f"… {plural(len(lines) - _LOG_LINES, 'line')} more, shown by --verbose", *lines[-_LOG_LINES:]]
+        lines = [
+            f"… {plural(len(lines) - _LOG_LINES, 'line')} more, shown by --verbose",
+            *lines[-_LOG_LINES:],
+        ]
     for line in lines:
         yield Padding(Text(line, "dim"), (0, 0, 0, 4))

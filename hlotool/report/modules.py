@@ -105,10 +105,8 @@ def groups(modules: Sequence[ModuleRecord]) -> list[Group]:
 
 def signature(module: ModuleRecord) -> str:
     """What two failures must share to be alike: the reason, apart from positions, names and numbers."""
-    text = module.reason
-    if module.error is not None:
-        text = f"{module.error.kind} {module.error.message}"
-    for name in filter(None, [module.path, module.name, module.error and module.error.instruction]):
-        text = text.replace(name, "·")
+    error = module.error
+    text = f"{error.kind} {error.message}" if error else module.reason
+    for name in (module.path, module.name, error.instruction if error else None):
+        text = text.replace(name, "·") if name else text
     return re.sub(r"\S*:\d+(?::\d+)?:|%[\w.-]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?", "·", text)
-

@@ -34,7 +34,9 @@ def command_line(run: RunRecord, module: ModuleRecord | None = None, **changes: 
     only = options.only
     if module is not None and len({record.name for record in run.modules}) > 1:
         only = f"^{re.escape(module.name)}$"
-    changed = {field: getattr(options, field) for field in options.__struct_fields__} | changes | {"only": only}
+    changed = (
+        {field: getattr(options, field) for field in options.__struct_fields__} | changes | {"only": only}
+    )
     return shlex.join(["hlotool", "run", *run.paths, *_flags(changed)])
 
 
@@ -46,7 +48,9 @@ def _closer_look(run: RunRecord, module: ModuleRecord, verbose: bool) -> str:
     return command_line(run, module, seed=run.options.seed + 1)
 
 
-def _first(modules: Sequence[ModuleRecord], verdicts: set[Verdict] | frozenset[Verdict]) -> ModuleRecord | None:
+def _first(
+    modules: Sequence[ModuleRecord], verdicts: set[Verdict] | frozenset[Verdict]
+) -> ModuleRecord | None:
     found = [module for module in modules if module.verdict in verdicts]
     return max(found, key=lambda module: module.verdict.rank, default=None)
 

@@ -18,7 +18,7 @@ from hlotool.replay.options import RunOptions
 from hlotool.replay.records import AGREEING, DIFFERING, FAILED, ErrorRecord, ModuleRecord, Record, Verdict
 
 
-class RunRecord(Record, kw_only=True):
+class RunRecord(Record, frozen=True, kw_only=True):
     """What `hlotool run --json` prints.
 
     Attributes:
@@ -48,7 +48,7 @@ class RunRecord(Record, kw_only=True):
     seconds: float = 0.0
 
 
-class BackendRecord(Record, kw_only=True):
+class BackendRecord(Record, frozen=True, kw_only=True):
     """One backend.
 
     Attributes:
@@ -66,7 +66,7 @@ class BackendRecord(Record, kw_only=True):
     reason: str = ""
 
 
-class BackendsRecord(Record, kw_only=True):
+class BackendsRecord(Record, frozen=True, kw_only=True):
     """What `hlotool backends --json` prints."""
 
     schema: Literal["hlotool.backends/1"] = "hlotool.backends/1"

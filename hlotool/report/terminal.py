@@ -86,7 +86,7 @@ def _basis(run: RunRecord) -> Iterator[str]:
     yield f"tolerance: {_tolerance(run)}"
     skipped = sum(module.verdict not in AGREEING | DIFFERING for module in run.modules)
     if skipped:
-        yield f"{plural(skipped, 'module')} of {len(run.modules)} could not be compared: nothing is said of them"
+        yield f"nothing is said of {skipped} of {len(run.modules)}: they could not be compared"
 
 
 def _tolerance(run: RunRecord) -> str:

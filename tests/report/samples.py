@@ -23,7 +23,9 @@ from hlotool.report.records import RunRecord, exit_code_of, summary_of
 
 GENERATED = InputsRecord(origin="generated", description="generated with seed 0", seed=0)
 TOLERANCE = ToleranceRecord(
-    relative=7.6e-6, absolute=1.1e-5, origin="64 ulp of f32 plus the error of 512 terms summed by dot %dot.4 (line 21)"
+    relative=7.6e-6,
+    absolute=1.1e-5,
+    origin="64 ulp of f32 plus the error of 512 terms summed by dot %dot.4 (line 21)",
 )
 SOURCE = SourceRecord(
     instruction="multiply_add_fusion",
@@ -62,7 +64,9 @@ def agreeing_leaf(index: Sequence[int] = (), max_ulp: int = 2) -> LeafRecord:
 
 
 def identical_leaf(index: Sequence[int] = ()) -> LeafRecord:
-    return LeafRecord(index=list(index), shape="s32[]", verdict=Verdict.IDENTICAL, reason="bitwise equal", total=1)
+    return LeafRecord(
+        index=list(index), shape="s32[]", verdict=Verdict.IDENTICAL, reason="bitwise equal", total=1
+    )
 
 
 def differing_leaf(index: Sequence[int] = ()) -> LeafRecord:
@@ -131,7 +135,9 @@ def unsupported(name: str, instruction: str, line: int) -> ModuleRecord:
 
 
 def crashed(name: str) -> ModuleRecord:
-    log = "\n".join(["Fatal Python error: Segmentation fault", *(f'  File "kernel.py", line {i}' for i in range(9))])
+    log = "\n".join(
+        ["Fatal Python error: Segmentation fault", *(f'  File "kernel.py", line {i}' for i in range(9))]
+    )
     error = ErrorRecord(kind="BackendCrashed", message="numpy: the process died of SIGSEGV", log=log)
     return module(name, Verdict.CRASHED, reason=error.message, error=error, inputs=None, seconds=1.7)
 
@@ -204,7 +210,9 @@ def mixed() -> RunRecord:
         [
             differing("module_0004.jit_train_step"),
             agreeing("module_0000.jit_f"),
-            agreeing("module_0002.a_inference_train_mnist_76__XlaMustCompile_true_config_proto_13561_executor_type.6"),
+            agreeing(
+                "module_0002.a_inference_train_mnist_76__XlaMustCompile_true_config_proto_13561_executor_type.6"
+            ),
             unsupported("module_0006.jit_g", "custom-call.3", 12),
             unsupported("module_0008.jit_h", "custom-call.17", 40),
             crashed("module_0010.jit_boom"),

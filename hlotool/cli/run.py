@@ -1,0 +1,250 @@
+"""`hlotool run`: replay every module under the paths and compare its stages.
+
+The imports that take time stand inside the functions, after the first worker process is on its way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hlotool.cli.options import (
+    add_output_options,
+    byte_size,
+    count,
+    exit_code_text,
+    regex,
+    seconds,
+    tolerance,
+    value_range,
+)
+from hlotool.errors import HlotoolError, UsageError
+
+if TYPE_CHECKING:
+    from hlotool.replay.batch import Batch, Task
+    from hlotool.replay.options import RunOptions
+    from hlotool.replay.pool import Pool
+    from hlotool.replay.records import ErrorRecord
+    from hlotool.report.records import RunRecord
+
+_DESCRIPTION = """\
+Replay every module of a dump: run the program as the frontend gave it (before optimizations) and
+the program that was compiled (after optimizations) on the same inputs, and compare their results.
+"""
+
+_EXAMPLES = """\
+examples:
+  hlotool run DIR                                 every module of a dump directory
+  hlotool run DIR --only train_step --verbose     one module, every detail
+  hlotool run dump.tar.gz --jobs 8 --json         an archive, eight processes, JSON for scripts
+  hlotool run FILE.hlo --inputs in.npz --outputs out.npz
+                                                  does the program give what the hardware gave?
+"""
+
+
+def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
+    """Add the command to the parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "run",
+        help="replay every module of a dump and compare its stages",
+        description=_DESCRIPTION,
+        epilog=f"{_EXAMPLES}\n{exit_code_text()}",
+        formatter_class=formatter,
+        usage="hlotool run [options] PATH ...",
+    )
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="dump directory, HLO file, archive or log")
+    _add_choice_options(parser)
+    _add_input_options(parser)
+    _add_comparison_options(parser)
+    _add_execution_options(parser)
+    add_output_options(parser)
+    parser.set_defaults(command=execute)
+
+
+def _add_choice_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what to compare")
+    group.add_argument("--only", metavar="REGEX", type=regex, help="modules whose name matches")
+    group.add_argument(
+        "--stages",
+        metavar="REF,TESTED",
+        default="",
+        help="shell patterns of stage names, the reference first; '*' tests every stage",
+    )
+    group.add_argument(
+        "--reference", metavar="NAME", default="numpy", help="backend of the reference [numpy]"
+    )
+    group.add_argument(
+        "--backend", metavar="NAME", default="numpy", help="backend of the tested stage [numpy]"
+    )
+
+
+def _add_input_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("inputs", "captured in the dump, else generated, unless")
+    group.add_argument("--inputs", metavar="FILE", help=".npz, folder of MODULE.npz, or SCRIPT.py:FUNCTION")
+    group.add_argument("--outputs", metavar="FILE", help=".npz or folder: what the program really returned")
+    group.add_argument("--seed", type=int, default=0, help="of generated inputs [0]")
+    group.add_argument("--input-range", metavar="LO,HI", type=value_range, help="of generated inputs")
+
+
+def _add_comparison_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("tolerance", "derived per output from its type and its sums, unless")
+    group.add_argument("--rtol", type=tolerance, help="relative to the larger magnitude")
+    group.add_argument("--atol", type=tolerance, help="absolute")
+    group.add_argument("--save-outputs", metavar="DIR", help="write expected and actual arrays as .npy")
+
+
+def _add_execution_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("execution")
+    group.add_argument("--timeout", metavar="SECONDS", type=seconds, default=300.0, help="per module [300]")
+    group.add_argument("--memory-limit", metavar="SIZE", type=byte_size, default=0, help="per process, as 8G")
+    group.add_argument("--jobs", metavar="N", type=count, default=0, help="processes [cores, at most 4]")
+    group.add_argument("--no-resume", action="store_true", help="start anew after an interruption")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit code."""
+    start = time.perf_counter()
+    from hlotool.replay.batch import PRELOAD, Batch
+    from hlotool.replay.pool import Limits, Pool
+
+    options = run_options(arguments)
+    limits = Limits(options.workers, options.timeout, options.memory_limit)
+    error: HlotoolError | None = None
+    notes: list[str] = []
+    with Pool(limits, PRELOAD, options.backend) as pool:
+        pool.start()
+        try:
+            tasks = find_tasks(arguments.paths, options, notes)
+            batch = _replay(tasks, pool, arguments, options, notes)
+        except HlotoolError as problem:
+            if not arguments.json:
+                raise
+            error, batch = problem, Batch([])
+    record = _record(arguments, options, batch, error, notes, time.perf_counter() - start)
+    _show(record, arguments)
+    return record.exit_code
+
+
+def run_options(arguments: argparse.Namespace) -> RunOptions:
+    """The options as a record."""
+    from hlotool.replay.options import RunOptions
+
+    return RunOptions(
+        reference=arguments.reference,
+        backend=arguments.backend,
+        stages=tuple(filter(None, arguments.stages.split(","))),
+        inputs=arguments.inputs,
+        outputs=arguments.outputs,
+        seed=arguments.seed,
+        input_range=arguments.input_range,
+        rtol=arguments.rtol,
+        atol=arguments.atol,
+        save_outputs=arguments.save_outputs,
+        timeout=arguments.timeout,
+        memory_limit=arguments.memory_limit,
+        jobs=arguments.jobs,
+        only=arguments.only.pattern if arguments.only else None,
+    )
+
+
+def find_tasks(paths: Sequence[str], options: RunOptions, notes: list[str]) -> list[Task]:
+    """The modules under `paths` that `--only` asks for; what was passed over goes to `notes`.
+
+    Raises:
+        DumpError: a path cannot be read, or holds nothing to replay.
+        UsageError: no module matches `--only`.
+    """
+    import re
+
+    from hlotool.dump.directory import open_dump
+    from hlotool.replay.batch import Task
+
+    dumps = [open_dump(path) for path in paths]
+    notes += [note for dump in dumps for note in dump.notes]
+    modules = [module for dump in dumps for module in dump.modules]
+    wanted = [m for m in modules if options.only is None or re.search(options.only, m.title)]
+    if not wanted:
+        names = ", ".join(module.title for module in modules[:5]) + (", …" if len(modules) > 5 else "")
+        raise UsageError(f"no module matches --only {options.only!r}; there are: {names}")
+    return [Task(module, options) for module in wanted]
+
+
+def _replay(
+    tasks: Sequence[Task],
+    pool: Pool,
+    arguments: argparse.Namespace,
+    options: RunOptions,
+    notes: list[str],
+) -> Batch:
+    from hlotool.replay.batch import command_key, replay_all
+    from hlotool.replay.journal import Journal
+    from hlotool.report.progress import progress_for
+
+    # One module has no part that could be finished before the others.
+    journal = Journal(command_key(arguments.paths, options)) if len(tasks) > 1 else None
+    with progress_for(sys.stderr, len(tasks), arguments.quiet, arguments.verbose) as progress:
+        batch = replay_all(tasks, pool, progress, journal, resume=not arguments.no_resume)
+    notes += pool.notes
+    if journal and journal.problem:
+        notes.append(journal.problem)
+    return batch
+
+
+def _record(
+    arguments: argparse.Namespace,
+    options: RunOptions,
+    batch: Batch,
+    error: HlotoolError | None,
+    notes: Sequence[str],
+    elapsed: float,
+) -> RunRecord:
+    from hlotool.replay.errors import error_record
+    from hlotool.report.records import RunRecord, exit_code_of, summary_of, versions
+
+    rows = batch.records
+    return RunRecord(
+        versions=versions(),
+        paths=list(arguments.paths),
+        options=options,
+        modules=rows,
+        summary=summary_of(rows),
+        notes=list(notes),
+        error=error_record(error) if error else None,
+        interrupted=batch.interrupted,
+        exit_code=error.exit_code if error else exit_code_of(rows, batch.interrupted),
+        seconds=elapsed,
+    )
+
+
+def _show(record: RunRecord, arguments: argparse.Namespace) -> None:
+    from hlotool.cli.output import emit, emit_bytes
+
+    if arguments.json:
+        import msgspec
+
+        emit_bytes(msgspec.json.encode(record) + b"\n")
+        return
+    if problem := _lonely_problem(record):
+        from hlotool.report.errors import error_text
+
+        print(error_text(problem), file=sys.stderr)
+        return
+    from hlotool.report.console import console_for, render
+    from hlotool.report.terminal import RunReport
+
+    for note in record.notes:
+        print(f"hlotool: note: {note}", file=sys.stderr)
+    report = RunReport(record, quiet=arguments.quiet, verbose=arguments.verbose)
+    emit(render(console_for(sys.stdout), report))
+
+
+def _lonely_problem(record: RunRecord) -> ErrorRecord | None:
+    """The error of a single module that could not even be read: one clear line says it all."""
+    from hlotool.replay.records import Verdict
+
+    if len(record.modules) == 1 and record.modules[0].verdict is Verdict.BAD_INPUT:
+        return record.modules[0].error
+    return None

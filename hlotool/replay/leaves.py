@@ -1,0 +1,152 @@
+"""Comparisons and values as records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hlotool.backends.base import Value
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Module
+from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves
+from hlotool.numerics.facts import Facts
+from hlotool.numerics.metrics import Bucket, Element, Metrics, MinimumTolerance, Scalar
+from hlotool.numerics.tolerance import Tolerance
+from hlotool.numerics.verdict import Comparison, LeafComparison
+from hlotool.replay.provenance import source_of_output
+from hlotool.replay.records import (
+    BucketRecord,
+    ElementRecord,
+    LeafRecord,
+    MinimumToleranceRecord,
+    OutputRecord,
+    ToleranceRecord,
+    Verdict,
+)
+from hlotool.values.flatten import flatten
+
+#: Values shown of an output that nothing was compared with.
+_FIRST = 5
+
+
+def leaf_records(comparison: Comparison, module: Module, facts: Sequence[Facts]) -> list[LeafRecord]:
+    """The comparison, with what `module` (the tested one) and `facts` tell about the leaves that differ."""
+    by_index = dict(zip((index for index, _ in leaves(module.entry.root.shape)), facts))
+    return [_leaf_record(leaf, module, by_index.get(leaf.index, Facts())) for leaf in comparison.leaves]
+
+
+def _leaf_record(leaf: LeafComparison, module: Module, facts: Facts) -> LeafRecord:
+    verdict = Verdict(leaf.verdict.value)
+    metrics = leaf.metrics or Metrics(0)
+    differs = verdict is Verdict.DIFFERS
+    return LeafRecord(
+        index=list(leaf.index),
+        shape=leaf.shape,
+        verdict=verdict,
+        reason=leaf.reason,
+        total=metrics.total,
+        mismatched=metrics.mismatched,
+        nan_mismatches=metrics.nan_mismatches,
+        inf_mismatches=metrics.inf_mismatches,
+        max_ulp=metrics.max_ulp,
+        worst_absolute=_element(metrics.worst_absolute),
+        worst_relative=_element(metrics.worst_relative),
+        top=[record for element in metrics.top if (record := _element(element))],
+        histogram=[_bucket(bucket) for bucket in metrics.histogram],
+        tolerance=_tolerance(leaf.tolerance),
+        minimum_tolerance=_minimum(metrics.minimum),
+        decision=str(facts.decision) if differs and facts.decision and metrics.max_ulp is None else "",
+        source=source_of_output(module, leaf.index) if differs else None,
+    )
+
+
+def _element(element: Element | None) -> ElementRecord | None:
+    if element is None:
+        return None
+    return ElementRecord(
+        index=list(element.index),
+        expected=scalar_text(element.expected),
+        actual=scalar_text(element.actual),
+        absolute=_finite(element.absolute),
+        relative=_finite(element.relative),
+        ulps=element.ulps,
+    )
+
+
+def _bucket(bucket: Bucket) -> BucketRecord:
+    return BucketRecord(
+        low=bucket.low, high=_finite(bucket.high), total=bucket.total, mismatched=bucket.mismatched
+    )
+
+
+def _tolerance(tolerance: Tolerance | None) -> ToleranceRecord | None:
+    if tolerance is None:
+        return None
+    return ToleranceRecord(relative=tolerance.rtol, absolute=tolerance.atol, origin=tolerance.reason)
+
+
+def _minimum(minimum: MinimumTolerance | None) -> MinimumToleranceRecord | None:
+    if minimum is None:
+        return None
+    return MinimumToleranceRecord(absolute=minimum.absolute, relative=minimum.relative, joint=minimum.joint)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def scalar_text(value: Scalar) -> str:
+    """`true`, `-7`, `0.1`, `nan`, `1+2j`: nine digits tell every f32 apart."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, complex):
+        return f"{value.real:.9g}{value.imag:+.9g}j"
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+def output_records(shape: Shape, value: Value) -> list[OutputRecord]:
+    """What each array of a result holds."""
+    return [_summary(index, part, array) for index, part, array in array_leaves(shape, value)]
+
+
+def array_leaves(shape: Shape, value: Value) -> Iterator[tuple[ShapeIndex, ArrayShape, Array]]:
+    """The arrays of `value` with their indices and shapes, in tuple order."""
+    for index, part, leaf in flatten(shape, value):
+        if isinstance(part, ArrayShape):
+            yield index, part, np.asarray(leaf)
+
+
+def _summary(index: ShapeIndex, shape: ArrayShape, array: Array) -> OutputRecord:
+    first = [scalar_text(element.item()) for element in array.flat[:_FIRST]]
+    is_real = not shape.element_type.is_complex and array.dtype != np.bool_
+    numbers = _Numbers(array.astype(np.float64)) if is_real and array.size else None
+    return OutputRecord(
+        index=list(index),
+        shape=shape.logical_text(),
+        total=array.size,
+        first=first,
+        minimum=numbers.of(np.min) if numbers else None,
+        mean=numbers.of(np.mean) if numbers else None,
+        maximum=numbers.of(np.max) if numbers else None,
+        nan=numbers.nan if numbers else 0,
+        inf=numbers.inf if numbers else 0,
+    )
+
+
+class _Numbers:
+    """Statistics of an array of real numbers."""
+
+    def __init__(self, values: npt.NDArray[np.float64]) -> None:
+        self.nan = int(np.isnan(values).sum())
+        self.inf = int(np.isinf(values).sum())
+        self._finite = values[np.isfinite(values)]
+
+    def of(self, statistic: Callable[[npt.NDArray[np.float64]], np.float64]) -> float | None:
+        """A statistic of the finite values, None when there are none or it overflows."""
+        if not self._finite.size:
+            return None
+        with np.errstate(all="ignore"):
+            return _finite(float(statistic(self._finite)))

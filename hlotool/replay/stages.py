@@ -1,0 +1,65 @@
+"""Which stages of a module are compared with which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from hlotool.dump.names import Kind
+from hlotool.dump.records import DumpModule, Stage
+from hlotool.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Stages of one module.
+
+    Attributes:
+        reference: gives the expected values; None when the module has no stage at all.
+        tested: are judged by it; empty when there is nothing to compare with.
+    """
+
+    reference: Stage | None
+    tested: tuple[Stage, ...] = ()
+
+
+def select_stages(module: DumpModule, patterns: Sequence[str] = ()) -> Selection:
+    """Choose the stages to compare.
+
+    Args:
+        module: of a dump.
+        patterns: shell patterns of stage labels, the reference's first; without any, the program as the
+            frontend gave it against what was compiled for each platform.
+
+    Raises:
+        UsageError: no stage matches a pattern.
+    """
+    if patterns:
+        return _matching(module, patterns)
+    if not module.stages:
+        return Selection(None)
+    reference, *later = module.stages
+    final = {stage.platform: stage for stage in later if stage.kind is Kind.AFTER_OPTIMIZATIONS}
+    return Selection(reference, tuple(final.values()) or tuple(later[-1:]))
+
+
+def _matching(module: DumpModule, patterns: Sequence[str]) -> Selection:
+    known = [*module.stages, *module.others]
+    reference = _first_match(module, known, patterns[0])
+    tested: list[Stage] = []
+    for pattern in patterns[1:]:
+        _first_match(module, known, pattern)
+        tested += [
+            s for s in known if s is not reference and s not in tested and fnmatchcase(s.label, pattern)
+        ]
+    return Selection(reference, tuple(tested))
+
+
+def _first_match(module: DumpModule, known: Sequence[Stage], pattern: str) -> Stage:
+    for stage in known:
+        if fnmatchcase(stage.label, pattern):
+            return stage
+    labels = ", ".join(stage.label or stage.kind.value for stage in known[:8]) or "none"
+    more = f", … ({len(known)} in all)" if len(known) > 8 else ""
+    raise UsageError(f"{module.title}: no stage matches --stages {pattern!r}; it has: {labels}{more}")

@@ -1,0 +1,32 @@
+"""The table of `hlotool backends`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from hlotool.report.records import BackendRecord
+
+
+@dataclass(frozen=True, slots=True)
+class BackendTable:
+    """One line per backend: what it is, or why it cannot be used."""
+
+    backends: Sequence[BackendRecord]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        table.add_column("backend", no_wrap=True)
+        table.add_column("status", no_wrap=True)
+        table.add_column("device", no_wrap=True)
+        table.add_column("version, or why it is not available", overflow="fold")
+        for backend in self.backends:
+            status = Text("available", "green") if backend.available else Text("not available", "yellow")
+            table.add_row(
+                Text(backend.name, "bold"), status, backend.device, Text(backend.version or backend.reason)
+            )
+        yield table

@@ -1,0 +1,58 @@
+"""How far a run is, on stderr: a live line on a terminal, plain lines if asked for, else nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import IO, Self
+
+from hlotool.replay.batch import Task
+from hlotool.replay.records import ModuleRecord
+from hlotool.report.words import seconds, verdict_text
+
+
+class Silence:
+    """Shows nothing; base of what does."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def started(self, task: Task) -> None:
+        """`task` runs now."""
+
+    def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
+        """`task` is over."""
+
+
+class ProgressLines(Silence):
+    """One line per finished module."""
+
+    def __init__(self, stream: IO[str], total: int) -> None:
+        self._stream = stream
+        self._total = total
+        self._count = 0
+
+    def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
+        """Print its verdicts."""
+        self._count += 1
+        verdicts = ", ".join(verdict_text(row.verdict) for row in rows)
+        took = seconds(sum(row.seconds for row in rows))
+        print(
+            f"{self._count}/{self._total}  {verdicts}  {task.module.title}  {took}",
+            file=self._stream,
+            flush=True,
+        )
+
+
+def progress_for(stream: IO[str], total: int, quiet: bool, verbose: bool) -> Silence:
+    """What suits `stream` and the user's wish."""
+    if stream.isatty() and not quiet:
+        from hlotool.report.progress_bar import ProgressBar
+
+        return ProgressBar(stream, total)
+    return ProgressLines(stream, total) if verbose else Silence()

@@ -1,0 +1,71 @@
+"""The live line of a run on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import IO, Self
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from hlotool.replay.batch import Task
+from hlotool.replay.records import ModuleRecord
+from hlotool.report.console import console_for
+from hlotool.report.progress import Silence
+
+#: Columns of a module's name.
+_NAME = 40
+
+
+class ProgressBar(Silence):
+    """A live line on a terminal; vanishes when the run is over."""
+
+    def __init__(self, stream: IO[str], total: int) -> None:
+        self._running: list[str] = []
+        self._progress = Progress(
+            SpinnerColumn(),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[current]}", style="dim"),
+            TimeElapsedColumn(),
+            TextColumn("left", style="dim"),
+            TimeRemainingColumn(),
+            console=console_for(stream),
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=total, current="")
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def started(self, task: Task) -> None:
+        """Show its name."""
+        self._running.append(task.module.title)
+        self._show()
+
+    def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
+        """Count it."""
+        if task.module.title in self._running:
+            self._running.remove(task.module.title)
+        self._progress.advance(self._task)
+        self._show()
+
+    def _show(self) -> None:
+        name = self._running[0] if self._running else ""
+        shown = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
+        more = f" +{len(self._running) - 1}" if len(self._running) > 1 else ""
+        self._progress.update(self._task, current=shown + more)
