@@ -48,7 +48,8 @@ def _nothing_found(path: str, listing: Listing, files: list[DumpFile]) -> str:
     if listing.is_single_file:
         return f"{path}: not HLO: neither HLO text nor an XLA proto"
     if not files:
-        return f"{path}: empty; a dump is written with {_FLAGS}"
+        why = f" ({listing.notes[0]})" if listing.notes else ""
+        return f"{path}: empty{why}; a dump is written with {_FLAGS}"
     endings = Counter(os.path.splitext(file.name.text)[1] or "without suffix" for file in files)
     found = ", ".join(f"{count} {ending}" for ending, count in endings.most_common(4))
     return f"{path}: no HLO among {len(files)} files ({found}); a usable dump is written with {_FLAGS}"

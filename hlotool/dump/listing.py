@@ -40,7 +40,7 @@ def list_files(path: str, limits: Limits) -> Listing:
     except OSError as error:
         raise unreadable(path, error) from error
     if stat.S_ISDIR(mode):
-        return _list_folder(path)
+        return _list_folder(path, limits)
     if stat.S_ISREG(mode):
         return Listing([(os.path.basename(path), Source(path))], is_single_file=True)
     raise DumpError(f"{path}: neither a file nor a directory")
@@ -60,7 +60,7 @@ def _list_remote(url: str) -> Listing:
     return Listing([(name.removeprefix(base).lstrip("/"), Source(name)) for name in found])
 
 
-def _list_folder(root: str) -> Listing:
+def _list_folder(root: str, limits: Limits) -> Listing:
     try:
         os.listdir(root)
     except OSError as error:
@@ -69,11 +69,22 @@ def _list_folder(root: str) -> Listing:
     for path in _walk(root, listing.notes):
         relative = os.path.relpath(path, root).replace(os.sep, "/")
         if is_archive(path):
-            listing.notes.append(f"{path}: an archive inside a folder is not opened; name it to read it")
+            _add_archive(path, relative, listing, limits)
         else:
             listing.files.append((relative, Source(path)))
     listing.files.sort(key=lambda file: file[0])
     return listing
+
+
+def _add_archive(path: str, relative: str, listing: Listing, limits: Limits) -> None:
+    """An archive inside a folder counts as a folder; a damaged one becomes a note."""
+    try:
+        inner = _list_archive(path, limits)
+    except DumpError as error:
+        listing.notes.append(str(error))
+        return
+    listing.files += [(f"{relative}/{name}", source) for name, source in inner.files]
+    listing.notes += inner.notes
 
 
 def _walk(root: str, notes: list[str]) -> Iterator[str]:

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.module import Computation, Instruction
+from hlotool.parse.proto.metadata import as_text
 from hlotool.parse.proto.schema import Message, enum_names
-from hlotool.parse.proto.text_forms import as_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,11 @@ from hlotool.ir.attributes import (
     SliceDim,
     Window,
     WindowDim,
+    default_comparison,
 )
 from hlotool.ir.opcodes import OPCODES
-from hlotool.ir.types import ArrayShape, ElementType, Shape, leaves
+from hlotool.ir.printing.sharding import sharding_text
+from hlotool.ir.types import ArrayShape, ElementType, leaves
 from hlotool.parse.proto.fields import (
     Context,
     Reader,
@@ -38,7 +40,7 @@ from hlotool.parse.proto.fields import (
     string,
 )
 from hlotool.parse.proto.literals import read_literal
-from hlotool.parse.proto.placement import read_replica_groups
+from hlotool.parse.proto.placement import read_replica_groups, read_sharding
 from hlotool.parse.proto.schema import Message, enum_names
 from hlotool.parse.proto.shapes import read_shape
 
@@ -126,14 +128,9 @@ def _operand_precision(context: Context) -> AttributeValue | None:
 def _comparison_type(context: Context) -> AttributeValue | None:
     """How compare orders its operands, unless it is the usual way for their type."""
     written = str(context.proto.comparison_type)
-    return None if written in ("", _usual_comparison(context.operands[0].shape)) else written
-
-
-def _usual_comparison(shape: Shape) -> str:
-    kind = shape.element_type if isinstance(shape, ArrayShape) else ElementType.F32
-    if kind.is_floating or kind.is_complex:
-        return "FLOAT"
-    return "SIGNED" if kind.is_signed else "UNSIGNED"
+    shape = context.operands[0].shape
+    is_usual = isinstance(shape, ArrayShape) and written == default_comparison(shape.element_type)
+    return None if is_usual or not written else written
 
 
 def _transpose_a(context: Context) -> AttributeValue | None:
@@ -296,9 +293,6 @@ def _sparsity_side(proto: Message) -> str:
 
 
 def _domain(context: Context) -> AttributeValue:
-    from hlotool.ir.printer import sharding_text
-    from hlotool.parse.proto.placement import read_sharding
-
     proto = context.proto
     entry, leave = (
         sharding_text(read_sharding(getattr(proto, field))) if proto.HasField(field) else "{}"

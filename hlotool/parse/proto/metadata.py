@@ -14,8 +14,13 @@ from hlotool.ir.attributes import (
     StackFrameTables,
     Statistics,
 )
+from hlotool.ir.printing.metadata import lexes_as_dictionary, quote
 from hlotool.parse.proto.schema import Message
-from hlotool.parse.proto.text_forms import as_text, escaped, is_balanced_dictionary
+
+
+def as_text(content: bytes) -> str:
+    """A `bytes` field that holds text; bytes that are no UTF-8 survive as lone surrogates."""
+    return content.decode("utf-8", errors="surrogateescape")
 
 
 def read_metadata(proto: Message, payloads: Sequence[bytes] = ()) -> Metadata | None:
@@ -51,7 +56,7 @@ def read_backend_config(proto: Message, payloads: Sequence[bytes]) -> BackendCon
     text = as_text(proto.backend_config)
     if proto.HasField("backend_config_payload"):
         text = _payload(proto.backend_config_payload, payloads)
-    return BackendConfig(text, quoted=not is_balanced_dictionary(text)) if text else None
+    return BackendConfig(text, quoted=not lexes_as_dictionary(text)) if text else None
 
 
 def read_frontend_attributes(proto: Message) -> FrontendAttributes | None:
@@ -61,7 +66,7 @@ def read_frontend_attributes(proto: Message) -> FrontendAttributes | None:
 
 
 def _attribute_text(value: str) -> str:
-    return value if is_balanced_dictionary(value) else f'"{escaped(value)}"'
+    return value if lexes_as_dictionary(value) else quote(value)
 
 
 def read_statistics(proto: Message) -> Statistics | None:

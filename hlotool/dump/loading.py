@@ -1,0 +1,49 @@
+"""From a stage of a dump to a module that can run."""
+
+from __future__ import annotations
+
+from hlotool.dump.elided import elided_constants, refill
+from hlotool.dump.records import DumpModule, Stage
+from hlotool.ir.module import Module
+
+
+def load_stage(owner: DumpModule, stage: Stage, *, may_compile: bool = True) -> Module:
+    """Parse a stage and fill in the constants that its text elides.
+
+    Args:
+        owner: the dump's module that the stage belongs to.
+        stage: one of its stages.
+        may_compile: elided constants may be recovered by compiling `module.mlir` again, if jaxlib is
+            installed; this takes as long as the compilation.
+
+    Raises:
+        DumpError: the file cannot be read.
+        HloSyntaxError: its text is not HLO.
+        ProtoError: its proto is damaged.
+        ElidedConstant: a constant's value is nowhere to be found.
+    """
+    module = read_stage(stage)
+    if elided_constants(module):
+        refill(module, owner, stage, read_stage, _recompile if may_compile else _never)
+    return module
+
+
+def read_stage(stage: Stage) -> Module:
+    """Parse a stage as it is; constants may be elided. Raises as `load_stage` does."""
+    if stage.text is not None:
+        from hlotool.parse.reader import parse_module
+
+        return parse_module(stage.text.read_text(), str(stage.text))
+    from hlotool.parse.proto.module import parse_module_proto
+
+    return parse_module_proto(stage.source.read_bytes(), str(stage.source))
+
+
+def _recompile(owner: DumpModule, stage: Stage) -> Module | None:
+    from hlotool.dump.recompile import recompile
+
+    return recompile(owner, stage)
+
+
+def _never(owner: DumpModule, stage: Stage) -> Module | None:
+    return None

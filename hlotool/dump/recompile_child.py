@@ -1,0 +1,37 @@
+"""Compile MLIR text from stdin with XLA's CPU compiler, for the sake of the dump that XLA_FLAGS asks for.
+
+Run as a program of its own: XLA may abort, and its flags are read once per process.
+
+    python recompile_child.py PARTITIONS < module.mlir
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+
+def main() -> None:
+    """Compile; what fails after the dump is written does not matter."""
+    import jax
+    import numpy as np
+    from jaxlib import _jax
+
+    with contextlib.suppress(ImportError):
+        from jaxlib.cpu import _lapack
+
+        _lapack.initialize()
+    partitions = int(sys.argv[1])
+    text = sys.stdin.read()
+    devices = jax.devices()[:partitions]
+    options = _jax.CompileOptions()
+    options.num_partitions = partitions
+    if partitions > 1:
+        options.device_assignment = _jax.DeviceAssignment.create(np.arange(partitions)[None, :])
+        options.executable_build_options.use_spmd_partitioning = True
+        options.executable_build_options.use_shardy_partitioner = "sdy." in text
+    devices[0].client.compile_and_load(text, _jax.DeviceList(tuple(devices)), options)
+
+
+if __name__ == "__main__":
+    main()
