@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +28,30 @@ _ATTRIBUTE = re.compile(r"^    (\w+): (.+?)(?=^    \w+: |\Z)", re.MULTILINE | re
 def schema_text(record: type[Record]) -> str:
     """The schema of `record` as committed."""
     schema = msgspec.json.schema(record)
-    for definition in schema["$defs"].values():
-        if "properties" in definition:
-            _describe(definition)
+    known = {kind.__name__: kind for kind in _subclasses(Record)}
+    for name, definition in schema["$defs"].items():
+        if name in known:
+            _describe(definition, known[name])
     whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 
-def _describe(definition: dict[str, Any]) -> None:
-    """Move what the docstring says of an attribute to its property; every property is always printed."""
-    about, _, attributes = definition["description"].partition("Attributes:\n")
-    definition["description"] = " ".join(about.split())
-    definition["required"] = list(definition["properties"])
-    for name, meaning in _ATTRIBUTE.findall(re.sub(r"^    ", "", attributes, flags=re.MULTILINE)):
-        definition["properties"][name]["description"] = " ".join(meaning.split())
+def _subclasses(kind: type[Record]) -> Iterator[type[Record]]:
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
+
+
+def _describe(definition: dict[str, Any], kind: type[Record]) -> None:
+    """Move what docstrings say of attributes to their properties; every property is always printed."""
+    properties = definition["properties"]
+    definition["required"] = list(properties)
+    for ancestor in reversed(kind.__mro__):
+        about, _, attributes = (inspect.cleandoc(ancestor.__doc__ or "")).partition("Attributes:\n")
+        definition["description"] = " ".join(about.split())
+        for name, meaning in _ATTRIBUTE.findall(attributes):
+            if name in properties:
+                properties[name]["description"] = " ".join(meaning.split())
 
 
 def write_schemas() -> None:

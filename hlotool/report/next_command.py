@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import DIFFERING, FAILED, ModuleRecord, Verdict
+from hlotool.report.modules import worst_last
 from hlotool.report.records import RunRecord
 
 _SAVE_FOLDER = "hlotool-outputs"
@@ -17,13 +18,13 @@ def next_command(run: RunRecord, verbose: bool) -> str:
     """A complete command line that looks closer at the worst record; empty when nothing failed."""
     if run.interrupted:
         return command_line(run)
-    if found := _first(run.modules, DIFFERING):
+    if found := _worst(run.modules, DIFFERING):
         return _closer_look(run, found, verbose)
-    if found := _first(run.modules, {Verdict.TIMEOUT}):
+    if found := _worst(run.modules, {Verdict.TIMEOUT}):
         return command_line(run, found, timeout=10 * run.options.timeout)
-    if found := _first(run.modules, {Verdict.OUT_OF_MEMORY}):
+    if found := _worst(run.modules, {Verdict.OUT_OF_MEMORY}):
         return command_line(run, found, memory_limit=4 * run.options.memory_limit, jobs=1)
-    if found := _first(run.modules, FAILED):
+    if found := _worst(run.modules, FAILED):
         return command_line(run, found) + " --verbose"
     return ""
 
@@ -48,11 +49,11 @@ def _closer_look(run: RunRecord, module: ModuleRecord, verbose: bool) -> str:
     return command_line(run, module, seed=run.options.seed + 1)
 
 
-def _first(
+def _worst(
     modules: Sequence[ModuleRecord], verdicts: set[Verdict] | frozenset[Verdict]
 ) -> ModuleRecord | None:
     found = [module for module in modules if module.verdict in verdicts]
-    return max(found, key=lambda module: module.verdict.rank, default=None)
+    return worst_last(found)[-1] if found else None
 
 
 def _flags(values: dict[str, object]) -> list[str]:

@@ -67,7 +67,13 @@ class BackendRecord(Record, frozen=True, kw_only=True):
 
 
 class BackendsRecord(Record, frozen=True, kw_only=True):
-    """What `hlotool backends --json` prints."""
+    """What `hlotool backends --json` prints.
+
+    Attributes:
+        schema: name and version of this format.
+        backends: by name.
+        exit_code: the command's exit status.
+    """
 
     schema: Literal["hlotool.backends/1"] = "hlotool.backends/1"
     backends: list[BackendRecord]

@@ -18,13 +18,9 @@ from hlotool.replay.pool import Done, Limits, Pool, Started
 GIB = 1 << 30
 
 
-@pytest.fixture(autouse=True)
-def planted_importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers inherit the search path of this process."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-
-
-def outcomes(pool: Pool, arguments: Iterable[object], function: str = "planted:act") -> dict[int, object]:
+def outcomes(
+    pool: Pool, arguments: Iterable[object], function: str = "support.planted:act"
+) -> dict[int, object]:
     """Decoded values and errors by task number."""
     found: dict[int, object] = {}
     for event in pool.run(function, arguments):
@@ -63,22 +59,22 @@ def is_alive(pid: int) -> bool:
 
 def test_values_come_back_under_their_number() -> None:
     with Pool(Limits(jobs=2)) as pool:
-        assert outcomes(pool, range(20), "planted:double") == {i: 2 * i for i in range(20)}
+        assert outcomes(pool, range(20), "support.planted:double") == {i: 2 * i for i in range(20)}
 
 
 def test_one_worker_serves_many_tasks(pool: Pool) -> None:
-    assert len(set(outcomes(pool, range(5), "planted:process_id").values())) == 1
+    assert len(set(outcomes(pool, range(5), "support.planted:process_id").values())) == 1
 
 
 def test_no_more_workers_than_tasks() -> None:
     with Pool(Limits(jobs=8)) as pool:
         pool.start()
-        assert len(set(outcomes(pool, [1], "planted:process_id").values())) == 1
+        assert len(set(outcomes(pool, [1], "support.planted:process_id").values())) == 1
         assert len(pool._workers) == 1
 
 
 def test_every_task_is_announced_before_it_is_done(pool: Pool) -> None:
-    events = list(pool.run("planted:double", [1, 2]))
+    events = list(pool.run("support.planted:double", [1, 2]))
     assert [type(e) for e in events] == [Started, Done, Started, Done]
     assert [e.index for e in events] == [0, 0, 1, 1]
 
@@ -92,7 +88,7 @@ def test_arguments_are_drawn_late() -> None:
             yield i
 
     with Pool(Limits(jobs=1)) as pool:
-        next(pool.run("planted:double", arguments()))
+        next(pool.run("support.planted:double", arguments()))
         assert len(drawn) < 5
 
 
@@ -158,7 +154,7 @@ def test_a_worker_that_cannot_start_is_no_fault_of_a_task() -> None:
 
 
 def test_an_unpicklable_function_name_is_an_error_of_the_task(pool: Pool) -> None:
-    error = outcomes(pool, [1], "planted:absent")[0]
+    error = outcomes(pool, [1], "support.planted:absent")[0]
     assert isinstance(error, BackendCrashed)
     assert "absent" in error.message
 
@@ -166,9 +162,11 @@ def test_an_unpicklable_function_name_is_an_error_of_the_task(pool: Pool) -> Non
 def test_close_leaves_no_process_behind() -> None:
     with Pool(Limits(jobs=2, timeout=20)) as pool:
         pids = {
-            pid for pid in outcomes(pool, range(4), "planted:process_id").values() if isinstance(pid, int)
+            pid
+            for pid in outcomes(pool, range(4), "support.planted:process_id").values()
+            if isinstance(pid, int)
         }
-        events = pool.run("planted:act", ["hang", "hang"])
+        events = pool.run("support.planted:act", ["hang", "hang"])
         assert isinstance(next(events), Started)
     assert pids
     assert not any(is_alive(pid) for pid in pids)
@@ -178,9 +176,9 @@ ORPHANING = """
 import os, sys, msgspec
 from hlotool.replay.pool import Done, Limits, Pool
 pool = Pool(Limits(jobs=1))
-done = next(e for e in pool.run("planted:process_id", [0]) if isinstance(e, Done))
+done = next(e for e in pool.run("support.planted:process_id", [0]) if isinstance(e, Done))
 print(msgspec.msgpack.decode(done.value), flush=True)
-next(pool.run("planted:act", ["hang"]))
+next(pool.run("support.planted:act", ["hang"]))
 os._exit(0)
 """
 

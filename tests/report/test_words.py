@@ -1,0 +1,54 @@
+"""How numbers and names read."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hlotool.replay.records import Verdict
+from hlotool.report import words
+
+
+@given(st.floats(min_value=5e-324, max_value=1e308))
+def test_a_printed_tolerance_is_sufficient_and_hardly_more(value: float) -> None:
+    printed = float(words.sufficient(value))
+    assert printed >= value
+    assert printed <= value * 1.011 or value < 1e-320
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (0.0, "0"), (0.1, "0.1"), (0.12345, "0.124"), (2.0, "2"), (1e-7, "1e-07")],
+)
+def test_sufficient(value: float | None, text: str) -> None:
+    assert words.sufficient(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, ""), (0, "0 ulps"), (1, "1 ulp"), (99999, "99999 ulps"), (1 << 40, "1.1e+12 ulps")],
+)
+def test_ulps(value: int | None, text: str) -> None:
+    assert words.ulps(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0123, "0.01 s"), (9.994, "9.99 s"), (12.34, "12.3 s"), (245.0, "4 min 05 s")]
+)
+def test_seconds(value: float, text: str) -> None:
+    assert words.seconds(value) == text
+
+
+def test_names() -> None:
+    assert words.leaf_name([]) == "out"
+    assert words.leaf_name([1, 0]) == "out[1][0]"
+    assert words.position([]) == "[]"
+    assert words.share(3, 8192) == "3 of 8192 (0.0366 %)"
+    assert words.share(0, 0) == "0 of 0"
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_every_verdict_has_a_sign_and_a_style(verdict: Verdict) -> None:
+    assert verdict.value in words.verdict_text(verdict)
+    assert words.style_of(verdict)
