@@ -1,0 +1,75 @@
+"""Actual dimensions of arrays of dynamic size, derived from those of operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import Any
+
+from hlotool.backends.numpy.registry import Kernel
+from hlotool.ir.types import ArrayShape
+
+
+def on_common_prefix(function: Callable[..., Any]) -> Kernel:
+    """An elementwise kernel for operands whose actual sizes differ.
+
+    Where one operand is dynamic and the others are not, XLA looks only at the part that all of them have.
+    Scalars go with any size.
+    """
+
+    def kernel(*operands: Any) -> Any:
+        arrays = [o for o in operands if o.ndim]
+        if len({a.shape for a in arrays}) <= 1:
+            return function(*operands)
+        common = tuple(slice(min(sizes)) for sizes in zip(*(a.shape for a in arrays)))
+        return function(*[o[common] if o.ndim else o for o in operands])
+
+    return kernel
+
+
+def reshaped_dims(actual: Sequence[int], source: ArrayShape, target: ArrayShape) -> tuple[int, ...] | None:
+    """Actual dimensions of a reshape, or None when the elements do not fill them.
+
+    Dimensions are matched in groups with the same number of elements at the bound; in each group, at most
+    one dimension of the result may be dynamic.
+    """
+    result: list[int] = []
+    for sources, targets in _groups(source.dims, target.dims):
+        count = prod(actual[i] for i in sources)
+        sizes = _fill(count, [None if target.is_dynamic_dimension(i) else target.dims[i] for i in targets])
+        if sizes is None:
+            return None
+        result.extend(sizes)
+    return tuple(result)
+
+
+def _fill(count: int, sizes: Sequence[int | None]) -> list[int] | None:
+    """`sizes` with the unknown one chosen so that their product is `count`."""
+    unknown = sizes.count(None)
+    known = prod(size for size in sizes if size is not None)
+    if unknown > 1 or (unknown == 0 and known != count) or (unknown and known and count % known):
+        return None
+    missing = count // known if known else 0
+    return [missing if size is None else size for size in sizes]
+
+
+def _groups(source: Sequence[int], target: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
+    """Runs of dimensions on both sides with equal products, as short as possible."""
+    if 0 in source or 0 in target:
+        yield list(range(len(source))), list(range(len(target)))
+        return
+    i = j = 0
+    while i < len(source) or j < len(target):
+        sources, targets, a, b = [], [], 1, 1
+        if i < len(source):
+            sources, a, i = [i], source[i], i + 1
+        if j < len(target):
+            targets, b, j = [j], target[j], j + 1
+        while a != b:
+            if a < b:
+                sources.append(i)
+                a, i = a * source[i], i + 1
+            else:
+                targets.append(j)
+                b, j = b * target[j], j + 1
+        yield sources, targets

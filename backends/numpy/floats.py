@@ -1,0 +1,109 @@
+"""Real floating-point arithmetic where NumPy's differs from XLA's.
+
+The functions work on arrays and NumPy scalars of f32 or f64, the types in which `precision` computes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from hlotool.ir.dtypes import Array
+
+
+def maximum(a: Array, b: Array) -> Array:
+    """The larger; NaN if either is NaN; +0 is larger than -0 (NumPy returns either of two zeros)."""
+    result = np.maximum(a, b)
+    if not _negative_zero(result).any():
+        return result
+    zero = np.where(np.signbit(a) & np.signbit(b), _zero(result, -0.0), _zero(result, 0.0))
+    return np.where(result == 0, zero, result)
+
+
+def minimum(a: Array, b: Array) -> Array:
+    """The smaller; NaN if either is NaN; -0 is smaller than +0."""
+    result = np.minimum(a, b)
+    if not (_negative_zero(a).any() or _negative_zero(b).any()):
+        return result
+    zero = np.where(np.signbit(a) | np.signbit(b), _zero(result, -0.0), _zero(result, 0.0))
+    return np.where(result == 0, zero, result)
+
+
+def _negative_zero(a: Array) -> Array:
+    """Where `a` is -0: the only float whose bits are those of the most negative integer."""
+    bits = np.dtype(f"i{a.dtype.itemsize}")
+    found: Array = np.equal(a.view(bits), np.iinfo(bits).min)
+    return found
+
+
+def _zero(like: Array, value: float) -> Any:
+    return like.dtype.type(value)
+
+
+def sign(x: Array) -> Array:
+    """-1, 0 or 1; zeros keep their sign, NaN stays."""
+    return np.copysign(np.sign(x), x)
+
+
+def round_nearest_afz(x: Array) -> Array:
+    """To the nearest integer, halfway cases away from zero."""
+    almost_half = np.nextafter(x.dtype.type(0.5), x.dtype.type(0))
+    rounded: Array = np.trunc(np.add(x, np.copysign(almost_half, x)))
+    return rounded
+
+
+def rsqrt(x: Array) -> Array:
+    """1 / sqrt(x): infinite with the sign of a zero, NaN below zero."""
+    return np.reciprocal(np.sqrt(x))
+
+
+def logistic(x: Array) -> Array:
+    """1 / (1 + exp(-x)), also of complex numbers."""
+    return np.reciprocal(np.add(np.exp(np.negative(x)), 1))
+
+
+def reduce_precision(x: Array, exponent_bits: int, mantissa_bits: int) -> Array:
+    """`x` rounded to fewer bits, in its own dtype (f16, bf16, f32 or f64).
+
+    The mantissa is rounded to nearest even; what overflows the exponent becomes infinite; what falls below
+    the smallest normal number of the new format becomes a zero of the same sign. NaN stays NaN.
+    """
+    own_exponent, own_mantissa = _FORMATS[x.dtype]
+    bits = np.dtype(f"u{x.dtype.itemsize}")
+    sign_bit = bits.type(1 << (own_exponent + own_mantissa))
+    infinity = bits.type(((1 << own_exponent) - 1) << own_mantissa)
+    pattern = x.view(bits)
+    size = np.bitwise_and(pattern, ~sign_bit)
+    is_nan = size > infinity
+    if mantissa_bits < own_mantissa:
+        size = _round_pattern(size, own_mantissa - mantissa_bits)
+    if exponent_bits < own_exponent:
+        own_bias, bias = _bias(own_exponent), _bias(exponent_bits)
+        overflow = size >= bits.type((own_bias + bias + 1) << own_mantissa)
+        underflow = size < bits.type((own_bias - bias + 1) << own_mantissa)
+        size = np.where(overflow, infinity, np.where(underflow, bits.type(0), size))
+    return np.where(is_nan, pattern, size | (pattern & sign_bit)).view(x.dtype)
+
+
+#: Exponent and mantissa bits of the dtypes that `reduce_precision` knows.
+_FORMATS = {
+    np.dtype(np.float16): (5, 10),
+    np.dtype(ml_dtypes.bfloat16): (8, 7),
+    np.dtype(np.float32): (8, 23),
+    np.dtype(np.float64): (11, 52),
+}
+
+
+def _bias(exponent_bits: int) -> int:
+    return (1 << (exponent_bits - 1)) - 1
+
+
+def _round_pattern(size: Array, dropped: int) -> Array:
+    """Magnitudes with the last `dropped` bits of their patterns rounded away, ties to even."""
+    one = size.dtype.type(1)
+    last_kept = np.bitwise_and(np.right_shift(size, dropped), one)
+    rounded = size + last_kept + ((one << (dropped - 1)) - one)
+    kept: Array = np.bitwise_and(rounded, ~((one << dropped) - one))
+    return kept

@@ -1,0 +1,112 @@
+"""Custom calls that annotate, place or allocate, and do no arithmetic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hlotool.backends.numpy.custom_calls import custom_call
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.registry import Kernel
+from hlotool.backends.numpy.shapes import array_shape
+from hlotool.ir.dtypes import Array, dtype_of
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape, BufferShape, TupleShape, strip_layouts
+
+
+@custom_call(
+    "AssumeGatherIndicesInBound",
+    "LayoutConstraint",
+    "MoveToDevice",
+    "MoveToHost",
+    "Pin",
+    "PinToDevice",
+    "Sharding",
+    "Unpin",
+    "annotate_device_placement",
+    "xla.sdy.FuncResultSharding",
+    "xla.sdy.PropagationBarrier",
+)
+def annotation(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The operand. XLA: sharding_op_util.h, host_offload_utils.h, shardy/constants.h, despecializer.cc."""
+    return _same
+
+
+@custom_call(
+    "SPMDFullToShardShape",
+    "SPMDShardToFullShape",
+    "xla.sdy.GlobalToLocalShape",
+    "xla.sdy.LocalToGlobalShape",
+)
+def change_of_view(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The operands; one device's shard is the whole. XLA: spmd_partitioner.cc, shardy/constants.h.
+
+    Raises:
+        Unsupported: the shapes differ, so there are several shards.
+    """
+    operands = [strip_layouts(operand.shape) for operand in instruction.operands]
+    is_tuple = isinstance(instruction.shape, TupleShape)
+    expected = TupleShape(tuple(operands)) if is_tuple else operands[0]
+    if strip_layouts(instruction.shape) != expected:
+        raise lowering.unsupported(instruction, f"{instruction.shape} is one of several shards")
+    return _tuple if is_tuple else _same
+
+
+@custom_call("xla.sdy.ShardingGroup")
+def sharding_group(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Nothing: it only ties shardings together. XLA: shardy/constants.h."""
+    return lambda *operands: ()
+
+
+@custom_call("AllocateBuffer", "CreateBuffer")
+def allocate_buffer(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Memory before anything is written to it: NaN, or a pattern that no program means (0xA5 bytes).
+
+    Reading it before writing is a fault of the program, which this makes visible. XLA: host_offload_utils.h.
+    """
+    shape = instruction.shape
+    if isinstance(shape, BufferShape):
+        shape = shape.array
+    if not isinstance(shape, ArrayShape):
+        raise lowering.unsupported(instruction, f"allocation of {shape}")
+    dims, poison = shape.dims, _poison(shape)
+    return lambda: np.full(dims, poison)
+
+
+def _poison(shape: ArrayShape) -> Array:
+    dtype = dtype_of(shape.element_type)
+    if dtype.kind == "b":
+        return np.ones((), dtype)
+    if dtype.kind in "iu":
+        return np.frombuffer(b"\xa5" * dtype.itemsize, dtype).reshape(())
+    return np.array(np.nan).astype(dtype)
+
+
+@custom_call("X64Combine")
+def x64_combine(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """A 64-bit integer from its low and high half. XLA: the X64 rewriter of the TPU compiler."""
+    target = array_shape(instruction, lowering).element_type
+    if not (target.is_integer and target.bits == 64):
+        raise lowering.unsupported(instruction, f"X64Combine to {target}")
+    dtype = dtype_of(target)
+    return lambda low, high: (low.astype(np.uint64) | (high.astype(np.uint64) << 32)).astype(dtype)
+
+
+@custom_call("X64SplitLow", "X64SplitHigh")
+def x64_split(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Half of a 64-bit integer. XLA: the X64 rewriter of the TPU compiler."""
+    source = array_shape(instruction.operands[0], lowering).element_type
+    if not (source.is_integer and source.bits == 64):
+        raise lowering.unsupported(instruction, f"{instruction.opcode} of {source}")
+    dtype = dtype_of(array_shape(instruction, lowering).element_type)
+    shift = 32 if instruction.attributes["custom_call_target"] == "X64SplitHigh" else 0
+    return lambda x: (x.astype(np.uint64) >> shift).astype(np.uint32).astype(dtype)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _tuple(*values: Any) -> tuple[Any, ...]:
+    return values

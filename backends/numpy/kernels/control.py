@@ -1,0 +1,84 @@
+"""Calls, branches and loops: the kernels that run other computations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.plan import Plan
+from hlotool.backends.numpy.registry import Calling, Kernel, lowers
+from hlotool.backends.numpy.run import Run
+from hlotool.backends.numpy.shapes import array_shape, attribute
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.types import ElementType
+
+
+def called_plan(instruction: Instruction, name: str, lowering: Lowering) -> Plan:
+    """The plan of the computation that attribute `name` holds."""
+    return lowering.plan(attribute(instruction, name, Computation, lowering))
+
+
+@lowers("call")
+def call(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The called computation's result. XLA: operation_semantics.md#call."""
+    return Calling(called_plan(instruction, "to_apply", lowering))
+
+
+@lowers("fusion")
+def fusion(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The fused computation's result, every instruction rounded to its declared type.
+
+    The kind does not matter: a custom fusion is executed as the plain HLO in its computation.
+    XLA: operation_semantics.md#fusion.
+    """
+    return Calling(called_plan(instruction, "calls", lowering))
+
+
+@lowers("while")
+def loop(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """`body(state)` again and again while `condition(state)` holds. XLA: operation_semantics.md#while.
+
+    The loop keeps no reference to the state while the body runs, so that the body can update carried buffers
+    in place.
+    """
+    condition = called_plan(instruction, "condition", lowering)
+    body = called_plan(instruction, "body", lowering)
+
+    def kernel(state: list[Any], run: Run) -> Any:
+        while condition(state.copy(), run):
+            state.append(body(state, run))
+        return state.pop()
+
+    return Calling(kernel)
+
+
+@lowers("conditional")
+def conditional(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The branch that the first operand chooses, applied to that branch's own operand.
+
+    A pred chooses the first of two branches when true; an index outside the branches chooses the last one.
+    XLA: operation_semantics.md#conditional.
+    """
+    plans = [lowering.plan(branch) for branch in _branches(instruction, lowering)]
+    by_pred = array_shape(instruction.operands[0], lowering).element_type is ElementType.PRED
+    last = len(plans) - 1
+
+    def kernel(values: list[Any], run: Run) -> Any:
+        selector = int(values[0])
+        if by_pred:
+            branch = 1 - selector
+        else:
+            branch = selector if 0 <= selector <= last else last
+        arguments = [values[branch + 1]]
+        values.clear()
+        return plans[branch](arguments, run)
+
+    return Calling(kernel)
+
+
+def _branches(instruction: Instruction, lowering: Lowering) -> tuple[Computation, ...]:
+    """Branches by number; those of the pred form in the order true, false."""
+    if "branch_computations" in instruction.attributes:
+        return attribute(instruction, "branch_computations", tuple, lowering)
+    names = ("true_computation", "false_computation")
+    return tuple(attribute(instruction, name, Computation, lowering) for name in names)

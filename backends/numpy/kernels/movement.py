@@ -1,0 +1,123 @@
+"""Moving data without looking at it: views wherever NumPy can.
+
+Arrays of dynamic size arrive at their actual size: dimensions that vary are read off the operands.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hlotool.backends.numpy.casting import converter
+from hlotool.backends.numpy.layouts import bitcaster
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.registry import Kernel, lowers
+from hlotool.backends.numpy.shapes import array_shape, attribute
+from hlotool.ir.attributes import SliceDim
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ElementType
+
+
+@lowers("broadcast")
+def broadcast(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Operand dimension i becomes dimension `dimensions[i]` of the result; the others repeat it.
+
+    The dimensions need not be sorted: {1,0} transposes. XLA: operation_semantics.md#broadcastindim.
+    """
+    target = array_shape(instruction, lowering)
+    dimensions = attribute(instruction, "dimensions", tuple, lowering, ())
+    order = tuple(int(i) for i in np.argsort(dimensions))
+    inserted = tuple(d for d in range(target.rank) if d not in dimensions)
+    if target.is_dynamic:
+        return partial(_broadcast_dynamic, dims=target.dims, order=order, inserted=inserted)
+    dims = target.dims
+    expanded = tuple(1 if d in inserted else size for d, size in enumerate(dims))
+    return lambda x: np.broadcast_to(x.transpose(order).reshape(expanded), dims)
+
+
+def _broadcast_dynamic(
+    x: Array, dims: tuple[int, ...], order: tuple[int, ...], inserted: tuple[int, ...]
+) -> Array:
+    expanded = np.expand_dims(x.transpose(order), inserted)
+    actual = tuple(size if d in inserted else expanded.shape[d] for d, size in enumerate(dims))
+    return np.broadcast_to(expanded, actual)
+
+
+@lowers("bitcast")
+def bitcast(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The operand's buffer, read in the layout of the result. XLA: operation_semantics.md#bitcast."""
+    source, target = array_shape(instruction.operands[0], lowering), array_shape(instruction, lowering)
+    try:
+        return bitcaster(source, target)
+    except ValueError as error:
+        raise lowering.unsupported(instruction, f"bitcast: {error}") from error
+
+
+@lowers("transpose")
+def transpose(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Dimension i of the result is dimension `dimensions[i]` of the operand. XLA: #transpose."""
+    dimensions = attribute(instruction, "dimensions", tuple, lowering)
+    return lambda x: x.transpose(dimensions)
+
+
+@lowers("reverse")
+def reverse(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The elements of some dimensions in reverse order. XLA: operation_semantics.md#rev."""
+    return partial(np.flip, axis=attribute(instruction, "dimensions", tuple, lowering))
+
+
+@lowers("slice")
+def static_slice(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Every `stride`-th element from `start` up to `limit`. XLA: operation_semantics.md#slice."""
+    dims: tuple[SliceDim, ...] = attribute(instruction, "slice", tuple, lowering)
+    index = tuple(slice(d.start, d.limit, d.stride) for d in dims)
+    return lambda x: detached(x[index], x)
+
+
+def detached(part: Array, whole: Array) -> Array:
+    """A part of an array, copied if it is small, lest it keep the whole alive and others from updating it."""
+    return part.copy() if 4 * part.nbytes <= whole.nbytes else part
+
+
+@lowers("concatenate")
+def concatenate(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The operands one behind the other. XLA: operation_semantics.md#concatenate."""
+    (axis,) = attribute(instruction, "dimensions", tuple, lowering)
+    return lambda *parts: np.concatenate(parts, axis=axis)
+
+
+@lowers("iota")
+def iota(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """0, 1, 2, … along one dimension; narrow integers wrap. XLA: operation_semantics.md#iota."""
+    shape = array_shape(instruction, lowering)
+    dimension = attribute(instruction, "iota_dimension", int, lowering)
+    numbers = converter(ElementType.S64, shape.element_type)(np.arange(shape.dims[dimension]))
+    along = tuple(size if d == dimension else 1 for d, size in enumerate(shape.dims))
+    value = np.broadcast_to(numbers.reshape(along), shape.dims)
+    return lambda: value
+
+
+@lowers("copy")
+def copy(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The same value; kernels never write to what others read. XLA: hlo_opcode.h."""
+    return _same
+
+
+@lowers("copy-start")
+def copy_start(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The destination, the source, and a context. XLA: hlo_opcode.h."""
+    context = np.zeros((), np.uint32)
+    return lambda x: (x, x, context)
+
+
+@lowers("copy-done")
+def copy_done(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The destination of a copy-start. XLA: hlo_opcode.h."""
+    return lambda started: started[0]
+
+
+def _same(value: Any) -> Any:
+    return value

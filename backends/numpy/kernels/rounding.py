@@ -1,0 +1,87 @@
+"""Rounding to integers and to fewer bits."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hlotool.backends.numpy import floats
+from hlotool.backends.numpy.casting import converter
+from hlotool.backends.numpy.elementwise import elementwise
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.precision import widen
+from hlotool.backends.numpy.registry import Kernel, lowers
+from hlotool.backends.numpy.shapes import array_shape, attribute
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ElementType
+
+
+@lowers("floor")
+def floor(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The next integer below. XLA: operation_semantics.md#floor."""
+    return elementwise(instruction, lowering, floating=np.floor)
+
+
+@lowers("ceil")
+def ceil(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The next integer above. XLA: operation_semantics.md#ceil."""
+    return elementwise(instruction, lowering, floating=np.ceil)
+
+
+@lowers("round-nearest-even")
+def round_nearest_even(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The nearest integer, halfway cases to the even one. XLA: operation_semantics.md#roundnearesteven."""
+    return elementwise(instruction, lowering, floating=np.rint)
+
+
+@lowers("round-nearest-afz")
+def round_nearest_afz(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The nearest integer, halfway cases away from zero. XLA: operation_semantics.md#round."""
+    return elementwise(instruction, lowering, floating=floats.round_nearest_afz)
+
+
+@lowers("reduce-precision")
+def reduce_precision(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Rounding to `exponent_bits` and `mantissa_bits`, in the type's own format.
+
+    XLA: operation_semantics.md#reduceprecision. With 0 mantissa bits XLA's evaluator turns NaN into infinity.
+    """
+    element_type = array_shape(instruction, lowering).element_type
+    exponent_bits = attribute(instruction, "exponent_bits", int, lowering)
+    mantissa_bits = attribute(instruction, "mantissa_bits", int, lowering)
+    reduce = partial(floats.reduce_precision, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
+    if element_type in (ElementType.F16, ElementType.BF16):
+        return reduce
+    return elementwise(instruction, lowering, floating=reduce)
+
+
+@lowers("stochastic-convert")
+def stochastic_convert(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """A float made integer: truncated, then one further from zero if the random bits are below the fraction.
+
+    The second operand holds unsigned numbers as wide as the float; they are compared with as many leading
+    bits of the dropped fraction. NaN becomes 0 and what is too large saturates.
+    XLA: hlo_evaluator.cc (StochasticConvertOp).
+    """
+    source, noise = (array_shape(operand, lowering).element_type for operand in instruction.operands)
+    target = array_shape(instruction, lowering).element_type
+    if not (source.is_floating and noise.is_unsigned and target.is_integer):
+        raise lowering.unsupported(instruction, f"stochastic-convert from {source} and {noise} to {target}")
+    to_integer = converter(_wide(source), target)
+
+    def kernel(values: Any, random: Any) -> Array:
+        x = widen(values, source)
+        whole = np.trunc(x)
+        fraction = np.ldexp(np.abs(np.subtract(x, whole, dtype=np.float64)), noise.bits)
+        up = random.astype(np.uint64) < fraction.astype(np.uint64)
+        return to_integer(whole + np.copysign(up.astype(x.dtype), x))
+
+    return kernel
+
+
+def _wide(source: ElementType) -> ElementType:
+    """The type in which `widen` holds values of `source`."""
+    return ElementType.F32 if source.is_narrow_float else source
