@@ -1,0 +1,205 @@
+"""Inputs and outputs that the user captured: `--inputs` and `--outputs`.
+
+- `FILE.npz`: one array per leaf of the parameters (or of the result). Keys are names, or numbers, or anything
+  in natural order (`arg_2` before `arg_10`), tried in this order;
+- `FILE.npy`: the only leaf;
+- a directory: `MODULE.npz` or `MODULE.npy`, by the module's name or its file's;
+- `SCRIPT.py:FUNCTION`: called with the module, returns one value per parameter (inputs only).
+
+A parameter's names are its HLO name, that name without the trailing number, and the frontend's name for it
+(`metadata op_name`, such as `state['w']`). Leaves of tuples append their shape index: `0.1`, `state.1.0`.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hlotool.errors import InputDataError
+from hlotool.ir.module import Module
+from hlotool.ir.types import ArrayShape, Shape, TokenShape, leaves
+from hlotool.values.fit import fit
+from hlotool.values.flatten import Value, flatten, unflatten
+from hlotool.values.script import call_script
+
+
+def load_inputs(source: str, module: Module) -> tuple[Value, ...]:
+    """One value per entry parameter.
+
+    Args:
+        source: what `--inputs` was given; see the module's description.
+        module: the program to run.
+
+    Raises:
+        InputDataError: nothing there, or it does not fit the parameters.
+    """
+    if (script := _script(source)) is not None:
+        return _from_script(*script, module)
+    slots = [slot for p in module.entry.parameters for slot in _parameter_slots(p.parameter_number or 0, p)]
+    arrays = _assign(_read(Path(source), module), slots, source)
+    values = []
+    for parameter in module.entry.parameters:
+        count = sum(1 for _ in leaves(parameter.shape))
+        values.append(unflatten(parameter.shape, arrays[:count]))
+        del arrays[:count]
+    return tuple(values)
+
+
+def load_outputs(source: str, module: Module) -> Value:
+    """The result that the real program returned, nested as the result's shape.
+
+    Raises:
+        InputDataError: as `load_inputs`.
+    """
+    shape = module.entry.root.shape
+    slots = list(_result_slots(shape))
+    return unflatten(shape, _assign(_read(Path(source), module), slots, source))
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """A leaf that needs an array: its names, the best one first; none for a token, which needs no array."""
+
+    shape: Shape
+    label: str
+    names: tuple[str, ...]
+    number: str
+
+
+def _parameter_slots(number: int, parameter: Any) -> Iterator[_Slot]:
+    base = [parameter.name, re.sub(r"\.\d+$", "", parameter.name)]
+    if parameter.metadata is not None and parameter.metadata.op_name:
+        base.append(parameter.metadata.op_name)
+    for index, shape in leaves(parameter.shape):
+        suffix = "".join(f".{i}" for i in index)
+        names = tuple(dict.fromkeys(name + suffix for name in base))
+        yield _Slot(shape, f"parameter {number} (%{parameter.name}){suffix}", names, f"{number}{suffix}")
+
+
+def _result_slots(shape: Shape) -> Iterator[_Slot]:
+    for index, part in leaves(shape):
+        number = ".".join(map(str, index)) or "0"
+        yield _Slot(
+            part, f"output {number}", (f"output.{number}", f"out_{number}", f"output_{number}"), number
+        )
+
+
+def _assign(given: Mapping[str, Any], slots: Sequence[_Slot], source: str) -> list[Any]:
+    """One array per slot (None for tokens)."""
+    needed = [slot for slot in slots if not isinstance(slot.shape, TokenShape)]
+    keys = _match(list(given), needed, source)
+    arrays = {id(slot): _fitted(given[key], slot, key, source) for slot, key in zip(needed, keys)}
+    return [arrays.get(id(slot)) for slot in slots]
+
+
+def _fitted(value: Any, slot: _Slot, key: str, source: str) -> Any:
+    if not isinstance(slot.shape, ArrayShape):
+        raise InputDataError(f"{source}: {slot.label} is of shape {slot.shape}: no array can be given for it")
+    return fit(value, slot.shape, f"{source}: {key} for {slot.label}")
+
+
+def _match(keys: list[str], slots: Sequence[_Slot], source: str) -> list[str]:
+    """The key of every slot: by name, by number, by natural order."""
+    for table in (_by_name(slots), {slot.number: i for i, slot in enumerate(slots)}):
+        found = {table[key]: key for key in keys if key in table}
+        if len(found) == len(slots) == len(keys):
+            return [found[i] for i in range(len(slots))]
+        if found and len(found) == len(keys):
+            missing = ", ".join(slot.label for i, slot in enumerate(slots) if i not in found)
+            raise InputDataError(f"{source}: nothing for {missing}")
+    if len(keys) != len(slots):
+        raise InputDataError(
+            f"{source}: {len(slots)} arrays are needed ({_first(s.label for s in slots)}), "
+            f"{len(keys)} are there ({_first(keys)})"
+        )
+    return sorted(keys, key=_natural)
+
+
+def _by_name(slots: Sequence[_Slot]) -> dict[str, int]:
+    """Slots by those of their names that belong to one slot only."""
+    table: dict[str, int] = {}
+    ambiguous: set[str] = set()
+    for number, slot in enumerate(slots):
+        for name in slot.names:
+            if name in table:
+                ambiguous.add(name)
+            table[name] = number
+    return {name: number for name, number in table.items() if name not in ambiguous}
+
+
+def _first(names: Any, count: int = 4) -> str:
+    listed = list(names)
+    return ", ".join(listed[:count]) + (", …" if len(listed) > count else "") if listed else "none"
+
+
+def _natural(key: str) -> list[tuple[bool, int, str]]:
+    """Digits compare as numbers."""
+    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"(\d+)", key)]
+
+
+# Files and scripts
+
+
+def _script(source: str) -> tuple[Path, str] | None:
+    """`SCRIPT.py:FUNCTION`."""
+    path, colon, function = source.rpartition(":")
+    return (Path(path), function) if colon and path.endswith(".py") else None
+
+
+def _from_script(path: Path, function: str, module: Module) -> tuple[Value, ...]:
+    label = f"{path}:{function}"
+    made = call_script(path, function, module)
+    parameters = module.entry.parameters
+    if len(made) != len(parameters):
+        raise InputDataError(f"{label} returned {len(made)} values, {module.name} takes {len(parameters)}")
+    return tuple(
+        _fit_value(p.shape, value, f"{label}: parameter {n} (%{p.name})")
+        for n, (p, value) in enumerate(zip(parameters, made))
+    )
+
+
+def _fit_value(shape: Shape, value: Any, label: str) -> Value:
+    try:
+        parts = list(flatten(shape, value))
+    except TypeError as error:
+        raise InputDataError(f"{label}: {error}") from error
+    arrays = []
+    for index, part, array in parts:
+        where = label + "".join(f".{i}" for i in index)
+        arrays.append(fit(array, part, where) if isinstance(part, ArrayShape) else None)
+    return unflatten(shape, arrays)
+
+
+def _read(path: Path, module: Module) -> dict[str, Any]:
+    """The arrays of a file, or of the module's file in a directory."""
+    if path.is_dir():
+        path = _in_directory(path, module)
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {"0": loaded}
+        with loaded:
+            return {key: loaded[key] for key in loaded.files}
+    except FileNotFoundError:
+        raise InputDataError(f"{path}: no such file") from None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InputDataError(f"{path}: cannot be read as .npz or .npy: {error}") from error
+
+
+def _in_directory(directory: Path, module: Module) -> Path:
+    """`MODULE.npz`, by the module's name or by the name of the file it was read from."""
+    stems = [module.name]
+    if module.path is not None:
+        stems.append(Path(module.path).name)
+        stems.append(Path(module.path).stem)
+    for stem in stems:
+        for suffix in (".npz", ".npy"):
+            if (directory / (stem + suffix)).is_file():
+                return directory / (stem + suffix)
+    raise InputDataError(f"{directory}: no {module.name}.npz for module {module.name}")

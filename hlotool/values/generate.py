@@ -1,0 +1,171 @@
+"""Inputs for a program whose real ones were not captured.
+
+The uses of every entry parameter are followed through the module, so that indices are in range, divisors are
+not zero, loops end, and so on. What was assumed of each parameter is part of the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hlotool.errors import InputDataError
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import UNBOUNDED, ArrayShape, ElementType, ShapeIndex, TokenShape, leaves
+from hlotool.values.constraints import Constraint, combine
+from hlotool.values.flatten import Value, unflatten
+from hlotool.values.generators import Draw, generate
+from hlotool.values.interval import ANY
+from hlotool.values.trace import parameter_demands
+
+#: Actual size of a dimension without a bound.
+_UNBOUNDED_SIZE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LeafDescription:
+    """What was generated for one leaf of one parameter.
+
+    Attributes:
+        number: of the parameter.
+        name: of the parameter.
+        index: of the leaf within the parameter; empty for arrays.
+        shape: actual shape, such as `s32[8]`.
+        rule: what its values are, such as `in [0, 99], distinct`; empty for the default of the type.
+        purposes: the instructions that ask for it, such as `indices of gather %g.1`.
+        unmet: those whose wishes contradict the rule.
+    """
+
+    number: int
+    name: str
+    index: ShapeIndex
+    shape: str
+    rule: str
+    purposes: tuple[str, ...]
+    unmet: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedInputs:
+    """Arguments for a run.
+
+    Attributes:
+        values: one per entry parameter.
+        descriptions: one per array leaf, in order.
+        seed: that it was made from.
+    """
+
+    values: tuple[Value, ...]
+    descriptions: tuple[LeafDescription, ...]
+    seed: int
+
+
+def generate_inputs(
+    module: Module, seed: int = 0, value_range: tuple[float, float] | None = None
+) -> GeneratedInputs:
+    """Arguments for `module` that make sense to it.
+
+    Equal seeds give equal values; the values of a parameter depend on its number, shape and uses only, so
+    that parameters of the same role get the same values in another version of the program.
+
+    Args:
+        module: the program.
+        seed: any integer from 0.
+        value_range: `(low, high)` for floats, instead of normal numbers; what uses demand still holds.
+
+    Raises:
+        InputDataError: a parameter is of a type that has no values (`opaque[]`, a buffer), or the range is
+            empty.
+    """
+    if value_range is not None and not value_range[0] <= value_range[1]:
+        raise InputDataError(f"the input range {value_range[0]}:{value_range[1]} is empty")
+    constraints = combine(parameter_demands(module))
+    descriptions: list[LeafDescription] = []
+    values = []
+    for parameter in module.entry.parameters:
+        arrays = _parameter_leaves(parameter, constraints, seed, value_range, descriptions)
+        values.append(unflatten(parameter.shape, arrays))
+    return GeneratedInputs(tuple(values), tuple(descriptions), seed)
+
+
+def _parameter_leaves(
+    parameter: Instruction,
+    constraints: dict[tuple[int, ShapeIndex], Constraint],
+    seed: int,
+    value_range: tuple[float, float] | None,
+    descriptions: list[LeafDescription],
+) -> list[Array | None]:
+    """Values of the leaves of one parameter; adds what they are to `descriptions`."""
+    number = parameter.parameter_number or 0
+    arrays: list[Array | None] = []
+    for index, shape in leaves(parameter.shape):
+        if isinstance(shape, TokenShape):
+            arrays.append(None)
+            continue
+        if not isinstance(shape, ArrayShape):
+            raise InputDataError(
+                f"parameter {number} (%{parameter.name}) is of shape {shape}: no values exist"
+            )
+        constraint = constraints.get((number, index), Constraint())
+        dims = _actual_dims(shape, seed)
+        draw = Draw(
+            np.random.default_rng([seed, number, *index]),
+            seed + number,
+            value_range,
+            shape.element_type.real_part is ElementType.F64,
+        )
+        arrays.append(generate(shape.element_type, dims, constraint, draw))
+        text = ArrayShape(shape.element_type, dims).logical_text()
+        descriptions.append(_describe(parameter, index, text, constraint))
+    return arrays
+
+
+def _actual_dims(shape: ArrayShape, seed: int) -> tuple[int, ...]:
+    """Sizes of dynamic dimensions: equal for equal bounds, since arrays that meet must match."""
+    return tuple(
+        _actual_size(size, seed) if shape.is_dynamic_dimension(d) else size
+        for d, size in enumerate(shape.dims)
+    )
+
+
+def _actual_size(bound: int, seed: int) -> int:
+    """Between half of the bound and the bound."""
+    if bound == UNBOUNDED:
+        return _UNBOUNDED_SIZE
+    return int(np.random.default_rng([seed, bound]).integers((bound + 1) // 2, bound, endpoint=True))
+
+
+def _describe(
+    parameter: Instruction, index: ShapeIndex, shape: str, constraint: Constraint
+) -> LeafDescription:
+    return LeafDescription(
+        parameter.parameter_number or 0,
+        parameter.name,
+        index,
+        shape,
+        ", ".join(_rules(constraint)),
+        tuple(dict.fromkeys(constraint.purposes)),
+        tuple(dict.fromkeys(constraint.unmet)),
+    )
+
+
+def _rules(constraint: Constraint) -> list[str]:
+    """The constraint in words."""
+    if constraint.exactly is not None:
+        return [constraint.exactly.value]
+    if constraint.matrix is not None:
+        return [constraint.matrix.value]
+    words = []
+    if constraint.all_bits:
+        words.append("all bits random")
+    if constraint.is_bounded:
+        words.append(" × ".join(dict.fromkeys(str(i) for i in constraint.intervals if i != ANY)))
+    if constraint.order is not None and constraint.order.distinct:
+        words.append("distinct")
+    if constraint.order is not None and constraint.order.ascending:
+        words.append("ascending")
+    if constraint.scale != 1:
+        words.append(f"scaled by {constraint.scale:.3g}")
+    return words

@@ -1,0 +1,166 @@
+"""Arrays that meet constraints: numbers that neither overflow nor lose all their digits on the way.
+
+Floats are roughly normal with deviation 1 (or the scale that keeps sums of products near 1), cut at three
+deviations, so that even f8 holds them. Integers are small. Everything is drawn from the generator passed in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from hlotool.ir.dtypes import Array, dtype_of, integer_limits
+from hlotool.ir.types import ElementType
+from hlotool.values.constraints import Constraint
+from hlotool.values.demands import Identity, MatrixKind
+from hlotool.values.integers import integers
+from hlotool.values.interval import ANY, Interval
+
+#: Floats keep this distance from a forbidden point and from ends of their interval, in units of the scale.
+_MARGIN: Final = 0.25
+#: Deviations at which normal numbers are cut.
+_CUT: Final = 3.0
+
+#: f64 where the type is that wide, f32 otherwise: large parameters are common.
+_Floats = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What random values are made from.
+
+    Attributes:
+        rng: source of randomness.
+        turn: counts up with the seed; chooses the value of a scalar that has only a few.
+        value_range: replaces the default of floats that no demand bounds.
+        wide: draw floats with all digits of f64.
+    """
+
+    rng: np.random.Generator
+    turn: int = 0
+    value_range: tuple[float, float] | None = None
+    wide: bool = False
+
+    @property
+    def dtype(self) -> type[np.float32 | np.float64]:
+        """Of the floats drawn."""
+        return np.float64 if self.wide else np.float32
+
+    def normal(self, dims: Sequence[int]) -> _Floats:
+        """Normal numbers, cut."""
+        drawn: _Floats = np.asarray(self.rng.standard_normal(tuple(dims), self.dtype))
+        return np.clip(drawn, -_CUT, _CUT, out=drawn)
+
+    def uniform(self, dims: Sequence[int], low: float, high: float) -> _Floats:
+        """Numbers between two ends."""
+        drawn: _Floats = np.asarray(self.rng.random(tuple(dims), self.dtype))
+        drawn *= self.dtype(high - low)
+        drawn += self.dtype(low)
+        return drawn
+
+
+def generate(element_type: ElementType, dims: Sequence[int], constraint: Constraint, draw: Draw) -> Array:
+    """An array of `dtype_of(element_type)` and sizes `dims` whose values meet `constraint`."""
+    dtype = dtype_of(element_type)
+    if constraint.exactly is not None:
+        return np.full(tuple(dims), _identity(element_type, constraint.exactly), dtype)
+    if element_type is ElementType.PRED:
+        return _preds(dims, draw)
+    if element_type.is_integer:
+        return integers(element_type, dims, constraint, draw.rng, draw.turn)
+    if element_type is ElementType.F8E8M0FNU:
+        return np.asarray(np.exp2(draw.rng.integers(-2, 3, tuple(dims)))).astype(dtype)
+    if constraint.matrix is not None and len(dims) >= 2:
+        return _matrices(dims, constraint.matrix, element_type.is_complex, draw.rng).astype(dtype)
+    if element_type.is_complex:
+        return (_normal(dims, constraint, draw) + 1j * _normal(dims, constraint, draw)).astype(dtype)
+    return _floats(dims, constraint, draw).astype(dtype)
+
+
+def _identity(element_type: ElementType, identity: Identity) -> Any:
+    """The neutral element in the dtype."""
+    dtype = dtype_of(element_type)
+    if identity in (Identity.ZERO, Identity.ONE):
+        return dtype.type(int(identity is Identity.ONE))
+    sign = -1 if identity is Identity.LOWEST else 1
+    if not element_type.is_integer and element_type is not ElementType.PRED:
+        return _infinity(dtype, sign)
+    low, high = integer_limits(element_type)
+    if identity is Identity.ALL_BITS and element_type.is_signed:
+        return dtype.type(-1)
+    return dtype.type(low if sign < 0 else high)
+
+
+def _infinity(dtype: np.dtype[Any], sign: int) -> Any:
+    """Infinity, or the largest finite value of types that have none."""
+    infinity = np.asarray(sign * math.inf).astype(dtype)
+    return infinity if np.isinf(infinity) else dtype.type(sign * float(ml_dtypes.finfo(dtype).max))  # type: ignore[no-untyped-call]
+
+
+def _preds(dims: Sequence[int], draw: Draw) -> Array:
+    """A scalar flips with the seed, so that two seeds see both branches."""
+    if not dims:
+        return np.asarray(draw.turn % 2 == 0)
+    return draw.rng.random(tuple(dims)) < 0.5
+
+
+def _normal(dims: Sequence[int], constraint: Constraint, draw: Draw) -> _Floats:
+    """Floats that no interval bounds."""
+    if draw.value_range is not None:
+        return draw.uniform(dims, *draw.value_range)
+    drawn = draw.normal(dims)
+    drawn *= draw.dtype(constraint.scale)
+    return drawn
+
+
+def _floats(dims: Sequence[int], constraint: Constraint, draw: Draw) -> _Floats:
+    if not constraint.is_bounded:
+        return _normal(dims, constraint, draw)
+    if constraint.axis is None or len(constraint.intervals) == 1:
+        return _inside(dims, constraint.intervals[0], constraint, draw)
+    row = [d for i, d in enumerate(dims) if i != constraint.axis]
+    parts = [_inside(row, interval, constraint, draw) for interval in constraint.intervals]
+    return np.stack(parts, axis=constraint.axis)
+
+
+def _inside(dims: Sequence[int], interval: Interval, constraint: Constraint, draw: Draw) -> _Floats:
+    """Floats of an interval, away from its ends and its forbidden point."""
+    if interval == ANY:
+        return _normal(dims, constraint, draw)
+    margin = min(_MARGIN * constraint.scale, (interval.high - interval.low) / 16)
+    low, high = interval.low + margin, interval.high - margin
+    if interval.is_bounded and high - low < 2 * _CUT * constraint.scale:
+        return _step_aside(draw.uniform(dims, low, high), interval, margin)
+    values = _normal(dims, constraint, draw)
+    values = np.where(values < low, low + np.abs(values), values)
+    values = np.where(values > high, high - np.abs(values), values)
+    return _step_aside(np.maximum(values, low), interval, margin)
+
+
+def _step_aside(values: _Floats, interval: Interval, margin: float) -> _Floats:
+    """Move values that are too close to the forbidden point away from it."""
+    if interval.avoid is None:
+        return values
+    distance = values - interval.avoid
+    moved = interval.avoid + np.copysign(margin + np.abs(distance), distance)
+    close = (np.abs(distance) < margin) & (moved > interval.low) & (moved < interval.high)
+    return np.where(close, moved, values)
+
+
+def _matrices(dims: Sequence[int], kind: MatrixKind, is_complex: bool, rng: np.random.Generator) -> Array:
+    """Matrices with condition numbers of a few units, whatever their size."""
+    rows, columns = dims[-2:]
+    parts = rng.standard_normal((2, *dims)) / math.sqrt(max(1, columns))
+    noise = parts[0] + 1j * parts[1] if is_complex else parts[0]
+    identity = np.eye(rows, columns)
+    if kind is MatrixKind.POSITIVE_DEFINITE and rows == columns:
+        return np.asarray(noise @ np.conj(np.swapaxes(noise, -1, -2)) + identity)
+    signs = np.where(rng.random(tuple(dims)) < 0.5, -1.0, 1.0)
+    triangle = np.tril(noise, -1) if kind is MatrixKind.LOWER else np.triu(noise, 1)
+    return np.asarray(triangle / 2 + identity * signs * rng.uniform(1, 2, tuple(dims)))

@@ -1,0 +1,178 @@
+"""Demands on moved data: through reshape, transpose, slice, concatenate, select and their like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import prod
+
+from hlotool.ir.attributes import SliceDim
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape
+from hlotool.values.demands import AnyBits, Demand, InRange, Matrix, Ordered
+
+#: Operands whose elements reappear in the result.
+_CARRIED: dict[str, slice] = {
+    "bitcast": slice(1),
+    "broadcast": slice(1),
+    "clamp": slice(1, 2),
+    "concatenate": slice(None),
+    "convert": slice(1),
+    "copy": slice(1),
+    "dynamic-slice": slice(1),
+    "dynamic-update-slice": slice(2),
+    "gather": slice(1),
+    "pad": slice(1),
+    "reduce-precision": slice(1),
+    "reshape": slice(1),
+    "reverse": slice(1),
+    "select": slice(1, 3),
+    "set-dimension-size": slice(1),
+    "slice": slice(1),
+    "transpose": slice(1),
+}
+
+#: Custom calls that return their first operand as it is.
+_IDENTITY_CALLS = frozenset(
+    (
+        "AssumeGatherIndicesInBound",
+        "MoveToDevice",
+        "MoveToHost",
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+        "Sharding",
+        "annotate_device_placement",
+    )
+)
+
+#: Keep every element in its place.
+_IN_PLACE = frozenset(("clamp", "convert", "copy", "custom-call", "reduce-precision", "select"))
+#: Repeat or drop elements at positions that the data decides.
+_SHUFFLING = frozenset(("broadcast", "dynamic-slice", "dynamic-update-slice", "gather", "pad", "scatter"))
+
+
+def carried(instruction: Instruction) -> range:
+    """Numbers of the operands whose elements reappear in the result."""
+    opcode, count = instruction.opcode, len(instruction.operands)
+    if opcode == "custom-call":
+        known = instruction.attributes.get("custom_call_target") in _IDENTITY_CALLS
+        return range(1 if known and count else 0)
+    if opcode == "scatter":
+        return range(0, 3, 2) if count == 3 else range(0)
+    return range(count)[_CARRIED[opcode]] if opcode in _CARRIED else range(0)
+
+
+def moved(instruction: Instruction, demand: Demand) -> Iterator[tuple[int, Demand]]:
+    """What a demand on the result of a data movement asks of its operands, by number."""
+    operands = carried(instruction)
+    if len(operands) == 2 and _wraps_negative(instruction):
+        operands = range(2, 3)
+    for number in operands:
+        passed = _through(instruction, number, demand)
+        if passed is not None:
+            yield number, passed
+
+
+def _wraps_negative(instruction: Instruction) -> bool:
+    """`select(i < 0, i + n, i)`: only the last operand is worth a demand, which makes the others moot."""
+    if instruction.opcode != "select":
+        return False
+    predicate, _, plain = instruction.operands
+    if predicate.opcode != "compare" or predicate.attributes["direction"] != "LT":
+        return False
+    return predicate.operands[0] is plain
+
+
+def _through(instruction: Instruction, number: int, demand: Demand) -> Demand | None:
+    if isinstance(demand, InRange):
+        return _range_through(instruction, number, demand)
+    if isinstance(demand, Ordered):
+        return _order_through(instruction, number, demand)
+    if isinstance(demand, Matrix):
+        return _matrix_through(instruction, number, demand)
+    if isinstance(demand, AnyBits) and instruction.opcode in _SHUFFLING:
+        return None
+    return demand
+
+
+def _range_through(instruction: Instruction, number: int, demand: InRange) -> InRange:
+    if demand.axis is None:
+        return demand
+    axis = _axis_before(instruction, number, demand.axis)
+    if axis is None:
+        return InRange((demand.narrowest,), None, demand.required)
+    return InRange(demand.intervals[_positions(instruction, number, demand.axis)], axis, demand.required)
+
+
+def _positions(instruction: Instruction, number: int, axis: int) -> slice:
+    """Which positions along `axis` of the result come from the operand."""
+    if instruction.opcode != "concatenate" or instruction.attributes["dimensions"] != (axis,):
+        return slice(None)
+    sizes = [_dims(operand)[axis] for operand in instruction.operands]
+    start = sum(sizes[:number])
+    return slice(start, start + sizes[number])
+
+
+def _dims(instruction: Instruction) -> tuple[int, ...]:
+    assert isinstance(instruction.shape, ArrayShape)
+    return instruction.shape.dims
+
+
+def _axis_before(instruction: Instruction, number: int, axis: int) -> int | None:
+    """The operand's dimension that becomes dimension `axis` of the result, all positions kept in order."""
+    match instruction.opcode:
+        case opcode if opcode in _IN_PLACE:
+            return axis if _dims(instruction.operands[number]) == _dims(instruction) else None
+        case "concatenate":
+            return axis
+        case "transpose":
+            dimensions = instruction.attributes["dimensions"]
+            assert isinstance(dimensions, tuple)
+            return int(dimensions[axis])  # type: ignore[arg-type]
+        case "broadcast":
+            dimensions = instruction.attributes.get("dimensions", ())
+            assert isinstance(dimensions, tuple)
+            return dimensions.index(axis) if axis in dimensions else None
+        case "slice":
+            return axis if _takes_all(instruction, axis) else None
+        case "reshape" | "bitcast":
+            return _reshaped_axis(_dims(instruction.operands[0]), _dims(instruction), axis)
+    return None
+
+
+def _takes_all(instruction: Instruction, axis: int) -> bool:
+    dims = instruction.attributes["slice"]
+    assert isinstance(dims, tuple)
+    return dims[axis] == SliceDim(0, _dims(instruction.operands[0])[axis])
+
+
+def _reshaped_axis(before: tuple[int, ...], after: tuple[int, ...], axis: int) -> int | None:
+    """The dimension of equal size with as many elements behind it."""
+    behind = prod(after[axis + 1 :])
+    for candidate, size in enumerate(before):
+        if size == after[axis] and prod(before[candidate + 1 :]) == behind:
+            return candidate
+    return None
+
+
+def _order_through(instruction: Instruction, number: int, demand: Ordered) -> Ordered | None:
+    if instruction.opcode in _SHUFFLING:
+        return None
+    batch = demand.batch if _dims(instruction.operands[number]) == _dims(instruction) else ()
+    ascending = demand.ascending and instruction.opcode not in ("reverse", "transpose")
+    if demand.axis is None:
+        return replace(demand, ascending=ascending, batch=batch)
+    axis = _axis_before(instruction, number, demand.axis)
+    if axis is None and _dims(instruction)[demand.axis] != 1:
+        return None
+    return replace(demand, ascending=ascending, axis=axis, batch=batch)
+
+
+def _matrix_through(instruction: Instruction, number: int, demand: Matrix) -> Matrix | None:
+    rank_after, rank_before = len(_dims(instruction)), len(_dims(instruction.operands[number]))
+    if rank_after < 2 or rank_before < 2 or instruction.opcode in ("concatenate", "gather", "reverse"):
+        return None
+    last_two = [_axis_before(instruction, number, rank_after - i) for i in (2, 1)]
+    if last_two == [rank_before - 2, rank_before - 1]:
+        return demand
+    return Matrix(demand.kind.transposed) if last_two == [rank_before - 1, rank_before - 2] else None

@@ -1,0 +1,301 @@
+"""Where demands come from: for each opcode, what it asks of its operands.
+
+XLA: operation_semantics.md (index clamping of dynamic-slice and gather, skipped windows of scatter, domains
+of elementwise functions, identities of reductions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+from hlotool.ir.attributes import ConvolutionDimensions
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.values.demands import AnyBits, Demand, Exactly, InRange, Matrix, MatrixKind, Ordered, Scaled
+from hlotool.values.forward import ForwardRanges
+from hlotool.values.interval import NONNEGATIVE, NONZERO, POSITIVE, Interval
+from hlotool.values.loops import loop_demands
+from hlotool.values.monoids import identities
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A demand on a value.
+
+    Attributes:
+        value: the instruction that makes it.
+        demand: what is asked.
+        purpose: by whom and for what, such as `divisor of divide %d.3`.
+    """
+
+    value: Instruction
+    demand: Demand
+    purpose: str
+
+
+#: A demand on an operand, by number, and the part that the operand plays.
+_Asked: TypeAlias = Iterator[tuple[int, Demand, str]]
+_Rule: TypeAlias = Callable[[Instruction, ForwardRanges], _Asked]
+
+
+def sources(instruction: Instruction, ranges: ForwardRanges) -> Iterator[Source]:
+    """The demands of one instruction on its operands; of a loop on what its condition compares."""
+    name = f"{instruction.opcode} %{instruction.name}"
+    rule = _RULES.get(instruction.opcode)
+    if rule is not None:
+        for number, demand, role in rule(instruction, ranges):
+            yield Source(instruction.operands[number], demand, f"{role} of {name}")
+    elif instruction.opcode == "while":
+        for value, demand in loop_demands(instruction):
+            yield Source(value, demand, f"trip count of {name}")
+
+
+def _array(instruction: Instruction, operand: int) -> ArrayShape:
+    shape = instruction.operands[operand].shape
+    assert isinstance(shape, ArrayShape)
+    return shape
+
+
+def _ints(instruction: Instruction, name: str) -> tuple[int, ...]:
+    value = instruction.attributes.get(name, ())
+    assert isinstance(value, tuple)
+    return tuple(n for n in value if isinstance(n, int))
+
+
+def _int(instruction: Instruction, name: str) -> int:
+    value = instruction.attributes[name]
+    assert isinstance(value, int)
+    return value
+
+
+def _real(instruction: Instruction) -> bool:
+    """The result is no complex array: domains are those of real functions."""
+    return isinstance(instruction.shape, ArrayShape) and not instruction.shape.element_type.is_complex
+
+
+# Indices
+
+
+def _positions(dims: Sequence[int], sizes: Sequence[int]) -> tuple[Interval, ...]:
+    """Where windows of `sizes` fit into `dims`."""
+    return tuple(Interval(0, max(0, dim - size)) for dim, size in zip(dims, sizes))
+
+
+def _gather(instruction: Instruction, _: ForwardRanges) -> _Asked:
+    dims, sizes = _array(instruction, 0).dims, _ints(instruction, "slice_sizes")
+    mapped = _ints(instruction, "start_index_map")
+    intervals = _positions([dims[d] for d in mapped], [sizes[d] for d in mapped])
+    yield from _index_vectors(instruction, 1, intervals, "start_indices_batching_dims")
+
+
+def _scatter(instruction: Instruction, _: ForwardRanges) -> _Asked:
+    count = len(instruction.operands) // 2
+    dims, sizes = _array(instruction, 0).dims, _scatter_window(instruction, count)
+    mapped = _ints(instruction, "scatter_dims_to_operand_dims")
+    intervals = _positions([dims[d] for d in mapped], [sizes[d] for d in mapped])
+    yield from _index_vectors(instruction, count, intervals, "scatter_indices_batching_dims")
+
+
+def _scatter_window(instruction: Instruction, count: int) -> list[int]:
+    """Extent of an update window in each dimension of the scattered-to array."""
+    updates = _array(instruction, count + 1).dims
+    window = iter(_ints(instruction, "update_window_dims"))
+    single = {*_ints(instruction, "inserted_window_dims"), *_ints(instruction, "input_batching_dims")}
+    return [1 if d in single else updates[next(window)] for d in range(_array(instruction, 0).rank)]
+
+
+def _index_vectors(
+    instruction: Instruction, operand: int, intervals: tuple[Interval, ...], batching: str
+) -> _Asked:
+    """Ranges and order of index vectors; an `index_vector_dim` behind the last dimension means scalars."""
+    vector = _int(instruction, "index_vector_dim")
+    axis = vector if vector < _array(instruction, operand).rank else None
+    if intervals:
+        yield operand, InRange(intervals, axis, required=False), "indices"
+    distinct = instruction.attributes.get("unique_indices") is True
+    ascending = instruction.attributes.get("indices_are_sorted") is True
+    if distinct or ascending:
+        words = " and ".join(w for w, on in (("unique", distinct), ("sorted", ascending)) if on)
+        order = Ordered(distinct, ascending, axis, _ints(instruction, batching))
+        yield operand, order, f"indices declared {words}"
+
+
+def _dynamic_slice(instruction: Instruction, _: ForwardRanges) -> _Asked:
+    sizes = _ints(instruction, "dynamic_slice_sizes")
+    yield from _starts(instruction, 1, _positions(_array(instruction, 0).dims, sizes))
+
+
+def _dynamic_update_slice(instruction: Instruction, _: ForwardRanges) -> _Asked:
+    dims, sizes = _array(instruction, 0).dims, _array(instruction, 1).dims
+    yield from _starts(instruction, 2, _positions(dims, sizes))
+
+
+def _starts(instruction: Instruction, first: int, intervals: tuple[Interval, ...]) -> _Asked:
+    """Start indices: one scalar operand per dimension, or all in one array (old form)."""
+    if len(instruction.operands) > first and _array(instruction, first).rank == 1:
+        yield first, InRange(intervals, 0, required=False), "start indices"
+        return
+    for number, interval in enumerate(intervals[: len(instruction.operands) - first]):
+        yield first + number, InRange((interval,), required=False), "start index"
+
+
+def _ragged_dot(instruction: Instruction, _: ForwardRanges) -> _Asked:
+    ragged = _ints(instruction, "lhs_ragged_dims")
+    rows = prod(_array(instruction, 0).dims[d] for d in ragged)
+    groups = max(1, _array(instruction, 2).dims[-1])
+    yield 2, InRange((Interval(0, rows // groups),), required=False), "group sizes"
+
+
+def _conditional(instruction: Instruction, _: ForwardRanges) -> _Asked:
+    if _array(instruction, 0).element_type is not ElementType.PRED:
+        branches = sum(1 for _ in instruction.called)
+        yield 0, InRange((Interval(0, branches - 1),), required=False), "branch index"
+
+
+def _compare(instruction: Instruction, ranges: ForwardRanges) -> _Asked:
+    """`labels == iota`: a one-hot encoding, which only sees labels that the iota counts."""
+    if instruction.attributes["direction"] not in ("EQ", "NE"):
+        return
+    if not _array(instruction, 0).element_type.is_integer:
+        return
+    for number, other in ((0, 1), (1, 0)):
+        counted = ranges.of(instruction.operands[other])
+        if _is_iota(instruction.operands[other]) and counted.is_bounded:
+            yield number, InRange((counted,), required=False), "labels"
+
+
+def _is_iota(instruction: Instruction) -> bool:
+    while instruction.opcode in ("broadcast", "reshape", "convert", "copy", "transpose"):
+        instruction = instruction.operands[0]
+    return instruction.opcode == "iota"
+
+
+def _set_dimension_size(instruction: Instruction, _: ForwardRanges) -> _Asked:
+    dimension = _ints(instruction, "dimensions")[0]
+    yield 1, InRange((Interval(1, max(1, _array(instruction, 0).dims[dimension])),)), "size"
+
+
+# Domains
+
+
+def _domain(operand: int, interval: Interval, role: str) -> _Rule:
+    def rule(instruction: Instruction, _: ForwardRanges) -> _Asked:
+        if _real(instruction):
+            yield operand, InRange((interval,)), role
+
+    return rule
+
+
+def _power(instruction: Instruction, ranges: ForwardRanges) -> _Asked:
+    assert isinstance(instruction.shape, ArrayShape)
+    exponent = ranges.of(instruction.operands[1])
+    if instruction.shape.element_type.is_integer:
+        yield 1, InRange((Interval(0, 6),)), "exponent"
+    elif not _real(instruction) or (exponent.is_point and exponent.low >= 0 and exponent.low.is_integer()):
+        return
+    elif exponent.is_point and exponent.low.is_integer():
+        yield 0, InRange((NONZERO,)), "base"
+    else:
+        yield 0, InRange((POSITIVE,)), "base"
+
+
+def _shift(instruction: Instruction, _: ForwardRanges) -> _Asked:
+    bits = _array(instruction, 0).element_type.bits
+    yield 1, InRange((Interval(0, bits - 1),)), "amount"
+
+
+# Reductions, matrices, random numbers
+
+
+def _reduction(instruction: Instruction, _: ForwardRanges) -> _Asked:
+    count = len(instruction.operands) // 2
+    for number, identity in enumerate(identities(next(instruction.called), count)):
+        if identity is not None:
+            yield count + number, Exactly(identity), "initial value"
+
+
+def _select_and_scatter(instruction: Instruction, _: ForwardRanges) -> _Asked:
+    scatter = instruction.attributes["scatter"]
+    assert isinstance(scatter, Computation)
+    (identity,) = identities(scatter, 1)
+    if identity is not None:
+        yield 2, Exactly(identity), "initial value"
+
+
+def _cholesky(_: Instruction, __: ForwardRanges) -> _Asked:
+    yield 0, Matrix(MatrixKind.POSITIVE_DEFINITE), "matrix"
+
+
+def _triangular_solve(instruction: Instruction, _: ForwardRanges) -> _Asked:
+    lower = instruction.attributes.get("lower") is True
+    yield 0, Matrix(MatrixKind.LOWER if lower else MatrixKind.UPPER), "matrix"
+
+
+def _custom_call(instruction: Instruction, _: ForwardRanges) -> _Asked:
+    """LAPACK and cuSOLVER factorisations, which JAX calls instead of the HLO instructions."""
+    target = str(instruction.attributes["custom_call_target"]).lower()
+    if "potrf" in target or "cholesky" in target:
+        yield 0, Matrix(MatrixKind.POSITIVE_DEFINITE), "matrix"
+
+
+def _dot(instruction: Instruction, _: ForwardRanges) -> _Asked:
+    dims = _array(instruction, 1).dims
+    yield from _weights(prod(dims[d] for d in _ints(instruction, "rhs_contracting_dims")))
+
+
+def _convolution(instruction: Instruction, _: ForwardRanges) -> _Asked:
+    labels, dims = instruction.attributes["dim_labels"], _array(instruction, 1).dims
+    assert isinstance(labels, ConvolutionDimensions)
+    yield from _weights(dims[labels.kernel_input_feature] * prod(dims[d] for d in labels.kernel_spatial))
+
+
+def _weights(terms: int) -> _Asked:
+    if terms > 1:
+        yield 1, Scaled(float(terms**-0.5)), "weights"
+
+
+def _random_bits(operand: int) -> _Rule:
+    def rule(_: Instruction, __: ForwardRanges) -> _Asked:
+        yield operand, AnyBits(), "state"
+
+    return rule
+
+
+_RULES: dict[str, _Rule] = {
+    "gather": _gather,
+    "scatter": _scatter,
+    "dynamic-slice": _dynamic_slice,
+    "dynamic-update-slice": _dynamic_update_slice,
+    "ragged-dot": _ragged_dot,
+    "conditional": _conditional,
+    "compare": _compare,
+    "set-dimension-size": _set_dimension_size,
+    "divide": _domain(1, NONZERO, "divisor"),
+    "remainder": _domain(1, NONZERO, "divisor"),
+    "log": _domain(0, POSITIVE, "argument"),
+    "log-plus-one": _domain(0, Interval(-1, avoid=-1), "argument"),
+    "sqrt": _domain(0, NONNEGATIVE, "argument"),
+    "rsqrt": _domain(0, POSITIVE, "argument"),
+    "asin": _domain(0, Interval(-1, 1), "argument"),
+    "acos": _domain(0, Interval(-1, 1), "argument"),
+    "atanh": _domain(0, Interval(-1, 1), "argument"),
+    "acosh": _domain(0, Interval(1), "argument"),
+    "power": _power,
+    "shift-left": _shift,
+    "shift-right-arithmetic": _shift,
+    "shift-right-logical": _shift,
+    "batch-norm-inference": _domain(4, NONNEGATIVE, "variance"),
+    "reduce": _reduction,
+    "reduce-window": _reduction,
+    "select-and-scatter": _select_and_scatter,
+    "cholesky": _cholesky,
+    "triangular-solve": _triangular_solve,
+    "custom-call": _custom_call,
+    "dot": _dot,
+    "convolution": _convolution,
+    "rng-bit-generator": _random_bits(0),
+    "stochastic-convert": _random_bits(1),
+}
