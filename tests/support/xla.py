@@ -30,9 +30,15 @@ class XlaError(Exception):
 
 
 class Oracle:
-    """One child process that answers one request at a time."""
+    """One child process that answers one request at a time.
 
-    def __init__(self, timeout: float = 60.0) -> None:
+    Args:
+        devices: number of (virtual) CPU devices it has.
+        timeout: seconds to wait for an answer.
+    """
+
+    def __init__(self, devices: int = 1, timeout: float = 60.0) -> None:
+        self.devices = devices
         self.timeout = timeout
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
@@ -52,6 +58,36 @@ class Oracle:
             XlaError: rejected, aborted or timed out.
         """
         return list(self._ask("run", (text, [np.asarray(a) for a in arguments], options)))
+
+    def run_devices(
+        self, text: str, arguments: list[list[Any]], replicas: int = 1, partitions: int = 1
+    ) -> list[list[Array]]:
+        """Compile `text` for several devices and run it.
+
+        Args:
+            text: HLO; with several partitions the entry's instructions carry `sharding={manual}`.
+            arguments: per device, one array per parameter.
+            replicas: number of replicas.
+            partitions: devices per replica; device = replica * partitions + partition.
+
+        Returns:
+            Per device, the leaves of the result in tuple order.
+
+        Raises:
+            XlaError: rejected, aborted or timed out.
+        """
+        values = [[np.asarray(a) for a in device] for device in arguments]
+        return [list(leaves) for leaves in self._ask("run devices", (text, values, replicas, partitions))]
+
+    def placement(self, sharding: str) -> tuple[str, list[int], list[int], list[str]]:
+        """V2 text of a sharding, tile dimensions, device order, kinds of the last tile dimensions."""
+        return tuple(self._ask("placement", (sharding,)))  # type: ignore[return-value]
+
+    def indices(
+        self, axes: dict[str, int], spec: list[Any], dims: tuple[int, ...]
+    ) -> list[list[tuple[int, int]]]:
+        """Per device, (start, stop) per dimension of what JAX's NamedSharding puts there."""
+        return list(self._ask("indices", (axes, spec, dims)))
 
     def canonical(self, text: str) -> str:
         """XLA's print of the parsed module; XlaError when its parser or verifier refuses the text."""
@@ -88,7 +124,7 @@ class Oracle:
         if self._process is None:
             self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
             self._process = subprocess.Popen(
-                [sys.executable, str(Path(__file__).with_name("xla_child.py"))],
+                [sys.executable, str(Path(__file__).with_name("xla_child.py")), str(self.devices)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
@@ -112,12 +148,12 @@ class Oracle:
 
 
 @cache
-def oracle() -> Oracle:
+def oracle(devices: int = 1) -> Oracle:
     """The oracle that all tests of this process share; skips the test when jaxlib is absent."""
     if find_spec("jaxlib") is None or find_spec("jax") is None:
         pytest.skip("jaxlib is not installed")
     import atexit
 
-    shared = Oracle()
+    shared = Oracle(devices)
     atexit.register(shared.close)
     return shared
