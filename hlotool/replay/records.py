@@ -224,11 +224,13 @@ class InputsRecord(Record, frozen=True, kw_only=True):
         origin: `generated`, `captured` (a snapshot of the dump) or `given` (`--inputs`).
         description: in words.
         seed: of generated inputs.
+        rules: what was assumed of parameters that generated inputs had to suit.
     """
 
     origin: str
     description: str
     seed: int | None = None
+    rules: list[str] = []
 
 
 class ErrorRecord(Record, frozen=True, kw_only=True):

@@ -35,7 +35,7 @@ class ModuleDetails:
             (module.name, "bold"),
             (f"  {seconds(module.seconds)}", "dim"),
         )
-        yield Padding(_facts(module), (0, 0, 0, 2))
+        yield Padding(_facts(module, self.verbose), (0, 0, 0, 2))
         if module.error is not None:
             yield from _error_lines(module.error, self.verbose)
         yield from map(_block, self._outputs())
@@ -67,16 +67,16 @@ def _block(part: RenderableType) -> Padding:
     return Padding(part, (1, 0, 0, 2))
 
 
-def _facts(module: ModuleRecord) -> Table:
+def _facts(module: ModuleRecord, verbose: bool) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
-    for name, value in _module_facts(module):
+    for name, value in _module_facts(module, verbose):
         grid.add_row(name, Text(value))
     return grid
 
 
-def _module_facts(module: ModuleRecord) -> Iterator[tuple[str, str]]:
+def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str]]:
     if module.verdict is Verdict.NOT_COMPARED or module.stage_reference is None:
         yield "ran", f"{compared_stages(module)} on {module.tested or module.reference}"
     else:
@@ -84,6 +84,8 @@ def _module_facts(module: ModuleRecord) -> Iterator[tuple[str, str]]:
         yield "actual", f"{module.stage_tested} on {module.tested}"
     if module.inputs is not None:
         yield "inputs", module.inputs.description
+        if verbose:
+            yield from (("", rule) for rule in module.inputs.rules)
     yield "file", module.path
     if module.reason and module.error is None and not module.leaves:
         yield "reason", module.reason

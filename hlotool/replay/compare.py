@@ -1,0 +1,107 @@
+"""Rows of comparisons: two results of one program, and where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from hlotool.backends.base import Value
+from hlotool.ir.module import Module
+from hlotool.numerics.compare import compare_values
+from hlotool.numerics.dataflow import Leaves, join_leaves
+from hlotool.replay.batch import Task
+from hlotool.replay.leaves import leaf_records, output_records
+from hlotool.replay.program import Program
+from hlotool.replay.records import LeafRecord, ModuleRecord, OutputRecord, Verdict
+from hlotool.replay.save import Files, output_folder, save_leaves
+from hlotool.replay.trials import Trial
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Actual:
+    """A result to be judged.
+
+    Attributes:
+        label: of the stage that gave it.
+        path: of its file.
+        origin: backend and version that computed it, or where it was captured.
+        module: the program that gave it.
+        facts: what its leaves depend on.
+        value: the result.
+    """
+
+    label: str
+    path: str
+    origin: str
+    module: Module
+    facts: Leaves
+    value: Value
+
+
+def compare_row(
+    task: Task, reference: Program, trial: Trial, expected: Value, actual: Actual
+) -> ModuleRecord:
+    """The row of one comparison."""
+    shape = reference.module.entry.root.shape
+    facts = join_leaves(reference.facts, actual.facts)
+    comparison = compare_values(
+        shape,
+        expected,
+        actual.value,
+        actual_shape=actual.module.entry.root.shape,
+        facts=facts,
+        rtol=task.options.rtol,
+        atol=task.options.atol,
+    )
+    verdict = Verdict(comparison.verdict.value)
+    records = leaf_records(comparison, actual.module, facts)
+    if task.options.save_outputs is not None and verdict is not Verdict.STRUCTURAL:
+        folder = output_folder(task.options.save_outputs, task.module.title, trial.name, actual.label)
+        left = save_leaves(folder, "expected", shape, expected)
+        right = save_leaves(folder, "actual", shape, actual.value)
+        records = [_with_files(record, left, right) for record in records]
+    return ModuleRecord(
+        path=actual.path,
+        name=task.module.title,
+        verdict=verdict,
+        stage_reference=reference.label,
+        stage_tested=actual.label,
+        reference=reference.backend,
+        tested=actual.origin,
+        reason=comparison.reason,
+        inputs=trial.inputs,
+        leaves=records,
+    )
+
+
+def lonely_row(task: Task, program: Program, trial: Trial, value: Value) -> ModuleRecord:
+    """The row of a program whose result there is nothing to compare with."""
+    shape = program.module.entry.root.shape
+    outputs = output_records(shape, value)
+    if task.options.save_outputs is not None:
+        folder = output_folder(task.options.save_outputs, task.module.title, trial.name, program.label)
+        files = save_leaves(folder, "value", shape, value)
+        outputs = [_with_file(output, files) for output in outputs]
+    return ModuleRecord(
+        path=program.path,
+        name=task.module.title,
+        verdict=Verdict.NOT_COMPARED,
+        stage_reference=program.label,
+        reference=program.backend,
+        reason=task.module.unpaired_reason or "no stage to compare it with was asked for",
+        inputs=trial.inputs,
+        outputs=outputs,
+    )
+
+
+def _with_files(record: LeafRecord, left: Files, right: Files) -> LeafRecord:
+    index = tuple(record.index)
+    return msgspec.structs.replace(
+        record, expected_file=left.get(index, ""), actual_file=right.get(index, "")
+    )
+
+
+def _with_file(record: OutputRecord, files: Files) -> OutputRecord:
+    return msgspec.structs.replace(record, file=files.get(tuple(record.index), ""))

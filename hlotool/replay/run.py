@@ -1,0 +1,99 @@
+"""Replays one module: runs its stages on the same inputs and compares what they return.
+
+Runs in a worker process (`replay_module` is what workers call), prints nothing, returns plain records.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from hlotool.backends.base import Value
+from hlotool.dump.records import Stage
+from hlotool.errors import HlotoolError, Unsupported
+from hlotool.replay.batch import Task, failed_row
+from hlotool.replay.compare import Actual, compare_row, lonely_row
+from hlotool.replay.program import Program, load_program, snapshot_program
+from hlotool.replay.records import ModuleRecord
+from hlotool.replay.stages import select_stages
+from hlotool.replay.trials import Trial, trials
+
+
+def replay_module(task: Task) -> list[ModuleRecord]:
+    """All comparisons of a module: each tested stage, and what the program really returned, on each trial.
+
+    Errors become rows; only a lack of memory and bugs raise.
+    """
+    rows: list[ModuleRecord] = []
+    began = time.perf_counter()
+    try:
+        for row in _rows(task):
+            now = time.perf_counter()
+            rows.append(msgspec.structs.replace(row, seconds=now - began))
+            began = now
+    except HlotoolError as error:
+        rows.append(failed_row(task.module, task.path, error, time.perf_counter() - began))
+    return rows
+
+
+def _rows(task: Task) -> Iterator[ModuleRecord]:
+    selection = select_stages(task.module, task.options.stages)
+    reference = _reference(task, selection.reference)
+    programs: list[Program] = []
+    stages = _tested(task, selection.reference, selection.tested)
+    for stage in stages:
+        try:
+            programs.append(load_program(task.module, stage, task.options.backend))
+        except HlotoolError as error:
+            yield _failed(task, reference, stage.label, str(stage.source), error)
+    for trial in trials(task.module, reference.module, task.options):
+        yield from _trial_rows(task, reference, programs, trial, is_alone=not stages)
+
+
+def _reference(task: Task, stage: Stage | None) -> Program:
+    """The program that gives the expected values."""
+    if stage is not None:
+        return load_program(task.module, stage, task.options.reference)
+    if task.module.captures:
+        return snapshot_program(task.module.captures[0], task.options.reference)
+    raise Unsupported(task.module.unpaired_reason)
+
+
+def _tested(task: Task, reference: Stage | None, tested: Sequence[Stage]) -> Sequence[Stage]:
+    """The stages to judge; the reference's own stage when another backend is in question."""
+    if not tested and reference is not None and task.options.backend != task.options.reference:
+        return [reference]
+    return tested
+
+
+def _trial_rows(
+    task: Task, reference: Program, programs: Sequence[Program], trial: Trial, is_alone: bool
+) -> Iterator[ModuleRecord]:
+    """The reference runs once; a tested program that fails costs its own row only."""
+    expected = reference.executable.run(trial.arguments)
+    for program in programs:
+        try:
+            value = program.executable.run(trial.arguments)
+        except HlotoolError as error:
+            yield _failed(task, reference, program.label, program.path, error)
+        else:
+            yield compare_row(task, reference, trial, expected, _actual(program, value))
+    if trial.result is not None:
+        real = Actual("result", task.path, trial.origin, reference.module, reference.facts, trial.result)
+        yield compare_row(task, reference, trial, expected, real)
+    elif is_alone:
+        yield lonely_row(task, reference, trial, expected)
+
+
+def _actual(program: Program, value: Value) -> Actual:
+    return Actual(program.label, program.path, program.backend, program.module, program.facts, value)
+
+
+def _failed(task: Task, reference: Program, label: str, path: str, error: HlotoolError) -> ModuleRecord:
+    """The row of a tested stage that came to nothing."""
+    row = failed_row(task.module, path, error, 0.0)
+    return msgspec.structs.replace(
+        row, stage_reference=reference.label, reference=reference.backend, stage_tested=label
+    )

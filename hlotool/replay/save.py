@@ -1,0 +1,65 @@
+"""`--save-outputs`: results as .npy files that plain NumPy can load."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from hlotool.backends.base import Value
+from hlotool.errors import UsageError
+from hlotool.ir.dtypes import Array
+from hlotool.ir.types import ElementType, Shape
+from hlotool.replay.leaves import array_leaves
+
+#: A file's path by the shape index of the leaf it holds.
+Files = dict[tuple[int, ...], str]
+
+#: Types that NumPy itself lacks, and a type of its own that holds all their values.
+_WIDER = {
+    **{t: np.float32 for t in ElementType if t.is_narrow_float and t is not ElementType.F16},
+    ElementType.S2: np.int8,
+    ElementType.S4: np.int8,
+    ElementType.U2: np.uint8,
+    ElementType.U4: np.uint8,
+}
+
+
+def output_folder(root: str, *names: str) -> Path:
+    """A folder below `root`, made of names that may hold any character; created.
+
+    Raises:
+        UsageError: it cannot be created.
+    """
+    parts = [part for name in names for part in name.split("/")]
+    folder = Path(root, *(re.sub(r"[^\w.+=-]|^\.+", "_", part) for part in parts if part))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--save-outputs {root}: {error}") from error
+    return folder
+
+
+def save_leaves(folder: Path, side: str, shape: Shape, value: Value) -> Files:
+    """Write every array of `value` as `out.INDEX.SIDE.npy`.
+
+    Narrow types that NumPy lacks (bf16, f8, int4, …) are widened, which changes no value.
+
+    Raises:
+        UsageError: a file cannot be written.
+    """
+    files: Files = {}
+    for index, part, array in array_leaves(shape, value):
+        path = folder / ".".join(["out", *map(str, index), side, "npy"])
+        try:
+            np.save(path, _plain(array, part.element_type))
+        except OSError as error:
+            raise UsageError(f"{path}: {error}") from error
+        files[index] = str(path)
+    return files
+
+
+def _plain(array: Array, element_type: ElementType) -> Array:
+    wider = _WIDER.get(element_type)
+    return array if wider is None else array.astype(wider)

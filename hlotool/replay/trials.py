@@ -1,0 +1,137 @@
+"""What a module is run on: values that the user gives, captured executions, or generated values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from hlotool.dump.elided import elided_constants
+from hlotool.dump.names import Format, Kind
+from hlotool.dump.records import Capture, DumpModule
+from hlotool.errors import ElidedConstant, InputDataError, Unsupported
+from hlotool.ir.module import Module
+from hlotool.parse.proto.snapshot import (
+    Execution,
+    parse_snapshot,
+    parse_unoptimized_snapshot,
+    parse_unoptimized_snapshot_text,
+)
+from hlotool.replay.options import ReplayOptions
+from hlotool.replay.records import InputsRecord
+from hlotool.values.captured import load_inputs, load_outputs
+from hlotool.values.flatten import from_literal
+from hlotool.values.generate import LeafDescription, generate_inputs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """Arguments for one run of a module.
+
+    Attributes:
+        arguments: one per entry parameter.
+        inputs: where they come from.
+        name: tells it from other trials of the module; empty when there is but one.
+        result: what the program really returned for them; None when that is not known.
+        origin: where `result` comes from, in words.
+    """
+
+    arguments: tuple[Any, ...]
+    inputs: InputsRecord
+    name: str = ""
+    result: Any = None
+    origin: str = ""
+
+
+def trials(owner: DumpModule, module: Module, options: ReplayOptions) -> Iterator[Trial]:
+    """The runs of a module: one on given or generated inputs, or one per captured execution.
+
+    Args:
+        owner: the dump's module, which may hold captured executions.
+        module: the reference program.
+        options: of the user.
+
+    Raises:
+        InputDataError: values do not fit the program, or `--outputs` come without their inputs.
+        ProtoError: a captured execution cannot be decoded.
+        Unsupported: a captured execution ran on several devices.
+    """
+    if options.inputs is not None:
+        yield _with_outputs(_given(options.inputs, module), module, options)
+    elif owner.captures:
+        for number, capture in enumerate(owner.captures, start=1):
+            name = f"execution_{number}" if len(owner.captures) > 1 else ""
+            yield _with_outputs(_captured(capture, name), module, options)
+    else:
+        if options.outputs is not None and module.entry.parameters:
+            raise InputDataError(f"{options.outputs}: without the inputs that gave these outputs (--inputs)")
+        yield _with_outputs(_generated(module, options), module, options)
+
+
+def captured_program(capture: Capture) -> Module:
+    """The program inside a captured execution.
+
+    Raises:
+        ElidedConstant: XLA had dropped a constant before it wrote the execution.
+    """
+    module = read_execution(capture).module
+    if missing := elided_constants(module):
+        raise ElidedConstant(missing[0].name, module.location(missing[0]))
+    return module
+
+
+def read_execution(capture: Capture) -> Execution:
+    """Decode a captured execution; raises ProtoError."""
+    path = str(capture.source)
+    if capture.kind is Kind.SNAPSHOT:
+        return parse_snapshot(capture.source.read_bytes(), path)
+    if capture.format is Format.TEXT_PROTO:
+        return parse_unoptimized_snapshot_text(capture.source.read_text(), path)
+    return parse_unoptimized_snapshot(capture.source.read_bytes(), path)
+
+
+def _given(source: str, module: Module) -> Trial:
+    return Trial(load_inputs(source, module), InputsRecord(origin="given", description=f"from {source}"))
+
+
+def _captured(capture: Capture, name: str) -> Trial:
+    execution = read_execution(capture)
+    if len(execution.arguments) > 1:
+        raise Unsupported(f"captured on {len(execution.arguments)} devices; one device is replayed")
+    arguments = tuple(from_literal(literal) for literal in execution.arguments[0])
+    record = InputsRecord(origin="captured", description=f"captured in {capture.source.name}")
+    result = from_literal(execution.result) if execution.result is not None else None
+    origin = f"captured on {execution.platform}" if execution.platform else "captured"
+    return Trial(arguments, record, name, result, origin)
+
+
+def _generated(module: Module, options: ReplayOptions) -> Trial:
+    made = generate_inputs(module, options.seed, options.input_range)
+    rules = [text for leaf in made.descriptions if (text := _rule(leaf))]
+    bounds = options.input_range
+    within = f" within [{bounds[0]:g}, {bounds[1]:g}]" if bounds else ""
+    record = InputsRecord(
+        origin="generated",
+        description=f"generated with seed {made.seed}{within}",
+        seed=made.seed,
+        rules=rules,
+    )
+    return Trial(made.values, record)
+
+
+def _rule(leaf: LeafDescription) -> str:
+    """What was assumed of a parameter; empty where it got what its type gets by default."""
+    if not leaf.rule and not leaf.unmet:
+        return ""
+    name = "".join([f"%{leaf.name}", *(f".{i}" for i in leaf.index)])
+    purposes = f" for {', '.join(leaf.purposes)}" if leaf.purposes else ""
+    unmet = f"; not met: {', '.join(leaf.unmet)}" if leaf.unmet else ""
+    return f"{name} {leaf.shape}: {leaf.rule}{purposes}{unmet}"
+
+
+def _with_outputs(trial: Trial, module: Module, options: ReplayOptions) -> Trial:
+    """The trial with the result that the user gave, if any."""
+    if options.outputs is None:
+        return trial
+    result = load_outputs(options.outputs, module)
+    return Trial(trial.arguments, trial.inputs, trial.name, result, f"from {options.outputs}")
