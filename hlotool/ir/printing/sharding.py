@@ -111,7 +111,8 @@ def iota_text(tiles: IotaTiles) -> str:
 
 
 def _iota_order(tiles: IotaTiles) -> str:
-    transposed = f"T({_commas(tiles.permutation)})" if len(tiles.reshape_dims) > 1 else ""
+    permutation = tiles.permutation or range(len(tiles.reshape_dims))
+    transposed = f"T({_commas(permutation)})" if len(tiles.reshape_dims) > 1 else ""
     return f"[{_commas(tiles.reshape_dims)}]{transposed}"
 
 

@@ -1,0 +1,258 @@
+"""What a shape rule sees of an instruction, how it fails, and where it is registered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from hlotool.errors import VerificationError
+from hlotool.ir.attributes import AttributeValue, Ints
+from hlotool.ir.module import Computation
+from hlotool.ir.shapes.compatibility import compatible, same_type
+from hlotool.ir.types import (
+    UNBOUNDED,
+    ArrayShape,
+    ElementType,
+    Shape,
+    TokenShape,
+    TupleShape,
+)
+
+_T = TypeVar("_T")
+
+PRED_SCALAR = ArrayShape(ElementType.PRED, ())
+S32_SCALAR = ArrayShape(ElementType.S32, ())
+U32_SCALAR = ArrayShape(ElementType.U32, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An operation whose shape is asked for.
+
+    Attributes:
+        opcode: HLO name.
+        operands: shapes of the operands.
+        attributes: by HLO name.
+        stated: the result shape that the program states; None while it is being inferred.
+    """
+
+    opcode: str
+    operands: Sequence[Shape]
+    attributes: Mapping[str, AttributeValue]
+    stated: Shape | None = None
+
+    def array(self, index: int, role: str = "") -> ArrayShape:
+        """The shape of an operand that must be an array."""
+        return self.as_array(self.operands[index], role or f"operand {index}")
+
+    def arrays(self) -> list[ArrayShape]:
+        """The shapes of all operands, which must be arrays."""
+        return [self.array(i) for i in range(len(self.operands))]
+
+    def as_array(self, shape: Shape | None, role: str) -> ArrayShape:
+        """`shape`, which must be an array."""
+        if not isinstance(shape, ArrayShape):
+            raise self.error("array-expected", f"{role} must be an array, not {shape}")
+        return shape
+
+    def stated_array(self) -> ArrayShape:
+        """The stated result, which must be an array."""
+        return self.as_array(self.stated, "the result")
+
+    def scalar(self, index: int, role: str) -> ArrayShape:
+        """The shape of an operand that must be a static scalar."""
+        shape = self.array(index, role)
+        if shape.dims:
+            raise self.error("scalar-expected", f"{role} must be a scalar, not {shape.logical_text()}")
+        return shape
+
+    def token(self, index: int) -> None:
+        """An operand must be a token."""
+        if not isinstance(self.operands[index], TokenShape):
+            raise self.error("token-expected", f"operand {index} must be token[], not {self.operands[index]}")
+
+    def get(self, name: str, kind: type[_T], default: _T) -> _T:
+        """An optional attribute."""
+        value = self.attributes.get(name)
+        return value if isinstance(value, kind) else default
+
+    def need(self, name: str, kind: type[_T]) -> _T:
+        """A required attribute."""
+        value = self.attributes.get(name)
+        if not isinstance(value, kind):
+            raise self.error("attribute-missing", f"{self.opcode} needs the attribute {name}")
+        return value
+
+    def ints(self, name: str) -> Ints:
+        """A list of integers, empty when absent."""
+        value: Any = self.attributes.get(name, ())
+        return value if isinstance(value, tuple) else ()
+
+    def dimensions(self, name: str, rank: int, what: str = "the operand") -> Ints:
+        """A list of distinct dimension numbers below `rank`."""
+        values = self.ints(name)
+        for value in values:
+            self.check(
+                0 <= value < rank,
+                "dimension-range",
+                f"{name}: dimension {value} is out of range, {what} has rank {rank}",
+            )
+        self.check(
+            len(set(values)) == len(values), "dimension-repeated", f"{name} repeats a dimension: {values}"
+        )
+        return values
+
+    def only_dimension(self, rank: int) -> int:
+        """The single entry of `dimensions`, below `rank`."""
+        values = self.ints("dimensions")
+        self.check(len(values) == 1, "attribute-value", f"dimensions must hold one number, not {len(values)}")
+        return self.dimensions("dimensions", rank)[0]
+
+    def computation(self, name: str) -> Computation:
+        """A called computation."""
+        return self.need(name, Computation)
+
+    def check(self, holds: bool, rule: str, message: str) -> None:
+        """Raise a VerificationError unless `holds`."""
+        if not holds:
+            raise self.error(rule, message)
+
+    def error(self, rule: str, message: str) -> VerificationError:
+        """The error to raise; the verifier adds name and line."""
+        return VerificationError(rule, message)
+
+
+InferRule = Callable[[Op], Shape]
+CheckRule = Callable[[Op], None]
+
+INFER_RULES: dict[str, InferRule] = {}
+CHECK_RULES: dict[str, CheckRule] = {}
+
+
+def infers(*opcodes: str) -> Callable[[InferRule], InferRule]:
+    """Register the rule that gives the result shape of `opcodes`."""
+
+    def register(rule: InferRule) -> InferRule:
+        for opcode in opcodes:
+            assert opcode not in INFER_RULES, opcode
+            INFER_RULES[opcode] = rule
+        return rule
+
+    return register
+
+
+def checks(*opcodes: str) -> Callable[[CheckRule], CheckRule]:
+    """Register the rule that judges the stated result shape of `opcodes`.
+
+    It stands in for a comparison with the inferred shape: for opcodes without an infer rule, and for those
+    that allow more than one shape.
+    """
+
+    def register(rule: CheckRule) -> CheckRule:
+        for opcode in opcodes:
+            assert opcode not in CHECK_RULES, opcode
+            CHECK_RULES[opcode] = rule
+        return rule
+
+    return register
+
+
+def array_of(element_type: ElementType, dims: Iterable[int], dynamic: Iterable[bool] = ()) -> ArrayShape:
+    """An array without layout; unbounded sizes are dynamic whatever `dynamic` says."""
+    sizes = tuple(dims)
+    flags = tuple(dynamic) or (False,) * len(sizes)
+    flags = tuple(flag or size == UNBOUNDED for flag, size in zip(flags, sizes))
+    return ArrayShape(element_type, sizes, flags if any(flags) else ())
+
+
+def flags_of(shape: ArrayShape) -> list[bool]:
+    """One dynamic flag per dimension."""
+    return [shape.is_dynamic_dimension(i) for i in range(shape.rank)]
+
+
+def tuple_of(shapes: Iterable[Shape]) -> TupleShape:
+    """A tuple of `shapes`."""
+    return TupleShape(tuple(shapes))
+
+
+def one_or_tuple(shapes: Sequence[Shape]) -> Shape:
+    """The only shape, or a tuple of several: what variadic operations return."""
+    return shapes[0] if len(shapes) == 1 else tuple_of(shapes)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a computation takes and returns."""
+
+    parameters: tuple[Shape, ...]
+    result: Shape
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.parameters))}) -> {self.result}"
+
+
+def signature(computation: Computation) -> Signature:
+    """Parameter shapes by number, and the root's shape."""
+    return Signature(tuple(p.shape for p in computation.parameters), computation.root.shape)
+
+
+def check_reducer(
+    op: Op,
+    name: str,
+    init_types: Sequence[ElementType],
+    input_types: Sequence[ElementType],
+) -> Signature:
+    """The computation `name` must be (accumulators…, elements…) -> accumulators, all scalars.
+
+    Types may differ in floating-point precision. XLA: shape_inference.cc VerifyReducerShape.
+
+    Returns:
+        Its signature.
+    """
+    count = len(input_types)
+    reducer = signature(op.computation(name))
+    op.check(
+        len(reducer.parameters) == 2 * count,
+        "callee-signature",
+        f"{name} must take {2 * count} parameters, it takes {len(reducer.parameters)}",
+    )
+    results = reducer.result.elements if isinstance(reducer.result, TupleShape) else (reducer.result,)
+    op.check(
+        len(results) == count and all(isinstance(r, ArrayShape) and not r.dims for r in results),
+        "callee-signature",
+        f"{name} must return {count} scalars (in a tuple if more than 1), it returns {reducer.result}",
+    )
+    for i, accumulator in enumerate(results):
+        op.check(
+            compatible(accumulator, reducer.parameters[i]),
+            "callee-signature",
+            f"{name} returns {accumulator} but its parameter {i} is {reducer.parameters[i]}",
+        )
+        for role, wanted, got in (
+            (f"initial value {i}", init_types[i], accumulator),
+            (f"element type of input {i}", input_types[i], reducer.parameters[count + i]),
+            (f"result {i}", _type_of(accumulator), reducer.parameters[count + i]),
+        ):
+            op.check(
+                compatible(ArrayShape(wanted, ()), got, mixed_precision=True),
+                "callee-signature",
+                f"{name}: {role} is {wanted}[], which does not fit {got}",
+            )
+    return reducer
+
+
+def _type_of(shape: Shape) -> ElementType:
+    assert isinstance(shape, ArrayShape)
+    return shape.element_type
+
+
+def check_same_types(op: Op, shapes: Sequence[ArrayShape]) -> None:
+    """All element types must agree, up to floating-point precision."""
+    first = shapes[0].element_type
+    for shape in shapes[1:]:
+        op.check(
+            same_type(first, shape.element_type, mixed_precision=True),
+            "element-type",
+            f"operands of {op.opcode} must have one element type, not {first} and {shape.element_type}",
+        )

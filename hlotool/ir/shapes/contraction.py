@@ -1,0 +1,269 @@
+"""Products summed over dimensions.
+
+XLA: shape_inference.cc (InferDotOpShape, InferRaggedDotOpShape, InferConvolveShape).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlotool.ir.attributes import ConvolutionDimensions, Ints
+from hlotool.ir.shapes.base import Op, array_of, flags_of, infers
+from hlotool.ir.shapes.compatibility import higher_precision, same_sizes
+from hlotool.ir.shapes.reduction import window_of, windowed_size
+from hlotool.ir.types import ArrayShape, ElementType, Shape
+
+
+def _result_type(op: Op, lhs: ArrayShape, rhs: ArrayShape) -> ElementType:
+    """What the program states; else the operand type of higher precision."""
+    if isinstance(op.stated, ArrayShape):
+        return op.stated.element_type
+    return higher_precision(lhs.element_type, rhs.element_type)
+
+
+@dataclass(frozen=True, slots=True)
+class _DotDims:
+    """Batch and contracting dimensions of both sides, checked."""
+
+    lhs_batch: Ints
+    rhs_batch: Ints
+    lhs_contracting: Ints
+    rhs_contracting: Ints
+
+
+def _dot_dims(op: Op, lhs: ArrayShape, rhs: ArrayShape) -> _DotDims:
+    dims = _DotDims(
+        op.dimensions("lhs_batch_dims", lhs.rank, "lhs"),
+        op.dimensions("rhs_batch_dims", rhs.rank, "rhs"),
+        op.dimensions("lhs_contracting_dims", lhs.rank, "lhs"),
+        op.dimensions("rhs_contracting_dims", rhs.rank, "rhs"),
+    )
+    for side, batch, contracting in (
+        ("lhs", dims.lhs_batch, dims.lhs_contracting),
+        ("rhs", dims.rhs_batch, dims.rhs_contracting),
+    ):
+        both = set(batch) & set(contracting)
+        op.check(not both, "dimension-repeated", f"{side} dimensions {both} are both batch and contracting")
+    _check_pairs(op, "batch", lhs, dims.lhs_batch, rhs, dims.rhs_batch)
+    _check_pairs(op, "contracting", lhs, dims.lhs_contracting, rhs, dims.rhs_contracting)
+    return dims
+
+
+def _check_pairs(op: Op, kind: str, lhs: ArrayShape, lhs_dims: Ints, rhs: ArrayShape, rhs_dims: Ints) -> None:
+    op.check(
+        len(lhs_dims) == len(rhs_dims),
+        "attribute-value",
+        f"lhs and rhs must have equally many {kind} dimensions, not {len(lhs_dims)} and {len(rhs_dims)}",
+    )
+    for i, j in zip(lhs_dims, rhs_dims):
+        op.check(
+            same_sizes(lhs.dims[i], rhs.dims[j]),
+            "shape-mismatch",
+            f"{kind} dimensions must have one size: lhs {i} has {lhs.dims[i]}, rhs {j} has {rhs.dims[j]}",
+        )
+
+
+def _dot_dimensions(
+    lhs: ArrayShape, rhs: ArrayShape, dims: _DotDims, rhs_hidden: Ints = ()
+) -> list[tuple[int, bool]]:
+    """Sizes and flags: batch, what is left of lhs, what is left of rhs."""
+    left, right = list(zip(lhs.dims, flags_of(lhs))), list(zip(rhs.dims, flags_of(rhs)))
+    lhs_hidden = (*dims.lhs_batch, *dims.lhs_contracting)
+    rhs_hidden = (*dims.rhs_batch, *dims.rhs_contracting, *rhs_hidden)
+    return [
+        *(left[d] for d in dims.lhs_batch),
+        *(size for d, size in enumerate(left) if d not in lhs_hidden),
+        *(size for d, size in enumerate(right) if d not in rhs_hidden),
+    ]
+
+
+def _array(element_type: ElementType, dims: list[tuple[int, bool]]) -> ArrayShape:
+    return array_of(element_type, [size for size, _ in dims], [flag for _, flag in dims])
+
+
+@infers("dot")
+def infer_dot(op: Op) -> Shape:
+    """Batch dimensions, then the free ones of lhs and rhs."""
+    lhs, rhs = op.array(0, "lhs"), op.array(1, "rhs")
+    dims = _dot_dims(op, lhs, rhs)
+    return _array(_result_type(op, lhs, rhs), _dot_dimensions(lhs, rhs, dims))
+
+
+@infers("scaled-dot")
+def infer_scaled_dot(op: Op) -> Shape:
+    """A dot whose operands 2 and 3 scale blocks of operands 0 and 1."""
+    lhs, rhs = op.array(0, "lhs"), op.array(1, "rhs")
+    dims = _dot_dims(op, lhs, rhs)
+    scales = (op.array(2, "the lhs scale"), op.array(3, "the rhs scale"))
+    op.check(any(s.dims for s in scales), "shape-mismatch", "one of the scales at least must not be a scalar")
+    _check_scale(op, "lhs", lhs, scales[0], dims.lhs_contracting)
+    _check_scale(op, "rhs", rhs, scales[1], dims.rhs_contracting)
+    return _array(_result_type(op, lhs, rhs), _dot_dimensions(lhs, rhs, dims))
+
+
+def _check_scale(op: Op, side: str, operand: ArrayShape, scale: ArrayShape, contracting: Ints) -> None:
+    if _is_no_scale(operand, scale):
+        return
+    op.check(
+        scale.rank == operand.rank and all(s and n % s == 0 for n, s in zip(operand.dims, scale.dims)),
+        "shape-mismatch",
+        f"each dimension of {side} {operand.logical_text()} must be a multiple of the scale's "
+        f"{scale.logical_text()}",
+    )
+    op.check(len(contracting) == 1, "attribute-value", f"a scaled {side} must have one contracting dimension")
+
+
+def _is_no_scale(operand: ArrayShape, scale: ArrayShape) -> bool:
+    """A bf16 operand beside ones of its own type: XLA's way to say that it is not scaled."""
+    return (
+        operand.element_type is scale.element_type is ElementType.BF16
+        and all(n == 1 for n in scale.dims)
+        and any(n != 1 for n in operand.dims)
+    )
+
+
+@infers("ragged-dot")
+def infer_ragged_dot(op: Op) -> Shape:
+    """A dot with groups of varying size along one dimension of lhs."""
+    lhs, rhs, sizes = op.array(0, "lhs"), op.array(1, "rhs"), op.array(2, "the group sizes")
+    dims = _dot_dims(op, lhs, rhs)
+    ragged_dims = op.dimensions("lhs_ragged_dims", lhs.rank, "lhs")
+    op.check(len(ragged_dims) == 1, "attribute-value", "lhs must have one ragged dimension")
+    ragged = ragged_dims[0]
+    _check_group_sizes(op, lhs, sizes, dims, ragged)
+    groups = (sizes.dims[-1], sizes.is_dynamic_dimension(sizes.rank - 1))
+    group_dims = _rhs_group_dims(op, rhs, dims, ragged, groups[0])
+    free = _dot_dimensions(lhs, rhs, dims, group_dims)
+    prefix = [groups] if ragged in dims.lhs_contracting else []
+    return _array(_result_type(op, lhs, rhs), prefix + free)
+
+
+def _check_group_sizes(op: Op, lhs: ArrayShape, sizes: ArrayShape, dims: _DotDims, ragged: int) -> None:
+    """[groups], or one such list per position before the ragged dimension."""
+    op.check(sizes.rank > 0, "shape-mismatch", "the group sizes must have rank 1 or more")
+    if ragged in dims.lhs_batch:
+        before = list(dims.lhs_batch[: dims.lhs_batch.index(ragged)])
+    else:
+        same_kind = dims.lhs_contracting
+        if ragged not in same_kind:
+            hidden = (*dims.lhs_batch, *dims.lhs_contracting)
+            same_kind = tuple(d for d in range(lhs.rank) if d not in hidden)
+        before = [*dims.lhs_batch, *same_kind[: same_kind.index(ragged)]]
+    expected = tuple(lhs.dims[d] for d in before)
+    op.check(
+        sizes.rank == 1 or sizes.dims[:-1] == expected,
+        "shape-mismatch",
+        f"the group sizes must have the dimensions [groups] or {[*expected, 'groups']}, not {sizes.dims}",
+    )
+
+
+def _rhs_group_dims(op: Op, rhs: ArrayShape, dims: _DotDims, ragged: int, groups: int) -> Ints:
+    """rhs has one dimension over groups exactly when a free dimension of lhs is ragged."""
+    group_dims = op.dimensions("rhs_group_dims", rhs.rank, "rhs")
+    free = ragged not in (*dims.lhs_batch, *dims.lhs_contracting)
+    op.check(
+        len(group_dims) == int(free),
+        "attribute-value",
+        f"rhs_group_dims must hold {int(free)} dimensions here, not {len(group_dims)}",
+    )
+    for dimension in group_dims:
+        op.check(
+            dimension not in (*dims.rhs_batch, *dims.rhs_contracting)
+            and same_sizes(rhs.dims[dimension], groups),
+            "attribute-value",
+            f"the group dimension {dimension} of rhs must be free and have size {groups}",
+        )
+    return group_dims
+
+
+@infers("convolution")
+def infer_convolution(op: Op) -> Shape:
+    """Batch, output features, and one element per position of the window."""
+    lhs, rhs = op.array(0, "lhs"), op.array(1, "rhs")
+    labels = op.need("dim_labels", ConvolutionDimensions)
+    _check_labels(op, labels, lhs, rhs)
+    feature_groups = op.get("feature_group_count", int, 1)
+    batch_groups = op.get("batch_group_count", int, 1)
+    _check_groups(op, labels, lhs, rhs, feature_groups, batch_groups)
+    window = window_of(op, len(labels.input_spatial))
+    kernel = tuple(rhs.dims[d] for d in labels.kernel_spatial)
+    op.check(
+        kernel == tuple(d.size for d in window.dims),
+        "attribute-value",
+        f"window size {[d.size for d in window.dims]} must be the kernel's {list(kernel)}",
+    )
+    dims: dict[int, tuple[int, bool]] = {
+        labels.output_batch: (
+            lhs.dims[labels.input_batch] // batch_groups,
+            lhs.is_dynamic_dimension(labels.input_batch),
+        ),
+        labels.output_feature: (rhs.dims[labels.kernel_output_feature], False),
+    }
+    for i, dim in enumerate(window.dims):
+        base, side = labels.input_spatial[i], labels.kernel_spatial[i]
+        dynamic = lhs.is_dynamic_dimension(base) or rhs.is_dynamic_dimension(side)
+        dims[labels.output_spatial[i]] = (windowed_size(op, lhs.dims[base], dim), dynamic)
+    return _array(_result_type(op, lhs, rhs), [dims[d] for d in range(len(dims))])
+
+
+def _check_labels(op: Op, labels: ConvolutionDimensions, lhs: ArrayShape, rhs: ArrayShape) -> None:
+    """Each dimension of each array plays one part."""
+    count = len(labels.input_spatial)
+    op.check(
+        count == len(labels.kernel_spatial) == len(labels.output_spatial),
+        "attribute-value",
+        "dim_labels must name as many spatial dimensions of input, kernel and output",
+    )
+    parts = {
+        "input": (labels.input_batch, labels.input_feature, *labels.input_spatial),
+        "kernel": (labels.kernel_input_feature, labels.kernel_output_feature, *labels.kernel_spatial),
+        "output": (labels.output_batch, labels.output_feature, *labels.output_spatial),
+    }
+    for name, dims in parts.items():
+        op.check(
+            sorted(dims) == list(range(count + 2)),
+            "attribute-value",
+            f"dim_labels must name each of the {count + 2} {name} dimensions once",
+        )
+    for name, shape in (("lhs", lhs), ("rhs", rhs)):
+        op.check(
+            shape.rank == count + 2,
+            "shape-mismatch",
+            f"{name} must have rank {count + 2} as dim_labels say, not {shape.rank}",
+        )
+
+
+def _check_groups(
+    op: Op,
+    labels: ConvolutionDimensions,
+    lhs: ArrayShape,
+    rhs: ArrayShape,
+    feature_groups: int,
+    batch_groups: int,
+) -> None:
+    op.check(
+        feature_groups > 0 and batch_groups > 0 and 1 in (feature_groups, batch_groups),
+        "attribute-value",
+        f"feature_group_count {feature_groups} and batch_group_count {batch_groups} must be positive, "
+        f"and not both above 1",
+    )
+    features, batch = lhs.dims[labels.input_feature], lhs.dims[labels.input_batch]
+    kernel_in = rhs.dims[labels.kernel_input_feature]
+    kernel_out = rhs.dims[labels.kernel_output_feature]
+    op.check(
+        features % feature_groups == 0 and features // feature_groups == kernel_in,
+        "shape-mismatch",
+        f"input features {features} must be kernel input features {kernel_in} times "
+        f"feature_group_count {feature_groups}",
+    )
+    op.check(
+        kernel_out % feature_groups == 0 and kernel_out % batch_groups == 0 and batch % batch_groups == 0,
+        "shape-mismatch",
+        f"output features {kernel_out} and batch {batch} must be multiples of the group counts "
+        f"{feature_groups} and {batch_groups}",
+    )
+    op.check(
+        not rhs.is_dynamic_dimension(labels.kernel_output_feature),
+        "shape-mismatch",
+        "the output features of the kernel must not be dynamic",
+    )

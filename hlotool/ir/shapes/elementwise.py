@@ -1,0 +1,266 @@
+"""Element by element: operands and result have one shape.
+
+XLA: shape_inference.cc (InferUnaryOpShape, InferBinaryOpShape, InferClampShape, InferSelectShape,
+InferMapShape), hlo_verifier.cc (CheckElementwiseInstruction: no implicit broadcast).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hlotool.ir.attributes import default_comparison
+from hlotool.ir.shapes.base import (
+    Op,
+    array_of,
+    check_same_types,
+    checks,
+    flags_of,
+    infers,
+    signature,
+)
+from hlotool.ir.shapes.compatibility import compatible, higher_precision, same_dimensions, same_type
+from hlotool.ir.types import UNBOUNDED, ArrayShape, ElementType, Shape
+
+_ALL = frozenset(ElementType)
+_FLOATING = frozenset(t for t in ElementType if t.is_floating)
+_COMPLEX = frozenset(t for t in ElementType if t.is_complex)
+_INTEGER = frozenset(t for t in ElementType if t.is_integer)
+_SIGNED = frozenset(t for t in ElementType if t.is_signed) | _FLOATING
+_PRED = frozenset({ElementType.PRED})
+
+
+def _each(
+    opcodes: str, types: tuple[frozenset[ElementType], str]
+) -> dict[str, tuple[frozenset[ElementType], str]]:
+    """The same types for several opcodes."""
+    return dict.fromkeys(opcodes.split(), types)
+
+
+#: What unary opcodes operate on.
+_UNARY: dict[str, tuple[frozenset[ElementType], str]] = {
+    **_each(
+        "acos acosh asin asinh atanh cbrt ceil cosh erf floor is-finite round-nearest-afz "
+        "round-nearest-even sinh",
+        (_FLOATING, "floating-point"),
+    ),
+    **_each(
+        "cosine exponential exponential-minus-one imag log log-plus-one logistic real rsqrt sine "
+        "sqrt tan tanh",
+        (_FLOATING | _COMPLEX, "floating-point or complex"),
+    ),
+    "abs": (_SIGNED | _COMPLEX, "signed, floating-point or complex"),
+    "sign": (_SIGNED | _COMPLEX, "signed, floating-point or complex"),
+    "negate": (_ALL - _PRED, "numeric"),
+    "not": (_PRED | _INTEGER, "pred or integer"),
+    "count-leading-zeros": (_INTEGER, "integer"),
+    "popcnt": (_INTEGER, "integer"),
+}
+
+#: What binary opcodes operate on.
+_BINARY: dict[str, tuple[frozenset[ElementType], str]] = {
+    **dict.fromkeys(("add", "maximum", "minimum", "multiply", "compare"), (_ALL, "any")),
+    **_each(
+        "divide power remainder shift-left shift-right-arithmetic shift-right-logical subtract mulhi",
+        (_ALL - _PRED, "numeric"),
+    ),
+    **dict.fromkeys(("and", "or", "xor"), (_PRED | _INTEGER, "pred or integer")),
+    "atan2": (_FLOATING | _COMPLEX, "floating-point or complex"),
+    "complex": (frozenset({ElementType.F32, ElementType.F64}), "f32 or f64"),
+}
+
+
+def _check_type(op: Op, shape: ArrayShape, allowed: frozenset[ElementType], description: str) -> None:
+    op.check(
+        shape.element_type in allowed,
+        "element-type",
+        f"operands of {op.opcode} must be {description}, not {shape.element_type}",
+    )
+
+
+@infers(*_UNARY)
+def infer_unary(op: Op) -> Shape:
+    """The operand's shape; parts of complex numbers are real, `is-finite` gives pred."""
+    shape = op.array(0)
+    _check_type(op, shape, *_UNARY[op.opcode])
+    if op.opcode in ("abs", "real", "imag"):
+        return replace(shape, element_type=shape.element_type.real_part)
+    if op.opcode == "is-finite":
+        return replace(shape, element_type=ElementType.PRED)
+    return shape
+
+
+@infers("reduce-precision")
+def infer_reduce_precision(op: Op) -> Shape:
+    """The operand's shape."""
+    shape = op.array(0)
+    _check_type(op, shape, _FLOATING, "floating-point")
+    exponent, mantissa = op.need("exponent_bits", int), op.need("mantissa_bits", int)
+    op.check(exponent >= 1, "attribute-value", f"exponent_bits must be at least 1, not {exponent}")
+    op.check(mantissa >= 0, "attribute-value", f"mantissa_bits must not be negative: {mantissa}")
+    return shape
+
+
+@infers(*_BINARY)
+def infer_binary(op: Op) -> Shape:
+    """The operands' common shape; compare gives pred, complex joins two real arrays."""
+    lhs, rhs = op.array(0), op.array(1)
+    check_same_types(op, (lhs, rhs))
+    _check_type(op, lhs, *_BINARY[op.opcode])
+    element_type = higher_precision(lhs.element_type, rhs.element_type)
+    if op.opcode == "compare":
+        _check_comparison(op)
+        element_type = ElementType.PRED
+    elif op.opcode == "complex":
+        op.check(lhs.element_type is rhs.element_type, "element-type", "both parts must have one type")
+        element_type = {32: ElementType.C64, 64: ElementType.C128}[lhs.element_type.bits]
+    return _merge(op, lhs, rhs, element_type)
+
+
+def _merge(op: Op, lhs: ArrayShape, rhs: ArrayShape, element_type: ElementType) -> ArrayShape:
+    """The more specific sizes of two shapes that must not need a broadcast."""
+    op.check(
+        same_dimensions(lhs, rhs),
+        "implicit-broadcast",
+        f"operands of {op.opcode} must have one shape (HLO broadcasts only explicitly): "
+        f"{lhs.logical_text()} and {rhs.logical_text()}",
+    )
+    if not (lhs.is_dynamic or rhs.is_dynamic):
+        return lhs if lhs.element_type is element_type else replace(lhs, element_type=element_type)
+    merged = [_merge_sizes(*d) for d in zip(lhs.dims, flags_of(lhs), rhs.dims, flags_of(rhs))]
+    return replace(array_of(element_type, *zip(*merged)), layout=lhs.layout)
+
+
+def _merge_sizes(left: int, left_dynamic: bool, right: int, right_dynamic: bool) -> tuple[int, bool]:
+    """XLA: InferDegenerateDimensionBroadcastShape. An unbounded size beside a 1 may turn out larger."""
+    if left == right:
+        return left, left_dynamic or right_dynamic
+    if left == UNBOUNDED:
+        return (UNBOUNDED, True) if right == 1 else (right, right_dynamic)
+    return (UNBOUNDED, True) if left == 1 else (left, left_dynamic)
+
+
+def _check_comparison(op: Op) -> None:
+    """Direction and type must exist and fit the operands."""
+    directions = ("EQ", "NE", "GE", "GT", "LE", "LT")
+    direction = op.need("direction", str)
+    op.check(direction in directions, "attribute-value", f"direction must be one of {', '.join(directions)}")
+    stated = op.attributes.get("type")
+    default = default_comparison(op.array(1).element_type)
+    allowed = (default, "TOTALORDER") if op.array(1).element_type.is_floating else (default,)
+    op.check(
+        stated is None or stated in allowed,
+        "attribute-value",
+        f"type must be {' or '.join(allowed)} for {op.array(1).element_type}, not {stated}",
+    )
+
+
+@checks("stochastic-convert")
+def check_stochastic_convert(op: Op) -> None:
+    """A float and unsigned random bits of its width; the result may be any array type."""
+    operand, random = op.array(0), op.array(1)
+    _check_type(op, operand, _FLOATING, "floating-point")
+    op.check(
+        random.element_type.is_unsigned and random.element_type.bits == operand.element_type.bits,
+        "element-type",
+        f"random bits for {operand.element_type} must be u{operand.element_type.bits}, "
+        f"not {random.element_type}",
+    )
+    expected = compatible(operand, random, any_type=True) and compatible(
+        operand, op.stated_array(), any_type=True
+    )
+    op.check(expected, "shape-mismatch", f"operands and result must have the dimensions {operand.dims}")
+
+
+@infers("clamp")
+def infer_clamp(op: Op) -> Shape:
+    """The middle operand's shape; the limits are scalars or have it too."""
+    low, operand, high = op.arrays()
+    check_same_types(op, (low, operand, high))
+    for limit, role in ((low, "minimum"), (high, "maximum")):
+        op.check(
+            not limit.dims or same_dimensions(limit, operand),
+            "shape-mismatch",
+            f"the {role} must be a scalar or have the operand's shape {operand.logical_text()}, "
+            f"not {limit.logical_text()}",
+        )
+    return operand
+
+
+@infers("select")
+def infer_select(op: Op) -> Shape:
+    """The shape of both choices; the predicate is a scalar or has it too."""
+    predicate, on_true, on_false = op.arrays()
+    _check_select(op, predicate, on_true, on_false)
+    element_type = higher_precision(on_true.element_type, on_false.element_type)
+    shape = on_true if predicate.rank == 0 else replace(predicate, layout=predicate.layout or on_true.layout)
+    if not (predicate.is_dynamic or on_true.is_dynamic or on_false.is_dynamic):
+        return replace(shape, element_type=element_type)
+    chosen = [
+        _merge_choice(*d) for d in zip(on_true.dims, flags_of(on_true), on_false.dims, flags_of(on_false))
+    ]
+    flags = flags_of(predicate) if predicate.dims else [False] * on_true.rank
+    dims = [size for size, _ in chosen]
+    return array_of(element_type, dims, [dynamic or flag for (_, dynamic), flag in zip(chosen, flags)])
+
+
+def _check_select(op: Op, predicate: ArrayShape, on_true: ArrayShape, on_false: ArrayShape) -> None:
+    op.check(
+        predicate.element_type is ElementType.PRED,
+        "element-type",
+        f"the first operand of select must be pred, not {predicate.element_type}",
+    )
+    check_same_types(op, (on_true, on_false))
+    op.check(
+        same_dimensions(on_true, on_false) and (not predicate.dims or same_dimensions(predicate, on_true)),
+        "shape-mismatch",
+        f"select needs two choices of one shape, and a predicate that is a scalar or has it too: "
+        f"{predicate.logical_text()}, {on_true.logical_text()}, {on_false.logical_text()}",
+    )
+
+
+def _merge_choice(left: int, left_dynamic: bool, right: int, right_dynamic: bool) -> tuple[int, bool]:
+    if UNBOUNDED in (left, right):
+        return max(left, right), left_dynamic and right_dynamic
+    return left, left_dynamic or right_dynamic
+
+
+@infers("map")
+def infer_map(op: Op) -> Shape:
+    """The operands' dimensions with the type that `to_apply` returns for their scalars."""
+    op.check(len(op.operands) > 0, "operand-count", "map needs at least one operand")
+    shapes = op.arrays()
+    largest = max(shapes, key=lambda shape: shape.rank)
+    for shape in shapes:
+        op.check(
+            not shape.dims or same_dimensions(shape, largest),
+            "shape-mismatch",
+            f"operands of map must have one shape, not {shape.logical_text()} and {largest.logical_text()}",
+        )
+    dimensions = op.ints("dimensions")
+    op.check(
+        not dimensions or dimensions == tuple(range(largest.rank)),
+        "attribute-value",
+        f"dimensions of map must be all of the operand's, in order: {tuple(range(largest.rank))}",
+    )
+    return array_of(_mapped_type(op, shapes), largest.dims, largest.dynamic)
+
+
+def _mapped_type(op: Op, shapes: list[ArrayShape]) -> ElementType:
+    """What `to_apply` returns, which must take one scalar per operand."""
+    applied = signature(op.computation("to_apply"))
+    op.check(
+        len(applied.parameters) == len(shapes),
+        "callee-signature",
+        f"to_apply must take {len(shapes)} parameters, it takes {len(applied.parameters)}",
+    )
+    for i, (parameter, shape) in enumerate(zip(applied.parameters, shapes)):
+        parameter = op.as_array(parameter, f"parameter {i} of to_apply")
+        op.check(
+            not parameter.dims
+            and same_type(parameter.element_type, shape.element_type, mixed_precision=True),
+            "callee-signature",
+            f"parameter {i} of to_apply must be {shape.element_type}[], not {parameter}",
+        )
+    result = op.as_array(applied.result, "the result of to_apply")
+    op.check(not result.dims, "callee-signature", f"to_apply must return a scalar, not {result}")
+    return result.element_type
