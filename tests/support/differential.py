@@ -1,7 +1,7 @@
 """The numpy backend against real XLA on small modules given as text.
 
-    check(text, arguments)                      # every leaf equal to the bit (NaN equals NaN, -0 is not +0)
-    check(text, arguments, steps=100)           # floats within 100 roundings of the leaf's largest magnitude
+check(text, arguments)                      # every leaf equal to the bit (NaN equals NaN, -0 is not +0)
+check(text, arguments, steps=100)           # floats within 100 roundings of the leaf's largest magnitude
 """
 
 from __future__ import annotations
@@ -104,7 +104,9 @@ def random_array(rng: np.random.Generator, name: str, shape: tuple[int, ...], li
         low, high = integer_limits(kind)
         if limit:
             low, high = max(low, -limit), min(high, limit)
-        return rng.integers(low, high, shape, np.int64 if low < 0 else np.uint64, endpoint=True).astype(DTYPES[kind])
+        return rng.integers(low, high, shape, np.int64 if low < 0 else np.uint64, endpoint=True).astype(
+            DTYPES[kind]
+        )
     if kind.is_complex:
         return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(DTYPES[kind])
     return rng.standard_normal(shape).astype(np.float32).astype(DTYPES[kind])

@@ -1,0 +1,78 @@
+"""Products of matrices for every element type: the arithmetic of dot, convolution and their kin.
+
+Narrow floats compute in f32 and round once; f32, f64 and complex numbers compute in their own type through
+BLAS; integers wrap in the result type; pred multiplies with `and` and adds with `or`.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from hlotool.backends.numpy.accumulation import finish, native, native_dtype
+from hlotool.ir.dtypes import Array
+from hlotool.ir.types import ElementType
+
+#: Integers up to here are exact in f64.
+_EXACT = 1 << 53
+
+
+def operand_dtype(result: ElementType, *operands: ElementType) -> np.dtype[Any]:
+    """The dtype in which products of `operands` are computed and summed for a result of type `result`.
+
+    Integer results wrap, so their own type suffices; otherwise the widest type takes part, so that a result
+    narrower than the operands is rounded once, at the end.
+    """
+    own = native_dtype(result)
+    if result is ElementType.PRED or result.is_integer:
+        return own
+    return np.result_type(own, *(native_dtype(o) for o in operands if not o.is_integer))
+
+
+def widened(value: Array, kind: ElementType, dtype: np.dtype[Any]) -> Array:
+    """`value` of type `kind` in the dtype of the computation."""
+    return native(value, kind).astype(dtype, copy=False)
+
+
+def multiply_matrices(lhs: Array, rhs: Array) -> Array:
+    """lhs [batch…, m, k] times rhs [batch…, k, n] in their common dtype, not rounded to a narrow type."""
+    if lhs.dtype.kind not in "iu" or not _exact_in_f64(lhs, rhs):
+        return _product(lhs, rhs)
+    wide = _product(lhs.astype(np.float64), rhs.astype(np.float64))
+    return wide.astype(np.int64).astype(lhs.dtype)
+
+
+def rounded(product: Array, kind: ElementType) -> Array:
+    """A product as a value of the result type."""
+    return finish(product, kind)
+
+
+def matrix(value: Array, batch: tuple[int, ...], rows: tuple[int, ...], columns: tuple[int, ...]) -> Array:
+    """`value` as [batch…, rows, columns], each of the two merged from several dimensions."""
+    sizes = value.shape
+    shape = [*(sizes[d] for d in batch), prod(sizes[d] for d in rows), prod(sizes[d] for d in columns)]
+    return value.transpose([*batch, *rows, *columns]).reshape(shape)
+
+
+def _exact_in_f64(lhs: Array, rhs: Array) -> bool:
+    """Whether no partial sum can exceed what f64 holds exactly."""
+    return int(lhs.shape[-1]) * _largest(lhs) * _largest(rhs) < _EXACT
+
+
+def _largest(value: Array) -> int:
+    """Largest absolute value."""
+    return max(int(value.max(initial=0)), -int(value.min(initial=0)))
+
+
+def _product(lhs: Array, rhs: Array) -> Array:
+    product: Array = np.matmul(_for_blas(lhs), _for_blas(rhs))
+    return product
+
+
+def _for_blas(value: Array) -> Array:
+    """A copy where neither of the last two dimensions is contiguous: NumPy multiplies those without BLAS."""
+    if value.dtype != np.bool_ and value.size and value.itemsize not in value.strides[-2:]:
+        return np.ascontiguousarray(value)
+    return value

@@ -1,0 +1,115 @@
+"""Batch normalisation and its gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hlotool.backends.numpy.accumulation import finish, native, sum_dtype
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.registry import Kernel, lowers
+from hlotool.backends.numpy.shapes import attribute, element_types
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ElementType, TupleShape
+
+
+@lowers("batch-norm-training")
+def batch_norm_training(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Normalise by the mean and (biased) variance of each feature; returns (output, mean, variance).
+
+    XLA: operation_semantics.md#batchnormtraining.
+    """
+    features = _Features(instruction, lowering)
+
+    def kernel(x: Array, scale: Array, offset: Array) -> tuple[Array, ...]:
+        wide, scales, offsets = features.widen(x, scale, offset)
+        mean = features.mean(wide)
+        variance = features.mean(np.square(wide - features.spread(mean, wide)))
+        output = features.normalise(wide, scales, offsets, mean, variance)
+        return features.finish_all(output, mean, variance)
+
+    return kernel
+
+
+@lowers("batch-norm-inference")
+def batch_norm_inference(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Normalise by given means and variances. XLA: operation_semantics.md#batchnorminference."""
+    features = _Features(instruction, lowering)
+
+    def kernel(*operands: Array) -> Array:
+        return features.finish_all(features.normalise(*features.widen(*operands)))[0]
+
+    return kernel
+
+
+@lowers("batch-norm-grad")
+def batch_norm_grad(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Gradient of batch-norm-training with respect to operand, scale and offset.
+
+    Operands: operand, scale, mean, variance, gradient of the output.
+    XLA: operation_semantics.md#batchnormgrad.
+    """
+    features = _Features(instruction, lowering)
+
+    def kernel(*operands: Array) -> tuple[Array, ...]:
+        x, scale, mean, variance, grad = features.widen(*operands)
+        factor = 1 / np.sqrt(variance + features.epsilon)
+        centred = x - features.spread(mean, x)
+        normalised = centred * features.spread(factor, x)
+        mean_grad, mean_product = features.mean(grad), features.mean(grad * normalised)
+        pulled = grad - features.spread(mean_grad, x) - normalised * features.spread(mean_product, x)
+        grad_operand = pulled * features.spread(scale * factor, x)
+        grad_scale, grad_offset = features.sum(grad * normalised), features.sum(grad)
+        return features.finish_all(grad_operand, grad_scale, grad_offset)
+
+    return kernel
+
+
+class _Features:
+    """Statistics per feature, in the accumulation type of the operands.
+
+    Attributes:
+        epsilon: added to variances.
+    """
+
+    def __init__(self, instruction: Instruction, lowering: Lowering) -> None:
+        self.epsilon = attribute(instruction, "epsilon", float, lowering)
+        self._axis = attribute(instruction, "feature_index", int, lowering)
+        self._operand_types = element_types(instruction.operands, lowering)
+        shape = instruction.shape
+        parts = shape.elements if isinstance(shape, TupleShape) else (shape,)
+        self._result_types = [getattr(part, "element_type", None) for part in parts]
+
+    def widen(self, *operands: Array) -> list[Array]:
+        """The operands in their accumulation types."""
+        return [native(o, k).astype(sum_dtype(k), copy=False) for o, k in zip(operands, self._operand_types)]
+
+    def finish_all(self, *results: Array) -> tuple[Array, ...]:
+        """The results in their declared types."""
+        return tuple(finish(r, k) for r, k in zip(results, self._types()))
+
+    def sum(self, x: Array) -> Array:
+        """Over everything but the feature dimension."""
+        return np.asarray(x.sum(axis=self._others(x)))
+
+    def mean(self, x: Array) -> Array:
+        """Over everything but the feature dimension."""
+        count = x.size // x.shape[self._axis] if x.shape[self._axis] else 0
+        return self.sum(x) / count
+
+    def spread(self, feature: Array, x: Array) -> Array:
+        """One value per feature, broadcastable against `x`."""
+        return feature.reshape([-1 if d == self._axis else 1 for d in range(x.ndim)])
+
+    def normalise(self, x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Array:
+        """(x - mean) / sqrt(variance + epsilon) · scale + offset."""
+        factor = scale / np.sqrt(variance + self.epsilon)
+        return (x - self.spread(mean, x)) * self.spread(factor, x) + self.spread(offset, x)
+
+    def _others(self, x: Array) -> tuple[int, ...]:
+        return tuple(d for d in range(x.ndim) if d != self._axis)
+
+    def _types(self) -> Sequence[ElementType]:
+        return [k for k in self._result_types if isinstance(k, ElementType)]

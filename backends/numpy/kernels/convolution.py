@@ -1,0 +1,132 @@
+"""Convolution with every parameter HLO knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from hlotool.backends.numpy.contraction import multiply_matrices, operand_dtype, rounded, widened
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.registry import Kernel, lowers
+from hlotool.backends.numpy.shapes import array_shape, attribute, element_types
+from hlotool.backends.numpy.window_slices import Slices, output_sizes, window_slices
+from hlotool.ir.attributes import ConvolutionDimensions, Window, WindowDim
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction
+
+_WHOLE: Slices = (slice(None),)
+
+#: Elements of the matrix of patches that is held at once.
+_PATCH_ELEMENTS = 1 << 23
+
+
+@lowers("convolution")
+def convolution(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Cross-correlation of the input with a kernel (mirrored only where the window says so).
+
+    Computed as products of a matrix of patches with the kernel; padding and holes count as 0. Types as for
+    dot (see `contraction`): integers wrap, where XLA's evaluator saturates s8 and its CPU code wraps.
+
+    XLA: operation_semantics.md#convwithgeneralpadding.
+    """
+    if "sparsity_config" in instruction.attributes:
+        raise lowering.unsupported(instruction, "convolution with sparse operands")
+    labels = attribute(instruction, "dim_labels", ConvolutionDimensions, lowering)
+    convolve = _Convolution(
+        attribute(instruction, "window", Window, lowering, Window(())).dims,
+        attribute(instruction, "feature_group_count", int, lowering, 1),
+        attribute(instruction, "batch_group_count", int, lowering, 1),
+    )
+    result = array_shape(instruction, lowering).element_type
+    lhs_type, rhs_type = element_types(instruction.operands, lowering)
+    dtype = operand_dtype(result, lhs_type, rhs_type)
+    order = _result_order(labels)
+
+    def kernel(lhs: Array, rhs: Array) -> Array:
+        image = lhs.transpose([labels.input_batch, labels.input_feature, *labels.input_spatial])
+        weights = rhs.transpose(
+            [labels.kernel_output_feature, labels.kernel_input_feature, *labels.kernel_spatial]
+        )
+        product = convolve(widened(image, lhs_type, dtype), widened(weights, rhs_type, dtype))
+        return rounded(product, result).transpose(order)
+
+    return kernel
+
+
+def _result_order(labels: ConvolutionDimensions) -> list[int]:
+    """Where each dimension of the result is found in [batch, feature, spatial…]."""
+    places = {labels.output_batch: 0, labels.output_feature: 1}
+    places |= {dim: 2 + i for i, dim in enumerate(labels.output_spatial)}
+    return [places[dim] for dim in range(len(places))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Convolution:
+    """Convolution of arrays in canonical order.
+
+    Attributes:
+        dims: the window.
+        feature_groups: parts of the input features, each of which has its own kernel.
+        batch_groups: parts of the input batch, each of which has its own kernel.
+    """
+
+    dims: tuple[WindowDim, ...]
+    feature_groups: int
+    batch_groups: int
+
+    def __call__(self, image: Array, weights: Array) -> Array:
+        """[batch, features, spatial…] with [outputs, features per group, window…].
+
+        Returns:
+            [batch, outputs, spatial…].
+        """
+        groups = max(self.feature_groups, self.batch_groups)
+        reversed_axes = tuple(2 + i for i, d in enumerate(self.dims) if d.reversal)
+        weights = np.flip(weights, reversed_axes)
+        outputs, features, *window = weights.shape
+        matrices = weights.reshape((groups, outputs // groups, features, prod(window)))
+        grouped = self._grouped(image, groups)
+        spatial = output_sizes(self.dims, image.shape[2:])
+        result = np.empty((groups, grouped.shape[1], prod(spatial), outputs // groups), image.dtype)
+        for batch in self._batches(grouped, spatial):
+            result[:, batch] = self._convolve(grouped[:, batch], matrices, spatial)
+        merged = result.transpose((1, 0, 3, 2))
+        return merged.reshape((grouped.shape[1], outputs, *spatial))
+
+    def _grouped(self, image: Array, groups: int) -> Array:
+        """[groups, batch per group, features per group, spatial…]."""
+        batch, features, *spatial = image.shape
+        if self.batch_groups > 1:
+            return image.reshape((groups, batch // groups, features, *spatial))
+        parts = image.reshape((batch, groups, features // groups, *spatial))
+        return np.moveaxis(parts, 1, 0)
+
+    def _batches(self, grouped: Array, spatial: Sequence[int]) -> Iterator[slice]:
+        """Parts of the batch whose patches fit into memory together."""
+        groups, batch, features = grouped.shape[:3]
+        each = groups * features * prod(spatial) * prod(d.size for d in self.dims)
+        step = max(1, _PATCH_ELEMENTS // max(1, each))
+        return (slice(start, start + step) for start in range(0, batch, step))
+
+    def _convolve(self, image: Array, matrices: Array, spatial: tuple[int, ...]) -> Array:
+        """[groups, batch, spatial, outputs per group]; large windows in several parts."""
+        groups, batch, features = image.shape[:3]
+        window = [d.size for d in self.dims]
+        entries = list(window_slices(self.dims, image.shape[3:], spatial))
+        total: Array = np.zeros((groups, batch, prod(spatial), matrices.shape[1]), image.dtype)
+        step = max(1, _PATCH_ELEMENTS // max(1, groups * batch * features * prod(spatial)))
+        for start in range(0, len(entries), step):
+            part = entries[start : start + step]
+            patches = np.zeros((groups, batch, *spatial, len(part), features), image.dtype)
+            for number, (_, outputs, elements) in enumerate(part):
+                seen = np.moveaxis(image[_WHOLE * 3 + elements], 2, -1)
+                patches[..., number, :][_WHOLE * 2 + outputs] = seen
+            chosen = [int(np.ravel_multi_index(position, window)) if window else 0 for position, _, _ in part]
+            kernel = matrices[..., chosen].transpose((0, 3, 2, 1))
+            left = patches.reshape((groups, batch * prod(spatial), len(part) * features))
+            right = kernel.reshape((groups, len(part) * features, matrices.shape[1]))
+            total = total + multiply_matrices(left, right).reshape(total.shape)
+        return total

@@ -1,0 +1,105 @@
+"""Products of arrays over contracted dimensions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlotool.backends.numpy.contraction import matrix, multiply_matrices, operand_dtype, rounded, widened
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.registry import Kernel, lowers
+from hlotool.backends.numpy.shapes import array_shape, attribute, element_types
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction
+
+
+@dataclass(frozen=True, slots=True)
+class DotDimensions:
+    """The roles of the dimensions of both operands.
+
+    Attributes:
+        lhs_batch: paired with rhs_batch; lead the result.
+        rhs_batch: see lhs_batch.
+        lhs_contracting: paired with rhs_contracting; summed over.
+        rhs_contracting: see lhs_contracting.
+    """
+
+    lhs_batch: tuple[int, ...]
+    rhs_batch: tuple[int, ...]
+    lhs_contracting: tuple[int, ...]
+    rhs_contracting: tuple[int, ...]
+
+    def lhs_free(self, rank: int) -> tuple[int, ...]:
+        """The remaining dimensions of the left operand."""
+        return tuple(d for d in range(rank) if d not in self.lhs_batch + self.lhs_contracting)
+
+    def rhs_free(self, rank: int) -> tuple[int, ...]:
+        """The remaining dimensions of the right operand."""
+        return tuple(d for d in range(rank) if d not in self.rhs_batch + self.rhs_contracting)
+
+    def contract(self, lhs: Array, rhs: Array) -> Array:
+        """The product of two arrays of one dtype, of dimensions [batch…, lhs free…, rhs free…]."""
+        lhs_free, rhs_free = self.lhs_free(lhs.ndim), self.rhs_free(rhs.ndim)
+        left = matrix(lhs, self.lhs_batch, lhs_free, self.lhs_contracting)
+        right = matrix(rhs, self.rhs_batch, self.rhs_contracting, rhs_free)
+        sizes = [lhs.shape[d] for d in self.lhs_batch + lhs_free] + [rhs.shape[d] for d in rhs_free]
+        return multiply_matrices(left, right).reshape(sizes)
+
+
+def dot_dimensions(instruction: Instruction, lowering: Lowering) -> DotDimensions:
+    """The dimension attributes of any kind of dot."""
+    names = ("lhs_batch_dims", "rhs_batch_dims", "lhs_contracting_dims", "rhs_contracting_dims")
+    return DotDimensions(*(attribute(instruction, name, tuple, lowering, ()) for name in names))
+
+
+@lowers("dot")
+def dot(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Sum of products over the contracting dimensions, for each batch position.
+
+    Operands convert to the type of the result where that is wider. `algorithm` and `operand_precision` choose
+    how a backend may approximate; the reference always computes with the full precision of the declared types
+    (see `contraction`).
+
+    XLA: operation_semantics.md#dotgeneral.
+    """
+    if len(instruction.operands) > 2:
+        raise lowering.unsupported(instruction, "dot with sparse operands")
+    dimensions = dot_dimensions(instruction, lowering)
+    result = array_shape(instruction, lowering).element_type
+    lhs_type, rhs_type = element_types(instruction.operands, lowering)
+    dtype = operand_dtype(result, lhs_type, rhs_type)
+
+    def kernel(lhs: Array, rhs: Array) -> Array:
+        product = dimensions.contract(widened(lhs, lhs_type, dtype), widened(rhs, rhs_type, dtype))
+        return rounded(product, result)
+
+    return kernel
+
+
+@lowers("scaled-dot")
+def scaled_dot(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The product of two block-scaled arrays: operands lhs, rhs, lhs_scale, rhs_scale.
+
+    Each scale factor covers a block of consecutive elements along every dimension. A scale of rank 0 counts
+    as 1, whatever its value.
+
+    XLA: operation_semantics.md#scaleddot; hlo_evaluator_typed_visitor.h (HandleScaledDot).
+    """
+    dimensions = dot_dimensions(instruction, lowering)
+    result = array_shape(instruction, lowering).element_type
+    kinds = element_types(instruction.operands, lowering)
+    dtype = operand_dtype(result, *kinds)
+
+    def kernel(*operands: Array) -> Array:
+        lhs, rhs, lhs_scale, rhs_scale = (widened(o, k, dtype) for o, k in zip(operands, kinds))
+        return rounded(dimensions.contract(_scaled(lhs, lhs_scale), _scaled(rhs, rhs_scale)), result)
+
+    return kernel
+
+
+def _scaled(value: Array, scale: Array) -> Array:
+    if not scale.ndim:
+        return value
+    for axis, (size, blocks) in enumerate(zip(value.shape, scale.shape)):
+        if blocks and size != blocks:
+            scale = scale.repeat(size // blocks, axis=axis)
+    return value * scale

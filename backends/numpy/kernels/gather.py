@@ -1,0 +1,89 @@
+"""Windows of an array at indexed positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from hlotool.backends.numpy.index_windows import IndexWindows, Rows, rows
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.registry import Kernel, lowers
+from hlotool.backends.numpy.shapes import attribute
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction
+
+#: Row numbers computed at once, which bounds the memory for them.
+_CHUNK = 1 << 23
+
+
+@lowers("gather")
+def gather(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Stack windows of the operand whose starts stand in the second operand.
+
+    A start that lets the window leave the operand is clamped, dimension by dimension. The hints
+    `indices_are_sorted` and the like change nothing.
+
+    XLA: operation_semantics.md#gather.
+    """
+
+    def ints(name: str) -> tuple[int, ...]:
+        return attribute(instruction, name, tuple, lowering, ())
+
+    windows = IndexWindows(
+        attribute(instruction, "index_vector_dim", int, lowering),
+        ints("start_index_map"),
+        tuple(zip(ints("operand_batching_dims"), ints("start_indices_batching_dims"))),
+    )
+    sizes, offset_dims = ints("slice_sizes"), ints("offset_dims")
+    dropped = {*ints("collapsed_slice_dims"), *ints("operand_batching_dims")}
+    kept = [size for dim, size in enumerate(sizes) if dim not in dropped]
+
+    def kernel(operand: Array, indices: Array) -> Array:
+        batch_shape = windows.batch_shape(indices)
+        starts = windows.starts(indices)
+        for dim, start in starts.items():
+            starts[dim] = np.clip(start, 0, operand.shape[dim] - sizes[dim])
+        taken = _take(operand, starts, sizes, batch_shape)
+        return _arrange(taken.reshape((*batch_shape, *kept)), len(batch_shape), offset_dims)
+
+    return kernel
+
+
+def _take(
+    operand: Array, starts: dict[int, Array], sizes: Sequence[int], batch_shape: tuple[int, ...]
+) -> Array:
+    """The windows, one row of the result per batch position."""
+    result = np.empty((*batch_shape, prod(sizes)), operand.dtype)
+    if not result.size:
+        return result
+    whole = operand[tuple(slice(None) if d in starts else slice(0, n) for d, n in enumerate(sizes))]
+    split = rows(whole.shape, sizes, list(starts))
+    source = whole.reshape((-1, split.row))
+    if not batch_shape or result.size // split.row <= _CHUNK:
+        return _take_rows(source, split, starts, sizes, batch_shape).reshape(result.shape)
+    step = max(1, _CHUNK // max(1, result[0].size // split.row))
+    for first in range(0, batch_shape[0], step):
+        part = {d: s if len(s) == 1 else s[first : first + step] for d, s in starts.items()}
+        shape = (min(step, batch_shape[0] - first), *batch_shape[1:])
+        chunk = result[first : first + step]
+        chunk[...] = _take_rows(source, split, part, sizes, shape).reshape(chunk.shape)
+    return result
+
+
+def _take_rows(
+    source: Array,
+    split: Rows,
+    starts: dict[int, Array],
+    sizes: Sequence[int],
+    batch_shape: tuple[int, ...],
+) -> Array:
+    return np.take(source, split.positions(starts, sizes, batch_shape), axis=0)
+
+
+def _arrange(taken: Array, batch_rank: int, offset_dims: Sequence[int]) -> Array:
+    """Move the window dimensions, which come last, to their places in the result."""
+    batch = iter(range(batch_rank))
+    window = iter(range(batch_rank, taken.ndim))
+    return taken.transpose([next(window if d in offset_dims else batch) for d in range(taken.ndim)])

@@ -1,0 +1,82 @@
+"""Reductions over whole dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from hlotool.backends.numpy.lanes import Lanes, lanes
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.monoids import Monoid
+from hlotool.backends.numpy.registry import Kernel, lowers
+from hlotool.backends.numpy.shapes import attribute
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.types import TupleShape
+
+#: From inputs and initial values to results.
+_Reduce = Callable[[Sequence[Array], Sequence[Array]], Sequence[Array]]
+
+
+@lowers("reduce")
+def reduce(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Combine the elements along some dimensions with `to_apply(accumulators…, elements…)`.
+
+    The result starts from the initial values, which take part exactly once; backends may use them several
+    times, so anything but a neutral element is not portable, and over no dimensions XLA's simplifier drops
+    them. Sums are more accurate than any backend's (see `accumulation`). Computations that are neither
+    monoids nor choices are applied in row-major order; XLA leaves the order open, and its CPU code changes it
+    from about 33 elements on.
+
+    XLA: operation_semantics.md#reduce.
+    """
+    axes = tuple(sorted(attribute(instruction, "dimensions", tuple, lowering)))
+    combine = lanes(attribute(instruction, "to_apply", Computation, lowering), lowering)
+    strategy = _strategy(combine, axes)
+    count = len(instruction.operands) // 2
+    if not isinstance(instruction.shape, TupleShape):
+        return lambda x, init: strategy((x,), (init,))[0]
+    return lambda *values: tuple(strategy(values[:count], values[count:]))
+
+
+def _strategy(combine: Lanes, axes: tuple[int, ...]) -> _Reduce:
+    monoids = combine.monoids
+    if monoids is not None:
+        return lambda inputs, inits: [reduce_monoid(m, x, i, axes) for m, x, i in zip(monoids, inputs, inits)]
+    fold = fold_pairs if combine.is_choice else fold_in_order
+    return lambda inputs, inits: fold(combine, [_rows(x, axes) for x in inputs], inits)
+
+
+def reduce_monoid(monoid: Monoid, x: Array, init: Array, axes: tuple[int, ...]) -> Array:
+    """Reduce `x` over `axes` through the monoid's ufunc."""
+    domain = monoid.domain(x, init)
+    values, start = domain.values
+    return domain.restore(monoid.ufunc.reduce(values, axis=axes, dtype=domain.dtype, initial=start))
+
+
+def _rows(x: Array, axes: tuple[int, ...]) -> Array:
+    """The reduced dimensions as one leading dimension, in row-major order; then the kept ones."""
+    kept = [d for d in range(x.ndim) if d not in axes]
+    length = prod(x.shape[d] for d in axes)
+    return x.transpose([*axes, *kept]).reshape([length, *(x.shape[d] for d in kept)])
+
+
+def fold_in_order(combine: Lanes, rows: Sequence[Array], inits: Sequence[Array]) -> Sequence[Array]:
+    """acc = f(acc, row) for one row after the other; all lanes of a row at once."""
+    accumulators: Sequence[Any] = [np.broadcast_to(i, r.shape[1:]) for i, r in zip(inits, rows)]
+    for position in range(rows[0].shape[0]):
+        accumulators = combine(*accumulators, *(r[position, ...] for r in rows))
+    return accumulators
+
+
+def fold_pairs(combine: Lanes, rows: Sequence[Array], inits: Sequence[Array]) -> Sequence[Array]:
+    """The same for associative f: neighbours are combined until one row is left."""
+    while (length := rows[0].shape[0]) > 1:
+        even = length - length % 2
+        merged = combine(*(r[0:even:2] for r in rows), *(r[1:even:2] for r in rows))
+        odd = [r[even:] for r in rows]
+        rows = [np.concatenate(pair) for pair in zip(merged, odd)] if length % 2 else merged
+    return fold_in_order(combine, rows, inits)

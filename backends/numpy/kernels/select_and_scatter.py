@@ -1,0 +1,66 @@
+"""The gradient of pooling: each window selects one element, and that element receives an update."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hlotool.backends.numpy.combining import combiner
+from hlotool.backends.numpy.lanes import Lanes, lanes
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.registry import Kernel, lowers
+from hlotool.backends.numpy.shapes import attribute
+from hlotool.backends.numpy.window_slices import window_slices
+from hlotool.ir.attributes import Window, WindowDim
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Computation, Instruction
+
+
+@lowers("select-and-scatter")
+def select_and_scatter(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Scatter `source` to the selected element of each window of `operand`; `init` is everywhere else.
+
+    `select(selected, candidate)` keeps the selected element where it is true, so GE keeps the first maximum
+    and GT takes the last. `scatter(source, current)` then combines, in row-major order of the windows. A
+    window that lies completely in the padding selects nothing.
+
+    XLA: operation_semantics.md#selectandscatter.
+    """
+    dims = attribute(instruction, "window", Window, lowering, Window(())).dims
+    select = lanes(attribute(instruction, "select", Computation, lowering), lowering)
+    scatter = lanes(attribute(instruction, "scatter", Computation, lowering), lowering)
+    combine = combiner(_swapped(scatter))
+
+    def kernel(operand: Array, source: Array, init: Array) -> Array:
+        selected = _selected(select, operand, source.shape, dims or [WindowDim(1)] * operand.ndim)
+        result = np.full((operand.size, 1), init, operand.dtype)
+        hit = selected >= 0
+        combine([result], selected[hit], [source[hit].reshape((-1, 1))])
+        return result.reshape(operand.shape)
+
+    return kernel
+
+
+def _swapped(scatter: Lanes) -> Lanes:
+    """(current, update) in place of scatter's (source, current)."""
+    form = scatter.form
+    if form is not None:
+        form = type(form)(form.parameters[::-1], form.operations, form.outputs)
+    return Lanes(form, lambda arguments, shape: scatter(*arguments[::-1]))
+
+
+def _selected(
+    select: Lanes, operand: Array, source_sizes: tuple[int, ...], dims: Sequence[WindowDim]
+) -> Array:
+    """Row-major number of the operand element that each window selects, -1 for none."""
+    numbers = np.arange(operand.size).reshape(operand.shape)
+    selected = np.full(source_sizes, -1, np.int64)
+    values = np.zeros(source_sizes, operand.dtype)
+    for _, outputs, elements in window_slices(dims, operand.shape, source_sizes):
+        candidates = operand[elements]
+        (keep,) = select(values[outputs], candidates)
+        switch = ~(keep & (selected[outputs] >= 0))
+        values[outputs] = np.where(switch, candidates, values[outputs])
+        selected[outputs] = np.where(switch, numbers[elements], selected[outputs])
+    return selected

@@ -1,0 +1,108 @@
+"""Sorting and selecting the largest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from hlotool.backends.numpy.comparators import SortKey, ranks, sort_keys
+from hlotool.backends.numpy.lanes import Lanes, lanes, vectorised
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.merging import merge_sort
+from hlotool.backends.numpy.registry import Kernel, lowers
+from hlotool.backends.numpy.scalar_form import ScalarForm, select_outputs
+from hlotool.backends.numpy.shapes import array_shape, attribute
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.types import ElementType, TupleShape
+
+#: From operands with the sorted dimension last to the order along it.
+_Order = Callable[[Sequence[Array]], Array]
+
+
+@lowers("sort")
+def sort(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Sort all operands along one dimension by `to_apply(a0, b0, a1, b1, …)`, true when a comes before b.
+
+    Always stable, whatever `is_stable` says; XLA may order ties of an unstable sort differently. A comparator
+    that is no strict weak order, such as LT on floats with NaN, leaves the order to the implementation: here
+    NaN counts as the largest when keys are recognised.
+
+    XLA: operation_semantics.md#sort.
+    """
+    (axis,) = attribute(instruction, "dimensions", tuple, lowering)
+    less = lanes(attribute(instruction, "to_apply", Computation, lowering), lowering)
+    order = _order_by(less, lowering)
+
+    def kernel(*operands: Array) -> tuple[Array, ...]:
+        moved = [np.moveaxis(o, axis, -1) for o in operands]
+        chosen = order(moved)
+        return tuple(np.moveaxis(np.take_along_axis(m, chosen, axis=-1), -1, axis) for m in moved)
+
+    if isinstance(instruction.shape, TupleShape):
+        return kernel
+    return lambda operand: kernel(operand)[0]
+
+
+def _order_by(less: Lanes, lowering: Lowering) -> _Order:
+    form = less.form
+    keys = sort_keys(form) if form is not None else None
+    if form is None or keys is None:
+        return lambda operands: _merge(less, operands)
+    return _by_keys(form, keys, lowering)
+
+
+def _by_keys(form: ScalarForm, keys: Sequence[SortKey], lowering: Lowering) -> _Order:
+    evaluate = vectorised(select_outputs(form, [k.value for k in keys]), lowering)
+
+    def order(operands: Sequence[Array]) -> Array:
+        values = evaluate(*(o for operand in operands for o in (operand, operand)))
+        return _stable_order([k.ranks(v) for k, v in zip(keys, values)])
+
+    return order
+
+
+def _stable_order(numbers: Sequence[Array]) -> Array:
+    """The order by several integers, most significant first, along the last dimension."""
+    order = np.argsort(numbers[-1], axis=-1, kind="stable")
+    for number in reversed(numbers[:-1]):
+        sorted_so_far = np.take_along_axis(number, order, axis=-1)
+        order = np.take_along_axis(order, np.argsort(sorted_so_far, axis=-1, kind="stable"), axis=-1)
+    return order
+
+
+def _merge(less: Lanes, operands: Sequence[Array]) -> Array:
+    """By a comparator of any kind."""
+    shape = operands[0].shape
+    length = shape[-1]
+    rows = operands[0].size // length if length else 0
+    flat = [np.ascontiguousarray(o).reshape((rows, length)) for o in operands]
+
+    def compare(first: Array, second: Array) -> Array:
+        sides = [np.take_along_axis(f, side, axis=1) for f in flat for side in (first, second)]
+        return less(*sides)[0]
+
+    return merge_sort(rows, length, compare).reshape(shape)
+
+
+@lowers("topk")
+def topk(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The `k` largest (or smallest) elements of the last dimension, in order, and their s32 indices.
+
+    Floats compare in total order, so NaN is the largest; of equal elements the one with the lowest index
+    comes first. XLA: operation_semantics.md#topk.
+    """
+    kind = array_shape(instruction.operands[0], lowering).element_type
+    descending = attribute(instruction, "largest", bool, lowering, True)
+    return top(kind=kind, k=attribute(instruction, "k", int, lowering), descending=descending)
+
+
+def top(kind: ElementType, k: int, descending: bool) -> Callable[[Array], tuple[Array, Array]]:
+    """Kernel of `topk` for one element type."""
+
+    def kernel(operand: Array) -> tuple[Array, Array]:
+        order = np.argsort(ranks(operand, kind, descending), axis=-1, kind="stable")[..., :k]
+        return np.take_along_axis(operand, order, axis=-1), order.astype(np.int32)
+
+    return kernel

@@ -1,0 +1,104 @@
+"""Vectorised evaluation of scalar computations: every scalar is an array of lanes.
+
+The computations that reduce, map, scatter, sort, reduce-window and select-and-scatter apply are compiled once
+and then called on whole arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.monoids import Monoid, find_monoids, is_choice
+from hlotool.backends.numpy.registry import Kernel
+from hlotool.backends.numpy.scalar_form import ScalarForm, scalar_form
+from hlotool.ir.dtypes import Array, dtype_of
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.types import ArrayShape, leaves
+
+_Evaluate = Callable[[Sequence[Array], tuple[int, ...]], Sequence[Any]]
+
+
+class Lanes:
+    """A computation on scalars, callable on arrays.
+
+    Attributes:
+        form: its normal form; None when it contains something that cannot be vectorised, such as a loop or
+            an array. It is then evaluated lane by lane.
+    """
+
+    def __init__(self, form: ScalarForm | None, evaluate: _Evaluate) -> None:
+        self.form = form
+        self._evaluate = evaluate
+
+    def __call__(self, *arguments: Array) -> tuple[Array, ...]:
+        """One array per output, all of the common (broadcast) shape of the arguments."""
+        shape = np.broadcast_shapes(*(a.shape for a in arguments))
+        same = [a if a.shape == shape else np.broadcast_to(a, shape) for a in arguments]
+        results = self._evaluate(same, shape)
+        return tuple(r if r.shape == shape else np.broadcast_to(r, shape) for r in results)
+
+    @cached_property
+    def monoids(self) -> tuple[Monoid, ...] | None:
+        """For f(accumulators…, elements…): one monoid per output if each is an independent one."""
+        return find_monoids(self.form) if self.form is not None else None
+
+    @cached_property
+    def is_choice(self) -> bool:
+        """For f(accumulators…, elements…): every output is one of its own two arguments (argmax and kin)."""
+        return self.form is not None and is_choice(self.form)
+
+
+def lanes(computation: Computation, lowering: Lowering) -> Lanes:
+    """Compile `computation`, whose parameters and results are scalars.
+
+    Raises:
+        Unsupported: one of its instructions has no lowering.
+    """
+    form = scalar_form(computation)
+    if form is not None:
+        return vectorised(form, lowering)
+    return Lanes(None, _lane_by_lane(computation, lowering))
+
+
+def vectorised(form: ScalarForm, lowering: Lowering) -> Lanes:
+    """Compile a computation that is in normal form already."""
+
+    def kernel(instruction: Instruction) -> Kernel:
+        return _make_tuple if instruction.opcode == "tuple" else lowering.kernel(instruction)
+
+    plan = lowering.build_with(form.computation, kernel)
+
+    def evaluate(arguments: Sequence[Array], shape: tuple[int, ...]) -> Sequence[Any]:
+        results: tuple[Any, ...] = plan(list(arguments))
+        return results
+
+    return Lanes(form, evaluate)
+
+
+def _make_tuple(*values: Any) -> tuple[Any, ...]:
+    return values
+
+
+def _lane_by_lane(computation: Computation, lowering: Lowering) -> _Evaluate:
+    """One execution of the computation for every lane, in row-major order."""
+    plan = lowering.plan(computation)
+    dtypes = [
+        dtype_of(leaf.element_type)
+        for _, leaf in leaves(computation.root.shape)
+        if isinstance(leaf, ArrayShape)
+    ]
+
+    def evaluate(arguments: Sequence[Array], shape: tuple[int, ...]) -> Sequence[Array]:
+        results = [np.empty(shape, dtype) for dtype in dtypes]
+        for index in np.ndindex(shape):
+            value = plan([a[(*index, ...)] for a in arguments])
+            for result, part in zip(results, value if isinstance(value, tuple) else (value,)):
+                result[index] = part
+        return results
+
+    return evaluate

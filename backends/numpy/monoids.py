@@ -1,0 +1,170 @@
+"""Recognition of the reducers that everybody writes: sums, products, extrema, logic, and choices (argmax).
+
+A monoid reduces through a NumPy ufunc, in any order. A choice returns one of its own two arguments for every
+output, so any bracketing of it is allowed while the order of elements is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hlotool.backends.numpy.accumulation import finish, native, native_dtype, sum_dtype
+from hlotool.backends.numpy.ordering import extremum_keys, has_negative_zero, values_of_keys
+from hlotool.backends.numpy.scalar_form import ScalarForm, element_type
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ElementType
+
+#: opcode → (ufunc on numbers, ufunc on pred). XLA: on pred, add is `or` and multiply is `and`.
+_UFUNCS: dict[str, tuple[np.ufunc, np.ufunc]] = {
+    "add": (np.add, np.logical_or),
+    "multiply": (np.multiply, np.logical_and),
+    "maximum": (np.maximum, np.logical_or),
+    "minimum": (np.minimum, np.logical_and),
+    "and": (np.bitwise_and, np.logical_and),
+    "or": (np.bitwise_or, np.logical_or),
+    "xor": (np.bitwise_xor, np.logical_xor),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """Where a monoid does its work on given arrays.
+
+    Attributes:
+        values: the arrays, converted.
+        dtype: of the accumulator, for ufunc methods.
+        identity: neutral element, as a value of `dtype`.
+        restore: back to the element type.
+    """
+
+    values: tuple[Array, ...]
+    dtype: np.dtype[Any]
+    identity: Any
+    restore: Callable[[Array], Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Monoid:
+    """An associative and commutative operation on one element type.
+
+    Attributes:
+        opcode: `add`, `multiply`, `maximum`, `minimum`, `and`, `or` or `xor`.
+        element_type: of both arguments and the result.
+    """
+
+    opcode: str
+    element_type: ElementType
+
+    @property
+    def ufunc(self) -> np.ufunc:
+        """The operation on arrays of the domain."""
+        return _UFUNCS[self.opcode][self.element_type is ElementType.PRED]
+
+    @property
+    def is_float_extremum(self) -> bool:
+        """A maximum or minimum of floats, where the sign of zeros needs care."""
+        return self.opcode in ("maximum", "minimum") and self.element_type.is_floating
+
+    def domain(self, *values: Array) -> Domain:
+        """Convert `values` of the element type to what the ufunc works on.
+
+        NumPy's extrema return either zero on ties of -0 and +0, XLA's the larger (or smaller) one: where a
+        -0 occurs, the work is done on integers of the same order.
+        """
+        kind = self.element_type
+        natives = tuple(native(v, kind) for v in values)
+        if self.is_float_extremum and any(map(has_negative_zero, natives)):
+            keys = tuple(extremum_keys(v, self.opcode) for v in natives)
+            dtype = keys[0].dtype
+            return Domain(keys, dtype, self._integer_identity(dtype), self._restore_keys)
+        dtype = sum_dtype(kind) if self.opcode == "add" else native_dtype(kind)
+        return Domain(natives, dtype, self._identity(dtype), self._finish)
+
+    def _finish(self, value: Array) -> Array:
+        return finish(value, self.element_type)
+
+    def _restore_keys(self, keys: Array) -> Array:
+        return finish(values_of_keys(keys), self.element_type)
+
+    def _identity(self, dtype: np.dtype[Any]) -> Any:
+        if dtype == np.bool_:
+            return dtype.type(self.opcode in ("multiply", "minimum", "and"))
+        if self.opcode in ("maximum", "minimum"):
+            if not self.element_type.is_floating:
+                return self._integer_identity(dtype)
+            return dtype.type(-np.inf if self.opcode == "maximum" else np.inf)
+        if self.opcode == "multiply":
+            return dtype.type(1)
+        if self.opcode == "and":
+            return np.invert(dtype.type(0))
+        # -0 + x is x for every x, +0 + -0 is not -0.
+        zero = {"f": -0.0, "c": complex(-0.0, -0.0)}.get(dtype.kind, 0)
+        return dtype.type(zero)
+
+    def _integer_identity(self, dtype: np.dtype[Any]) -> Any:
+        limits = np.iinfo(dtype)
+        return dtype.type(limits.min if self.opcode == "maximum" else limits.max)
+
+
+def find_monoids(form: ScalarForm) -> tuple[Monoid, ...] | None:
+    """The monoid of every output of f(accumulators…, elements…), or None when one of them is none."""
+    found = []
+    for output, accumulator, element in _components(form):
+        monoid = _match(output, accumulator, element)
+        if monoid is None:
+            return None
+        found.append(monoid)
+    return tuple(found) or None
+
+
+def is_choice(form: ScalarForm) -> bool:
+    """Whether every output is always one of its own two arguments: argmax, argmin, first, last, …"""
+    components = _components(form)
+    return bool(components) and all(_chooses(o, {a, e}, set()) for o, a, e in components)
+
+
+def _components(form: ScalarForm) -> list[tuple[Instruction, Instruction, Instruction]]:
+    """(output, its accumulator, its element); empty when the parameters do not pair up in number and type."""
+    count = len(form.outputs)
+    if len(form.parameters) != 2 * count:
+        return []
+    rows = list(zip(form.outputs, form.parameters[:count], form.parameters[count:]))
+    same = all(element_type(o) is element_type(a) is element_type(e) for o, a, e in rows)
+    return rows if same else []
+
+
+def _match(output: Instruction, accumulator: Instruction, element: Instruction) -> Monoid | None:
+    """Also through converts to a wider type and back, as frontends write sums of bf16."""
+    inner = output
+    if output.opcode == "convert":
+        inner = output.operands[0]
+        if not _holds_all(element_type(inner), element_type(output)):
+            return None
+    if inner.opcode not in _UFUNCS or {_unconvert(o) for o in inner.operands} != {accumulator, element}:
+        return None
+    return Monoid(inner.opcode, element_type(output))
+
+
+def _unconvert(instruction: Instruction) -> Instruction:
+    return instruction.operands[0] if instruction.opcode == "convert" else instruction
+
+
+def _holds_all(wide: ElementType, narrow: ElementType) -> bool:
+    """Whether converting `narrow` to `wide` and back changes nothing, order included."""
+    if wide.family is not narrow.family or wide.is_narrow_float:
+        return False
+    return wide.bits > narrow.bits
+
+
+def _chooses(value: Instruction, candidates: set[Instruction], seen: set[Instruction]) -> bool:
+    if value in candidates or value in seen:
+        return True
+    seen.add(value)
+    branches = {"select": value.operands[1:], "maximum": value.operands, "minimum": value.operands}
+    parts = branches.get(value.opcode)
+    return parts is not None and all(_chooses(p, candidates, seen) for p in parts)

@@ -1,0 +1,45 @@
+"""Floating-point numbers as integers of the same order.
+
+XLA: operation_semantics.md#compare (TOTALORDER): -NaN < -inf < … < -0 < +0 < … < inf < NaN.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hlotool.ir.dtypes import Array
+
+_INTEGERS: dict[int, np.dtype[Any]] = {size: np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
+
+
+def total_order_keys(values: Array) -> Array:
+    """Signed integers that compare as floats of sign-magnitude layout do in total order."""
+    bits = values.view(_INTEGERS[values.dtype.itemsize])
+    return _flip_negative(bits)
+
+
+def values_of_keys(keys: Array) -> Array:
+    """The floats whose total order keys these are."""
+    return _flip_negative(keys).view(np.dtype(f"f{keys.dtype.itemsize}"))
+
+
+def extremum_keys(values: Array, opcode: str) -> Array:
+    """Keys whose `maximum` or `minimum` is XLA's: NaN wins, +0 is larger than -0."""
+    keys = total_order_keys(values)
+    limits = np.iinfo(keys.dtype)
+    winner = keys.dtype.type(limits.max if opcode == "maximum" else limits.min)
+    return np.where(np.isnan(values), winner, keys)
+
+
+def has_negative_zero(values: Array) -> bool:
+    """Whether a -0 is among the floats."""
+    return bool((np.signbit(values) & (values == 0)).any())
+
+
+def _flip_negative(bits: Array) -> Array:
+    """Exchange sign-magnitude and two's complement: negative numbers reverse their order."""
+    width = 8 * bits.dtype.itemsize
+    flipped: Array = bits ^ ((bits >> (width - 1)) & np.iinfo(bits.dtype).max)
+    return flipped
