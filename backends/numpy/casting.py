@@ -21,6 +21,7 @@ from typing import TypeAlias
 import numpy as np
 
 from hlotool.backends.numpy.integers import carrier, is_sub_byte, wrap
+from hlotool.backends.numpy.precision import compute_dtype, narrow, widen
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
 from hlotool.ir.types import ElementType
 
@@ -60,7 +61,7 @@ def _to_pred(source: ElementType) -> Conversion:
 def _widener(source: ElementType) -> Conversion:
     """To a dtype of NumPy's own that holds all values of a real type: narrow floats become f32."""
     if source.is_narrow_float:
-        return lambda x: x.astype(_F32)
+        return lambda x: widen(x, source)
     if is_sub_byte(source):
         dtype = carrier(source)
         return lambda x: x.astype(dtype)
@@ -77,14 +78,12 @@ def _integer_to_integer(source: ElementType, target: ElementType) -> Conversion:
 def _float_to_integer(source: ElementType, target: ElementType) -> Conversion:
     widened, dtype = _widener(source), carrier(target)
     low, high = integer_limits(target)
+    below, above = float(low - 1), float(high + 1)
     final = dtype_of(target)
 
     def convert(x: Array) -> Array:
         wide = widened(x)
-        if wide.dtype.itemsize < 8 and target.bits > 16:
-            inside = (wide >= wide.dtype.type(low)) & (wide < wide.dtype.type(high + 1))
-        else:
-            inside = (wide > float(low) - 1) & (wide < float(high + 1))
+        inside = (wide > below) & (wide < above)
         if inside.all():
             return wide.astype(dtype).astype(final, copy=False)
         limit = np.where(wide < 0, dtype.type(low), dtype.type(high))
@@ -95,10 +94,8 @@ def _float_to_integer(source: ElementType, target: ElementType) -> Conversion:
 
 
 def _integer_to_float(source: ElementType, target: ElementType) -> Conversion:
-    widened, final = _widener(source), dtype_of(target)
-    if target.is_narrow_float:
-        return lambda x: widened(x).astype(_F32).astype(final)
-    return lambda x: widened(x).astype(final)
+    widened, computed = _widener(source), compute_dtype(target)
+    return lambda x: narrow(widened(x).astype(computed), target)
 
 
 def _to_complex(source: ElementType, target: ElementType) -> Conversion:
@@ -110,14 +107,11 @@ def _to_complex(source: ElementType, target: ElementType) -> Conversion:
 
 
 def _float_to_float(source: ElementType, target: ElementType) -> Conversion:
-    final = dtype_of(target)
     if not target.is_narrow_float:
+        final = dtype_of(target)
         return lambda x: x.astype(final)
-    if target is ElementType.F4E2M1FN:
-        once = _to_f32(source, rounded_once=True)
-        return lambda x: _to_f4(once(x))
     to_f32 = _to_f32(source, rounded_once=target not in _THROUGH_F32)
-    return lambda x: to_f32(x).astype(final)
+    return lambda x: narrow(to_f32(x), target)
 
 
 #: Types that XLA's CPU code generator reaches through f32.
@@ -129,11 +123,6 @@ def _to_f32(source: ElementType, rounded_once: bool) -> Conversion:
     if source is ElementType.F64 and rounded_once:
         return _round_to_odd
     return lambda x: x.astype(_F32)
-
-
-def _to_f4(x: Array) -> Array:
-    """f32 as f4e2m1fn."""
-    return np.where(np.isnan(x), _F32.type(-0.0), x).astype(dtype_of(ElementType.F4E2M1FN))
 
 
 def _round_to_odd(x: Array) -> Array:

@@ -29,5 +29,12 @@ def widen(value: Array, element_type: ElementType) -> Array:
 
 
 def narrow(value: Array, element_type: ElementType) -> Array:
-    """`value`, computed in the compute type, rounded to `element_type`."""
-    return value.astype(dtype_of(element_type)) if element_type.is_narrow_float else value
+    """`value`, computed in the compute type, rounded to `element_type`.
+
+    f4e2m1fn has no NaN: -0 takes its place, as on XLA's CPU.
+    """
+    if not element_type.is_narrow_float:
+        return value
+    if element_type is ElementType.F4E2M1FN:
+        value = np.where(np.isnan(value), _F32.type(-0.0), value)
+    return value.astype(dtype_of(element_type))

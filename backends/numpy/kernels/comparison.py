@@ -48,12 +48,23 @@ def compare(instruction: Instruction, lowering: Lowering) -> Kernel:
     )
 
 
+#: Narrow floats whose bit patterns are a sign and a magnitude, NaN the largest; the others compare in f32.
+_SIGN_MAGNITUDE = (
+    ElementType.F8E3M4,
+    ElementType.F8E4M3,
+    ElementType.F8E4M3FN,
+    ElementType.F8E5M2,
+    ElementType.F16,
+    ElementType.BF16,
+)
+
+
 def _total_order(instruction: Instruction, lowering: Lowering, function: Function) -> Kernel:
     def keyed(a: Array, b: Array) -> Any:
         return function(total_order_keys(a), total_order_keys(b))
 
     element_type = array_shape(instruction.operands[0], lowering).element_type
-    if element_type in (ElementType.F16, ElementType.BF16):
+    if element_type in _SIGN_MAGNITUDE:
         return for_shape(keyed, array_shape(instruction, lowering))
     return elementwise(instruction, lowering, pred=function, integer=function, floating=keyed)
 
