@@ -94,7 +94,8 @@ def iota(instruction: Instruction, lowering: Lowering) -> Kernel:
     """0, 1, 2, … along one dimension; narrow integers wrap. XLA: operation_semantics.md#iota."""
     shape = array_shape(instruction, lowering)
     dimension = attribute(instruction, "iota_dimension", int, lowering)
-    numbers = converter(ElementType.S64, shape.element_type)(np.arange(shape.dims[dimension]))
+    with np.errstate(all="ignore"):
+        numbers = converter(ElementType.S64, shape.element_type)(np.arange(shape.dims[dimension]))
     along = tuple(size if d == dimension else 1 for d, size in enumerate(shape.dims))
     value = np.broadcast_to(numbers.reshape(along), shape.dims)
     return lambda: value

@@ -1,0 +1,160 @@
+"""Elementwise operations against XLA: values that matter, several operations per module, comparison to the bit.
+
+XLA's CPU run time treats subnormal f32 and f64 numbers, operands and results alike, as zero; the numpy
+backend keeps them, as XLA's evaluator does. Elements that this touches are compared with a flushed zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from support.differential import Array, run
+from support.xla import oracle
+
+from hlotool.ir.dtypes import DTYPES, integer_limits
+from hlotool.ir.types import ELEMENT_TYPES
+
+PRED = "pred"
+SIGNED = ("s2", "s4", "s8", "s16", "s32", "s64")
+UNSIGNED = ("u2", "u4", "u8", "u16", "u32", "u64")
+F8 = ("f8e3m4", "f8e4m3", "f8e4m3fn", "f8e4m3fnuz", "f8e4m3b11fnuz", "f8e5m2", "f8e5m2fnuz")
+NARROW = ("f4e2m1fn", *F8, "f8e8m0fnu", "f16", "bf16")
+FLOATS = (*NARROW, "f32", "f64")
+COMPLEX = ("c64", "c128")
+
+_INTEGERS = (0, 1, -1, 2, -2, 3, 5, 7, -7, 8, 15, 16, 31, 32, 33, 63, 64, 65, 100, 127, -127, 128, -128, 255)
+_LIMITS = tuple(
+    sign * (2**bits) + step for bits in (15, 16, 31, 32, 63) for sign in (1, -1) for step in (-1, 0)
+)
+_REALS = (
+    *(0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.49999997, 3.7, -3.7, 1e-3, 1e3, 100.0, -100.0),
+    *(np.inf, -np.inf, np.nan, 1e30, -1e30, 300.0, 65520.0, 2.0**31, -(2.0**31), 2.0**32, 9.3e18, -9.3e18),
+    *(1.9e19, 0.1, 88.0, -88.0, 89.0, 7.0, 8.0, 9.0, 15.0, 2.0**23 + 1, -(2.0**23) - 1),
+)
+_PARTS = (0.0, -0.0, 1.0, -2.5, 0.75, np.inf, -np.inf, np.nan, 1e30)
+
+
+def corner_values(name: str) -> Array:
+    """Values of a type where mistakes show: zeros, limits, ties, NaN; all values of types up to 8 bits."""
+    kind, dtype = ELEMENT_TYPES[name], DTYPES[ELEMENT_TYPES[name]]
+    if name == PRED:
+        return np.array([False, True])
+    if kind.is_complex:
+        return np.array([complex(a, b) for a in _PARTS for b in _PARTS], dtype)
+    if kind.is_floating:
+        if kind.bits <= 8:
+            return np.arange(1 << kind.bits, dtype=np.uint8).view(dtype)
+        with np.errstate(all="ignore"):
+            return np.array(_REALS).astype(dtype if name == "f64" else np.float32).astype(dtype)
+    low, high = integer_limits(kind)
+    inside = sorted({v for v in (*_INTEGERS, *_LIMITS) if low <= v <= high} | {low, high})
+    return np.array(inside, np.int64 if low < 0 else np.uint64).astype(dtype)
+
+
+def corner_pairs(name: str, limit: int = 4000) -> tuple[Array, Array]:
+    """Corner values against each other; a random choice where there are more than `limit` pairs."""
+    values = corner_values(name)
+    a, b = np.repeat(values, len(values)), np.tile(values, len(values))
+    if len(a) > limit:
+        chosen = np.random.default_rng(0).choice(len(a), limit, replace=False)
+        a, b = a[chosen], b[chosen]
+    return a, b
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One instruction of a test module.
+
+    Attributes:
+        opcode: what it does.
+        result: element type of the result.
+        operands: numbers of the parameters it takes.
+        attributes: as HLO text, with a leading comma.
+    """
+
+    opcode: str
+    result: str
+    operands: tuple[int, ...]
+    attributes: str = ""
+
+
+def module_text(operations: list[Operation], types: list[str], size: int) -> str:
+    """A module that applies `operations` to vectors of `types` and returns all results."""
+    lines = [f"  p{i} = {name}[{size}] parameter({i})" for i, name in enumerate(types)]
+    for i, operation in enumerate(operations):
+        operands = ", ".join(f"p{p}" for p in operation.operands)
+        shape = f"{operation.result}[{size}]"
+        lines.append(f"  r{i} = {shape} {operation.opcode}({operands}){operation.attributes}")
+    shapes = ", ".join(f"{operation.result}[{size}]" for operation in operations)
+    results = ", ".join(f"r{i}" for i in range(len(operations)))
+    lines.append(f"  ROOT result = ({shapes}) tuple({results})")
+    return "\n".join(["HloModule elementwise", "ENTRY e {", *lines, "}"])
+
+
+def both(operations: list[Operation], types: list[str], arguments: list[Array]) -> list[tuple[Array, Array]]:
+    """Results of the numpy backend and of XLA, operation by operation."""
+    text = module_text(operations, types, len(arguments[0]))
+    return list(zip(run(text, arguments), oracle().run(text, arguments), strict=True))
+
+
+def check_operations(operations: list[Operation], types: list[str], arguments: list[Array]) -> None:
+    """All results equal to the bit, flushed subnormals aside."""
+    for operation, (ours, theirs) in zip(operations, both(operations, types, arguments)):
+        operands = [arguments[i] for i in operation.operands]
+        wrong = differing(ours, theirs) & ~flushed(ours, theirs, operands)
+        shown = [(*(o[i] for o in operands), ours[i], theirs[i]) for i in np.flatnonzero(wrong)[:5]]
+        assert not wrong.any(), f"{operation}: (operands, ours, XLA's) {shown}"
+
+
+def differing(ours: Array, theirs: Array) -> Array:
+    """Where two arrays differ in a bit; all NaN are equal."""
+    assert ours.dtype == theirs.dtype
+    assert ours.shape == theirs.shape
+    if ours.dtype.kind == "c":
+        return differing(ours.real.copy(), theirs.real.copy()) | differing(
+            ours.imag.copy(), theirs.imag.copy()
+        )
+    bits = np.dtype(f"u{ours.dtype.itemsize}")
+    unequal: Array = ours.view(bits) != theirs.view(bits)
+    if is_float(ours):
+        unequal &= ~(np.isnan(ours.astype(np.float64)) & np.isnan(theirs.astype(np.float64)))
+    return unequal
+
+
+def is_float(array: Array) -> bool:
+    """Whether an array holds real floating-point numbers, narrow ones included."""
+    return array.dtype.kind == "f" or "float" in array.dtype.name
+
+
+def flushed(ours: Array, theirs: Array, operands: list[Array]) -> Array:
+    """Where a subnormal operand, or a subnormal result that XLA made zero, explains a difference."""
+    excused = np.zeros(ours.shape, np.bool_)
+    for operand in operands:
+        if is_float(operand) and operand.dtype != np.float16:
+            excused |= subnormal(operand)
+    if is_float(ours) and ours.dtype != np.float16:
+        excused |= subnormal(ours) & ((theirs == 0) | np.isnan(theirs.astype(np.float64)))
+    return excused
+
+
+def subnormal(array: Array) -> Array:
+    """Where the type that computes (f32, or f64) has only subnormals for the value."""
+    tiny = np.finfo(np.float64 if array.dtype == np.float64 else np.float32).smallest_normal
+    wide = np.abs(array.astype(np.float64))
+    found: Array = (wide != 0) & (wide < tiny)
+    return found
+
+
+def ulp_distance(ours: Array, theirs: Array) -> Array:
+    """Steps between two float arrays on the grid of their type; infinite where only one is NaN."""
+    steps = np.abs(_grid(ours) - _grid(theirs)).astype(np.float64)
+    nan_ours, nan_theirs = (np.isnan(a.astype(np.float64)) for a in (ours, theirs))
+    return np.where(nan_ours & nan_theirs, 0.0, np.where(nan_ours | nan_theirs, np.inf, steps))
+
+
+def _grid(array: Array) -> Array:
+    """Consecutive integers for consecutive floats, as exact Python numbers."""
+    bits = array.view(f"i{array.dtype.itemsize}").astype(object)
+    magnitude = bits & ((1 << (8 * array.dtype.itemsize - 1)) - 1)
+    return np.where(bits < 0, -magnitude, magnitude)
