@@ -133,15 +133,15 @@ atexit.register(_SLOT.clear)
 
 
 def _archive(path: str, limits: Limits) -> Archive:
-    key = (path, limits, *_stamp(path))
+    key = (path, limits, *stamp(path))
     if _SLOT.archive is None or _SLOT.key != key:
         _SLOT.put(key, _open_archive(path, limits))
     assert _SLOT.archive is not None
     return _SLOT.archive
 
 
-def _stamp(path: str) -> tuple[int, ...]:
-    """Changes when the file does."""
+def stamp(path: str) -> tuple[int, ...]:
+    """Changes when the file does; raises DumpError when it is gone."""
     if remote.is_remote(path):
         return ()
     try:

@@ -141,7 +141,7 @@ _SUFFIXES = (
     _suffix(_EXECUTION + r"hlo_snapshot(?P<extension>\.pb)", Kind.SNAPSHOT),
     _suffix(r"snapshot\.-?\d+(?P<extension>\.pb)", Kind.SNAPSHOT),
     _suffix(rf"(?:{_PASS}|{_BEFORE}|{_AFTER}|{_NAMED}){_REPORT}", Kind.ARTEFACT),
-    _suffix(_MODULE_ARTEFACTS, Kind.ARTEFACT),
+    _suffix(f"(?:{_MODULE_ARTEFACTS})", Kind.ARTEFACT),
 )
 
 _FORMATS = {".txt": Format.TEXT, ".hlo": Format.TEXT, ".hlo.pb": Format.PROTO, ".pb": Format.PROTO}

@@ -6,8 +6,10 @@ read. Whatever is read is bounded: a file that expands beyond `Limits` is an err
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hlotool.dump import containers
 from hlotool.dump.limits import DEFAULT_LIMITS, Limits
@@ -24,7 +26,7 @@ class Source:
         path: of the file or remote object.
         member: name inside the archive, empty when `path` is no archive.
         span: start and end in bytes, when only a part of the content is meant.
-        is_log: the content was printed to a log, where other lines may stand between its own.
+        is_log: the part was printed to a log, where other lines may stand between its own.
     """
 
     path: str
@@ -39,7 +41,7 @@ class Source:
     @property
     def name(self) -> str:
         """The last part of the path: what `parse_name` understands."""
-        return (self.member or self.path).rsplit("/", 1)[-1]
+        return (self.member or self.path.replace(os.sep, "/")).rsplit("/", 1)[-1]
 
     def read_bytes(self, limits: Limits = DEFAULT_LIMITS) -> bytes:
         """The content, decompressed.
@@ -47,10 +49,10 @@ class Source:
         Raises:
             DumpError: it is gone, may not be read, is damaged, or exceeds `limits.file_bytes`.
         """
-        content = containers.read(self.path, self.member, limits)
-        if self.span is not None:
-            content = content[slice(*self.span)]
-        return _ABSL_LINE.sub(b"", content) if self.is_log else content
+        if self.span is None:
+            return containers.read(self.path, self.member, limits)
+        part = _whole(self.path, self.member, limits, containers.stamp(self.path))[slice(*self.span)]
+        return _ABSL_LINE.sub(b"", part) if self.is_log else part
 
     def read_text(self, limits: Limits = DEFAULT_LIMITS) -> str:
         """The content as text; bytes that are no UTF-8 appear as `\\xNN`."""
@@ -58,13 +60,19 @@ class Source:
 
     def read_head(self, size: int, limits: Limits = DEFAULT_LIMITS) -> bytes:
         """The first `size` bytes at most, without expanding the rest where that can be avoided."""
-        if self.span is None and not self.is_log:
+        if self.span is None:
             return containers.read_head(self.path, self.member, size, limits)
         return self.read_bytes(limits)[:size]
 
     def part(self, start: int, end: int, is_log: bool = False) -> Source:
         """The bytes from `start` to `end` of the content of this source, which must not be a part itself."""
         return Source(self.path, self.member, (start, end), is_log)
+
+
+@lru_cache(maxsize=1)
+def _whole(path: str, member: str, limits: Limits, stamp: tuple[int, ...]) -> bytes:
+    """The content that parts are cut from: a log may have hundreds, read one after the other."""
+    return containers.read(path, member, limits)
 
 
 def decode(content: bytes) -> str:

@@ -4,7 +4,7 @@ JAX writes each program it compiles to `module_NNNN.NAME/module.mlir`, with all 
 parser of MLIR: it reads the lines that the MLIR printer writes, one operation a line, and understands
 constants, names, and nesting.
 
-StableHLO: docs/spec.md#constants. MLIR: DenseElementsAttr and DenseResourceElementsAttr of the builtin dialect.
+StableHLO: docs/spec.md#constants. MLIR: the builtin attributes DenseElements and DenseResourceElements.
 """
 
 from __future__ import annotations

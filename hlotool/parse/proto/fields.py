@@ -95,4 +95,4 @@ def called(index: int) -> Reader:
 
 def string(field: str) -> Reader:
     """Text that is shown unless it is empty."""
-    return lambda c: as_text(value) if isinstance(value := getattr(c.proto, field), bytes) else value or None
+    return lambda c: as_text(getattr(c.proto, field)) or None

@@ -293,10 +293,11 @@ def _sparsity_side(proto: Message) -> str:
 
 
 def _domain(context: Context) -> AttributeValue:
+    """What text calls entry is the sharding of the users, which a proto calls exit; and vice versa."""
     proto = context.proto
     entry, leave = (
         sharding_text(read_sharding(getattr(proto, field))) if proto.HasField(field) else "{}"
-        for field in ("domain_entry_sharding", "domain_exit_sharding")
+        for field in ("domain_exit_sharding", "domain_entry_sharding")
     )
     return RawText(f'{{kind="sharding", entry={entry}, exit={leave}}}')
 

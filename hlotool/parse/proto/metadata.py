@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hlotool.errors import ProtoError
 from hlotool.ir.attributes import (
@@ -10,6 +10,7 @@ from hlotool.ir.attributes import (
     FileLocation,
     FrontendAttributes,
     Metadata,
+    RawText,
     StackFrame,
     StackFrameTables,
     Statistics,
@@ -24,7 +25,10 @@ def as_text(content: bytes) -> str:
 
 
 def read_metadata(proto: Message, payloads: Sequence[bytes] = ()) -> Metadata | None:
-    """The metadata of an OpMetadata, None when it says nothing; `payloads` are those of the module."""
+    """The metadata of an OpMetadata; `payloads` are those of the module.
+
+    None where text shows no metadata: when neither operation nor source nor scheduling name is known.
+    """
     metadata = Metadata(
         op_type=proto.op_type,
         op_name=proto.op_name,
@@ -39,7 +43,8 @@ def read_metadata(proto: Message, payloads: Sequence[bytes] = ()) -> Metadata | 
         stack_frame_id=proto.stack_frame_id,
         metadata_payload=_payload(proto.metadata_payload, payloads),
     )
-    return metadata if metadata != Metadata() else None
+    shown = (proto.op_type, proto.op_name, proto.source_file, proto.scheduling_name, proto.stack_frame_id)
+    return metadata if any(shown) else None
 
 
 def _payload(proto: Message, payloads: Sequence[bytes]) -> str:
@@ -73,6 +78,26 @@ def read_statistics(proto: Message) -> Statistics | None:
     """The statistics of a StatisticsViz, None when there are none."""
     values = tuple((s.stat_name, s.stat_val) for s in proto.statistics)
     return Statistics(proto.stat_index_to_visualize, values) if values else None
+
+
+def read_origin(proto: Message) -> RawText | None:
+    """`origin={…}`: which values of the original program an instruction computes; None when unsaid."""
+    if proto.is_synthetic_call:
+        return RawText("{[synthetic_call]}")
+    arrays = {tuple(e.shape_index): e.original_array for e in proto.elements}
+    return RawText(f"{{{_origin_node((), arrays)}}}") if arrays else None
+
+
+def _origin_node(index: tuple[int, ...], arrays: Mapping[tuple[int, ...], Message]) -> str:
+    """A leaf `{"name" {index}}`, or `(…, …)` for the parts of a tuple."""
+    count = len([child for child in arrays if child[:-1] == index and child])
+    if count:
+        return "(" + ", ".join(_origin_node((*index, i), arrays) for i in range(count)) + ")"
+    array = arrays[index]
+    if not array.instruction_name:
+        return "{}"
+    part = f" {{{','.join(map(str, array.shape_index))}}}" if array.shape_index else ""
+    return f'{{"{array.instruction_name}"{part}}}'
 
 
 def read_stack_frames(proto: Message) -> StackFrameTables | None:

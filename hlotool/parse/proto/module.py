@@ -22,6 +22,7 @@ from hlotool.parse.proto.metadata import (
     read_backend_config,
     read_frontend_attributes,
     read_metadata,
+    read_origin,
     read_stack_frames,
     read_statistics,
 )
@@ -148,6 +149,7 @@ class _ModuleReader:
             "sharding": read_sharding(proto.sharding) if proto.HasField("sharding") else None,
             "frontend_attributes": read_frontend_attributes(proto.frontend_attributes),
             "statistics": read_statistics(proto.statistics_viz),
+            "origin": read_origin(proto.original_value),
             "backend_config": read_backend_config(proto, self.proto.payloads),
         }
         return {name: value for name, value in values.items() if value is not None}
