@@ -24,10 +24,11 @@ from hlotool.cli.options import (
 from hlotool.errors import HlotoolError, UsageError
 
 if TYPE_CHECKING:
-    from hlotool.replay.batch import Batch, Task
+    from hlotool.replay.batch import Batch
     from hlotool.replay.options import RunOptions
     from hlotool.replay.pool import Pool
     from hlotool.replay.records import ErrorRecord
+    from hlotool.replay.task import Task
     from hlotool.report.records import RunRecord
 
 _DESCRIPTION = """\
@@ -107,7 +108,7 @@ def _add_execution_options(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     start = time.perf_counter()
-    from hlotool.replay.batch import PRELOAD, Batch
+    from hlotool.replay.options import PRELOAD
     from hlotool.replay.pool import Limits, Pool
 
     options = run_options(arguments)
@@ -116,6 +117,8 @@ def execute(arguments: argparse.Namespace) -> int:
     notes: list[str] = []
     with Pool(limits, PRELOAD, options.backend) as pool:
         pool.start()
+        from hlotool.replay.batch import Batch
+
         try:
             tasks = find_tasks(arguments.paths, options, notes)
             batch = _replay(tasks, pool, arguments, options, notes)
@@ -160,7 +163,7 @@ def find_tasks(paths: Sequence[str], options: RunOptions, notes: list[str]) -> l
     import re
 
     from hlotool.dump.directory import open_dump
-    from hlotool.replay.batch import Task
+    from hlotool.replay.task import Task
 
     dumps = [open_dump(path) for path in paths]
     notes += [note for dump in dumps for note in dump.notes]
@@ -185,6 +188,9 @@ def _replay(
 
     # One module has no part that could be finished before the others.
     journal = Journal(command_key(arguments.paths, options)) if len(tasks) > 1 else None
+    if not arguments.json:
+        # The workers are still busy with imports of their own: a good time for those of the report.
+        import hlotool.report.terminal  # noqa: F401
     with progress_for(sys.stderr, len(tasks), arguments.quiet, arguments.verbose) as progress:
         batch = replay_all(tasks, pool, progress, journal, resume=not arguments.no_resume)
     notes += pool.notes

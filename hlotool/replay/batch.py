@@ -12,43 +12,19 @@ from typing import Protocol
 import msgspec
 
 from hlotool._version import __version__
-from hlotool.dump.records import DumpModule
 from hlotool.dump.source import Source
 from hlotool.errors import BackendFailed, HlotoolError
-from hlotool.replay.errors import error_record, verdict_of
 from hlotool.replay.journal import Journal, digest
-from hlotool.replay.options import ReplayOptions, RunOptions
+from hlotool.replay.options import RunOptions
 from hlotool.replay.pool import Done, Pool, Started
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.stages import select_stages
+from hlotool.replay.task import Task, failed_row
 
-#: What a worker imports before its first module, and calls for each.
-PRELOAD = ("hlotool.replay.run",)
+#: What a worker calls for each task.
 _FUNCTION = "hlotool.replay.run:replay_module"
 
 _decoder = msgspec.msgpack.Decoder(list[ModuleRecord])
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One module to replay.
-
-    Attributes:
-        module: where its files are.
-        options: what to do with it.
-    """
-
-    module: DumpModule
-    options: ReplayOptions
-
-    @property
-    def path(self) -> str:
-        """The file that speaks for the module in messages."""
-        for stage in reversed(self.module.stages):
-            return str(stage.source)
-        for capture in self.module.captures:
-            return str(capture.source)
-        return self.module.title
 
 
 class Listener(Protocol):
@@ -140,21 +116,8 @@ def _run(
 def rows_of(task: Task, done: Done) -> list[ModuleRecord]:
     """What the worker found, or one row that says how it failed."""
     if isinstance(done.value, BackendFailed):
-        return [failed_row(task.module, task.path, done.value, done.seconds)]
+        return [failed_row(task, done.value, done.seconds)]
     return _decoder.decode(done.value)
-
-
-def failed_row(module: DumpModule, path: str, error: HlotoolError, seconds: float) -> ModuleRecord:
-    """The row of a module that ended with `error`."""
-    record = error_record(error)
-    return ModuleRecord(
-        path=path,
-        name=module.title,
-        verdict=verdict_of(error),
-        reason=record.message,
-        error=record,
-        seconds=seconds,
-    )
 
 
 def command_key(paths: Sequence[str], options: RunOptions) -> str:

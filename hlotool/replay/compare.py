@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from hlotool.backends.base import Value
 from hlotool.ir.module import Module
+from hlotool.ir.types import ArrayShape, Shape, leaves, strip_layouts
 from hlotool.numerics.compare import compare_values
 from hlotool.numerics.dataflow import Leaves, join_leaves
-from hlotool.replay.batch import Task
 from hlotool.replay.leaves import leaf_records, output_records
 from hlotool.replay.program import Program
 from hlotool.replay.records import LeafRecord, ModuleRecord, OutputRecord, Verdict
 from hlotool.replay.save import Files, output_folder, save_leaves
+from hlotool.replay.task import Task
 from hlotool.replay.trials import Trial
 
 
@@ -74,6 +74,40 @@ def compare_row(
         inputs=trial.inputs,
         leaves=records,
     )
+
+
+def structural_row(task: Task, reference: Program, program: Program, reason: str) -> ModuleRecord:
+    """The row of a program that does not even take the reference's arguments."""
+    return ModuleRecord(
+        path=program.path,
+        name=task.module.title,
+        verdict=Verdict.STRUCTURAL,
+        stage_reference=reference.label,
+        stage_tested=program.label,
+        reference=reference.backend,
+        tested=program.backend,
+        reason=reason,
+    )
+
+
+def parameter_difference(expected: Module, actual: Module) -> str:
+    """How the parameters of two programs differ, layouts and dynamic sizes apart; empty when they do not."""
+    left, right = ([p.shape for p in module.entry.parameters] for module in (expected, actual))
+    if len(left) != len(right):
+        return f"{len(left)} parameters are expected, the program has {len(right)}"
+    for number, (one, other) in enumerate(zip(left, right)):
+        if _at_bounds(one) != _at_bounds(other):
+            return f"parameter {number}: expected {strip_layouts(one)}, got {strip_layouts(other)}"
+    return ""
+
+
+def _at_bounds(shape: Shape) -> list[object]:
+    """What must be equal for one value to suit two shapes."""
+    parts = ((index, strip_layouts(part)) for index, part in leaves(shape))
+    return [
+        (index, part.element_type, part.dims) if isinstance(part, ArrayShape) else (index, part)
+        for index, part in parts
+    ]
 
 
 def lonely_row(task: Task, program: Program, trial: Trial, value: Value) -> ModuleRecord:

@@ -6,6 +6,9 @@ import os
 
 from hlotool.replay.records import Record
 
+#: What a worker imports before its first module.
+PRELOAD = ("hlotool.replay.run",)
+
 #: Workers that are started without being asked for: each holds the values of a whole program.
 _AUTOMATIC_JOBS = 4
 

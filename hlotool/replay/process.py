@@ -28,6 +28,9 @@ LOG_BYTES = 1 << 16
 #: POSIX only; elsewhere no process can die of it.
 _SIGKILL: int = getattr(signal, "SIGKILL", 9)
 
+#: Seconds for a process that closed its channel to end by itself.
+_LAST_WORDS = 10.0
+
 #: What libraries write before they abort because an allocation failed.
 _ALLOCATION_FAILURES = ("std::bad_alloc", "MemoryError", "Cannot allocate memory", "RESOURCE_EXHAUSTED")
 
@@ -150,7 +153,10 @@ class WorkerProcess:
             self._pipe(self._process.stdin).close()
 
     def epitaph(self, backend: str) -> BackendFailed:
-        """Why the process ended, once it has."""
+        """Why the process ended; its channel is closed, so that its end is near."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            # Killed now, it could not be told from a process that somebody else killed.
+            self._process.wait(timeout=_LAST_WORDS)
         self.close()
         log = self.log.tail()
         if self._is_timed_out:

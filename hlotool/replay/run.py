@@ -13,11 +13,11 @@ import msgspec
 from hlotool.backends.base import Value
 from hlotool.dump.records import Stage
 from hlotool.errors import HlotoolError, Unsupported
-from hlotool.replay.batch import Task, failed_row
-from hlotool.replay.compare import Actual, compare_row, lonely_row
+from hlotool.replay.compare import Actual, compare_row, lonely_row, parameter_difference, structural_row
 from hlotool.replay.program import Program, load_program, snapshot_program
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.stages import select_stages
+from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
 
 
@@ -34,7 +34,7 @@ def replay_module(task: Task) -> list[ModuleRecord]:
             rows.append(msgspec.structs.replace(row, seconds=now - began))
             began = now
     except HlotoolError as error:
-        rows.append(failed_row(task.module, task.path, error, time.perf_counter() - began))
+        rows.append(failed_row(task, error, time.perf_counter() - began))
     return rows
 
 
@@ -74,6 +74,9 @@ def _trial_rows(
     """The reference runs once; a tested program that fails costs its own row only."""
     expected = reference.executable.run(trial.arguments)
     for program in programs:
+        if difference := parameter_difference(reference.module, program.module):
+            yield structural_row(task, reference, program, difference)
+            continue
         try:
             value = program.executable.run(trial.arguments)
         except HlotoolError as error:
@@ -93,7 +96,7 @@ def _actual(program: Program, value: Value) -> Actual:
 
 def _failed(task: Task, reference: Program, label: str, path: str, error: HlotoolError) -> ModuleRecord:
     """The row of a tested stage that came to nothing."""
-    row = failed_row(task.module, path, error, 0.0)
+    row = failed_row(task, error, 0.0, path)
     return msgspec.structs.replace(
         row, stage_reference=reference.label, reference=reference.backend, stage_tested=label
     )

@@ -17,7 +17,7 @@ from hlotool.replay.leaves import array_leaves
 Files = dict[tuple[int, ...], str]
 
 #: Types that NumPy itself lacks, and a type of its own that holds all their values.
-_WIDER = {
+_WIDER: dict[ElementType, type[np.generic]] = {
     **{t: np.float32 for t in ElementType if t.is_narrow_float and t is not ElementType.F16},
     ElementType.S2: np.int8,
     ElementType.S4: np.int8,

@@ -1,27 +1,25 @@
-"""What a module is run on: values that the user gives, captured executions, or generated values."""
+"""What a module is run on: values that the user gives, captured executions, or generated values.
+
+A run takes one of the three ways; what the others need is not imported.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hlotool.dump.elided import elided_constants
 from hlotool.dump.names import Format, Kind
 from hlotool.dump.records import Capture, DumpModule
 from hlotool.errors import ElidedConstant, InputDataError, Unsupported
 from hlotool.ir.module import Module
-from hlotool.parse.proto.snapshot import (
-    Execution,
-    parse_snapshot,
-    parse_unoptimized_snapshot,
-    parse_unoptimized_snapshot_text,
-)
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import InputsRecord
-from hlotool.values.captured import load_inputs, load_outputs
-from hlotool.values.flatten import from_literal
-from hlotool.values.generate import LeafDescription, generate_inputs
+
+if TYPE_CHECKING:
+    from hlotool.parse.proto.snapshot import Execution
+    from hlotool.values.generate import LeafDescription
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +80,12 @@ def captured_program(capture: Capture) -> Module:
 
 def read_execution(capture: Capture) -> Execution:
     """Decode a captured execution; raises ProtoError."""
+    from hlotool.parse.proto.snapshot import (
+        parse_snapshot,
+        parse_unoptimized_snapshot,
+        parse_unoptimized_snapshot_text,
+    )
+
     path = str(capture.source)
     if capture.kind is Kind.SNAPSHOT:
         return parse_snapshot(capture.source.read_bytes(), path)
@@ -91,10 +95,14 @@ def read_execution(capture: Capture) -> Execution:
 
 
 def _given(source: str, module: Module) -> Trial:
+    from hlotool.values.captured import load_inputs
+
     return Trial(load_inputs(source, module), InputsRecord(origin="given", description=f"from {source}"))
 
 
 def _captured(capture: Capture, name: str) -> Trial:
+    from hlotool.values.flatten import from_literal
+
     execution = read_execution(capture)
     if len(execution.arguments) > 1:
         raise Unsupported(f"captured on {len(execution.arguments)} devices; one device is replayed")
@@ -106,6 +114,8 @@ def _captured(capture: Capture, name: str) -> Trial:
 
 
 def _generated(module: Module, options: ReplayOptions) -> Trial:
+    from hlotool.values.generate import generate_inputs
+
     made = generate_inputs(module, options.seed, options.input_range)
     rules = [text for leaf in made.descriptions if (text := _rule(leaf))]
     bounds = options.input_range
@@ -133,5 +143,7 @@ def _with_outputs(trial: Trial, module: Module, options: ReplayOptions) -> Trial
     """The trial with the result that the user gave, if any."""
     if options.outputs is None:
         return trial
+    from hlotool.values.captured import load_outputs
+
     result = load_outputs(options.outputs, module)
     return Trial(trial.arguments, trial.inputs, trial.name, result, f"from {options.outputs}")

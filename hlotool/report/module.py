@@ -12,7 +12,7 @@ from rich.text import Text
 
 from hlotool.replay.records import AGREEING, ErrorRecord, LeafRecord, ModuleRecord, Verdict
 from hlotool.report.leaf import LeafDiff, OutputSummary
-from hlotool.report.words import compared_stages, leaf_name, plural, seconds, style_of, ulps, verdict_text
+from hlotool.report.words import leaf_name, plural, seconds, style_of, ulps, verdict_text
 
 #: Outputs shown in full unless everything is asked for.
 _DETAILED = 3
@@ -76,12 +76,19 @@ def _facts(module: ModuleRecord, verbose: bool) -> Table:
     return grid
 
 
-def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str]]:
-    if module.verdict is Verdict.NOT_COMPARED or module.stage_reference is None:
-        yield "ran", f"{compared_stages(module)} on {module.tested or module.reference}"
-    else:
+def _sides(module: ModuleRecord) -> Iterator[tuple[str, str]]:
+    """Which stage ran where; nothing of stages that never ran."""
+    if module.verdict is Verdict.NOT_COMPARED:
+        yield "ran", f"{module.stage_reference} on {module.reference}"
+    elif module.tested is not None:
         yield "expected", f"{module.stage_reference} on {module.reference}"
         yield "actual", f"{module.stage_tested} on {module.tested}"
+    elif module.stage_tested is not None:
+        yield "stage", module.stage_tested
+
+
+def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str]]:
+    yield from _sides(module)
     if module.inputs is not None:
         yield "inputs", module.inputs.description
         if verbose:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import IO, Self
 
-from hlotool.replay.batch import Task
 from hlotool.replay.records import ModuleRecord
+from hlotool.replay.task import Task
 from hlotool.report.words import seconds, verdict_text
 
 

@@ -16,8 +16,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from hlotool.replay.batch import Task
 from hlotool.replay.records import ModuleRecord
+from hlotool.replay.task import Task
 from hlotool.report.console import console_for
 from hlotool.report.progress import Silence
 

@@ -79,14 +79,22 @@ def _basis(run: RunRecord) -> Iterator[str]:
     """What the agreement rests on, so that it is not over-read."""
     agreeing = [module for module in run.modules if module.verdict in AGREEING]
     if not agreeing:
+        yield from _hint(run)
         return
     inputs = sorted({module.inputs.description for module in agreeing if module.inputs})
     sides = sorted({f"{module.reference}" for module in agreeing})
     yield f"agreement rests on: inputs {'; '.join(inputs[:3])}; reference {', '.join(sides)}"
-    yield f"tolerance: {_tolerance(run)}"
+    if any(module.verdict is Verdict.AGREE for module in agreeing):
+        yield f"tolerance: {_tolerance(run)}"
     skipped = sum(module.verdict not in AGREEING | DIFFERING for module in run.modules)
     if skipped:
         yield f"nothing is said of {skipped} of {len(run.modules)}: they could not be compared"
+
+
+def _hint(run: RunRecord) -> Iterator[str]:
+    """What is missing for a comparison."""
+    if any(module.verdict is Verdict.NOT_COMPARED for module in run.modules):
+        yield "to compare: the whole dump directory, or --inputs and --outputs of an execution"
 
 
 def _tolerance(run: RunRecord) -> str:

@@ -38,6 +38,16 @@ SOURCE = SourceRecord(
 )
 
 
+#: What a row lacks when its module never ran.
+NEVER_RAN: dict[str, Any] = {
+    "stage_reference": None,
+    "stage_tested": None,
+    "reference": None,
+    "tested": None,
+    "inputs": None,
+}
+
+
 def module(name: str, verdict: Verdict, **fields: Any) -> ModuleRecord:
     sides: dict[str, Any] = {
         "stage_reference": "before_optimizations",
@@ -131,7 +141,7 @@ def unsupported(name: str, instruction: str, line: int) -> ModuleRecord:
         path=f"dump/{name}.before_optimizations.txt",
         line=line,
     )
-    return module(name, Verdict.UNSUPPORTED, reason=error.message, error=error, inputs=None, seconds=0.03)
+    return module(name, Verdict.UNSUPPORTED, reason=error.message, error=error, **NEVER_RAN, seconds=0.03)
 
 
 def crashed(name: str) -> ModuleRecord:
@@ -139,19 +149,19 @@ def crashed(name: str) -> ModuleRecord:
         ["Fatal Python error: Segmentation fault", *(f'  File "kernel.py", line {i}' for i in range(9))]
     )
     error = ErrorRecord(kind="BackendCrashed", message="numpy: the process died of SIGSEGV", log=log)
-    return module(name, Verdict.CRASHED, reason=error.message, error=error, inputs=None, seconds=1.7)
+    return module(name, Verdict.CRASHED, reason=error.message, error=error, **NEVER_RAN, seconds=1.7)
 
 
 def timed_out(name: str) -> ModuleRecord:
     message = "numpy: no answer within 300 s; the process was killed"
     error = ErrorRecord(kind="BackendTimeout", message=message)
-    return module(name, Verdict.TIMEOUT, reason=message, error=error, inputs=None, seconds=300.0)
+    return module(name, Verdict.TIMEOUT, reason=message, error=error, **NEVER_RAN, seconds=300.0)
 
 
 def out_of_memory(name: str) -> ModuleRecord:
     message = "numpy: needs more memory than the limit of 8 GiB"
     error = ErrorRecord(kind="BackendOutOfMemory", message=message)
-    return module(name, Verdict.OUT_OF_MEMORY, reason=message, error=error, inputs=None, seconds=3.0)
+    return module(name, Verdict.OUT_OF_MEMORY, reason=message, error=error, **NEVER_RAN, seconds=3.0)
 
 
 def alone(name: str = "jit_f") -> ModuleRecord:
