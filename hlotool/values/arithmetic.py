@@ -108,7 +108,9 @@ def _multiply(instruction: Instruction, interval: Interval, ranges: ForwardRange
 
 
 def _one_factor(interval: Interval, other: Interval, integer: bool) -> Interval:
-    if other.is_point and other.low not in (0.0, math.inf, -math.inf):
+    if other == Interval(0, 0):
+        return ANY
+    if other.is_point and math.isfinite(other.low):
         result = interval.scaled(1 / other.low)
         return _whole(result) if integer else result
     return _same_sign(interval, other)

@@ -105,7 +105,8 @@ def _inexact(
 ) -> InputDataError:
     index = tuple(int(i) for i in np.unravel_index(int(changed.argmax()), array.shape))
     where = f" at [{','.join(map(str, index))}]" if index else ""
+    count = int(changed.sum())
     return InputDataError(
-        f"{label}: {int(changed.sum())} of {array.size} values of type {source} are not exact in {element_type}"
+        f"{label}: {count} of {array.size} values of type {source} are not exact in {element_type}"
         f" (first: {array[index]}{where}); convert the array yourself if rounding it is meant"
     )

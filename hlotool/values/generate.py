@@ -17,7 +17,8 @@ from hlotool.ir.types import UNBOUNDED, ArrayShape, ElementType, ShapeIndex, Tok
 from hlotool.values.constraints import Constraint, combine
 from hlotool.values.flatten import Value, unflatten
 from hlotool.values.generators import Draw, generate
-from hlotool.values.interval import ANY
+from hlotool.values.integers import integer_range
+from hlotool.values.interval import ANY, Interval
 from hlotool.values.trace import parameter_demands
 
 #: Actual size of a dimension without a bound.
@@ -117,8 +118,8 @@ def _parameter_leaves(
             shape.element_type.real_part is ElementType.F64,
         )
         arrays.append(generate(shape.element_type, dims, constraint, draw))
-        text = ArrayShape(shape.element_type, dims).logical_text()
-        descriptions.append(_describe(parameter, index, text, constraint))
+        actual = ArrayShape(shape.element_type, dims)
+        descriptions.append(_describe(parameter, index, actual, constraint))
     return arrays
 
 
@@ -138,20 +139,20 @@ def _actual_size(bound: int, seed: int) -> int:
 
 
 def _describe(
-    parameter: Instruction, index: ShapeIndex, shape: str, constraint: Constraint
+    parameter: Instruction, index: ShapeIndex, shape: ArrayShape, constraint: Constraint
 ) -> LeafDescription:
     return LeafDescription(
         parameter.parameter_number or 0,
         parameter.name,
         index,
-        shape,
-        ", ".join(_rules(constraint)),
+        shape.logical_text(),
+        ", ".join(_rules(shape.element_type, constraint)),
         tuple(dict.fromkeys(constraint.purposes)),
         tuple(dict.fromkeys(constraint.unmet)),
     )
 
 
-def _rules(constraint: Constraint) -> list[str]:
+def _rules(element_type: ElementType, constraint: Constraint) -> list[str]:
     """The constraint in words."""
     if constraint.exactly is not None:
         return [constraint.exactly.value]
@@ -161,7 +162,8 @@ def _rules(constraint: Constraint) -> list[str]:
     if constraint.all_bits:
         words.append("all bits random")
     if constraint.is_bounded:
-        words.append(" × ".join(dict.fromkeys(str(i) for i in constraint.intervals if i != ANY)))
+        intervals = dict.fromkeys(_interval_text(element_type, i) for i in constraint.intervals if i != ANY)
+        words.append(" × ".join(intervals))
     if constraint.order is not None and constraint.order.distinct:
         words.append("distinct")
     if constraint.order is not None and constraint.order.ascending:
@@ -169,3 +171,11 @@ def _rules(constraint: Constraint) -> list[str]:
     if constraint.scale != 1:
         words.append(f"scaled by {constraint.scale:.3g}")
     return words
+
+
+def _interval_text(element_type: ElementType, interval: Interval) -> str:
+    """The interval; of integers the one that values were really drawn from."""
+    if not element_type.is_integer:
+        return str(interval)
+    drawn = integer_range(element_type, interval)
+    return str(Interval(drawn.start, drawn.stop - 1, interval.avoid if interval.avoid in drawn else None))

@@ -16,9 +16,9 @@ from hlotool.values.constraints import Constraint
 from hlotool.values.demands import Ordered
 from hlotool.values.interval import Interval
 
-#: What integers are that nothing constrains: small, so that products and powers do not wrap around.
-_SIGNED: Final = (-10, 10)
-_UNSIGNED: Final = (0, 20)
+#: Largest magnitudes of integers that nothing constrains; narrow types stay below the root of their limit, so
+#: that a product does not wrap around.
+_SIGNED, _UNSIGNED = 10, 20
 #: A scalar with at most this many possible values takes them in turn as the seed counts up.
 _TAKE_TURNS: Final = 8
 
@@ -49,15 +49,25 @@ def integers(
 def integer_range(element_type: ElementType, interval: Interval) -> range:
     """The integers of `interval` that the type holds; open ends reach as far as those of free integers."""
     smallest, largest = integer_limits(element_type)
-    usual_low, usual_high = _SIGNED if element_type.is_signed else _UNSIGNED
+    usual_low, usual_high = _usual_range(element_type, largest)
+    width = usual_high - usual_low
     low = math.ceil(interval.low) if math.isfinite(interval.low) else None
     high = math.floor(interval.high) if math.isfinite(interval.high) else None
+    if low is not None and low == interval.avoid:
+        low += 1
+    if high is not None and high == interval.avoid:
+        high -= 1
     if low is None:
-        low = usual_low if high is None or high >= usual_high else high - (usual_high - usual_low)
+        low = usual_low if high is None or high >= usual_high else high - width
     if high is None:
-        high = max(usual_high, low + (usual_high - usual_low) if low > usual_low else usual_high)
+        high = max(usual_high, low + width if low > usual_low else usual_high)
     low = min(max(low, smallest), largest)
     return range(low, max(low, min(high, largest)) + 1)
+
+
+def _usual_range(element_type: ElementType, largest: int) -> tuple[int, int]:
+    root = math.isqrt(largest)
+    return (-min(_SIGNED, root), min(_SIGNED, root)) if element_type.is_signed else (0, min(_UNSIGNED, root))
 
 
 def _all_bits(element_type: ElementType, dims: Sequence[int], rng: np.random.Generator) -> Array:

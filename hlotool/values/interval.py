@@ -57,16 +57,20 @@ class Interval:
         return Interval(low, high, None if self.avoid is None else self.avoid * factor)
 
     def __str__(self) -> str:
-        text = _describe_ends(self.low, self.high)
-        return text if self.avoid is None else f"{text} without {self.avoid:g}"
+        if self.avoid is None or self.avoid in (self.low, self.high):
+            return self._ends()
+        return f"{self._ends()} but {self.avoid + 0.0:g}"
 
-
-def _describe_ends(low: float, high: float) -> str:
-    if low == -_INF and high == _INF:
-        return "any number"
-    if high == _INF:
-        return f"at least {low:g}"
-    return f"at most {high:g}" if low == -_INF else f"in [{low:g}, {high:g}]"
+    def _ends(self) -> str:
+        low, high = self.low + 0.0, self.high + 0.0
+        if low == -_INF and high == _INF:
+            return "any"
+        if high == _INF:
+            return f"above {low:g}" if self.avoid == low else f"at least {low:g}"
+        if low == -_INF:
+            return f"below {high:g}" if self.avoid == high else f"at most {high:g}"
+        left, right = "(" if self.avoid == low else "[", ")" if self.avoid == high else "]"
+        return f"in {left}{low:g}, {high:g}{right}"
 
 
 ANY: Final = Interval()
