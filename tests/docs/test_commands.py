@@ -1,0 +1,92 @@
+"""Every command in the README and the guides runs, and ends as the text beside it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(ROOT.glob("*/README.md")),
+    *ROOT.glob("*/*/README.md"),
+]
+
+#: Set-up and test commands: what runs this test has run them, or the packaging test runs their like.
+ELSEWHERE = re.compile(r"(python3? -m (venv|pytest)|pip install|bash \.ci/run|XLA_FLAGS=|pytest )")
+#: A path that stands for the reader's own.
+PLACEHOLDER = "hlotool run dump"
+
+
+def blocks(path: Path, language: str) -> Iterator[str]:
+    """The fenced blocks of a document in one language."""
+    yield from re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def commands() -> Iterator[tuple[str, int]]:
+    """Every command line of the documents with the exit code that it promises."""
+    for path in DOCUMENTS:
+        for block in blocks(path, "sh"):
+            for line in block.splitlines():
+                command, _, remark = line.partition("  # ")
+                promised = re.search(r"exits (\d+)", remark)
+                if command.strip():
+                    yield command.strip(), int(promised[1]) if promised else 0
+
+
+COMMANDS = dict(commands())
+
+
+def test_documents_hold_commands() -> None:
+    assert any(c.startswith("hlotool run corpus") for c in COMMANDS)
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if not ELSEWHERE.match(c) and c != PLACEHOLDER])
+def test_command(command: str, tmp_path: Path) -> None:
+    program, *arguments = shlex.split(command)
+    runner = {"hlotool": [sys.executable, "-m", "hlotool"], "python": [sys.executable]}[program]
+    result = subprocess.run(
+        [*runner, *arguments],
+        cwd=ROOT,
+        env=os.environ | {"HLOTOOL_CACHE": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert result.returncode == COMMANDS[command], result.stdout[-2000:] + result.stderr[-2000:]
+    assert "Traceback" not in result.stderr
+
+
+def test_set_up_commands_name_real_extras() -> None:
+    """`pip install -e '.[a,b]'` asks for extras that pyproject.toml defines."""
+    import tomllib
+
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for command in COMMANDS:
+        for asked in re.findall(r"\.\[([\w,]+)\]", command):
+            assert set(asked.split(",")) <= set(extras)
+
+
+def test_links_lead_somewhere() -> None:
+    for path in DOCUMENTS:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text()):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_python_example(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The README's Python block runs on a checkout, given three arrays."""
+    import numpy as np
+
+    monkeypatch.chdir(ROOT)
+    names = {name: np.ones((8, 16), np.float32) for name in "xyz"}
+    for block in blocks(ROOT / "README.md", "python"):
+        exec(block, names)
+    assert names["total"] == 2 * 8 * 16
