@@ -47,6 +47,10 @@ class DeviceGrid:
         return f"{self.replicas} replicas of {self.partitions} partitions"
 
 
+#: Programs that talk to nobody.
+ONE_DEVICE = DeviceGrid()
+
+
 class GroupMode(enum.Enum):
     """What the ids in replica groups are."""
 

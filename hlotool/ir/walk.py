@@ -73,25 +73,50 @@ def sort_topologically(computation: Computation) -> None:
 
 
 def reachable(computation: Computation) -> list[Computation]:
-    """`computation` and all that it calls, directly or not; callees before callers."""
+    """`computation` and all that it calls, directly or not; callees before callers.
+
+    Raises:
+        ValueError: a computation calls itself.
+    """
+    return _call_order([computation])
+
+
+def call_order(module: Module) -> list[Computation]:
+    """All computations of the module and what they call, callees before callers.
+
+    Raises:
+        ValueError: a computation calls itself.
+    """
+    return _call_order(module.computations)
+
+
+def _call_order(roots: Iterable[Computation]) -> list[Computation]:
     order: list[Computation] = []
-    entered: set[Computation] = set()
-    stack: list[tuple[Computation, Iterator[Computation]]] = []
-
-    def enter(callee: Computation) -> None:
-        entered.add(callee)
-        stack.append((callee, (c for i in callee.instructions for c in i.called)))
-
-    enter(computation)
-    while stack:
-        current, callees = stack[-1]
-        following = next((c for c in callees if c not in entered), None)
-        if following is not None:
-            enter(following)
-        else:
-            order.append(current)
-            stack.pop()
+    finished: dict[Computation, bool] = {}
+    for root in roots:
+        stack: list[tuple[Computation, Iterator[Computation]]] = []
+        following: Computation | None = root if root not in finished else None
+        while following is not None or stack:
+            if following is not None:
+                finished[following] = False
+                stack.append((following, (c for i in following.instructions for c in i.called)))
+            current, callees = stack[-1]
+            following = _next_unfinished(callees, finished)
+            if following is None:
+                finished[current] = True
+                order.append(current)
+                stack.pop()
     return order
+
+
+def _next_unfinished(callees: Iterator[Computation], finished: dict[Computation, bool]) -> Computation | None:
+    """The next callee that was not entered yet; one that was entered and not finished calls itself."""
+    for callee in callees:
+        if callee not in finished:
+            return callee
+        if not finished[callee]:
+            raise ValueError(f"{callee.name} calls itself")
+    return None
 
 
 class Context(enum.Enum):

@@ -1,0 +1,174 @@
+"""Callers and callees: threads, fusions, composites, asynchronous pairs, channels.
+
+XLA: hlo_verifier.cc (CheckFusionInstruction, VerifyAsynchronousInstructionPairs, VerifyChannels, HandleCall).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hlotool.ir.attributes import FrontendAttributes
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.verification.findings import Findings
+from hlotool.ir.walk import Users
+
+#: Opcodes that run even when nobody reads their result. XLA: HloInstruction::HasSideEffectNoRecurse.
+_SIDE_EFFECTS = frozenset(
+    {
+        "all-gather-done",
+        "all-gather-start",
+        "all-reduce-done",
+        "all-reduce-start",
+        "collective-broadcast",
+        "collective-permute-done",
+        "collective-permute-start",
+        "infeed",
+        "outfeed",
+        "recv",
+        "recv-done",
+        "rng",
+        "rng-get-and-update-state",
+        "send",
+        "send-done",
+    }
+)
+
+#: Opcodes whose callees run on the caller's own thread.
+_SAME_THREAD = frozenset({"fusion", "while", "conditional"})
+
+#: Who may read the result of a start, and whose result an end may read.
+_NEXT: Mapping[str, tuple[str, ...]] = {
+    "async-start": ("async-update", "async-done"),
+    "async-update": ("async-update", "async-done"),
+    "all-reduce-start": ("all-reduce-done",),
+    "collective-permute-start": ("collective-permute-done",),
+    "copy-start": ("copy-done",),
+    "send": ("send-done", "tuple"),
+    "recv": ("recv-done", "tuple"),
+}
+_PREVIOUS: Mapping[str, tuple[str, ...]] = {
+    "async-update": ("async-start", "async-update"),
+    "async-done": ("async-start", "async-update"),
+    "all-reduce-done": ("all-reduce-start",),
+    "collective-permute-done": ("collective-permute-start",),
+    "copy-done": ("copy-start",),
+    "send-done": ("send", "get-tuple-element"),
+    "recv-done": ("recv", "get-tuple-element"),
+}
+
+
+def check_calls(findings: Findings, computation: Computation, users: Users) -> None:
+    """All rules on callers of one computation."""
+    for instruction in computation.instructions:
+        opcode = instruction.opcode
+        if opcode in _SAME_THREAD:
+            _check_thread(findings, computation, instruction)
+        if opcode == "fusion":
+            _check_fused(findings, instruction)
+        elif opcode == "call":
+            _check_composite(findings, instruction)
+        elif opcode in ("async-start", "async-update", "async-done"):
+            _check_async_thread(findings, instruction)
+        if opcode in _NEXT or opcode in _PREVIOUS:
+            _check_pair(findings, computation, instruction, users)
+
+
+def _check_thread(findings: Findings, computation: Computation, instruction: Instruction) -> None:
+    for callee in instruction.called:
+        findings.check(
+            callee.execution_thread == computation.execution_thread,
+            "execution-thread",
+            f"{callee.name} runs on thread {callee.execution_thread}, not on {computation.execution_thread}",
+            instruction,
+        )
+
+
+def _check_async_thread(findings: Findings, instruction: Instruction) -> None:
+    wrapped, thread = (
+        instruction.attributes.get("calls"),
+        instruction.attributes.get("async_execution_thread"),
+    )
+    if isinstance(wrapped, Computation) and (thread is not None or instruction.opcode == "async-start"):
+        findings.check(
+            wrapped.execution_thread == (thread or "main"),
+            "execution-thread",
+            f"{wrapped.name} runs on thread {wrapped.execution_thread}, not on {thread or 'main'}",
+            instruction,
+        )
+
+
+def _check_fused(findings: Findings, fusion: Instruction) -> None:
+    """Everything in a fused computation is used, the root only as the result."""
+    fused = fusion.attributes.get("calls")
+    if not isinstance(fused, Computation):
+        return
+    used = {operand for i in fused.instructions for operand in i.operands}
+    findings.check(fused.root not in used, "fusion", f"the root of {fused.name} must have no users", fusion)
+    for instruction in fused.instructions:
+        if instruction is not fused.root and instruction not in used and not _has_side_effect(instruction):
+            findings.add("fusion", f"{instruction.name} in {fused.name} must have users", fusion)
+
+
+def _has_side_effect(instruction: Instruction) -> bool:
+    attributes = instruction.attributes
+    return (
+        instruction.opcode in _SIDE_EFFECTS
+        or attributes.get("custom_call_has_side_effect") is True
+        or attributes.get("constrain_layout") is True
+        or "channel_id" in attributes
+    )
+
+
+def _check_composite(findings: Findings, call: Instruction) -> None:
+    """A composite says its name in the frontend attributes."""
+    if call.attributes.get("is_composite") is not True:
+        return
+    frontend = call.attributes.get("frontend_attributes")
+    given = frontend if isinstance(frontend, FrontendAttributes) else FrontendAttributes(())
+    findings.check(
+        bool(given.get("composite.name")),
+        "composite",
+        "a composite call needs the frontend attribute composite.name",
+        call,
+    )
+    version = given.get("composite.version")
+    findings.check(
+        version is None or version.isdigit(),
+        "composite",
+        f"composite.version must be a number, not {version}",
+        call,
+    )
+
+
+def _check_pair(findings: Findings, computation: Computation, instruction: Instruction, users: Users) -> None:
+    """A start has one reader, its end; an end reads its start."""
+    following, readers = _NEXT.get(instruction.opcode), users.get(instruction, [])
+    wrapped = instruction is computation.root and instruction.opcode in ("send", "recv")
+    if following is not None and not wrapped:
+        opcodes = [reader.opcode for reader in readers]
+        findings.check(
+            len(opcodes) == 1 and opcodes[0] in following,
+            "async-pair",
+            f"{instruction.opcode} must have one user, {' or '.join(following)}, not {opcodes}",
+            instruction,
+        )
+    previous = _PREVIOUS.get(instruction.opcode)
+    if previous is not None and instruction.operands:
+        opcode = instruction.operands[0].opcode
+        findings.check(
+            opcode in previous,
+            "async-pair",
+            f"the operand of {instruction.opcode} must be {' or '.join(previous)}, not {opcode}",
+            instruction,
+        )
+        _check_channel(findings, instruction)
+
+
+def _check_channel(findings: Findings, done: Instruction) -> None:
+    """send and send-done, recv and recv-done agree in channel and kind."""
+    start = done.operands[0]
+    if start.opcode not in ("send", "recv") or "channel_id" not in start.attributes:
+        return
+    for name, default in (("channel_id", None), ("is_host_transfer", False)):
+        mine, its = done.attributes.get(name, default), start.attributes.get(name, default)
+        findings.check(mine == its, "channel", f"{name} is {mine}, but {its} at {start.name}", done)

@@ -1,0 +1,157 @@
+"""Replica groups and pairs. XLA: hlo_verifier.cc (CheckReplicaGroups, CheckDuplicatedSourceOrTarget)."""
+
+from __future__ import annotations
+
+from hlotool.ir.attributes import Ints, ReplicaGroups
+from hlotool.ir.devices import GroupMode, expand_groups, group_mode
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape, Shape, TupleShape
+from hlotool.ir.verification.findings import Findings
+
+_WITH_GROUPS = frozenset(
+    {
+        "all-gather",
+        "all-gather-start",
+        "all-reduce",
+        "all-reduce-start",
+        "all-to-all",
+        "ragged-all-to-all",
+        "reduce-scatter",
+    }
+)
+_PERMUTES = frozenset({"collective-permute", "collective-permute-start"})
+
+#: Opcodes whose groups may differ in size.
+_UNEVEN = frozenset({"all-reduce", "all-reduce-start"})
+
+
+def check_collectives(findings: Findings) -> None:
+    """All collectives of the module."""
+    constrained: set[bool] = set()
+    for instruction in findings.module.instructions():
+        if instruction.opcode in _WITH_GROUPS:
+            with findings.collecting(instruction):
+                _check_groups(findings, instruction)
+        elif instruction.opcode in _PERMUTES:
+            with findings.collecting(instruction):
+                _check_pairs(findings, instruction)
+        if instruction.opcode in _UNEVEN:
+            constrained.add(instruction.attributes.get("constrain_layout") is True)
+    findings.check(
+        len(constrained) < 2, "constrain-layout", "either all or no all-reduce may have constrain_layout"
+    )
+
+
+def _limit(findings: Findings, mode: GroupMode) -> int:
+    """How many ids there are; 1 means that the module does not say."""
+    module = findings.module
+    if mode is GroupMode.FLATTENED_ID:
+        return module.replica_count * module.num_partitions
+    return module.num_partitions if mode is GroupMode.CROSS_PARTITION else module.replica_count
+
+
+def _check_groups(findings: Findings, instruction: Instruction) -> None:
+    value = instruction.attributes.get("replica_groups")
+    mode = group_mode(instruction)
+    try:
+        groups = expand_groups(value) if isinstance(value, ReplicaGroups) else ()
+    except ValueError as error:
+        findings.add("replica-groups", str(error), instruction)
+        return
+    if not groups:
+        findings.check(
+            mode is not GroupMode.FLATTENED_ID,
+            "replica-groups",
+            "with use_global_device_ids the replica groups must be given",
+            instruction,
+        )
+        return
+    limit = _limit(findings, mode)
+    _check_ids(findings, instruction, groups, limit)
+    _check_sizes(findings, instruction, groups)
+    if limit > 1:
+        size = len(groups[0])
+        if mode is GroupMode.CROSS_REPLICA_AND_PARTITION:
+            size *= findings.module.num_partitions
+        _check_shards(findings, instruction, size)
+
+
+def _check_ids(findings: Findings, instruction: Instruction, groups: tuple[Ints, ...], limit: int) -> None:
+    """Together the groups hold each id once."""
+    ids = [i for group in groups for i in group]
+    expected = len(ids) if limit == 1 else limit
+    findings.check(
+        sorted(ids) == list(range(expected)),
+        "replica-groups",
+        f"the replica groups must hold each of 0 to {expected - 1} once",
+        instruction,
+    )
+
+
+def _check_sizes(findings: Findings, instruction: Instruction, groups: tuple[Ints, ...]) -> None:
+    sizes = {len(group) for group in groups}
+    findings.check(0 not in sizes, "replica-groups", "a replica group must not be empty", instruction)
+    findings.check(
+        len(sizes) == 1 or instruction.opcode in _UNEVEN,
+        "replica-groups",
+        f"the replica groups must have one size, not {sorted(sizes)}",
+        instruction,
+    )
+
+
+def _check_shards(findings: Findings, instruction: Instruction, size: int) -> None:
+    """Shapes shrink or grow by the size of a group."""
+    dimensions = instruction.attributes.get("dimensions")
+    if instruction.opcode == "all-to-all" and not dimensions:
+        findings.check(
+            len(instruction.operands) == size,
+            "operand-count",
+            f"all-to-all among {size} devices needs as many operands, not {len(instruction.operands)}",
+            instruction,
+        )
+    if instruction.opcode not in ("all-gather", "reduce-scatter") or not isinstance(dimensions, tuple):
+        return
+    whole, part = _first(instruction.shape), _first(instruction.operands[0].shape)
+    if instruction.opcode == "reduce-scatter":
+        whole, part = part, whole
+    dimension = dimensions[0] if dimensions else None
+    if whole is None or part is None or not isinstance(dimension, int) or dimension >= part.rank:
+        return
+    findings.check(
+        whole.dims[dimension] == size * part.dims[dimension],
+        "replica-groups",
+        f"dimension {dimension} must be {size} times as large on the one side as on the other: "
+        f"{whole.dims[dimension]} and {part.dims[dimension]}",
+        instruction,
+    )
+
+
+def _first(shape: Shape) -> ArrayShape | None:
+    shape = shape.elements[0] if isinstance(shape, TupleShape) and shape.elements else shape
+    return shape if isinstance(shape, ArrayShape) else None
+
+
+def _check_pairs(findings: Findings, instruction: Instruction) -> None:
+    """Each device sends and receives once; the in-place form as often as it has slices."""
+    mode = group_mode(instruction)
+    limit = (
+        findings.module.replica_count if mode is GroupMode.CROSS_REPLICA else findings.module.num_partitions
+    )
+    value = instruction.attributes.get("source_target_pairs")
+    pairs = [p for p in value if isinstance(p, tuple)] if isinstance(value, tuple) else []
+    in_place = "slice_sizes" in instruction.attributes
+    for role, at in (("source", 0), ("target", 1)):
+        ids = [pair[at] for pair in pairs if len(pair) == 2 and isinstance(pair[at], int)]
+        findings.check(len(ids) == len(pairs), "replica-groups", "a pair must have two ids", instruction)
+        findings.check(
+            all(i >= 0 and (limit == 1 or i < limit) for i in map(int, ids)),
+            "replica-groups",
+            f"{role} ids must be within [0, {limit}): {ids}",
+            instruction,
+        )
+        findings.check(
+            in_place or len(set(ids)) == len(ids),
+            "replica-groups",
+            f"a {role} id occurs twice: {ids}",
+            instruction,
+        )

@@ -1,0 +1,52 @@
+"""Collecting what is wrong instead of stopping at the first error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from hlotool.errors import Location, VerificationError
+from hlotool.ir.module import Computation, Instruction, Module
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyOptions:
+    """How strict the verifier is.
+
+    Attributes:
+        mixed_precision: floating-point operands and results of one instruction may differ in width, as in
+            programs compiled for TPU; XLA forbids it elsewhere.
+    """
+
+    mixed_precision: bool = True
+
+
+@dataclass(slots=True)
+class Findings:
+    """Everything that is wrong with a module, in the order it was found."""
+
+    module: Module
+    options: VerifyOptions = field(default_factory=VerifyOptions)
+    errors: list[VerificationError] = field(default_factory=list)
+
+    def add(self, rule: str, message: str, where: Instruction | Computation | None = None) -> None:
+        """Report a broken rule."""
+        line = where.line if where is not None else 0
+        location = Location(self.module.path, line)
+        self.errors.append(VerificationError(rule, message, where.name if where else None, location))
+
+    def check(
+        self, holds: bool, rule: str, message: str, where: Instruction | Computation | None = None
+    ) -> None:
+        """Report a broken rule unless `holds`."""
+        if not holds:
+            self.add(rule, message, where)
+
+    @contextmanager
+    def collecting(self, where: Instruction) -> Iterator[None]:
+        """Take up a VerificationError that the body raises, as a finding about `where`."""
+        try:
+            yield
+        except VerificationError as error:
+            self.add(error.rule, error.message, where)

@@ -1,0 +1,199 @@
+"""One instruction at a time: attributes, operand counts, shapes, literals, shardings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlotool.ir.attributes import OperandAlias, RawText, Sharding
+from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import OPCODES, attribute_kind
+from hlotool.ir.shape_inference import check_shape
+from hlotool.ir.shapes.compatibility import compatible
+from hlotool.ir.types import UNBOUNDED, ArrayShape, ElementType, Shape, TokenShape, leaves, subshape
+from hlotool.ir.verification.findings import Findings
+
+#: Opcodes that pass values through or promise to mix floating-point types. XLA: CheckMixedPrecisionOperands.
+_MAY_MIX = frozenset(
+    {
+        "all-gather",
+        "all-gather-done",
+        "all-gather-start",
+        "all-reduce",
+        "all-reduce-done",
+        "all-reduce-start",
+        "async-done",
+        "async-start",
+        "async-update",
+        "call",
+        "collective-permute",
+        "collective-permute-done",
+        "collective-permute-start",
+        "conditional",
+        "constant",
+        "convolution",
+        "copy-done",
+        "copy-start",
+        "custom-call",
+        "domain",
+        "dot",
+        "fusion",
+        "get-tuple-element",
+        "infeed",
+        "opt-barrier",
+        "outfeed",
+        "parameter",
+        "ragged-dot",
+        "recv",
+        "recv-done",
+        "reduce-precision",
+        "reduce-window",
+        "scaled-dot",
+        "send",
+        "send-done",
+        "sort",
+        "tuple",
+        "while",
+    }
+)
+
+
+def check_instruction(findings: Findings, instruction: Instruction) -> None:
+    """All rules that need no more than the instruction, its operands and its callees."""
+    row = OPCODES.get(instruction.opcode)
+    if row is None:
+        findings.add("unknown-opcode", f"there is no opcode {instruction.opcode}", instruction)
+        return
+    _check_attributes(findings, instruction)
+    _check_stated_shape(findings, instruction)
+    if instruction.opcode == "constant":
+        _check_literal(findings, instruction)
+    if "output_to_operand_aliasing" in instruction.attributes:
+        _check_aliasing(findings, instruction)
+    if instruction.sharding is not None:
+        _check_sharding(findings, instruction, instruction.sharding, instruction.shape)
+    if not findings.options.mixed_precision and instruction.opcode not in _MAY_MIX:
+        _check_one_precision(findings, instruction)
+
+
+def _check_attributes(findings: Findings, instruction: Instruction) -> None:
+    """Required attributes are there, others are known to the opcode (or kept as raw text)."""
+    for name in instruction.row.required:
+        findings.check(
+            name in instruction.attributes,
+            "attribute-missing",
+            f"{instruction.opcode} needs the attribute {name}",
+            instruction,
+        )
+    for name, value in instruction.attributes.items():
+        if not isinstance(value, RawText) and attribute_kind(instruction.opcode, name) is None:
+            findings.add("attribute-unknown", f"{instruction.opcode} has no attribute {name}", instruction)
+
+
+def _check_stated_shape(findings: Findings, instruction: Instruction) -> None:
+    with findings.collecting(instruction):
+        check_shape(
+            instruction.opcode,
+            [o.shape for o in instruction.operands],
+            instruction.attributes,
+            instruction.shape,
+            findings.options.mixed_precision,
+        )
+    for shape in _arrays(instruction.shape):
+        for size in shape.dims:
+            findings.check(
+                size >= 0 or size == UNBOUNDED, "shape", f"{shape} has a negative size", instruction
+            )
+        if shape.layout is not None:
+            findings.check(
+                sorted(shape.layout.minor_to_major) == list(range(shape.rank)),
+                "layout",
+                f"the layout of {shape} must order its {shape.rank} dimensions",
+                instruction,
+            )
+
+
+def _arrays(shape: Shape) -> Iterator[ArrayShape]:
+    return (leaf for _, leaf in leaves(shape) if isinstance(leaf, ArrayShape))
+
+
+def _check_literal(findings: Findings, instruction: Instruction) -> None:
+    literal = instruction.literal
+    if literal is None:
+        findings.add("literal", "a constant must have a value", instruction)
+    elif not compatible(literal.shape, instruction.shape):
+        findings.add(
+            "literal", f"the value has the shape {literal.shape}, not {instruction.shape}", instruction
+        )
+
+
+def _check_aliasing(findings: Findings, instruction: Instruction) -> None:
+    """Aliased parts exist and have one shape."""
+    aliases = instruction.attributes["output_to_operand_aliasing"]
+    frontend = instruction.attributes.get("frontend_attributes")
+    if "xla_skip_custom_call_alias_shape_check" in str(frontend):
+        return
+    for alias in aliases if isinstance(aliases, tuple) else ():
+        assert isinstance(alias, OperandAlias)
+        try:
+            output = subshape(instruction.shape, alias.output_index)
+            operand = subshape(instruction.operands[alias.operand].shape, alias.operand_index)
+        except (IndexError, TypeError):
+            findings.add("aliasing", f"{alias} names a part that does not exist", instruction)
+            continue
+        findings.check(
+            compatible(_unpinned(output), _unpinned(operand)),
+            "aliasing",
+            f"aliased parts must have one shape: output {output}, operand {operand}",
+            instruction,
+        )
+
+
+def _unpinned(shape: Shape) -> Shape:
+    """What a buffer holds: Pin and Unpin alias it with an array."""
+    return getattr(shape, "array", shape)
+
+
+def _check_sharding(findings: Findings, instruction: Instruction, sharding: Sharding, shape: Shape) -> None:
+    """A tiling has one size per dimension, and each device once. XLA: HloSharding::Validate."""
+    if sharding.kind == "tuple":
+        parts = [leaf for _, leaf in leaves(shape)]
+        findings.check(
+            len(parts) == len(sharding.elements) or not parts,
+            "sharding",
+            f"the sharding has {len(sharding.elements)} parts, the shape {len(parts)}",
+            instruction,
+        )
+        for element, part in zip(sharding.elements, parts):
+            _check_sharding(findings, instruction, element, part)
+        return
+    if sharding.kind != "tiled" or sharding.named is not None or not isinstance(shape, ArrayShape):
+        return
+    dims = sharding.iota.dims if sharding.iota is not None else sharding.tile_dims
+    groups = len(sharding.last_tile_dims) + int(sharding.last_tile_dim_replicate)
+    tiled = dims[: len(dims) - groups]
+    findings.check(
+        len(tiled) == shape.rank or all(size == 1 for size in tiled),
+        "sharding",
+        f"the sharding tiles {len(tiled)} dimensions, {shape.logical_text()} has {shape.rank}",
+        instruction,
+    )
+    findings.check(
+        len(set(sharding.devices)) == len(sharding.devices),
+        "sharding",
+        "the sharding names a device twice",
+        instruction,
+    )
+
+
+def _check_one_precision(findings: Findings, instruction: Instruction) -> None:
+    found: set[ElementType] = set()
+    for operand in instruction.operands:
+        if isinstance(operand.shape, TokenShape):
+            continue
+        found |= {a.element_type for a in _arrays(operand.shape) if a.element_type.is_floating}
+    findings.check(
+        len(found) <= 1,
+        "mixed-precision",
+        f"floating-point operands must have one type, not {', '.join(sorted(map(str, found)))}",
+        instruction,
+    )

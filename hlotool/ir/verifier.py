@@ -1,0 +1,44 @@
+"""Whether a module is HLO: the rules that XLA's own verifier enforces, all findings at once.
+
+Layouts are not judged: layout-sensitive passes have their own rules.
+XLA: hlo_verifier.cc, shape_inference.cc.
+"""
+
+from __future__ import annotations
+
+from hlotool.errors import VerificationError
+from hlotool.ir.module import Module
+from hlotool.ir.verification.calls import check_calls
+from hlotool.ir.verification.collectives import check_collectives
+from hlotool.ir.verification.findings import Findings, VerifyOptions
+from hlotool.ir.verification.header import check_header
+from hlotool.ir.verification.instructions import check_instruction
+from hlotool.ir.verification.structure import check_structure
+from hlotool.ir.walk import users
+
+__all__ = ["VerifyOptions", "verify", "verify_or_raise"]
+
+
+def verify(module: Module, options: VerifyOptions | None = None) -> list[VerificationError]:
+    """Everything that is wrong with `module`, in textual order within each group of rules; empty when valid.
+
+    A broken graph (names, order, roots, parameters, calls) is reported alone: other rules would trip over it.
+    """
+    findings = Findings(module, options or VerifyOptions())
+    if not check_structure(findings):
+        return findings.errors
+    for computation in module.computations:
+        readers = users(computation)
+        for instruction in computation.instructions:
+            check_instruction(findings, instruction)
+        check_calls(findings, computation, readers)
+    check_collectives(findings)
+    check_header(findings)
+    return findings.errors
+
+
+def verify_or_raise(module: Module, options: VerifyOptions | None = None) -> None:
+    """Raise the first finding of `verify` as a VerificationError."""
+    findings = verify(module, options)
+    if findings:
+        raise findings[0]
