@@ -9,6 +9,9 @@ import sys
 import time
 from typing import Any
 
+from hlotool.replay.records import ModuleRecord, Verdict
+from hlotool.replay.task import Task
+
 
 def double(value: int) -> int:
     return 2 * value
@@ -88,3 +91,9 @@ _MISDEEDS = {
     "print": _print,
     "chatter": _chatter,
 }
+
+
+def rows(task: Task) -> list[ModuleRecord]:
+    """Stands in for the replay of a module whose name may be a misdeed."""
+    act(task.module.name)
+    return [ModuleRecord(path=task.path, name=task.module.title, verdict=Verdict.AGREE, reason=str(os.getpid()))]

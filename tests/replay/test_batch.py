@@ -1,0 +1,157 @@
+"""Many modules: order, failures, interruption, resumption."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from hlotool.dump.names import Kind
+from hlotool.dump.records import DumpModule, Stage
+from hlotool.dump.source import Source
+from hlotool.replay import batch
+from hlotool.replay.batch import Batch, command_key, replay_all, task_key
+from hlotool.replay.journal import Journal
+from hlotool.replay.options import ReplayOptions, RunOptions
+from hlotool.replay.pool import Limits, Pool
+from hlotool.replay.records import ModuleRecord, Verdict
+from hlotool.replay.task import Task
+
+
+@pytest.fixture(autouse=True)
+def planted_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "_FUNCTION", "support.planted:rows")
+
+
+class Recorder:
+    """A listener that notes what it hears, and interrupts after some modules."""
+
+    def __init__(self, patience: int = 1000) -> None:
+        self.heard: list[str] = []
+        self.patience = patience
+
+    def started(self, task: Task) -> None:
+        self.heard.append(f"started {task.module.name}")
+
+    def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
+        self.heard.append(f"finished {task.module.name}")
+        self.patience -= 1
+        if not self.patience:
+            raise KeyboardInterrupt
+
+
+def tasks(folder: Path, *names: str, **options: object) -> list[Task]:
+    return [task(folder, number, name, **options) for number, name in enumerate(names)]
+
+
+def task(folder: Path, number: int, name: str, **options: object) -> Task:
+    path = folder / f"module_{number:04d}.{name}.before_optimizations.txt"
+    if not path.exists():
+        path.write_text(f"text of {name}")
+    stage = Stage(Kind.BEFORE_OPTIMIZATIONS, "before_optimizations", text=Source(str(path)))
+    return Task(DumpModule(number, name, stages=(stage,)), ReplayOptions(**options))
+
+
+def run(
+    work: Sequence[Task], listener: Recorder | None = None, journal: Journal | None = None, **settings: object
+) -> Batch:
+    resume = bool(settings.pop("resume", True))
+    with Pool(Limits(**{"jobs": 1, "timeout": 20.0, "memory": 4 << 30} | settings), backend="numpy") as pool:
+        return replay_all(work, pool, listener or Recorder(), journal, resume)
+
+
+def test_rows_keep_the_order_of_the_tasks_and_failures_are_rows(tmp_path: Path) -> None:
+    names = ["a", "segfault", "b", "hang", "raise", "allocate", "c"]
+    done = run(tasks(tmp_path, *names), jobs=2, timeout=1.0)
+    assert [row.name for row in done.records] == [f"module_{i:04d}.{name}" for i, name in enumerate(names)]
+    assert [row.verdict for row in done.records] == [
+        Verdict.AGREE,
+        Verdict.CRASHED,
+        Verdict.AGREE,
+        Verdict.TIMEOUT,
+        Verdict.CRASHED,
+        Verdict.OUT_OF_MEMORY,
+        Verdict.AGREE,
+    ]
+    crashed = done.records[1]
+    assert crashed.error is not None
+    assert crashed.error.kind == "BackendCrashed"
+    assert crashed.reason == "numpy: the process died of SIGSEGV"
+    assert "planted.py" in crashed.error.log
+    assert crashed.path.endswith("module_0001.segfault.before_optimizations.txt")
+    assert not done.interrupted
+
+
+def test_the_listener_hears_everything(tmp_path: Path) -> None:
+    listener = Recorder()
+    run(tasks(tmp_path, "a", "b"), listener)
+    assert listener.heard == ["started a", "finished a", "started b", "finished b"]
+
+
+def test_an_interrupted_batch_keeps_what_is_finished_and_goes_on(tmp_path: Path) -> None:
+    work = tasks(tmp_path, "a", "exit", "b", "c")
+    first = run(work, Recorder(patience=2), Journal("k", tmp_path))
+    assert first.interrupted
+    assert [row.verdict for row in first.records] == [Verdict.AGREE, Verdict.CRASHED]
+    listener = Recorder()
+    second = run(work, listener, Journal("k", tmp_path))
+    assert not second.interrupted
+    assert [h for h in listener.heard if h.startswith("started")] == ["started b", "started c"]
+    assert [h for h in listener.heard if h.startswith("finished")] == [
+        f"finished {n}" for n in ("a", "exit", "b", "c")
+    ]
+    assert second.records[:2] == first.records
+    assert len(second.records) == 4
+
+
+def test_a_finished_batch_starts_anew(tmp_path: Path) -> None:
+    work = tasks(tmp_path, "a", "b")
+    run(work, journal=Journal("k", tmp_path))
+    listener = Recorder()
+    run(work, listener, Journal("k", tmp_path))
+    assert "started a" in listener.heard
+
+
+def test_no_resume(tmp_path: Path) -> None:
+    work = tasks(tmp_path, "a", "b")
+    run(work, Recorder(patience=1), Journal("k", tmp_path))
+    listener = Recorder()
+    run(work, listener, Journal("k", tmp_path), resume=False)
+    assert "started a" in listener.heard
+
+
+def test_a_changed_module_is_run_again(tmp_path: Path) -> None:
+    work = tasks(tmp_path, "a", "b", "c")
+    run(work, Recorder(patience=2), Journal("k", tmp_path))
+    Path(work[0].path).write_text("another text")
+    listener = Recorder()
+    run(work, listener, Journal("k", tmp_path))
+    assert [h for h in listener.heard if h.startswith("started")] == ["started a", "started c"]
+
+
+def test_a_task_whose_files_are_gone_is_not_kept(tmp_path: Path) -> None:
+    [work] = tasks(tmp_path, "a")
+    assert task_key(work)
+    Path(work.path).unlink()
+    assert task_key(work) == ""
+
+
+def test_keys_depend_on_what_decides(tmp_path: Path) -> None:
+    inputs = tmp_path / "in.npz"
+    inputs.write_bytes(b"1")
+    keys = {task_key(task(tmp_path, 0, "a")), task_key(task(tmp_path, 0, "a", seed=1))}
+    keys.add(task_key(task(tmp_path, 0, "a", inputs=str(inputs))))
+    inputs.write_bytes(b"22")
+    keys.add(task_key(task(tmp_path, 0, "a", inputs=str(inputs))))
+    assert len(keys) == 4
+    assert task_key(task(tmp_path, 0, "a")) in keys
+
+
+def test_a_command_is_its_paths_and_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "dump").mkdir()
+    monkeypatch.chdir(tmp_path)
+    key = command_key(["dump"], RunOptions())
+    assert command_key([str(tmp_path / "dump")], RunOptions()) == key
+    assert command_key(["other"], RunOptions()) != key
+    assert command_key(["dump"], RunOptions(only="f")) != key
