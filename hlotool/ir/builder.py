@@ -26,13 +26,17 @@ from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.shape_inference import infer_shape
-from hlotool.ir.types import ArrayShape, ElementType, Shape
+from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType, Shape
 from hlotool.ir.walk import reachable
 
 
 def array(element_type: str | ElementType, *dims: int) -> ArrayShape:
     """A static array shape without layout."""
-    return ArrayShape(ElementType(element_type), dims)
+    return ArrayShape(_element_type(element_type), dims)
+
+
+def _element_type(named: str | ElementType) -> ElementType:
+    return named if isinstance(named, ElementType) else ELEMENT_TYPES[named]
 
 
 class Builder:
@@ -55,7 +59,7 @@ class Builder:
         self, value: npt.ArrayLike, element_type: str | ElementType, name: str = "constant"
     ) -> Instruction:
         """An array of known values."""
-        held = np.array(value, dtype=dtype_of(ElementType(element_type)))
+        held = np.array(value, dtype=dtype_of(_element_type(element_type)))
         shape = array(element_type, *held.shape)
         return self.add(Instruction(name, "constant", shape, literal=Literal(shape, held)))
 
