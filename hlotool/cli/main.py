@@ -90,7 +90,13 @@ def _is_help(arguments: Sequence[str]) -> bool:
 def _pretty_formatter() -> type[argparse.HelpFormatter]:
     from rich_argparse import RawDescriptionRichHelpFormatter
 
-    return RawDescriptionRichHelpFormatter
+    class Formatter(RawDescriptionRichHelpFormatter):
+        # Brackets in our texts are brackets, and titles are written as they should read.
+        help_markup = False
+        text_markup = False
+        group_name_formatter = str
+
+    return Formatter
 
 
 def _tolerate_narrow_encodings() -> None:

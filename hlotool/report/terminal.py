@@ -66,7 +66,7 @@ class RunReport:
 
     def _totals(self) -> Text:
         run = self.run
-        text = Text(f"{plural(len(run.modules), 'comparison')}: ", "bold")
+        text = Text.assemble((f"{plural(len(run.modules), 'result')}: ", "bold"))
         counts = [Text(f"{amount} {name}", style_of(Verdict(name))) for name, amount in run.summary.items()]
         text.append_text(Text(" · ", "dim").join(counts))
         text.append(f" · {seconds(run.seconds)}", "dim")
