@@ -4,8 +4,8 @@ XLA prints arrays of more than ten elements as `{...}` unless told otherwise, an
 zeros. A wrong value would accuse a healthy program, so a value counts only if it is certain:
 
 - from the stage's own `.hlo.pb`, by name;
-- before optimizations, from the `module.mlir` that JAX writes, where a constant of that shape and use is the
-  only one and none of that shape could have been computed from others (XLA folds such operations);
+- before optimizations, from the `module.mlir` that JAX writes, where one constant only (or result of
+  constants: XLA folds operations on them) has that shape and these uses;
 - after passes, from the constant of the same name and shape before optimizations, where names survive;
 - from compiling `module.mlir` again, where the outcome is the same program but for the constants.
 
@@ -236,8 +236,9 @@ def _fitting(constant: Instruction, readers: Iterable[Instruction], program: Mli
     uses = [_use(reader) for reader in readers]
     candidates = [c for c in program.constants if c.shape == shape and uses and _has_uses(c, uses)]
     values = [program.values(candidate) for candidate in candidates]
-    is_certain = len({value.tobytes() for value in values}) == 1
-    return values[0] if is_certain else None
+    known = [value for value in values if value is not None]
+    is_certain = len(known) == len(values) and len({value.tobytes() for value in known}) == 1
+    return known[0] if is_certain else None
 
 
 def _use(reader: Instruction) -> tuple[str, str]:

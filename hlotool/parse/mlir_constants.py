@@ -10,29 +10,33 @@ StableHLO: docs/spec.md#constants. MLIR: the builtin attributes DenseElements an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hlotool.errors import InputError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ArrayShape
+from hlotool.parse.mlir_folding import fold
 from hlotool.parse.mlir_values import dense_values, tensor_shape
 
 
 @dataclass(slots=True, eq=False)
 class MlirConstant:
-    """One `stablehlo.constant`.
+    """A value that is known before the program runs: a `stablehlo.constant`, or computed from such.
 
     Attributes:
         name: `%cst_3`.
         shape: element type and dimensions.
-        attribute: text of its value, such as `dense<…>`; see `values`.
+        operation: such as `stablehlo.add`.
+        text: what follows the operation's `=`.
+        operands: of an operation on constants.
         users: operation and location name of each use, such as `("stablehlo.add", "jit(f)/add")`.
     """
 
     name: str
     shape: ArrayShape
-    attribute: str
+    operation: str
+    text: str
+    operands: tuple[MlirConstant, ...] = ()
     users: set[tuple[str, str]] = field(default_factory=set)
 
 
@@ -42,18 +46,34 @@ class MlirProgram:
 
     Attributes:
         constants: in the order of the text.
-        computed: shapes of results that depend on constants alone. XLA may fold such an operation, so a
-            constant of that shape in the HLO need not be one of `constants`.
+        computed: shapes of results that depend on constants alone but are not among `constants`, because the
+            operation has several results or regions. XLA may fold it to a constant all the same.
         resources: hexadecimal text of the blobs at the end of the file, by name.
     """
 
     constants: list[MlirConstant] = field(default_factory=list)
     computed: set[ArrayShape] = field(default_factory=set)
     resources: dict[str, str] = field(default_factory=dict)
+    _values: dict[MlirConstant, Array | None] = field(default_factory=dict)
 
-    def values(self, constant: MlirConstant) -> Array:
-        """The value of `constant`, an array of its shape; raises InputError when it is malformed."""
-        return dense_values(constant.attribute, constant.shape, self.resources)
+    def values(self, constant: MlirConstant) -> Array | None:
+        """The value of `constant`, or None when an operation is not understood.
+
+        Raises:
+            InputError: a constant is malformed.
+        """
+        if constant not in self._values:
+            self._values[constant] = self._compute(constant)
+        return self._values[constant]
+
+    def _compute(self, constant: MlirConstant) -> Array | None:
+        if constant.operation == _CONSTANT:
+            return dense_values(_attribute(constant.text), constant.shape, self.resources)
+        operands = [self.values(operand) for operand in constant.operands]
+        known = [operand for operand in operands if operand is not None]
+        if len(known) < len(operands):
+            return None
+        return fold(constant.operation, constant.text, known, constant.shape)
 
 
 def read_mlir_constants(text: str) -> MlirProgram:
@@ -88,12 +108,21 @@ class _Value:
     is_known: bool = False
 
 
+@dataclass(slots=True)
+class _Region:
+    """Names defined between two braces."""
+
+    values: dict[str, _Value] = field(default_factory=dict)
+    #: It belongs to an operation that depends on constants alone, whose type follows the closing brace.
+    is_known: bool = False
+
+
 class _Reader:
     """Goes through the lines; names are looked up in the regions around them, as in MLIR."""
 
     def __init__(self) -> None:
         self._program = MlirProgram()
-        self._scopes: list[dict[str, _Value]] = [{}]
+        self._regions = [_Region()]
         self._aliases: dict[str, str] = {}
 
     def line(self, raw: str) -> None:
@@ -105,40 +134,36 @@ class _Reader:
         if resource := _RESOURCE.match(line):
             self._program.resources[resource["name"]] = resource["blob"]
             return
-        if line.startswith("}") and len(self._scopes) > 1:
-            self._scopes.pop()
-        self._operation(line)
+        is_known = self._close(line) if line.startswith("}") and len(self._regions) > 1 else False
+        is_known |= self._operation(line)
         if line.endswith("{"):
-            self._scopes.append({})
+            self._regions.append(_Region(is_known=is_known))
 
-    def _operation(self, line: str) -> None:
+    def _close(self, line: str) -> bool:
+        """End a region; whether its operation depends on constants alone."""
+        region = self._regions.pop()
+        if region.is_known:
+            self._program.computed.update(_result_shapes(line))
+        return region.is_known
+
+    def _operation(self, line: str) -> bool:
+        """Read an operation; whether it depends on constants alone."""
         results = _RESULTS.match(line)
         rest = line[results.end() :] if results else line
         name = _OPERATION.match(rest)
         if name is None:
-            return
-        if name["name"] == _CONSTANT:
-            if results is None:
-                raise InputError(f"MLIR: a constant without a name: {line[:80]!r}")
-            self._constant(results["results"], rest)
-            return
-        operands = [self._look_up(value) for value in _VALUE.findall(rest)]
+            return False
+        is_constant = name["name"] == _CONSTANT
+        operands = [] if is_constant else [self._look_up(value) for value in _VALUE.findall(rest)]
         self._use(operands, name["name"], rest)
-        if results is not None:
-            self._define(results["results"], operands, rest)
-
-    def _constant(self, name: str, rest: str) -> None:
-        start = min(at for at in (rest.find("dense<"), rest.find("dense_resource<")) if at >= 0)
-        end = rest.rindex("> : tensor<") + 1
-        shape = tensor_shape(_only_tensor(rest[end:]))
-        constant = MlirConstant(name, shape, rest[start:end])
-        self._program.constants.append(constant)
-        self._scopes[-1][name.removeprefix("%")] = _Value(constant, is_known=True)
+        if results is None:
+            return False
+        return self._define(results["results"], name["name"], operands, rest)
 
     def _look_up(self, name: str) -> _Value:
-        for scope in reversed(self._scopes):
-            if name in scope:
-                return scope[name]
+        for region in reversed(self._regions):
+            if name in region.values:
+                return region.values[name]
         return _Value()
 
     def _use(self, operands: list[_Value], operation: str, rest: str) -> None:
@@ -148,12 +173,24 @@ class _Reader:
             if operand.constant is not None:
                 operand.constant.users.add((operation, place))
 
-    def _define(self, results: str, operands: list[_Value], rest: str) -> None:
+    def _define(self, results: str, operation: str, operands: list[_Value], rest: str) -> bool:
         is_known = all(operand.is_known for operand in operands)
-        if is_known:
-            self._program.computed.update(_result_shapes(rest))
+        constant = self._known(results, operation, operands, rest) if is_known else None
         for name in _VALUE.findall(results):
-            self._scopes[-1][name] = _Value(is_known=is_known)
+            self._regions[-1].values[name] = _Value(constant, is_known)
+        return is_known
+
+    def _known(self, results: str, operation: str, operands: list[_Value], rest: str) -> MlirConstant | None:
+        """The value of an operation on constants, if it is one array and all its operands are such values."""
+        is_constant = operation == _CONSTANT
+        shapes = _constant_shapes(rest) if is_constant else _result_shapes(rest, _count(results))
+        inputs = tuple(operand.constant for operand in operands if operand.constant is not None)
+        if len(shapes) != 1 or len(inputs) < len(operands) or rest.endswith("{"):
+            self._program.computed.update(shapes)
+            return None
+        constant = MlirConstant(results, shapes[0], operation, rest, inputs)
+        self._program.constants.append(constant)
+        return constant
 
     def finished(self) -> MlirProgram:
         """The program, location names resolved: their table stands at the end of the text."""
@@ -167,17 +204,33 @@ class _Reader:
         return location.split('"')[1] if location else ""
 
 
-def _only_tensor(text: str) -> str:
-    found = _TENSOR.search(text)
+def _constant_shapes(rest: str) -> list[ArrayShape]:
+    """The shape of a constant: behind its value, which may be long."""
+    found = _TENSOR.search(rest, rest.rfind("> : tensor<"))
     if found is None:
-        raise InputError(f"MLIR: no tensor type in {text[:80]!r}")
-    return found[1]
+        raise InputError(f"MLIR: a constant without a type: {rest[:80]!r}")
+    return [tensor_shape(found[1])]
 
 
-def _result_shapes(rest: str) -> Iterator[ArrayShape]:
-    """Shapes of an operation's results: what follows the arrow, or the only type where there is no arrow."""
+def _attribute(text: str) -> str:
+    """`dense<…>` or `dense_resource<…>` of a constant's text."""
+    starts = [at for at in (text.find("dense<"), text.find("dense_resource<")) if at >= 0]
+    if not starts:
+        raise InputError(f"MLIR: a constant without a value: {text[:80]!r}")
+    return text[min(starts) : text.rindex("> : tensor<") + 1]
+
+
+def _result_shapes(rest: str, count: int | None = None) -> list[ArrayShape]:
+    """Shapes of an operation's results: what follows the arrow, or the last types where there is no arrow."""
     _, arrow, types = rest.rpartition(" -> ")
-    if not arrow:
+    if arrow:
+        count = None
+    else:
         types = rest.rpartition(" : ")[2]
-    for tensor in _TENSOR.findall(types):
-        yield tensor_shape(tensor)
+    shapes = [tensor_shape(tensor) for tensor in _TENSOR.findall(types)]
+    return shapes if count is None else shapes[-count:]
+
+
+def _count(results: str) -> int:
+    """How many results `%1:2, %x` are."""
+    return sum(int(number or 1) for number in re.findall(r"%[\w.$-]+(?::(\d+))?", results))
