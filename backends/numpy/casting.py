@@ -2,8 +2,8 @@
 
 - float → integer truncates towards zero, saturates at the limits of the type, and makes NaN 0;
 - integer → integer keeps the low bits; anything → pred asks whether it is not zero (NaN is not);
-- to a narrower float rounds to nearest even, once, except that f64 and integers become f16, bf16 and
-  f8e8m0fnu through f32, rounding twice (1 + 2^-11 + 2^-40 becomes 1.0 in f16; XLA's evaluator rounds once);
+- to a narrower float rounds to nearest even, once, except that f64 becomes f16 and bf16 through f32, and an
+  integer any narrow type, rounding twice (f64 1 + 2^-11 + 2^-40 is 1.0 in f16; XLA's evaluator rounds once);
 - f4e2m1fn has neither NaN nor infinity: NaN becomes -0, anything larger ±6;
 - complex → real drops the imaginary part; real → complex adds a zero one.
 
@@ -115,7 +115,7 @@ def _float_to_float(source: ElementType, target: ElementType) -> Conversion:
 
 
 #: Types that XLA's CPU code generator reaches through f32.
-_THROUGH_F32 = (ElementType.F16, ElementType.BF16, ElementType.F8E8M0FNU)
+_THROUGH_F32 = (ElementType.F16, ElementType.BF16)
 
 
 def _to_f32(source: ElementType, rounded_once: bool) -> Conversion:

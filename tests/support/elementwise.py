@@ -1,4 +1,4 @@
-"""Elementwise operations against XLA: values that matter, several operations per module, comparison to the bit.
+"""Elementwise operations against XLA: values that matter, several operations a module, equality to the bit.
 
 XLA's CPU run time treats subnormal f32 and f64 numbers, operands and results alike, as zero; the numpy
 backend keeps them, as XLA's evaluator does. Elements that this touches are compared with a flushed zero.
@@ -7,13 +7,15 @@ backend keeps them, as XLA's evaluator does. Elements that this touches are comp
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from support.differential import Array, run
-from support.xla import oracle
+import pytest
 
 from hlotool.ir.dtypes import DTYPES, integer_limits
 from hlotool.ir.types import ELEMENT_TYPES
+from support.differential import Array, run
+from support.xla import oracle
 
 PRED = "pred"
 SIGNED = ("s2", "s4", "s8", "s16", "s32", "s64")
@@ -33,6 +35,11 @@ _REALS = (
     *(1.9e19, 0.1, 88.0, -88.0, 89.0, 7.0, 8.0, 9.0, 15.0, 2.0**23 + 1, -(2.0**23) - 1),
 )
 _PARTS = (0.0, -0.0, 1.0, -2.5, 0.75, np.inf, -np.inf, np.nan, 1e30)
+
+
+def by_speed(names: tuple[str, ...], quick: str) -> list[Any]:
+    """Test parameters: the types in `quick` always, the others in the slow run."""
+    return [n if n in quick.split() else pytest.param(n, marks=pytest.mark.slow) for n in names]
 
 
 def corner_values(name: str) -> Array:
@@ -107,6 +114,7 @@ def check_operations(operations: list[Operation], types: list[str], arguments: l
         assert not wrong.any(), f"{operation}: (operands, ours, XLA's) {shown}"
 
 
+@np.errstate(all="ignore")
 def differing(ours: Array, theirs: Array) -> Array:
     """Where two arrays differ in a bit; all NaN are equal."""
     assert ours.dtype == theirs.dtype
@@ -127,8 +135,13 @@ def is_float(array: Array) -> bool:
     return array.dtype.kind == "f" or "float" in array.dtype.name
 
 
+@np.errstate(all="ignore")
 def flushed(ours: Array, theirs: Array, operands: list[Array]) -> Array:
     """Where a subnormal operand, or a subnormal result that XLA made zero, explains a difference."""
+    if ours.dtype.kind == "c":
+        parts = ((ours.real.copy(), theirs.real.copy()), (ours.imag.copy(), theirs.imag.copy()))
+        found: Array = np.logical_or.reduce([flushed(a, b, operands) for a, b in parts])
+        return found
     excused = np.zeros(ours.shape, np.bool_)
     for operand in operands:
         if is_float(operand) and operand.dtype != np.float16:
@@ -146,6 +159,7 @@ def subnormal(array: Array) -> Array:
     return found
 
 
+@np.errstate(all="ignore")
 def ulp_distance(ours: Array, theirs: Array) -> Array:
     """Steps between two float arrays on the grid of their type; infinite where only one is NaN."""
     steps = np.abs(_grid(ours) - _grid(theirs)).astype(np.float64)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hlotool.backends.numpy import floats
 from hlotool.backends.numpy.casting import converter
-from hlotool.backends.numpy.elementwise import elementwise
+from hlotool.backends.numpy.elementwise import Function, elementwise
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.precision import widen
 from hlotool.backends.numpy.registry import Kernel, lowers
@@ -45,9 +45,11 @@ def round_nearest_afz(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 @lowers("reduce-precision")
 def reduce_precision(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """Rounding to `exponent_bits` and `mantissa_bits`, in the type's own format.
+    """Rounding to `exponent_bits` and `mantissa_bits`.
 
-    XLA: operation_semantics.md#reduceprecision. With 0 mantissa bits XLA's evaluator turns NaN into infinity.
+    The exponent is cut where it has fewer bits than the type's own format; f4 and f8 are f16 here, as on
+    XLA's CPU, and f8e8m0fnu is f32. XLA: operation_semantics.md#reduceprecision. With 0 mantissa bits XLA's
+    evaluator turns NaN into infinity.
     """
     element_type = array_shape(instruction, lowering).element_type
     exponent_bits = attribute(instruction, "exponent_bits", int, lowering)
@@ -55,7 +57,15 @@ def reduce_precision(instruction: Instruction, lowering: Lowering) -> Kernel:
     reduce = partial(floats.reduce_precision, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
     if element_type in (ElementType.F16, ElementType.BF16):
         return reduce
+    if element_type.bits <= 8 and element_type is not ElementType.F8E8M0FNU:
+        return elementwise(instruction, lowering, floating=lambda x: _in_f16(reduce, x))
     return elementwise(instruction, lowering, floating=reduce)
+
+
+def _in_f16(function: Function, x: Array) -> Array:
+    """`function` of f32 values that f16 holds exactly."""
+    result: Array = function(x.astype(np.float16))
+    return result.astype(x.dtype)
 
 
 @lowers("stochastic-convert")
