@@ -42,9 +42,7 @@ class SortKey:
 def ranks(values: Array, kind: ElementType, descending: bool, total: bool = True) -> Array:
     """Integers that sort ascending as `values` sort; see SortKey for the order of floats."""
     numbers = _ascending(native(values, kind), kind, total)
-    if descending:
-        numbers = np.invert(numbers)
-    return numbers
+    return ~numbers if descending else numbers
 
 
 def _ascending(values: Array, kind: ElementType, total: bool) -> Array:
@@ -57,7 +55,7 @@ def _ascending(values: Array, kind: ElementType, total: bool) -> Array:
 
 def _plain(floats: Array) -> Array:
     """Merge the zeros, and all NaN into the largest."""
-    merged = floats + floats.dtype.type(0)
+    merged: Array = floats + floats.dtype.type(0)
     merged[np.isnan(merged)] = np.nan
     return merged
 

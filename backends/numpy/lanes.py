@@ -14,8 +14,9 @@ import numpy as np
 
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.monoids import Monoid, find_monoids, is_choice
+from hlotool.backends.numpy.patterns import reinterpret
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.scalar_form import ScalarForm, scalar_form
+from hlotool.backends.numpy.scalar_form import ScalarForm, element_type, scalar_form
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, leaves
@@ -69,7 +70,11 @@ def vectorised(form: ScalarForm, lowering: Lowering) -> Lanes:
     """Compile a computation that is in normal form already."""
 
     def kernel(instruction: Instruction) -> Kernel:
-        return _make_tuple if instruction.opcode == "tuple" else lowering.kernel(instruction)
+        if instruction.opcode == "tuple":
+            return _make_tuple
+        return (
+            _bitcast(instruction) if instruction.opcode == "bitcast-convert" else lowering.kernel(instruction)
+        )
 
     plan = lowering.build_with(form.computation, kernel)
 
@@ -82,6 +87,12 @@ def vectorised(form: ScalarForm, lowering: Lowering) -> Lanes:
 
 def _make_tuple(*values: Any) -> tuple[Any, ...]:
     return values
+
+
+def _bitcast(instruction: Instruction) -> Kernel:
+    """bitcast-convert, whose own kernel knows the dimensions of its result."""
+    source, target = element_type(instruction.operands[0]), element_type(instruction)
+    return lambda x: reinterpret(x, source, target).reshape(np.shape(x))
 
 
 def _lane_by_lane(computation: Computation, lowering: Lowering) -> _Evaluate:

@@ -25,6 +25,9 @@ _Value: TypeAlias = "Instruction | tuple[_Value, ...]"
 #: Move or regroup a single element, that is, do nothing.
 _IDENTITIES = frozenset({"bitcast", "broadcast", "copy", "opt-barrier", "reshape", "reverse", "transpose"})
 
+#: Not elementwise in general, but on scalars.
+_SCALAR_ONLY = frozenset({"bitcast-convert", "constant"})
+
 _PRED = ArrayShape(ElementType.PRED, ())
 
 
@@ -130,7 +133,7 @@ class _Builder:
         return self._elementwise(instruction, operands)
 
     def _elementwise(self, instruction: Instruction, operands: list[_Value]) -> Instruction:
-        if instruction.opcode != "constant" and instruction.row.opcode_class is not Class.ELEMENTWISE:
+        if instruction.opcode not in _SCALAR_ONLY and instruction.row.opcode_class is not Class.ELEMENTWISE:
             raise _NotScalar
         return self._intern(instruction, tuple(_scalar(o) for o in operands))
 
@@ -165,7 +168,7 @@ class _Builder:
         An index out of range takes the last branch. XLA: operation_semantics.md#conditional.
         """
         index = _scalar(operands[0])
-        branches = [self.inline(c, (o,)) for c, o in zip(instruction.called, operands[1:])]
+        branches = [self.inline(c, (o,)) for c, o in zip(_branches(instruction), operands[1:])]
         if element_type(index) is ElementType.PRED:
             return self._select(index, branches[0], branches[1], instruction)
         chosen = branches[-1]
@@ -210,6 +213,12 @@ def _identity(instruction: Instruction, operand: _Value) -> _Value:
         if element_type(instruction) is not element_type(operand):
             raise _NotScalar
     return operand
+
+
+def _branches(conditional: Instruction) -> list[Computation]:
+    """By number; those of the pred form in the order true, false, as its operands."""
+    named = (conditional.attributes.get(f"{name}_computation") for name in ("true", "false"))
+    return [c for c in named if isinstance(c, Computation)] or list(conditional.called)
 
 
 def _constant_bytes(instruction: Instruction) -> bytes | int | None:

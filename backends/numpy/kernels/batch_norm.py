@@ -75,7 +75,8 @@ class _Features:
     """
 
     def __init__(self, instruction: Instruction, lowering: Lowering) -> None:
-        self.epsilon = attribute(instruction, "epsilon", float, lowering)
+        # XLA holds the attribute in f32.
+        self.epsilon = float(np.float32(attribute(instruction, "epsilon", float, lowering)))
         self._axis = attribute(instruction, "feature_index", int, lowering)
         self._operand_types = element_types(instruction.operands, lowering)
         shape = instruction.shape

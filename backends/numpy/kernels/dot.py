@@ -57,7 +57,7 @@ def dot(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     Operands convert to the type of the result where that is wider. `algorithm` and `operand_precision` choose
     how a backend may approximate; the reference always computes with the full precision of the declared types
-    (see `contraction`).
+    (see `contraction`), and so does XLA's CPU code.
 
     XLA: operation_semantics.md#dotgeneral.
     """

@@ -1,0 +1,55 @@
+"""Custom calls for operations that HLO once lacked, or that a GPU does at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hlotool.backends.numpy.comparators import sort_keys
+from hlotool.backends.numpy.custom_calls import custom_call
+from hlotool.backends.numpy.kernels.sort import top
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.registry import Kernel
+from hlotool.backends.numpy.scalar_form import scalar_form
+from hlotool.backends.numpy.shapes import array_shape
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape, leaves
+
+
+@custom_call("TopK")
+def topk_call(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """First elements of the last dimension and their s32 indices, as many as the result holds.
+
+    The called computation compares two elements: GT finds the largest, LT the smallest. Floats compare in
+    total order, as in XLA's CPU runtime, whatever it says. XLA: topk_rewriter.cc.
+    """
+    operand = array_shape(instruction.operands[0], lowering)
+    k = next(shape.dims[-1] for _, shape in leaves(instruction.shape) if isinstance(shape, ArrayShape))
+    forms = [scalar_form(c) for c in instruction.called]
+    keys = sort_keys(forms[0]) if forms and forms[0] is not None else None
+    if not keys:
+        raise lowering.unsupported(instruction, "TopK with a comparator that is not understood")
+    return top(operand.element_type, k, keys[0].descending)
+
+
+@custom_call("cu_lu_pivots_to_permutation", "hip_lu_pivots_to_permutation")
+def lu_pivots_to_permutation(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The permutation that exchanging row i with row pivots[i], for one i after the other, makes.
+
+    Pivots count from 0. XLA: jax/_src/lax/linalg.py (lu_pivots_to_permutation).
+    """
+    size = array_shape(instruction, lowering).dims[-1]
+
+    def kernel(pivots: Array) -> Array:
+        batch = pivots.shape[:-1]
+        rows = pivots.reshape((-1, pivots.shape[-1])).astype(np.int64)
+        permutation = np.broadcast_to(np.arange(size, dtype=np.int32), (len(rows), size)).copy()
+        each = np.arange(len(rows))
+        for row in range(rows.shape[1]):
+            other = rows[:, row]
+            swapped = permutation[each, other]
+            permutation[each, other] = permutation[:, row]
+            permutation[:, row] = swapped
+        return permutation.reshape((*batch, size))
+
+    return kernel

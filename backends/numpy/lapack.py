@@ -1,0 +1,133 @@
+"""Custom calls into LAPACK, as jaxlib's CPU client makes them: `lapack_<letter><routine>_ffi`.
+
+A routine is written for one matrix; here it is registered for its element types and run over the batch.
+jaxlib hands the same routines of SciPy's LAPACK the same matrices, so results agree to rounding, signs of
+eigenvectors included. `info` outputs are those of LAPACK. Outputs that LAPACK leaves as scratch are 0.
+
+Conventions: jaxlib/cpu/lapack_kernels.h and jax/_src/lax/linalg.py of jaxlib 0.10.2, measured.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from hlotool.backends.numpy.custom_calls import custom_call
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.registry import Kernel
+from hlotool.backends.numpy.shapes import array_shape, attribute
+from hlotool.errors import Unsupported
+from hlotool.ir.attributes import BackendConfig
+from hlotool.ir.dtypes import Array, dtype_of
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape, leaves
+
+#: Of one matrix: results in the order of the custom call's, None for scratch.
+Results: TypeAlias = Sequence[Any]
+Routine: TypeAlias = "Callable[..., Results]"
+
+_ENTRY = re.compile(r"(\w+)\s*=\s*([^,:}]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class LapackCall:
+    """What a routine needs to know of its call site.
+
+    Attributes:
+        letter: `s`, `d`, `c` or `z`.
+        options: entries of the backend config: integers and booleans.
+        unsupported: makes the error for data that cannot be handled, from the reason.
+    """
+
+    letter: str
+    options: Mapping[str, int]
+    unsupported: Callable[[str], Unsupported]
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether matrices are complex."""
+        return self.letter in "cz"
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """A routine of SciPy's LAPACK, named without its letter."""
+        from scipy.linalg import lapack
+
+        function: Callable[..., Any] = getattr(lapack, self.letter + name)
+        return function
+
+    def is_option(self, name: str, letter: str) -> bool:
+        """Whether a character option is `letter`."""
+        return self.options.get(name) == ord(letter)
+
+    def workspace(self, name: str, *arguments: Any, **options: Any) -> dict[str, int]:
+        """The sizes of the work arrays that LAPACK asks for, as arguments of the routine itself."""
+        *works, _info = self.function(f"{name}_lwork")(*arguments, **options)
+        names = ("lwork", "liwork") if len(works) < 3 else ("lwork", "liwork", "lrwork")
+        return {n: int(np.real(w)) for n, w in zip(names, works)}
+
+
+def lapack(*names: str, ranks: Sequence[int], letters: str = "sdcz") -> Callable[[Routine], Routine]:
+    """Register a routine: called with a LapackCall and one array per operand.
+
+    Args:
+        names: without the letter.
+        ranks: of each operand, without batch dimensions.
+        letters: element types that the names exist for.
+    """
+    targets = [f"lapack_{letter}{name}_ffi" for name in names for letter in letters]
+
+    def register(routine: Routine) -> Routine:
+        @custom_call(*targets)
+        def lower(instruction: Instruction, lowering: Lowering) -> Kernel:
+            target = attribute(instruction, "custom_call_target", str, lowering)
+            letter = target.removeprefix("lapack_")[0]
+            call = LapackCall(letter, _options(instruction), partial(lowering.unsupported, instruction))
+            return _batched(routine, call, ranks, _result_shapes(instruction, lowering), instruction)
+
+        return routine
+
+    return register
+
+
+def _batched(
+    routine: Routine,
+    call: LapackCall,
+    ranks: Sequence[int],
+    shapes: Sequence[ArrayShape],
+    instruction: Instruction,
+) -> Kernel:
+    """The kernel that runs the routine for each position of the leading dimensions."""
+
+    def kernel(*operands: Array) -> Array | tuple[Array, ...]:
+        results = [np.zeros(s.dims, dtype_of(s.element_type)) for s in shapes]
+        batch = operands[0].shape[: operands[0].ndim - ranks[0]]
+        if all(o.size for o in operands):
+            for index in np.ndindex(batch):
+                values = routine(call, *(o[index] for o in operands))
+                for result, value in zip(results, values):
+                    if value is not None:
+                        result[index] = value
+        return results[0] if isinstance(instruction.shape, ArrayShape) else tuple(results)
+
+    return kernel
+
+
+def _result_shapes(instruction: Instruction, lowering: Lowering) -> list[ArrayShape]:
+    shapes = [shape for _, shape in leaves(instruction.shape) if isinstance(shape, ArrayShape)]
+    if any(array_shape(o, lowering).is_dynamic for o in instruction.operands):
+        raise lowering.unsupported(instruction, "a matrix of dynamic size")
+    return shapes
+
+
+def _options(instruction: Instruction) -> dict[str, int]:
+    """`{uplo = 76 : ui8, left = true}` as numbers."""
+    config = instruction.attributes.get("backend_config")
+    text = config.text if isinstance(config, BackendConfig) else ""
+    values = {"true": 1, "false": 0}
+    entries = ((name, value.strip()) for name, value in _ENTRY.findall(text))
+    return {name: values[v] if v in values else int(v) for name, v in entries}
