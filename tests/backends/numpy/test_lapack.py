@@ -56,12 +56,9 @@ INFO = "s32[2]{0}"
 def test_every_routine_of_jaxlib_is_there() -> None:
     names = ["potrf", "getrf", "geqrf", "geqp3", "trsm", "gtsv", "gehrd", "gesdd", "gesvd", "geev", "gees"]
     expected = {f"lapack_{letter}{name}_ffi" for name in names for letter in "sdcz"}
-    expected |= {
-        f"lapack_{letter}{name}_ffi" for name in ("orgqr", "ormqr", "syevd", "sytrd") for letter in "sd"
-    }
-    expected |= {
-        f"lapack_{letter}{name}_ffi" for name in ("ungqr", "unmqr", "heevd", "hetrd") for letter in "cz"
-    }
+    real, hermitian = ("orgqr", "ormqr", "syevd", "sytrd"), ("ungqr", "unmqr", "heevd", "hetrd")
+    expected |= {f"lapack_{letter}{name}_ffi" for name in real for letter in "sd"}
+    expected |= {f"lapack_{letter}{name}_ffi" for name in hermitian for letter in "cz"}
     assert expected == {target for target in CUSTOM_CALLS if target.startswith("lapack_")}
 
 

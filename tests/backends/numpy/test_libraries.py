@@ -157,9 +157,8 @@ def test_large_triangular_systems(n: int, lower: bool) -> None:
 
 def test_singular_system_is_not_finite() -> None:
     a = np.array([[[2, 0], [1, 0]]] * 2, np.float32)
-    (x,) = run(
-        solve_text("f32", 2, 1, True, True, "NO_TRANSPOSE", False), [a, np.ones((2, 2, 1), np.float32)]
-    )
+    text = solve_text("f32", 2, 1, True, True, "NO_TRANSPOSE", False)
+    (x,) = run(text, [a, np.ones((2, 2, 1), np.float32)])
     np.testing.assert_array_equal(x[0].ravel(), [0.5, np.inf])
 
 
