@@ -12,7 +12,7 @@ from hlotool.ir.types import ArrayShape, ElementType, Shape, ShapeIndex, leaves,
 from hlotool.numerics.facts import NOTHING, Facts
 from hlotool.numerics.metrics import Element, Metrics, bitwise_equal, measure
 from hlotool.numerics.tolerance import Tolerance, chosen_by_user, derive, leaf_scale
-from hlotool.numerics.verdict import Comparison, LeafComparison, Verdict, aggregate
+from hlotool.numerics.verdict import Comparison, LeafComparison, Verdict, aggregate, format_index
 
 
 def compare_values(
@@ -46,10 +46,18 @@ def compare_values(
 def _different_shapes(expected: Shape, actual: Shape) -> LeafComparison | None:
     """A structural finding, unless the shapes differ only in what is known of dynamic dimensions."""
     for (index, e), (other, a) in zip(leaves(expected), leaves(actual)):
-        if index != other or not _same_kind(e, a):
-            return _structural(index, str(strip_layouts(e)), str(strip_layouts(a)))
+        if index != other:
+            return _structural(
+                index, f"{_text(e)} at {format_index(index)}", f"{_text(a)} at {format_index(other)}"
+            )
+        if not _same_kind(e, a):
+            return _structural(index, _text(e), _text(a))
     counts = [sum(1 for _ in leaves(s)) for s in (expected, actual)]
     return None if counts[0] == counts[1] else _structural((), f"{counts[0]} leaves", f"{counts[1]} leaves")
+
+
+def _text(shape: Shape) -> str:
+    return str(strip_layouts(shape))
 
 
 def _same_kind(expected: Shape, actual: Shape) -> bool:

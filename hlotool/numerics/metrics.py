@@ -211,7 +211,8 @@ def _compare_floats(
     expected: Array, actual: Array, element_type: ElementType, tolerance: Tolerance
 ) -> _Compared:
     wide = np.complex128 if element_type.is_complex else np.float64
-    e, a = expected.astype(wide), actual.astype(wide)
+    with np.errstate(all="ignore"):
+        e, a = expected.astype(wide), actual.astype(wide)
     nan_e, nan_a = np.isnan(e), np.isnan(a)
     unequal = (e != a) & ~(nan_e & nan_a)
     nan = nan_e != nan_a
