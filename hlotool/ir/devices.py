@@ -10,7 +10,7 @@ XLA: operation_semantics.md#allreduce, collective_op_group_mode.h, collective_op
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -154,12 +154,17 @@ def device_pairs(instruction: Instruction, grid: DeviceGrid) -> tuple[tuple[int,
     Raises:
         VerificationError: ids out of range, or a source or target that occurs twice.
     """
-    mode = group_mode(instruction)
     ids = source_target_ids(instruction)
-    limit = _id_limit(mode, grid)
-    _check_ids(instruction, [source for source, _ in ids], limit, grid)
-    _check_ids(instruction, [target for _, target in ids], limit, grid)
-    if mode is GroupMode.CROSS_REPLICA:
+    for column in ([source for source, _ in ids], [target for _, target in ids]):
+        _check_ids(instruction, column, _id_limit(group_mode(instruction), grid), grid)
+    return place_pairs(instruction, ids, grid)
+
+
+def place_pairs(
+    instruction: Instruction, ids: Sequence[tuple[int, int]], grid: DeviceGrid
+) -> tuple[tuple[int, int], ...]:
+    """Pairs of ids as pairs of devices: within each replica when there is a channel, else each partition."""
+    if group_mode(instruction) is GroupMode.CROSS_REPLICA:
         return tuple((grid.device(s, p), grid.device(t, p)) for s, t in ids for p in range(grid.partitions))
     return tuple((grid.device(r, s), grid.device(r, t)) for s, t in ids for r in range(grid.replicas))
 

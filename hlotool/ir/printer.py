@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, TypeVar
 
-from hlotool.ir.attributes import AttributeValue, FrontendAttributes, default_comparison
+from hlotool.ir.attributes import AttributeValue, FrontendAttributes
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.printing.async_sugar import AsyncSugar, sugar_of
 from hlotool.ir.printing.attributes import (
@@ -20,15 +20,14 @@ from hlotool.ir.printing.attributes import (
     bools_text,
     donors_text,
     entry_layout_text,
-    is_default,
     parameter_aliases_text,
     rank_of,
     value_text,
 )
+from hlotool.ir.printing.defaults import printed_attributes
 from hlotool.ir.printing.literals import literal_text
 from hlotool.ir.printing.metadata import frontend_text, metadata_text, quote, stack_frame_tables_text
-from hlotool.ir.types import ArrayShape, ElementType, Shape, join_indexed, strip_layouts
-from hlotool.ir.walk import branches
+from hlotool.ir.types import Shape, join_indexed, strip_layouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +174,12 @@ class _Printer:
         predecessors = instruction.control_predecessors
         if not (instruction.attributes or predecessors or sugar):
             return ""
-        opcode, attributes = instruction.opcode, _said(instruction)
+        opcode = instruction.opcode
+        texts = {k: f", {k}={self._value(opcode, k, v)}" for k, v in printed_attributes(instruction).items()}
         if sugar is not None:
-            attributes = {**sugar.attributes, **attributes}
-            attributes.pop("calls", None)
-            opcode = sugar.attribute_opcode
-        texts = {name: f", {name}={self._value(opcode, name, value)}" for name, value in attributes.items()}
+            texts.pop("calls", None)
+            inner, opcode = sugar.shown, sugar.wrapped.root.opcode
+            texts.update((k, f", {k}={self._value(opcode, k, v)}") for k, v in inner.items())
         if predecessors:
             names = ", ".join(self.percent + self._name_of(p) for p in predecessors)
             texts["control-predecessors"] = f", control-predecessors={{{names}}}"
@@ -215,38 +214,6 @@ def _thread(computation: Computation) -> str:
     if computation.execution_thread == "main":
         return others
     return f", execution_thread={quote(computation.execution_thread)}{others}"
-
-
-def _said(instruction: Instruction) -> dict[str, AttributeValue]:
-    """The attributes that XLA prints, under the names that it prints."""
-    opcode, attributes = instruction.opcode, instruction.attributes
-    said = {k: v for k, v in attributes.items() if k != "backend_config" and not is_default(k, v)}
-    if opcode == "compare" and instruction.operands:
-        shape = instruction.operands[0].shape
-        if isinstance(shape, ArrayShape) and said.get("type") == default_comparison(shape.element_type):
-            del said["type"]
-    elif opcode == "conditional":
-        return _branches_said(instruction, said)
-    elif opcode == "custom-call" and isinstance(callee := said.get("to_apply"), Computation):
-        del said["to_apply"]
-        said["called_computations"] = (callee,)
-    elif opcode in ("async-start", "async-update", "async-done"):
-        silent = {"async_execution_thread"} if said.get("async_execution_thread") == "main" else set()
-        if opcode != "async-start":
-            silent = {"async_execution_thread", "calls"}
-        return {k: v for k, v in said.items() if k not in silent}
-    return said
-
-
-def _branches_said(instruction: Instruction, said: dict[str, AttributeValue]) -> dict[str, AttributeValue]:
-    """A predicate chooses between `true_computation` and `false_computation`, an index among branches."""
-    choices = branches(instruction)
-    shape = instruction.operands[0].shape if instruction.operands else None
-    names = ("true_computation", "false_computation", "branch_computations")
-    rest = {k: v for k, v in said.items() if k not in names}
-    if isinstance(shape, ArrayShape) and shape.element_type is ElementType.PRED and len(choices) == 2:
-        return {**rest, "true_computation": choices[0], "false_computation": choices[1]}
-    return {**rest, "branch_computations": choices}
 
 
 def _unique_names(items: Iterable[Computation | Instruction]) -> dict[int, str]:

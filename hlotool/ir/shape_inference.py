@@ -92,7 +92,7 @@ def check_shape(
         VerificationError: what is wrong, and what is allowed.
     """
     check_operand_count(opcode, len(operands))
-    op = Op(opcode, operands, attributes, stated)
+    op = Op(opcode, operands, attributes, stated, mixed_precision)
     check = CHECK_RULES.get(opcode)
     if check is not None:
         check(op)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from hlotool.errors import VerificationError
 from hlotool.ir.module import Module
+from hlotool.ir.verification.buffers import check_buffers
 from hlotool.ir.verification.calls import check_calls
+from hlotool.ir.verification.channels import check_host_channels
 from hlotool.ir.verification.collectives import check_collectives
 from hlotool.ir.verification.findings import Findings, VerifyOptions
 from hlotool.ir.verification.header import check_header
 from hlotool.ir.verification.instructions import check_instruction
 from hlotool.ir.verification.structure import check_structure
-from hlotool.ir.walk import users
+from hlotool.ir.walk import call_sites, users
 
 __all__ = ["VerifyOptions", "verify", "verify_or_raise"]
 
@@ -27,12 +29,15 @@ def verify(module: Module, options: VerifyOptions | None = None) -> list[Verific
     findings = Findings(module, options or VerifyOptions())
     if not check_structure(findings):
         return findings.errors
+    sites = call_sites(module)
     for computation in module.computations:
         readers = users(computation)
         for instruction in computation.instructions:
             check_instruction(findings, instruction)
         check_calls(findings, computation, readers)
+        check_buffers(findings, computation, readers, sites)
     check_collectives(findings)
+    check_host_channels(findings)
     check_header(findings)
     return findings.errors
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import COMMON_ATTRIBUTES, OPCODES
+from hlotool.ir.printing.defaults import printed_attributes
 
 _SUFFIXES = {"async-start": "-start", "async-update": "-update", "async-done": "-done"}
 
@@ -25,14 +26,12 @@ class AsyncSugar:
     Attributes:
         wrapped: the computation that it leaves unsaid.
         opcode: such as `custom-call-start`.
-        attribute_opcode: the opcode whose attributes it takes.
-        attributes: of the wrapped instruction, where the text shows them.
+        shown: attributes of the wrapped instruction that its text shows.
     """
 
     wrapped: Computation
     opcode: str
-    attribute_opcode: str
-    attributes: Mapping[str, AttributeValue]
+    shown: Mapping[str, AttributeValue]
 
 
 def sugar_of(instruction: Instruction) -> AsyncSugar | None:
@@ -46,9 +45,9 @@ def sugar_of(instruction: Instruction) -> AsyncSugar | None:
         return None
     inner = wrapped.root
     if instruction is not start:
-        return AsyncSugar(wrapped, inner.opcode + suffix, instruction.opcode, {})
-    shown = {k: v for k, v in inner.attributes.items() if k not in COMMON_ATTRIBUTES}
-    return AsyncSugar(wrapped, inner.opcode + suffix, inner.opcode, shown)
+        return AsyncSugar(wrapped, inner.opcode + suffix, {})
+    shown = {k: v for k, v in printed_attributes(inner).items() if k not in COMMON_ATTRIBUTES}
+    return AsyncSugar(wrapped, inner.opcode + suffix, shown)
 
 
 def _start_of(instruction: Instruction) -> Instruction | None:

@@ -1,4 +1,4 @@
-"""Text of attribute values, in XLA's order and without the values that XLA leaves unsaid.
+"""Text of attribute values, and the order in which XLA prints attributes.
 
 XLA: the PrintExtraAttributesImpl functions of hlo_instructions.cc, hlo_instruction.cc, window_util.cc.
 """
@@ -69,42 +69,10 @@ _LAST_OF_ALL = len(_RANK)
 #: Attributes that come before another one, unlike on other opcodes.
 _SPECIAL_RANK = {("reduce-scatter", "dimensions"): _RANK["use_global_device_ids"] + 0.5}
 
-#: Values that say nothing: XLA prints the attribute only when it differs.
-_DEFAULTS: Mapping[str, object] = {
-    "api_version": "API_VERSION_ORIGINAL",
-    "batch_group_count": 1,
-    "constrain_layout": False,
-    "custom_call_has_side_effect": False,
-    "feature_group_count": 1,
-    "indices_are_sorted": False,
-    "inferred_dimension": -1,
-    "is_composite": False,
-    "is_host_transfer": False,
-    "is_reverse": False,
-    "is_stable": False,
-    "left_side": False,
-    "lower": False,
-    "padding_type": "PADDING_INVALID",
-    "schedule": "SCHEDULE_NONE",
-    "unique_indices": False,
-    "unit_diagonal": False,
-    "use_global_device_ids": False,
-    "window": Window(()),
-    "result_accuracy": ResultAccuracy(mode="default"),
-}
-
 
 def rank_of(opcode: str, attribute: str) -> float:
     """Sort key of an attribute; unknown ones come last."""
     return _SPECIAL_RANK.get((opcode, attribute), _RANK.get(attribute, _LAST_OF_ALL))
-
-
-def is_default(attribute: str, value: AttributeValue) -> bool:
-    """Whether `value` is what XLA assumes when nothing is said."""
-    if attribute == "operand_precision" and isinstance(value, tuple):
-        return all(precision == "default" for precision in value)
-    default = _DEFAULTS.get(attribute)
-    return default is not None and type(value) is type(default) and value == default
 
 
 def value_text(opcode: str, attribute: str, value: AttributeValue, metadata: bool = True) -> str:

@@ -35,12 +35,14 @@ class Op:
         operands: shapes of the operands.
         attributes: by HLO name.
         stated: the result shape that the program states; None while it is being inferred.
+        mixed_precision: the stated shape may differ in floating-point width.
     """
 
     opcode: str
     operands: Sequence[Shape]
     attributes: Mapping[str, AttributeValue]
     stated: Shape | None = None
+    mixed_precision: bool = True
 
     def array(self, index: int, role: str = "") -> ArrayShape:
         """The shape of an operand that must be an array."""

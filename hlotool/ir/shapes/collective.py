@@ -68,7 +68,7 @@ def _ratio(op: Op, whole: Shape | None, part: ArrayShape) -> int:
 def _check_stated(op: Op, expected: Shape) -> None:
     assert op.stated is not None
     op.check(
-        compatible(op.stated, expected, mixed_precision=True),
+        compatible(op.stated, expected, op.mixed_precision),
         "shape-mismatch",
         f"{op.opcode} must give {expected}, not {op.stated}",
     )

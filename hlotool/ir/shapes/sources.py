@@ -112,7 +112,6 @@ def infer_outfeed(op: Op) -> Shape:
 @infers("send")
 def infer_send(op: Op) -> Shape:
     """(data, context, token[])."""
-    op.token(1)
     return tuple_of((op.operands[0], U32_SCALAR, TOKEN))
 
 
@@ -153,7 +152,7 @@ def check_rng(op: Op) -> None:
     result = op.stated_array()
     op.check(
         a.element_type is b.element_type
-        and compatible(a, ArrayShape(result.element_type, ()), mixed_precision=True),
+        and compatible(a, ArrayShape(result.element_type, ()), op.mixed_precision),
         "element-type",
         f"operands and result of rng must have one element type: {a}, {b} and {result.logical_text()}",
     )

@@ -6,6 +6,7 @@ XLA: hlo_verifier.cc (CheckFusionInstruction, VerifyAsynchronousInstructionPairs
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from hlotool.ir.attributes import FrontendAttributes
 from hlotool.ir.module import Computation, Instruction
@@ -68,7 +69,9 @@ def check_calls(findings: Findings, computation: Computation, users: Users) -> N
         elif opcode == "call":
             _check_composite(findings, instruction)
         elif opcode in ("async-start", "async-update", "async-done"):
-            _check_async_thread(findings, instruction)
+            _check_async(findings, instruction)
+        elif opcode in ("while", "conditional"):
+            _check_shardings(findings, instruction)
         if opcode in _NEXT or opcode in _PREVIOUS:
             _check_pair(findings, computation, instruction, users)
 
@@ -83,18 +86,53 @@ def _check_thread(findings: Findings, computation: Computation, instruction: Ins
         )
 
 
-def _check_async_thread(findings: Findings, instruction: Instruction) -> None:
+def _check_async(findings: Findings, instruction: Instruction) -> None:
+    """The wrapped computation is one instruction (or a group of transfers) on the thread that is named."""
     wrapped, thread = (
         instruction.attributes.get("calls"),
         instruction.attributes.get("async_execution_thread"),
     )
-    if isinstance(wrapped, Computation) and (thread is not None or instruction.opcode == "async-start"):
+    if not isinstance(wrapped, Computation):
+        return
+    if thread is not None or instruction.opcode == "async-start":
         findings.check(
             wrapped.execution_thread == (thread or "main"),
             "execution-thread",
             f"{wrapped.name} runs on thread {wrapped.execution_thread}, not on {thread or 'main'}",
             instruction,
         )
+    frontend = instruction.attributes.get("frontend_attributes")
+    group = isinstance(frontend, FrontendAttributes) and frontend.get("_collectives_group") is not None
+    findings.check(
+        instruction.opcode != "async-start" or group or _is_wrapper(wrapped),
+        "async-computation",
+        f"{wrapped.name} must hold only parameters and the root",
+        instruction,
+    )
+
+
+def _is_wrapper(wrapped: Computation) -> bool:
+    others = [i.opcode for i in wrapped.instructions if i.opcode != "parameter" and i is not wrapped.root]
+    return not others or all(opcode in ("send", "recv", "tuple") for opcode in (*others, wrapped.root.opcode))
+
+
+def _check_shardings(findings: Findings, instruction: Instruction) -> None:
+    """A loop or conditional and what it calls are sharded alike. XLA: VerifyConsistentSharding."""
+    parts = [instruction, *(callee.root for callee in instruction.called)]
+    if instruction.opcode == "while":
+        parts = [instruction]
+        for name in ("body", "condition"):
+            callee = instruction.attributes.get(name)
+            if isinstance(callee, Computation):
+                parts += callee.parameters if name == "condition" else [callee.root, *callee.parameters]
+    shardings = {replace(p.sharding, metadata=()) for p in parts if p.sharding is not None}
+    kinds = {sharding.kind for sharding in shardings}
+    findings.check(
+        len(shardings) < 2 or len(kinds) < 2 or "tuple" in kinds,
+        "sharding",
+        f"{instruction.opcode} and what it calls must be sharded alike",
+        instruction,
+    )
 
 
 def _check_fused(findings: Findings, fusion: Instruction) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from hlotool.ir.attributes import Ints, ReplicaGroups
 from hlotool.ir.devices import GroupMode, expand_groups, group_mode
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, Shape, TupleShape
+from hlotool.ir.types import UNBOUNDED, ArrayShape, Shape, TupleShape
 from hlotool.ir.verification.findings import Findings
 
 _WITH_GROUPS = frozenset(
@@ -66,14 +68,14 @@ def _check_groups(findings: Findings, instruction: Instruction) -> None:
             instruction,
         )
         return
-    limit = _limit(findings, mode)
-    _check_ids(findings, instruction, groups, limit)
+    _check_ids(findings, instruction, groups, _limit(findings, mode))
     _check_sizes(findings, instruction, groups)
-    if limit > 1:
-        size = len(groups[0])
-        if mode is GroupMode.CROSS_REPLICA_AND_PARTITION:
-            size *= findings.module.num_partitions
-        _check_shards(findings, instruction, size)
+    size = len(groups[0])
+    if mode is GroupMode.CROSS_REPLICA_AND_PARTITION:
+        if findings.module.num_partitions == 1:
+            return  # binary protos do not say how many partitions there are
+        size *= findings.module.num_partitions
+    _check_shards(findings, instruction, size)
 
 
 def _check_ids(findings: Findings, instruction: Instruction, groups: tuple[Ints, ...], limit: int) -> None:
@@ -103,27 +105,47 @@ def _check_shards(findings: Findings, instruction: Instruction, size: int) -> No
     """Shapes shrink or grow by the size of a group."""
     dimensions = instruction.attributes.get("dimensions")
     if instruction.opcode == "all-to-all" and not dimensions:
-        findings.check(
-            len(instruction.operands) == size,
-            "operand-count",
-            f"all-to-all among {size} devices needs as many operands, not {len(instruction.operands)}",
-            instruction,
-        )
-    if instruction.opcode not in ("all-gather", "reduce-scatter") or not isinstance(dimensions, tuple):
+        _check_all_to_all(findings, instruction, size)
+    if (
+        size == 1
+        or instruction.opcode not in ("all-gather", "reduce-scatter")
+        or not isinstance(dimensions, tuple)
+    ):
         return
     whole, part = _first(instruction.shape), _first(instruction.operands[0].shape)
     if instruction.opcode == "reduce-scatter":
         whole, part = part, whole
-    dimension = dimensions[0] if dimensions else None
+    dimension = dimensions[0] if isinstance(dimensions, tuple) and dimensions else None
     if whole is None or part is None or not isinstance(dimension, int) or dimension >= part.rank:
         return
     findings.check(
-        whole.dims[dimension] == size * part.dims[dimension],
+        UNBOUNDED in (whole.dims[dimension], part.dims[dimension])
+        or whole.dims[dimension] == size * part.dims[dimension],
         "replica-groups",
         f"dimension {dimension} must be {size} times as large on the one side as on the other: "
         f"{whole.dims[dimension]} and {part.dims[dimension]}",
         instruction,
     )
+
+
+def _check_all_to_all(findings: Findings, instruction: Instruction, size: int) -> None:
+    """The tuple form has one operand per device of a group, all in one layout."""
+    findings.check(
+        len(instruction.operands) == size,
+        "operand-count",
+        f"all-to-all among {size} devices needs as many operands, not {len(instruction.operands)}",
+        instruction,
+    )
+    layouts = {_minor_to_major(operand.shape) for operand in instruction.operands}
+    findings.check(
+        len(layouts) == 1, "layout", "the operands of all-to-all must have one layout", instruction
+    )
+
+
+def _minor_to_major(shape: Shape) -> Ints:
+    if not isinstance(shape, ArrayShape):
+        return ()
+    return shape.layout.minor_to_major if shape.layout else tuple(reversed(range(shape.rank)))
 
 
 def _first(shape: Shape) -> ArrayShape | None:
@@ -132,14 +154,14 @@ def _first(shape: Shape) -> ArrayShape | None:
 
 
 def _check_pairs(findings: Findings, instruction: Instruction) -> None:
-    """Each device sends and receives once; the in-place form as often as it has slices."""
+    """Each device sends and receives once; in the in-place form once per slice."""
     mode = group_mode(instruction)
     limit = (
         findings.module.replica_count if mode is GroupMode.CROSS_REPLICA else findings.module.num_partitions
     )
     value = instruction.attributes.get("source_target_pairs")
     pairs = [p for p in value if isinstance(p, tuple)] if isinstance(value, tuple) else []
-    in_place = "slice_sizes" in instruction.attributes
+    times = _slice_count(findings, instruction) if "slice_sizes" in instruction.attributes else 1
     for role, at in (("source", 0), ("target", 1)):
         ids = [pair[at] for pair in pairs if len(pair) == 2 and isinstance(pair[at], int)]
         findings.check(len(ids) == len(pairs), "replica-groups", "a pair must have two ids", instruction)
@@ -150,8 +172,41 @@ def _check_pairs(findings: Findings, instruction: Instruction) -> None:
             instruction,
         )
         findings.check(
-            in_place or len(set(ids)) == len(ids),
+            all(count <= times for count in Counter(ids).values()),
             "replica-groups",
-            f"a {role} id occurs twice: {ids}",
+            f"no {role} id may occur more than {times} times: {ids}",
             instruction,
         )
+
+
+def _slice_count(findings: Findings, instruction: Instruction) -> int:
+    """How many slices the in-place form moves: operands are buffers, then an offset per buffer and slice."""
+    shapes = [o.shape for o in instruction.operands]
+    if len(shapes) != 4:
+        return 1
+    for buffer, offsets in ((shapes[0], shapes[2]), (shapes[1], shapes[3])):
+        findings.check(
+            isinstance(buffer, TupleShape) == isinstance(shapes[0], TupleShape) and _fits(buffer, offsets),
+            "shape-mismatch",
+            f"the offsets {offsets} do not fit the buffer {buffer}",
+            instruction,
+        )
+    offsets = shapes[2]
+    if isinstance(shapes[0], TupleShape) and isinstance(offsets, TupleShape) and offsets.elements:
+        offsets = offsets.elements[0]
+    return len(offsets.elements) if isinstance(offsets, TupleShape) else 1
+
+
+def _fits(buffer: Shape, offsets: Shape) -> bool:
+    """One index per dimension of an array, or several such indices; for a tuple one of these per element."""
+    if not isinstance(offsets, TupleShape):
+        return False
+    if isinstance(buffer, TupleShape):
+        return len(buffer.elements) == len(offsets.elements) and all(
+            map(_fits, buffer.elements, offsets.elements)
+        )
+    if not isinstance(buffer, ArrayShape):
+        return False
+    if all(isinstance(e, ArrayShape) for e in offsets.elements):
+        return len(offsets.elements) == buffer.rank
+    return all(isinstance(e, TupleShape) and len(e.elements) == buffer.rank for e in offsets.elements)
