@@ -13,7 +13,8 @@ HlotoolError
 └── BackendFailed           a backend died while it worked
     ├── BackendCrashed      signal, abort, unexpected exception
     ├── BackendTimeout      time limit
-    └── BackendOutOfMemory  memory limit
+    ├── BackendOutOfMemory  memory limit
+    └── BackendDeadlock     devices that wait for each other for ever (where each waits)
 
 Errors carry data; `str()` renders one line that says what is wrong, where, and what to do.
 """
@@ -223,3 +224,7 @@ class BackendTimeout(BackendFailed):
 
 class BackendOutOfMemory(BackendFailed):
     """The backend needed more memory than its limit."""
+
+
+class BackendDeadlock(BackendFailed):
+    """The program's devices wait for each other for ever; the message says where each of them waits."""

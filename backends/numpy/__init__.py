@@ -9,12 +9,14 @@ import numpy as np
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.numpy import kernels
 from hlotool.backends.numpy.arguments import check_arguments
+from hlotool.backends.numpy.lockstep import DevicesExecutable
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.run import Run
+from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
 
-__all__ = ["NumpyBackend", "NumpyExecutable", "create", "kernels"]
+__all__ = ["DevicesExecutable", "NumpyBackend", "NumpyExecutable", "create", "kernels"]
 
 
 class NumpyExecutable:
@@ -45,6 +47,15 @@ class NumpyBackend:
     def compile(self, module: Module) -> NumpyExecutable:
         """Compile every computation that the entry reaches."""
         return NumpyExecutable(module, Lowering(module).plan(module.entry))
+
+    def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesExecutable:
+        """Compile for all devices of `grid`, whatever number the module's header says.
+
+        Raises:
+            Unsupported: naming the first instruction that cannot be executed.
+            VerificationError: a collective whose groups do not fit the devices.
+        """
+        return DevicesExecutable(module, Lowering(module, grid).plan(module.entry), grid)
 
 
 def create() -> NumpyBackend:

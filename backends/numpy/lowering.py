@@ -9,6 +9,7 @@ from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy.plan import Plan, Step
 from hlotool.backends.numpy.registry import RULES, Kernel
 from hlotool.errors import ElidedConstant, Unsupported
+from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
 
@@ -18,10 +19,12 @@ class Lowering:
 
     Attributes:
         module: what is being compiled.
+        grid: the devices that will execute it.
     """
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, grid: DeviceGrid = ONE_DEVICE) -> None:
         self.module = module
+        self.grid = grid
         self._plans: dict[Computation, Plan] = {}
 
     def plan(self, computation: Computation) -> Plan:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hlotool.backends.base import Probe
+
+if TYPE_CHECKING:
+    from hlotool.backends.numpy.world import Device
 
 #: Seed of the numbers that `rng` draws; every run starts from it.
 SEED = 0
@@ -16,15 +20,17 @@ INITIAL_RNG_STATE = 0x7012395
 
 
 class Run:
-    """State of one execution.
+    """State of one execution on one device.
 
     Attributes:
         probe: sees the result of every instruction, or None.
+        device: which of several devices this is and how it meets the others; None for the only one.
         rng_state: 128-bit state of `rng-get-and-update-state`, one per module.
     """
 
-    def __init__(self, probe: Probe | None = None) -> None:
+    def __init__(self, probe: Probe | None = None, device: Device | None = None) -> None:
         self.probe = probe
+        self.device = device
         self.rng_state = INITIAL_RNG_STATE
 
     @cached_property

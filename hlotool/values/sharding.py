@@ -60,7 +60,7 @@ def split(array: Array, sharding: Sharding, device_count: int) -> list[Array]:
     placed = placement(sharding, array.ndim, device_count)
     parts: list[Array] = [array] * device_count
     for index, devices in _tiles(placed):
-        tile = _padded(array[..., *placed.tile_slices(index, array.shape)], placed.tile_dims(array.shape))
+        tile = _padded(_region(array, placed.tile_slices(index, array.shape)), placed.tile_dims(array.shape))
         zeros = np.zeros_like(tile) if devices.shape[1] > 1 else tile
         for (_, summand, _), device in np.ndenumerate(devices):
             parts[device] = zeros if summand else tile
@@ -88,7 +88,7 @@ def assemble(
         for part in devices.flat:
             if parts[part].shape != tile_dims:
                 raise ValueError(f"device {part} holds dimensions {parts[part].shape}, expected {tile_dims}")
-        copies = [_sum([parts[d][..., *inside] for d in row]) for row in devices[:, :, 0]]
+        copies = [_sum([_region(parts[d], inside) for d in row]) for row in devices[:, :, 0]]
         result[region] = copies[0]
         offset = tuple(part.start for part in region)
         found = found or _contradiction(copies, devices[:, 0, 0], offset)
@@ -137,6 +137,13 @@ def _tiles(placed: Placement) -> Iterator[tuple[Ints, Array]]:
     """Every tile index and the devices `(copies, summands, unrelated)` that hold the tile."""
     for index in np.ndindex(*placed.tiles):
         yield index, placed.devices[index]
+
+
+def _region(array: Array, region: tuple[slice, ...]) -> Array:
+    """A view, of an array of no dimensions too."""
+    index: tuple[Any, ...] = (..., *region)
+    view: Array = array[index]
+    return view
 
 
 def _padded(array: Array, dims: Ints) -> Array:

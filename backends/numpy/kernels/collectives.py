@@ -1,45 +1,73 @@
-"""Collectives with one participant.
+"""Collectives within groups of devices.
 
-XLA: operation_semantics.md, sections allreduce, allgather, reducescatter, alltoall, collectivepermute,
-collectivebroadcast, raggedalltoall. What `-start` returns is described at each; `-done` takes the result.
+XLA: operation_semantics.md, sections allreduce, allgather, reducescatter, alltoall, collectivebroadcast.
+What `-start` returns is described at each; `-done` takes the result. Transfers happen where they start.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from hlotool.backends.numpy.devices import check_alone, check_single_device
-from hlotool.backends.numpy.elementwise import Function
+from hlotool.backends.numpy.devices import check_single_device, collective, group_of_each, this_device
+from hlotool.backends.numpy.lanes import Lanes, lanes
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import attribute
+from hlotool.backends.numpy.monoids import Monoid
+from hlotool.backends.numpy.registry import Calling, Kernel, lowers
+from hlotool.backends.numpy.run import Run
+from hlotool.backends.numpy.shapes import attribute, element_types
 from hlotool.ir.dtypes import Array
-from hlotool.ir.module import Instruction
+from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import TupleShape
 
+#: From one operand of every member, in the order of the group, to what each gets for it.
+Column: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 
-@lowers("all-reduce", "all-reduce-start", "all-gather", "reduce-scatter", "all-to-all")
-def exchange(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """The operands: nothing to combine with, nobody to exchange with."""
-    check_alone(instruction, lowering)
-    return _operands if isinstance(instruction.shape, TupleShape) else _single
+
+@lowers("all-reduce", "all-reduce-start")
+def all_reduce(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Every operand combined over the group by `to_apply`; the start returns the result itself.
+
+    Sums are more accurate than any backend's, as in reduce. XLA: operation_semantics.md#allreduce.
+    """
+    combine = _reduction(instruction, lowering)
+    return _by_operand(instruction, lowering, lambda copies: [combine(copies)] * len(copies))
+
+
+@lowers("reduce-scatter")
+def reduce_scatter(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """As all-reduce, and the n-th member keeps the n-th part. XLA: operation_semantics.md#reducescatter."""
+    combine = _reduction(instruction, lowering)
+    axis = _axis(instruction, lowering)
+    return _by_operand(instruction, lowering, lambda copies: np.split(combine(copies), len(copies), axis))
+
+
+@lowers("all-gather")
+def all_gather(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The operands of the group one after the other along `dimensions`. XLA: #allgather."""
+    return _by_operand(instruction, lowering, _gather(instruction, lowering))
 
 
 @lowers("all-gather-start")
 def all_gather_start(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """The operands and the result."""
-    check_alone(instruction, lowering)
-    if len(instruction.operands) == 1:
-        return lambda x: (x, x)
-    return lambda *operands: (operands, operands)
+    """The operands and the results."""
+    gather = _gather(instruction, lowering)
+
+    def exchange(members: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
+        results = [gather(column)[0] for column in zip(*members)]
+        if len(results) == 1:
+            return [(operands[0], results[0]) for operands in members]
+        return [(operands, tuple(results)) for operands in members]
+
+    return collective(instruction, lowering, exchange)
 
 
 @lowers("all-reduce-done")
 def all_reduce_done(instruction: Instruction, lowering: Lowering) -> Kernel:
     """What the start returned: the result itself."""
-    return _single
+    return lambda started: started
 
 
 @lowers("all-gather-done", "collective-permute-done")
@@ -48,74 +76,114 @@ def take_result(instruction: Instruction, lowering: Lowering) -> Kernel:
     return lambda started: started[1]
 
 
-@lowers("collective-permute")
-def collective_permute(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """What device 0 receives: its own operand when it sends to itself, zeros when nobody sends to it."""
-    return _permuted(instruction, lowering)
+@lowers("all-to-all")
+def all_to_all(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The n-th member gets the n-th part of everybody's operand, in the order of the group.
 
+    The parts are the operands themselves, or, with `dimensions`, equal pieces of one operand along it.
+    XLA: operation_semantics.md#alltoall.
+    """
+    if isinstance(instruction.shape, TupleShape):
+        return collective(instruction, lowering, lambda members: list(zip(*members)))
+    axis = _axis(instruction, lowering)
 
-@lowers("collective-permute-start")
-def collective_permute_start(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """The operand, the result, and contexts."""
-    received = _permuted(instruction, lowering)
-    contexts = tuple(np.zeros((), np.uint32) for _ in range(_tuple_size(instruction) - 2))
-    return lambda x: (x, received(x), *contexts)
+    def trade(arrays: Sequence[Array]) -> list[Array]:
+        pieces = [np.split(array, len(arrays), axis) for array in arrays]
+        return [np.concatenate(received, axis) for received in zip(*pieces)]
 
-
-def _permuted(instruction: Instruction, lowering: Lowering) -> Function:
-    check_single_device(instruction, lowering)
-    if len(instruction.operands) != 1:
-        raise lowering.unsupported(instruction, f"{instruction.opcode} into slices of a buffer")
-    pairs = attribute(instruction, "source_target_pairs", tuple, lowering)
-    senders = [source for source, target in pairs if target == 0]
-    if senders == [0]:
-        return _single
-    if senders:
-        raise lowering.unsupported(instruction, f"device {senders[0]} sends to device 0; one is executed")
-    return np.zeros_like
-
-
-def _tuple_size(instruction: Instruction) -> int:
-    return len(instruction.shape.elements) if isinstance(instruction.shape, TupleShape) else 0
+    return _by_operand(instruction, lowering, trade)
 
 
 @lowers("collective-broadcast")
 def collective_broadcast(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """The operand of the group's first and only member."""
-    check_alone(instruction, lowering)
-    return _single
+    """The operands of the group's first member; zeros on a device in no group. XLA: #collectivebroadcast."""
+    groups = group_of_each(instruction, lowering)
+    if len(lowering.grid) == 1:
+        return lambda *operands: _as_result(instruction, operands)
 
+    def kernel(values: list[Any], run: Run) -> Any:
+        device = this_device(run)
+        group = groups.get(device.number)
+        if group is None:
+            return _as_result(instruction, [np.zeros_like(value) for value in values])
+        result = _as_result(instruction, values)
+        return device.meet(instruction, group, result, lambda members: [members[0]] * len(members))
 
-@lowers("ragged-all-to-all")
-def ragged_all_to_all(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """The output operand with rows of the input sent to it.
-
-    Operands: input, output, input offsets, send sizes, output offsets, receive sizes; one number per update.
-    """
-    check_alone(instruction, lowering)
-    return _send_rows
-
-
-def _send_rows(
-    source: Array, target: Array, starts: Array, sizes: Array, places: Array, _received: Array
-) -> Array:
-    result = target.copy()
-    for start, size, place in zip(starts.tolist(), sizes.tolist(), places.tolist()):
-        result[place : place + size] = source[start : start + size]
-    return result
+    return Calling(kernel)
 
 
 @lowers("partition-id", "replica-id")
 def device_number(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """0: there is one device."""
+    """The number of this device among its partitions or replicas. XLA: #partitionid, #replicaid."""
     check_single_device(instruction, lowering)
-    zero = np.zeros((), np.uint32)
-    return lambda: zero
+    if len(lowering.grid) == 1:
+        zero = np.zeros((), np.uint32)
+        return lambda: zero
+    name = "partition" if instruction.opcode == "partition-id" else "replica"
+    return Calling(lambda _, run: np.array(getattr(this_device(run), name), np.uint32))
 
 
-def _single(value: Any) -> Any:
-    return value
+def _by_operand(instruction: Instruction, lowering: Lowering, column: Column) -> Kernel:
+    """A collective that treats each of its operands alike and apart."""
+
+    def exchange(members: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
+        columns = [column(operands) for operands in zip(*members)]
+        return [_as_result(instruction, row) for row in zip(*columns)]
+
+    return collective(instruction, lowering, exchange)
 
 
-def _operands(*values: Any) -> tuple[Any, ...]:
-    return values
+def _as_result(instruction: Instruction, values: Sequence[Any]) -> Any:
+    return tuple(values) if isinstance(instruction.shape, TupleShape) else values[0]
+
+
+def _axis(instruction: Instruction, lowering: Lowering) -> int:
+    dimensions = attribute(instruction, "dimensions", tuple, lowering)
+    if len(dimensions) != 1:
+        raise lowering.unsupported(instruction, f"{instruction.opcode} along dimensions {dimensions}")
+    axis: int = dimensions[0]
+    return axis
+
+
+def _gather(instruction: Instruction, lowering: Lowering) -> Column:
+    axis = _axis(instruction, lowering)
+    return lambda parts: [np.concatenate(parts, axis) if len(parts) > 1 else parts[0]] * len(parts)
+
+
+def _reduction(instruction: Instruction, lowering: Lowering) -> Callable[[Sequence[Array]], Array]:
+    """`to_apply` over copies of an operand."""
+    computation = attribute(instruction, "to_apply", Computation, lowering)
+    if len(computation.parameters) != 2:
+        raise lowering.unsupported(instruction, f"to_apply of {len(computation.parameters)} parameters")
+    reduced = {*element_types(instruction.operands, lowering), *element_types((computation.root,), lowering)}
+    if len(reduced) != 1:
+        raise lowering.unsupported(instruction, f"to_apply returns {computation.root.shape}")
+    return _over_copies(lanes(computation, lowering))
+
+
+def _over_copies(apply: Lanes) -> Callable[[Sequence[Array]], Array]:
+    monoid = apply.monoids[0] if apply.monoids is not None else None
+
+    def combine(copies: Sequence[Array]) -> Array:
+        if len(copies) == 1:
+            return copies[0]
+        return _accumulated(monoid, copies) if monoid is not None else _folded(apply, copies)
+
+    return combine
+
+
+def _accumulated(monoid: Monoid, copies: Sequence[Array]) -> Array:
+    """In the accumulation type, rounded once."""
+    domain = monoid.domain(*copies)
+    total = np.array(domain.values[0], domain.dtype)
+    for value in domain.values[1:]:
+        monoid.ufunc(total, value, out=total)
+    return domain.restore(total)
+
+
+def _folded(apply: Lanes, copies: Sequence[Array]) -> Array:
+    """acc = f(acc, copy) in the order of the group."""
+    total = copies[0]
+    for copy in copies[1:]:
+        total = apply(total, copy)[0]
+    return total

@@ -1,4 +1,4 @@
-"""Transfers between the program and the host, or other devices."""
+"""Transfers between the program and the host, and the refusal of those that cannot be executed."""
 
 from __future__ import annotations
 
@@ -8,20 +8,41 @@ import numpy as np
 
 from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.point_to_point import dispatch, finish_receipt, start_receipt
 from hlotool.backends.numpy.registry import Kernel, lowers
+from hlotool.errors import Unsupported
 from hlotool.ir.module import Instruction
 
 
-@lowers("infeed", "recv", "recv-done")
-def receive(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """Not executable: the data came from outside the program and is not in the dump.
+@lowers("infeed")
+def infeed(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Not executable. XLA: operation_semantics.md#infeed."""
+    raise _from_outside(instruction, lowering, "the host")
 
-    XLA: operation_semantics.md#infeed, #recv.
-    """
-    origin = "another device"
-    if instruction.opcode == "infeed" or _is_host_transfer(instruction):
-        origin = "the host"
-    raise lowering.unsupported(instruction, f"takes data from {origin}, which no dump holds")
+
+@lowers("recv")
+def recv(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Zeros for now, a handle and a token; executable where another device sends. XLA: #recv."""
+    _check_device_transfer(instruction, lowering)
+    return start_receipt(instruction, lowering)
+
+
+@lowers("recv-done")
+def recv_done(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The data and a token; executable where another device sends. XLA: #recv."""
+    _check_device_transfer(instruction, lowering)
+    return finish_receipt(instruction, lowering)
+
+
+def _check_device_transfer(instruction: Instruction, lowering: Lowering) -> None:
+    if _is_host_transfer(instruction):
+        raise _from_outside(instruction, lowering, "the host")
+    if len(lowering.grid) == 1:
+        raise _from_outside(instruction, lowering, "another device")
+
+
+def _from_outside(instruction: Instruction, lowering: Lowering, origin: str) -> Unsupported:
+    return lowering.unsupported(instruction, f"takes data from {origin}, which no dump holds")
 
 
 @lowers("outfeed")
@@ -32,9 +53,11 @@ def outfeed(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 @lowers("send")
 def send(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """The data, a context and a token; what a host transfer sends leaves the program. XLA: #send."""
+    """The data, a context and a token; what goes to the host leaves the program. XLA: #send."""
     if not _is_host_transfer(instruction):
-        raise lowering.unsupported(instruction, "send to another device; one device is executed")
+        if len(lowering.grid) == 1:
+            raise lowering.unsupported(instruction, "send to another device; one device is executed")
+        return dispatch(instruction, lowering)
     context = np.zeros((), np.uint32)
     return lambda data, token: (data, context, TOKEN)
 
