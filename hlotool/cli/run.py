@@ -161,6 +161,7 @@ def find_tasks(paths: Sequence[str], options: RunOptions, notes: list[str]) -> l
         UsageError: no module matches `--only`.
     """
     import re
+    from dataclasses import replace
 
     from hlotool.dump.directory import open_dump
     from hlotool.replay.task import Task
@@ -172,7 +173,8 @@ def find_tasks(paths: Sequence[str], options: RunOptions, notes: list[str]) -> l
     if not wanted:
         names = ", ".join(module.title for module in modules[:5]) + (", …" if len(modules) > 5 else "")
         raise UsageError(f"no module matches --only {options.only!r}; there are: {names}")
-    return [Task(module, options) for module in wanted]
+    # What cannot be replayed need not travel to the workers: a dump has hundreds of object files.
+    return [Task(replace(module, artefacts=()), options) for module in wanted]
 
 
 def _replay(

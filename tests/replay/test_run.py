@@ -161,7 +161,7 @@ def test_a_broken_text_is_bad_input_with_its_place(tmp_path: Path) -> None:
 
 
 def test_elided_constants_are_refused(tmp_path: Path) -> None:
-    text = DOUBLE.replace("two = f32[] constant(2)", "two = f32[] constant({...})")
+    text = DOUBLE.replace("broadcast(two), dimensions={}", "constant({...})")
     row = replay_pair(tmp_path, text, SUM)
     assert row.verdict is Verdict.UNSUPPORTED
     assert row.error is not None
