@@ -7,6 +7,7 @@ only if it prints exactly as the stage in the dump does, constants and origins a
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import re
 import shutil
@@ -22,7 +23,7 @@ from hlotool.dump.directory import open_dump
 from hlotool.dump.names import Kind
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.dump.source import Source
-from hlotool.errors import DumpError, InputError
+from hlotool.errors import DumpError
 from hlotool.ir.module import Module
 from hlotool.ir.printer import PrintOptions, print_module
 from hlotool.parse.reader import parse_module
@@ -32,9 +33,9 @@ TIMEOUT = 600.0
 
 _CHILD = Path(__file__).with_name("recompile_child.py")
 _PARTITIONS = re.compile(r"mhlo\.num_partitions = (\d+)")
-_REPLICAS = re.compile(r"mhlo\.num_replicas = (\d+)")
 #: A line of `module_NNNN.NAME.debug_options` that can be given as a flag.
 _OPTION = re.compile(r"^(?P<name>xla_\w+): (?P<value>\"?)(?P<text>[\w.,+:/-]*)\2$", re.MULTILINE)
+_UNKNOWN = re.compile(r"Unknown flags? in XLA_FLAGS: (.*)")
 _OURS = ("xla_dump_", "xla_force_host_platform_device_count")
 #: What must agree between the two programs.
 _COMPARED = PrintOptions(large_constants=False, metadata=False, backend_config=False)
@@ -50,10 +51,14 @@ def recompile(owner: DumpModule, stage: Stage) -> Module | None:
         return None
     if find_spec("jax") is None or find_spec("jaxlib") is None:
         return None
+    original = parse_module(stage.text.read_text(), str(stage.text))
     flags = tuple(_original_flags(owner))
-    for again in _compiled(owner.stablehlo, flags, stage.kind is Kind.PASS):
+    options = _compile_options(original, owner.stablehlo)
+    for again in _compiled(owner.stablehlo, options, flags, stage.kind is Kind.PASS):
         if _slot(again) == _slot(stage):
-            return _if_same(stage.text, again)
+            module = parse_module(again.source.read_text(), str(again.source))
+            is_same = print_module(module, _COMPARED) == print_module(original, _COMPARED)
+            return module if is_same else None
     return None
 
 
@@ -61,15 +66,14 @@ def _slot(stage: Stage) -> tuple[Kind, int | None, str]:
     return stage.kind, stage.sequence, stage.label
 
 
-def _if_same(text: Source, again: Stage) -> Module | None:
-    """The stage as compiled again, if it is the program in the dump."""
-    try:
-        module = parse_module(again.source.read_text(), str(again.source))
-        original = parse_module(text.read_text(), str(text))
-    except InputError:
-        return None
-    is_same = print_module(module, _COMPARED) == print_module(original, _COMPARED)
-    return module if is_same else None
+def _compile_options(original: Module, stablehlo: Source) -> str:
+    """What the child is told, as JSON."""
+    found = _PARTITIONS.search(stablehlo.read_text())
+    wanted = {"partitions": int(found[1]) if found else 1}
+    for where in ("to_parameters", "to_output"):
+        value = original.attributes.get(f"allow_spmd_sharding_propagation_{where}", False)
+        wanted[where] = [value] if isinstance(value, bool) else value
+    return json.dumps(wanted)
 
 
 def _original_flags(owner: DumpModule) -> Iterator[str]:
@@ -82,15 +86,12 @@ def _original_flags(owner: DumpModule) -> Iterator[str]:
 
 
 @lru_cache(maxsize=4)
-def _compiled(stablehlo: Source, flags: tuple[str, ...], passes: bool) -> tuple[Stage, ...]:
+def _compiled(stablehlo: Source, options: str, flags: tuple[str, ...], passes: bool) -> tuple[Stage, ...]:
     """The stages that compiling writes; they lie in a folder that is removed when the process ends."""
-    text = stablehlo.read_text()
-    replicas, partitions = (_first(pattern, text) for pattern in (_REPLICAS, _PARTITIONS))
-    if replicas != 1:
-        return ()
     folder = tempfile.mkdtemp(prefix="hlotool-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    _run(text, partitions, [*flags, *_dump_flags(folder, partitions, passes)])
+    devices = json.loads(options)["partitions"]
+    _run(stablehlo.read_text(), options, [*flags, *_dump_flags(folder, devices, passes)])
     try:
         modules = open_dump(folder).modules
     except DumpError:
@@ -98,28 +99,34 @@ def _compiled(stablehlo: Source, flags: tuple[str, ...], passes: bool) -> tuple[
     return modules[0].stages if len(modules) == 1 else ()
 
 
-def _first(pattern: re.Pattern[str], text: str) -> int:
-    found = pattern.search(text)
-    return int(found[1]) if found else 1
-
-
-def _dump_flags(folder: str, partitions: int, passes: bool) -> list[str]:
+def _dump_flags(folder: str, devices: int, passes: bool) -> list[str]:
     flags = [
         f"--xla_dump_to={folder}",
         "--xla_dump_hlo_as_text",
         "--xla_dump_large_constants",
-        f"--xla_force_host_platform_device_count={partitions}",
+        f"--xla_force_host_platform_device_count={devices}",
     ]
     return [*flags, "--xla_dump_hlo_pass_re=.*"] if passes else flags
 
 
-def _run(text: str, partitions: int, flags: list[str]) -> None:
-    """Compile in a process of its own; whatever goes wrong shows in the files that are missing."""
+def _run(text: str, options: str, flags: list[str]) -> None:
+    """Compile in a process of its own; whatever goes wrong shows in the files that are missing.
+
+    Some options of a compilation are no flags; XLA names those and stops, and then goes without them.
+    """
+    unknown = _UNKNOWN.search(_run_once(text, options, flags))
+    if unknown is not None:
+        _run_once(text, options, [flag for flag in flags if flag not in unknown[1].split()])
+
+
+def _run_once(text: str, options: str, flags: list[str]) -> str:
+    """What the child wrote to stderr."""
     environment = {**os.environ, "XLA_FLAGS": " ".join(flags), "JAX_PLATFORMS": "cpu"}
-    command = [sys.executable, str(_CHILD), str(partitions)]
+    command = [sys.executable, str(_CHILD), options]
     try:
-        subprocess.run(
+        child = subprocess.run(
             command, input=text, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
         )
     except (subprocess.TimeoutExpired, OSError):
-        return
+        return ""
+    return child.stderr

@@ -2,12 +2,15 @@
 
 Run as a program of its own: XLA may abort, and its flags are read once per process.
 
-    python recompile_child.py PARTITIONS < module.mlir
+    python recompile_child.py '{"partitions": 2, "to_parameters": [true], "to_output": [true]}' < module.mlir
+
+The argument says for how many partitions, and where shardings may be propagated to.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 
 
@@ -21,15 +24,19 @@ def main() -> None:
         from jaxlib.cpu import _lapack
 
         _lapack.initialize()
-    partitions = int(sys.argv[1])
+    wanted = json.loads(sys.argv[1])
+    partitions = wanted["partitions"]
     text = sys.stdin.read()
     devices = jax.devices()[:partitions]
     options = _jax.CompileOptions()
     options.num_partitions = partitions
+    build = options.executable_build_options
+    build.allow_spmd_sharding_propagation_to_parameters = wanted["to_parameters"]
+    build.allow_spmd_sharding_propagation_to_output = wanted["to_output"]
     if partitions > 1:
         options.device_assignment = _jax.DeviceAssignment.create(np.arange(partitions)[None, :])
-        options.executable_build_options.use_spmd_partitioning = True
-        options.executable_build_options.use_shardy_partitioner = "sdy." in text
+        build.use_spmd_partitioning = True
+        build.use_shardy_partitioner = "sdy." in text
     devices[0].client.compile_and_load(text, _jax.DeviceList(tuple(devices)), options)
 
 
