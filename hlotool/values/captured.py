@@ -181,10 +181,10 @@ def _read(path: Path, module: Module) -> dict[str, Any]:
     if path.is_dir():
         path = _in_directory(path, module)
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return {"0": loaded}
-        with loaded:
+        with path.open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return {"0": loaded}
             return {key: loaded[key] for key in loaded.files}
     except FileNotFoundError:
         raise InputDataError(f"{path}: no such file") from None

@@ -69,7 +69,7 @@ def _cast(array: Array, element_type: ElementType, label: str, weak: bool) -> Ar
         )
     with np.errstate(all="ignore"):
         result = array.astype(dtype)
-        changed = ~_equal(result.astype(array.dtype), array) | _flips_sign(result, array)
+        changed = ~_equal(_back(result, array), array) | _flips_sign(result, array)
     if changed.any() and not (weak and _is_float(element_type)):
         raise _inexact(array, changed, source, element_type, label)
     return result
@@ -86,6 +86,12 @@ def _is_wider_kind(source: ElementType, target: ElementType) -> bool:
         return 2 if element_type.is_complex else int(element_type.is_floating)
 
     return rank(source) <= rank(target)
+
+
+def _back(result: Array, array: Array) -> Array:
+    """The converted values in the dtype that they came from."""
+    real = result.real if result.dtype.kind == "c" and array.dtype.kind != "c" else result
+    return np.asarray(real.astype(array.dtype))
 
 
 def _equal(a: Array, b: Array) -> Array:

@@ -66,7 +66,7 @@ def integer_range(element_type: ElementType, interval: Interval) -> range:
 
 
 def _usual_range(element_type: ElementType, largest: int) -> tuple[int, int]:
-    root = math.isqrt(largest)
+    root = max(1, math.isqrt(largest))
     return (-min(_SIGNED, root), min(_SIGNED, root)) if element_type.is_signed else (0, min(_UNSIGNED, root))
 
 

@@ -31,7 +31,8 @@ def test_equal_arrays() -> None:
     found = _measure(x, x.copy())
     assert (found.total, found.mismatched, found.unequal, found.max_ulp) == (4, 0, 0, 0)
     assert found.worst_absolute is None
-    assert found.histogram == found.top == ()
+    assert not found.histogram
+    assert not found.top
     assert found.minimum == metrics.MinimumTolerance(0.0, 0.0, 0.0)
 
 
@@ -91,8 +92,8 @@ def test_top_five_go_by_excess_over_the_tolerance() -> None:
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.int64, ml_dtypes.int4, ml_dtypes.uint2, np.bool_])
 def test_integers_are_exact(dtype: type) -> None:
-    expected = np.array([0, 1, 1, 0]).astype(dtype)
-    actual = np.array([0, 1, 0, 0]).astype(dtype)
+    expected: Array = np.array([0, 1, 1, 0]).astype(dtype)
+    actual: Array = np.array([0, 1, 0, 0]).astype(dtype)
     found = _measure(expected, actual, atol=100, rtol=1)
     assert (found.mismatched, found.max_ulp, found.minimum) == (1, None, None)
     assert found.worst_absolute is not None

@@ -25,7 +25,8 @@ def _finite(element_type: ElementType) -> Array:
     values = bits.view(dtype)
     with np.errstate(invalid="ignore"):
         values = values[np.isfinite(values)]
-    return values[np.argsort(values.astype(np.float64), kind="stable")]
+    order = np.argsort(values.astype(np.float64), kind="stable")
+    return np.asarray(values[order])
 
 
 @pytest.mark.parametrize("element_type", NARROW, ids=str)
