@@ -24,7 +24,8 @@ def owned(array: Array, count: int) -> bool:
 
     Args:
         array: the operand, as the kernel's own positional argument.
-        count: `sys.getrefcount(array)`, taken by the kernel itself.
+        count: `sys.getrefcount(array)`, taken by the kernel itself, in a statement of its own (another
+            argument of the same call would count as a reference).
     """
     if count > _exclusive_count() or not isinstance(array, np.ndarray) or not array.flags.writeable:
         return False

@@ -40,8 +40,9 @@ def dynamic_update_slice(instruction: Instruction, lowering: Lowering) -> Kernel
     vector = _has_vector_index(instruction.operands[2:], lowering)
 
     def kernel(x: Array, update: Array, *indices: Array) -> Array:
+        references = sys.getrefcount(x)
         window = _window(x.shape, update.shape, indices[0] if vector else indices)
-        result = x if owned(x, sys.getrefcount(x)) else x.copy()
+        result = x if owned(x, references) else x.copy()
         result[window] = update
         return result
 
