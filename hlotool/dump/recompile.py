@@ -69,7 +69,7 @@ def _slot(stage: Stage) -> tuple[Kind, int | None, str]:
 def _compile_options(original: Module, stablehlo: Source) -> str:
     """What the child is told, as JSON."""
     found = _PARTITIONS.search(stablehlo.read_text())
-    wanted = {"partitions": int(found[1]) if found else 1}
+    wanted: dict[str, object] = {"partitions": int(found[1]) if found else 1}
     for where in ("to_parameters", "to_output"):
         value = original.attributes.get(f"allow_spmd_sharding_propagation_{where}", False)
         wanted[where] = [value] if isinstance(value, bool) else value

@@ -13,20 +13,25 @@ import numpy as np
 
 from hlotool.ir.attributes import (
     AttributeValue,
-    ConvolutionDimensions,
     EmbeddedLiteral,
     OperandAlias,
     PaddingDim,
     RawText,
     ResultAccuracy,
     SliceDim,
-    Window,
-    WindowDim,
     default_comparison,
 )
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.printing.sharding import sharding_text
 from hlotool.ir.types import ArrayShape, ElementType, leaves
+from hlotool.parse.proto.contractions import (
+    algorithm,
+    dim_labels,
+    dot_dims,
+    operand_precision,
+    sparsity,
+    window,
+)
 from hlotool.parse.proto.fields import (
     Context,
     Reader,
@@ -41,7 +46,7 @@ from hlotool.parse.proto.fields import (
 )
 from hlotool.parse.proto.literals import read_literal
 from hlotool.parse.proto.placement import read_replica_groups, read_sharding
-from hlotool.parse.proto.schema import Message, enum_names
+from hlotool.parse.proto.schema import enum_names
 from hlotool.parse.proto.shapes import read_shape
 
 
@@ -103,28 +108,6 @@ def _channel_id(context: Context) -> AttributeValue | None:
     return channel if channel > 0 else None
 
 
-def _algorithm(context: Context) -> AttributeValue | None:
-    if context.opcode == "rng-bit-generator":
-        return _RNG_ALGORITHM(context)
-    return _DOT_ALGORITHM(context)
-
-
-_RNG_ALGORITHM = enum("rng_algorithm", "RandomAlgorithm", lower=True)
-_DOT_ALGORITHM = enum(
-    "precision_config.algorithm", "PrecisionConfig.Algorithm", hidden="ALG_UNSET", drop="ALG_", lower=True
-)
-
-
-def _operand_precision(context: Context) -> AttributeValue | None:
-    """One word per operand, filled up with `default`; hidden when all are default."""
-    names = enum_names("PrecisionConfig.Precision")
-    words = [names.get(p, str(p)).lower() for p in context.proto.precision_config.operand_precision]
-    if all(word == "default" for word in words):
-        return None
-    count = len(context.operands) - {"ragged-dot": 1, "scaled-dot": 2}.get(context.opcode, 0)
-    return tuple((words + ["default"] * count)[:count])
-
-
 def _comparison_type(context: Context) -> AttributeValue | None:
     """How compare orders its operands, unless it is the usual way for their type."""
     written = str(context.proto.comparison_type)
@@ -155,52 +138,6 @@ def _solve_flag(field: str) -> Reader:
 def _epsilon(context: Context) -> AttributeValue:
     """The shortest decimal that means this f32, as text has it."""
     return float(str(np.float32(context.proto.epsilon)))
-
-
-def _window(context: Context) -> AttributeValue | None:
-    dims = context.proto.window.dimensions
-    return Window(tuple(map(_window_dim, dims))) if dims else None
-
-
-def _window_dim(proto: Message) -> WindowDim:
-    return WindowDim(
-        proto.size,
-        proto.stride,
-        proto.padding_low,
-        proto.padding_high,
-        proto.base_dilation,
-        proto.window_dilation,
-        proto.window_reversal,
-    )
-
-
-def _dim_labels(context: Context) -> AttributeValue | None:
-    if not context.proto.HasField("convolution_dimension_numbers"):
-        return None
-    numbers = context.proto.convolution_dimension_numbers
-    used_input = (numbers.input_batch_dimension, numbers.input_feature_dimension)
-    used_kernel = (numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension)
-    used_output = (numbers.output_batch_dimension, numbers.output_feature_dimension)
-    spatial = (
-        tuple(numbers.input_spatial_dimensions),
-        tuple(numbers.kernel_spatial_dimensions),
-        tuple(numbers.output_spatial_dimensions),
-    )
-    return ConvolutionDimensions(
-        *used_input,
-        spatial[0],
-        *used_kernel,
-        spatial[1],
-        *used_output,
-        spatial[2],
-        _unused(used_input + spatial[0]),
-        _unused(used_kernel + spatial[1]),
-        _unused(used_output + spatial[2]),
-    )
-
-
-def _unused(used: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(d for d in range(max(used) + 1) if d not in used)
 
 
 def _padding(context: Context) -> AttributeValue:
@@ -267,6 +204,11 @@ def _wrapped(context: Context) -> AttributeValue | None:
     return None if context.opcode in ("async-update", "async-done") else called(0)(context)
 
 
+def _to_apply(context: Context) -> AttributeValue | None:
+    """Text writes the computations of a custom call as `called_computations`."""
+    return None if context.opcode == "custom-call" else called(0)(context)
+
+
 def _tests_predicate(context: Context) -> bool:
     shape = context.operands[0].shape
     return isinstance(shape, ArrayShape) and shape.element_type is ElementType.PRED
@@ -280,18 +222,6 @@ def _predicated_branch(index: int) -> Reader:
     return lambda c: c.called[index] if _tests_predicate(c) else None
 
 
-def _sparsity(context: Context) -> AttributeValue | None:
-    proto = context.proto.sparsity_config
-    given = [side for side in ("lhs", "rhs") if proto.HasField(side)]
-    sides = [f"{side}={{{_sparsity_side(getattr(proto, side))}}}" for side in given]
-    return RawText(f"{{{' '.join(sides)}}}") if sides else None
-
-
-def _sparsity_side(proto: Message) -> str:
-    fields = ("num_non_zero", "block_size", "dimension", "stride")
-    return " ".join(f"{field}={getattr(proto, field)}" for field in fields)
-
-
 def _domain(context: Context) -> AttributeValue:
     """What text calls entry is the sharding of the users, which a proto calls exit; and vice versa."""
     proto = context.proto
@@ -303,7 +233,7 @@ def _domain(context: Context) -> AttributeValue:
 
 
 _READERS: Mapping[str, Reader] = {
-    "algorithm": _algorithm,
+    "algorithm": algorithm,
     "api_version": enum("custom_call_api_version", "CustomCallApiVersion", hidden="API_VERSION_ORIGINAL"),
     "async_execution_thread": _execution_thread,
     "batch_group_count": count("batch_group_count"),
@@ -326,7 +256,7 @@ _READERS: Mapping[str, Reader] = {
     "custom_call_has_side_effect": flag("custom_call_has_side_effect"),
     "custom_call_target": lambda c: str(c.proto.custom_call_target),
     "delta": number("delta"),
-    "dim_labels": _dim_labels,
+    "dim_labels": dim_labels,
     "dimensions": _dimensions,
     "direction": lambda c: str(c.proto.comparison_direction),
     "distribution": enum("distribution", "RandomDistribution", lower=True),
@@ -356,8 +286,8 @@ _READERS: Mapping[str, Reader] = {
     "kind": lambda c: str(c.proto.fusion_kind),
     "largest": lambda c: bool(c.proto.largest),
     "left_side": _solve_flag("left_side"),
-    "lhs_batch_dims": lambda c: _dot_dims(c, "lhs_batch_dimensions") or None,
-    "lhs_contracting_dims": lambda c: _dot_dims(c, "lhs_contracting_dimensions"),
+    "lhs_batch_dims": lambda c: dot_dims(c, "lhs_batch_dimensions") or None,
+    "lhs_contracting_dims": lambda c: dot_dims(c, "lhs_contracting_dimensions"),
     "lhs_ragged_dims": some_ints("ragged_dot_dimension_numbers", "lhs_ragged_dimensions"),
     "literal": _embedded_literal,
     "lower": _lower,
@@ -367,7 +297,7 @@ _READERS: Mapping[str, Reader] = {
     "offset_dims": ints("gather_dimension_numbers", "offset_dims"),
     "operand_batching_dims": some_ints("gather_dimension_numbers", "operand_batching_dims"),
     "operand_layout_constraints": _operand_layouts,
-    "operand_precision": _operand_precision,
+    "operand_precision": operand_precision,
     "outfeed_config": string("outfeed_config"),
     "outfeed_shape": lambda c: read_shape(c.proto.outfeed_shape),
     "output_to_operand_aliasing": _aliases,
@@ -376,8 +306,8 @@ _READERS: Mapping[str, Reader] = {
     "parameter_replication": _replication,
     "replica_groups": lambda c: read_replica_groups(c.proto),
     "result_accuracy": _accuracy,
-    "rhs_batch_dims": lambda c: _dot_dims(c, "rhs_batch_dimensions") or None,
-    "rhs_contracting_dims": lambda c: _dot_dims(c, "rhs_contracting_dimensions"),
+    "rhs_batch_dims": lambda c: dot_dims(c, "rhs_batch_dimensions") or None,
+    "rhs_contracting_dims": lambda c: dot_dims(c, "rhs_contracting_dimensions"),
     "rhs_group_dims": some_ints("ragged_dot_dimension_numbers", "rhs_group_dimensions"),
     "scatter": called(1),
     "scatter_dims_to_operand_dims": ints("scatter_dimension_numbers", "scatter_dims_to_operand_dims"),
@@ -387,10 +317,10 @@ _READERS: Mapping[str, Reader] = {
     "slice": _slice,
     "slice_sizes": _slice_sizes,
     "source_target_pairs": _pairs,
-    "sparsity_config": _sparsity,
+    "sparsity_config": sparsity,
     "start_index_map": ints("gather_dimension_numbers", "start_index_map"),
     "start_indices_batching_dims": some_ints("gather_dimension_numbers", "start_indices_batching_dims"),
-    "to_apply": called(0),
+    "to_apply": _to_apply,
     "transpose_a": _transpose_a,
     "true_computation": _predicated_branch(0),
     "type": _comparison_type,
@@ -398,10 +328,5 @@ _READERS: Mapping[str, Reader] = {
     "unit_diagonal": _solve_flag("unit_diagonal"),
     "update_window_dims": ints("scatter_dimension_numbers", "update_window_dims"),
     "use_global_device_ids": flag("use_global_device_ids"),
-    "window": _window,
+    "window": window,
 }
-
-
-def _dot_dims(context: Context, field: str) -> tuple[int, ...]:
-    holder = context.proto.ragged_dot_dimension_numbers if context.opcode == "ragged-dot" else context.proto
-    return tuple(getattr(holder.dot_dimension_numbers, field))
