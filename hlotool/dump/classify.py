@@ -79,7 +79,7 @@ def _by_content(
         yield DumpFile(path, source, replace(name, kind=Kind.ARTEFACT, format=Format.OTHER))
     for i, part in enumerate(parts):
         whole = len(parts) == 1
-        part_name = module_name(content[part.start : part.end])
+        part_name = module_name(content[part.start : min(part.end, part.start + HEAD_BYTES)])
         part_source = source if whole else source.part(part.start, part.end)
         plain = _placed(replace(name, kind=Kind.PLAIN, format=Format.TEXT), part_name)
         yield DumpFile(path if whole else f"{path}#{i + 1}", part_source, plain)

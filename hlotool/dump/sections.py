@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -31,24 +32,34 @@ class Section:
     is_complete: bool = True
 
 
-_BEGIN = re.compile(rb"^\*\*\* Begin (?P<name>.+?) \*\*\*\r?\n", re.MULTILINE)
-_GRAPH = re.compile(rb"^## BEGIN_GRAPH\r?\n(?P<content>.*?)(?=^## END_GRAPH|\Z)", re.MULTILINE | re.DOTALL)
-_SEPARATOR = re.compile(rb"^// -----.*$", re.MULTILINE)
-_HEADER = re.compile(rb"^HloModule[ \t]", re.MULTILINE)
+_BEGIN_WORD, _GRAPH_WORD, _SEPARATOR_WORD = b"*** Begin ", b"## BEGIN_GRAPH", b"// -----"
+_HEADER_WORD = b"HloModule "
+_BEGIN = re.compile(rb"\*\*\* Begin (?P<name>.+?) \*\*\*\r?\n")
+_GRAPH = re.compile(rb"## BEGIN_GRAPH\r?\n(?P<content>.*?)(?=^## END_GRAPH|\Z)", re.MULTILINE | re.DOTALL)
 _HLO_LINE = re.compile(
     rb"^\s*(?:HloModule\s+\S|ENTRY\s+(?:%?[\w.~-]+\s*)?[({]|(?:ROOT\s+)?%?[\w.-]+\s*=\s*\(?\w+\[)",
     re.MULTILINE,
 )
 
 
-def looks_like_hlo(text: bytes) -> bool:
+def looks_like_hlo(text: bytes, start: int = 0, end: int = sys.maxsize) -> bool:
     """Whether `text` holds a line that only HLO text has: a header, an entry, or an instruction."""
-    return _HLO_LINE.search(text) is not None
+    return _HLO_LINE.search(text, start, end) is not None
+
+
+def _line_starts(text: bytes, word: bytes, start: int = 0, end: int = sys.maxsize) -> Iterator[int]:
+    """Where a line begins with `word`; texts are long, and a search for bytes is faster than a pattern."""
+    at = text.find(word, start, end)
+    while at >= 0:
+        if at == 0 or text[at - 1] == 0x0A:
+            yield at
+        at = text.find(word, at + 1, end)
 
 
 def split_log(text: bytes) -> list[Section]:
     """The blocks that XLA printed to a log, in order; empty when there is none."""
-    begins = list(_BEGIN.finditer(text))
+    found = (_BEGIN.match(text, at) for at in _line_starts(text, _BEGIN_WORD))
+    begins = [begin for begin in found if begin]
     stops = [b.start() for b in begins[1:]] + [len(text)]
     return [_block(text, begin, stop) for begin, stop in zip(begins, stops)]
 
@@ -63,23 +74,24 @@ def _block(text: bytes, begin: re.Match[bytes], stop: int) -> Section:
 
 def split_modules(text: bytes) -> list[Section]:
     """The parts of `text` that hold HLO; one section for an ordinary file, none when nothing is HLO."""
-    if graphs := list(_GRAPH.finditer(text)):
-        return [Section("", *graph.span("content")) for graph in graphs if looks_like_hlo(graph["content"])]
-    parts = (part for span in _separated(text) for part in _at_headers(text, *span))
-    return [Section("", start, end) for start, end in parts if looks_like_hlo(text[start:end])]
+    graphs = [_GRAPH.match(text, at) for at in _line_starts(text, _GRAPH_WORD)]
+    spans = [graph.span("content") for graph in graphs if graph] or _cut_at_headers(text)
+    return [Section("", start, end) for start, end in spans if looks_like_hlo(text, start, end)]
+
+
+def _cut_at_headers(text: bytes) -> Iterator[tuple[int, int]]:
+    """The text cut at `// -----` lines, and before every HloModule line but the first between these."""
+    for start, end in _separated(text):
+        headers = list(_line_starts(text, _HEADER_WORD, start, end))
+        yield from itertools.pairwise([start, *headers[1:], end])
 
 
 def _separated(text: bytes) -> Iterator[tuple[int, int]]:
     """What stands between the `// -----` lines."""
     start = 0
-    for separator in _SEPARATOR.finditer(text):
-        yield start, separator.start()
-        start = separator.end()
+    for separator in _line_starts(text, _SEPARATOR_WORD):
+        yield start, separator
+        start = text.find(b"\n", separator)
+        if start < 0:
+            return
     yield start, len(text)
-
-
-def _at_headers(text: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The text cut before every HloModule line but the first."""
-    headers = [header.start() for header in _HEADER.finditer(text, start, end)]
-    cuts = [start, *headers[1:], end]
-    yield from itertools.pairwise(cuts)
