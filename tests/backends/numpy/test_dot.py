@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 import pytest
-from support.differential import Array, check, random_array, run
+from support.differential import Array, check, random_array, run, slow
 
 from hlotool.backends.numpy.kernels import convolution as convolution_module
 from hlotool.errors import Unsupported
@@ -68,7 +68,7 @@ DOTS = {
 
 @pytest.mark.xla
 @pytest.mark.parametrize("name", DOTS)
-@pytest.mark.parametrize("kind", ["f32", "s32"])
+@pytest.mark.parametrize("kind", ["f32", *slow("s32")])
 def test_dimensions(name: str, kind: str) -> None:
     case = DOTS[name]
     rng = np.random.default_rng(1)
@@ -254,8 +254,8 @@ def test_convolution(name: str) -> None:
 
 
 @pytest.mark.xla
-@pytest.mark.parametrize("name", ["everything", "batch groups", "feature groups"])
-@pytest.mark.parametrize("kind", ["s32", "s8", "u8", "s64", "f16", "bf16", "f64", "c64"])
+@pytest.mark.parametrize("name", ["everything", *slow("batch groups", "feature groups")])
+@pytest.mark.parametrize("kind", ["s8", "bf16", "c64", *slow("s32", "u8", "s64", "f16", "f64")])
 def test_convolution_of_other_types(name: str, kind: str) -> None:
     case = CONVOLUTIONS[name]
     check(case.text(kind), operands(case, kind), steps=54, scale=16)

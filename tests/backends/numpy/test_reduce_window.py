@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.differential import check, random_array, run
+from support.differential import check, random_array, run, slow
 
 WINDOWS = {
     "plain": ("size=3x2", "6,7"),
@@ -64,7 +64,7 @@ GENERAL = "t = s32[] add(a, a)\n  ROOT r = s32[] add(t, b)"
 
 @pytest.mark.xla
 @pytest.mark.parametrize("name", WINDOWS)
-@pytest.mark.parametrize("opcode", ["add", "maximum"])
+@pytest.mark.parametrize("opcode", ["add", *slow("maximum")])
 def test_monoids(name: str, opcode: str) -> None:
     window, sizes = WINDOWS[name]
     text = window_text("s32", f"ROOT r = s32[] {opcode}(a, b)", window, sizes, result_sizes(window, sizes))
@@ -103,8 +103,8 @@ def test_definition(name: str, body: str) -> None:
 
 
 @pytest.mark.xla
-@pytest.mark.parametrize("kind", ["pred", "u8", "s64", "f16", "bf16", "f32", "f64"])
-@pytest.mark.parametrize("opcode", ["maximum", "minimum", "add"])
+@pytest.mark.parametrize("kind", ["pred", "bf16", "f32", *slow("u8", "s64", "f16", "f64")])
+@pytest.mark.parametrize("opcode", ["maximum", "add", *slow("minimum")])
 @pytest.mark.parametrize("name", ["both dilations", "long"])
 def test_types(kind: str, opcode: str, name: str) -> None:
     window, sizes = WINDOWS[name]
@@ -209,7 +209,7 @@ ENTRY e {{
 @pytest.mark.xla
 @pytest.mark.parametrize("direction", ["GE", "GT", "LE"])
 @pytest.mark.parametrize("window", ["size=2x2 stride=2x2", "size=3x3 stride=2x1 pad=1_1x1_2", "size=3x2"])
-@pytest.mark.parametrize("kind", ["f32", "s32", "f64"])
+@pytest.mark.parametrize("kind", ["f32", *slow("s32", "f64")])
 def test_select_and_scatter(direction: str, window: str, kind: str) -> None:
     rng = np.random.default_rng(6)
     x = rng.integers(0, 4, (6, 8)).astype(random_array(rng, kind, ()).dtype)
