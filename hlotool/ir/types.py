@@ -256,7 +256,8 @@ class ArrayShape:
 
     def logical_text(self) -> str:
         """`f32[2,<=3]`, no layout."""
-        return f"{self.element_type}[{','.join(self._dim_texts())}]"
+        sizes = self._dim_texts() if self.dynamic else map(str, self.dims)
+        return f"{self.element_type.value}[{','.join(sizes)}]"
 
     def _dim_texts(self) -> Iterator[str]:
         for i, size in enumerate(self.dims):

@@ -24,11 +24,19 @@ class VerifyOptions:
 
 @dataclass(slots=True)
 class Findings:
-    """Everything that is wrong with a module, in the order it was found."""
+    """Everything that is wrong with a module, in the order it was found.
+
+    Attributes:
+        module: that is looked at; it does not change meanwhile.
+        options: how strictly.
+        errors: the findings.
+        judged: opcodes with the shapes and attributes that were found right.
+    """
 
     module: Module
     options: VerifyOptions = field(default_factory=VerifyOptions)
     errors: list[VerificationError] = field(default_factory=list)
+    judged: set[tuple[object, ...]] = field(default_factory=set)
 
     def add(self, rule: str, message: str, where: Instruction | Computation | None = None) -> None:
         """Report a broken rule."""

@@ -90,26 +90,36 @@ def _check_attributes(findings: Findings, instruction: Instruction) -> None:
 
 
 def _check_stated_shape(findings: Findings, instruction: Instruction) -> None:
+    """Programs repeat themselves: what is found right once needs no second look."""
+    operands = [o.shape for o in instruction.operands]
+    attributes = instruction.attributes
+    key = (instruction.opcode, instruction.shape, *operands, *attributes, *attributes.values())
+    if key in findings.judged:
+        return
+    errors = len(findings.errors)
     with findings.collecting(instruction):
-        check_shape(
-            instruction.opcode,
-            [o.shape for o in instruction.operands],
-            instruction.attributes,
-            instruction.shape,
-            findings.options.mixed_precision,
-        )
+        mixed = findings.options.mixed_precision
+        check_shape(instruction.opcode, operands, attributes, instruction.shape, mixed)
     for shape in _arrays(instruction.shape):
-        for size in shape.dims:
-            findings.check(
-                size >= 0 or size == UNBOUNDED, "shape", f"{shape} has a negative size", instruction
-            )
-        if shape.layout is not None:
-            findings.check(
-                sorted(shape.layout.minor_to_major) == list(range(shape.rank)),
-                "layout",
-                f"the layout of {shape} must order its {shape.rank} dimensions",
-                instruction,
-            )
+        _check_array(findings, instruction, shape)
+    if len(findings.errors) == errors:
+        findings.judged.add(key)
+
+
+def _check_array(findings: Findings, instruction: Instruction, shape: ArrayShape) -> None:
+    """Sizes are not negative, the layout orders all dimensions."""
+    findings.check(
+        all(size >= 0 or size == UNBOUNDED for size in shape.dims),
+        "shape",
+        f"{shape} has a negative size",
+        instruction,
+    )
+    findings.check(
+        shape.layout is None or sorted(shape.layout.minor_to_major) == list(range(shape.rank)),
+        "layout",
+        f"the layout of {shape} must order its {shape.rank} dimensions",
+        instruction,
+    )
 
 
 def _arrays(shape: Shape) -> Iterator[ArrayShape]:
