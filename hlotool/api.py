@@ -27,7 +27,7 @@ from hlotool.errors import InputDataError, Unsupported, UsageError
 from hlotool.ir.dtypes import Array, element_type_of
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
-from hlotool.ir.verifier import verify
+from hlotool.ir.verifier import verify_or_raise
 from hlotool.numerics.compare import compare_values
 from hlotool.numerics.dataflow import leaf_facts
 from hlotool.numerics.verdict import Comparison
@@ -51,7 +51,7 @@ def parse(text: str, path: str | None = None) -> Module:
     'constant'
     """
     module = parse_module(text, path)
-    verify(module)
+    verify_or_raise(module)
     return module
 
 
@@ -74,7 +74,7 @@ def load(path: str | os.PathLike[str]) -> Module:
     if len(found) != 1:
         raise UsageError(f"{dump.path}: load() takes one program, here are {len(found)}")
     module = load_stage(*found[0])
-    verify(module)
+    verify_or_raise(module)
     return module
 
 

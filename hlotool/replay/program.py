@@ -9,9 +9,9 @@ from hlotool.backends.base import Executable
 from hlotool.backends.registry import get_backend
 from hlotool.dump.loading import load_stage
 from hlotool.dump.records import Capture, DumpModule, Stage
-from hlotool.errors import Unsupported
+from hlotool.errors import Location, Unsupported
 from hlotool.ir.module import Module
-from hlotool.ir.verifier import verify
+from hlotool.ir.verifier import verify_or_raise
 from hlotool.numerics.dataflow import Leaves, leaf_facts
 from hlotool.replay.trials import captured_program
 
@@ -60,9 +60,10 @@ def snapshot_program(capture: Capture, backend: str) -> Program:
 
 def compile_program(label: str, path: str, module: Module, backend: str) -> Program:
     """Verify and compile `module`; raises as `load_program`."""
-    verify(module)
+    verify_or_raise(module)
     devices = module.replica_count * module.num_partitions
     if devices > 1:
-        raise Unsupported(f"{path}: compiled for {devices} devices; programs of one device are replayed")
+        reason = f"compiled for {devices} devices; programs of one device are replayed"
+        raise Unsupported(reason, location=Location(path))
     engine = get_backend(backend)
     return Program(label, path, module, engine.compile(module), engine.version)
