@@ -1,0 +1,101 @@
+"""HLO text into modules: the entry points of the text half of `parse`."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lark import TextSlice, UnexpectedInput
+
+from hlotool import grammar
+from hlotool.ir.literal import Literal
+from hlotool.ir.module import Module
+from hlotool.ir.types import Shape
+from hlotool.parse.text.diagnostics import check_nesting, syntax_error
+from hlotool.parse.text.modules import build_module
+from hlotool.parse.text.structure_actions import actions
+from hlotool.parse.text.syntax import Source, TextError
+
+#: Texts from this size on are cut into lines first; below, that would cost more than it saves.
+LARGE = 40_000
+
+
+def parse_module(text: str, path: str | None = None, *, strict: bool = False) -> Module:
+    """Read a module, some computations, or a single instruction.
+
+    Args:
+        text: HLO.
+        path: of the file, for messages.
+        strict: also reject what XLA's parser rejects today although it is clear: attributes and metadata keys
+            of older versions, physical shapes in layouts.
+
+    Raises:
+        HloSyntaxError: it is not HLO, or it breaks a rule without which nothing can be built (names, operand
+            counts, attributes, literals); shapes are left to the verifier.
+    """
+    source = Source(text, path)
+    with _collector_off():
+        if len(text) >= LARGE:
+            module = _read_large(source, strict)
+            if module is not None:
+                return module
+        syntax = parse_syntax(source, "module", strict)
+        try:
+            return build_module(syntax, source, strict)
+        except TextError as error:
+            raise source.error(error.message, error.position) from error
+
+
+def _read_large(source: Source, strict: bool) -> Module | None:
+    """The module of a large text, None where it is not written like a dump."""
+    from hlotool.parse.text.large import LargeReader
+
+    try:
+        return LargeReader(source, strict).module()
+    except TextError as error:
+        raise source.error(error.message, error.position) from error
+
+
+def parse_shape(text: str) -> Shape:
+    """Read a shape such as `f32[2,3]{1,0}`; raises HloSyntaxError."""
+    shape: Shape = parse_syntax(Source(text), "shape", strict=False)
+    return shape
+
+
+def parse_literal(text: str, shape: Shape) -> Literal:
+    """Read what stands in the parentheses of `constant(…)`; raises HloSyntaxError."""
+    from hlotool.parse.text.literals import decode_literal
+
+    source = Source(text)
+    parse_syntax(source, "literal", strict=False)
+    try:
+        return decode_literal(text, shape)
+    except TextError as error:
+        raise source.error(error.message, error.position) from error
+
+
+def parse_syntax(source: Source, start: str, strict: bool, begin: int = 0) -> Any:
+    """Parse the text from `begin` on as the rule `start`; raises HloSyntaxError."""
+    try:
+        check_nesting(source.text)
+        return grammar.parser(start, actions(strict))(TextSlice(source.text, begin, len(source.text)))
+    except TextError as error:
+        raise source.error(error.message, error.position) from error
+    except UnexpectedInput as error:
+        raise syntax_error(source, error, grammar.load(actions(strict))) from None
+
+
+@contextmanager
+def _collector_off() -> Iterator[None]:
+    """No cyclic collection while objects only become more: it would scan the growing module again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+

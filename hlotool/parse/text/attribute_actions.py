@@ -1,0 +1,256 @@
+"""Grammar actions for attribute values other than shapes, shardings and metadata."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lark import Token
+
+from hlotool.ir.attributes import (
+    BufferDonor,
+    ConvolutionDimensions,
+    EntryLayout,
+    Ints,
+    OperandAlias,
+    PaddingDim,
+    ParameterAlias,
+    ResultAccuracy,
+    SliceDim,
+    Window,
+    WindowDim,
+)
+from hlotool.ir.types import ArrayShape, Shape
+from hlotool.parse.text.syntax import (
+    AnonymousComputation,
+    AttributeSyntax,
+    CalleeName,
+    InstructionSyntax,
+    LiteralSpan,
+    Name,
+    Predecessors,
+    Span,
+    TextError,
+    TypedLiteral,
+    TypedLiteralTuple,
+)
+from hlotool.parse.text.tokens import integer, integers, real, string
+
+_ALIAS_KINDS = ("may-alias", "must-alias")
+
+
+class AttributeActions:
+    """Values by form; which opcode takes which attribute is checked when names are resolved."""
+
+    def attribute(self, children: list[Any]) -> AttributeSyntax:
+        token, value = children
+        return AttributeSyntax(token[:-1], value, token.start_pos)
+
+    def attributes(self, children: list[AttributeSyntax]) -> tuple[AttributeSyntax, ...]:
+        return tuple(children)
+
+    def boolean(self, children: list[Token]) -> bool:
+        return children[0] == "true"
+
+    def booleans(self, children: list[Token]) -> tuple[bool, ...]:
+        return tuple(token == "true" for token in children)
+
+    def integer(self, children: list[Token]) -> int:
+        return integer(children[0])
+
+    def int_lists(self, children: list[Ints]) -> tuple[Ints, ...]:
+        return tuple(children)
+
+    nonempty_int_lists = int_lists
+
+    def number(self, children: list[Token]) -> float:
+        return real(children[0])
+
+    def string(self, children: list[Token]) -> str:
+        return string(children[0])
+
+    def word(self, children: list[Token]) -> str:
+        return str(children[0])
+
+    def words(self, children: list[Token]) -> tuple[str, ...]:
+        return tuple(map(str, children))
+
+    def shapes(self, children: list[Shape]) -> tuple[Shape, ...]:
+        return tuple(children)
+
+    # References to what has a name
+
+    def callee_name(self, children: list[Name]) -> CalleeName:
+        return CalleeName(children[0])
+
+    def anonymous_computation(self, children: list[list[InstructionSyntax]]) -> AnonymousComputation:
+        first = children[0][0]
+        return AnonymousComputation(children[0], first.name.position, first.name.line)
+
+    def callees(self, children: list[Any]) -> tuple[CalleeName | AnonymousComputation, ...]:
+        return tuple(children)
+
+    def predecessors(self, children: list[Name]) -> Predecessors:
+        return Predecessors(tuple(children))
+
+    # Dimensions
+
+    def window(self, children: list[Token]) -> Window:
+        fields: dict[str, list[Any]] = {}
+        for key, value in zip(children[::2], children[1::2]):
+            if fields.setdefault(key[:-1], entries := _window_entries(value)) is not entries:
+                raise TextError(f"the window says {key} twice", key.start_pos)
+        sizes = fields.pop("size", [])
+        for name, entries in fields.items():
+            if len(entries) != len(sizes):
+                raise TextError(
+                    f"the window has {len(sizes)} sizes and {len(entries)} for {name}=", children[0].start_pos
+                )
+        return Window(tuple(_window_dim(size, fields, i) for i, size in enumerate(sizes)))
+
+    def dim_labels(self, children: list[Token]) -> ConvolutionDimensions:
+        token = children[0]
+        lhs, rhs, out = token.replace("->", "_").split("_")
+        (batch, feature), spatial, unused = _labelled(lhs, "bf", token)
+        (kernel_in, kernel_out), kernel_spatial, kernel_unused = _labelled(rhs, "io", token)
+        (out_batch, out_feature), out_spatial, out_unused = _labelled(out, "bf", token)
+        if not len(spatial) == len(kernel_spatial) == len(out_spatial):
+            raise TextError(f"{token} has different numbers of spatial dimensions", token.start_pos)
+        return ConvolutionDimensions(
+            batch,
+            feature,
+            spatial,
+            kernel_in,
+            kernel_out,
+            kernel_spatial,
+            out_batch,
+            out_feature,
+            out_spatial,
+            unused,
+            kernel_unused,
+            out_unused,
+        )
+
+    def padding(self, children: list[Token]) -> tuple[PaddingDim, ...]:
+        return tuple(PaddingDim(*map(int, part.split("_"))) for part in children[0].split("x"))
+
+    def slice_dim(self, children: list[Token]) -> SliceDim:
+        return SliceDim(*integers(children))
+
+    def slice(self, children: list[SliceDim]) -> tuple[SliceDim, ...]:
+        return tuple(children)
+
+    # Aliasing and layouts of the entry
+
+    def operand_alias(self, children: list[Any]) -> OperandAlias:
+        output, operand, index = children
+        return OperandAlias(output, integer(operand), index)
+
+    def operand_aliases(self, children: list[OperandAlias]) -> tuple[OperandAlias, ...]:
+        return tuple(children)
+
+    def parameter_alias(self, children: list[Any]) -> ParameterAlias:
+        output, parameter, index, *kind = children
+        if kind and kind[0] not in _ALIAS_KINDS:
+            raise TextError(f"{kind[0]} is none of {', '.join(_ALIAS_KINDS)}", kind[0].start_pos)
+        is_must = bool(kind) and kind[0] == "must-alias"
+        return ParameterAlias(output, integer(parameter), index, "must-alias" if is_must else "may-alias")
+
+    def parameter_aliases(self, children: list[ParameterAlias]) -> tuple[ParameterAlias, ...]:
+        return tuple(children)
+
+    def buffer_donor(self, children: list[Any]) -> BufferDonor:
+        return BufferDonor(integer(children[0]), children[1])
+
+    def buffer_donors(self, children: list[BufferDonor]) -> tuple[BufferDonor, ...]:
+        return tuple(children)
+
+    def entry_layout(self, children: list[Shape]) -> EntryLayout:
+        return EntryLayout(tuple(children[:-1]), children[-1])
+
+    # Accuracy
+
+    def accuracy_mode(self, children: list[Token]) -> ResultAccuracy:
+        if children[1] not in ("default", "highest"):
+            raise TextError(f"{children[1]} is none of default, highest", children[1].start_pos)
+        return ResultAccuracy(mode=str(children[1]))
+
+    def accuracy(self, children: list[Any]) -> ResultAccuracy:
+        given = dict(children[1:])
+        return ResultAccuracy(None, given.get("atol", 0.0), given.get("rtol", 0.0), int(given.get("ulps", 0)))
+
+    def tolerance(self, children: list[Token]) -> tuple[str, float]:
+        return children[0][:-1], real(children[1])
+
+    # Literals, and text that is carried along
+
+    def literal(self, children: list[Token]) -> LiteralSpan:
+        return LiteralSpan(_start(children), _end(children))
+
+    def typed_literal(self, children: list[Any]) -> TypedLiteral:
+        shape, span = children
+        if not isinstance(shape, ArrayShape):
+            raise TextError(f"{shape} has no literals")
+        return TypedLiteral(shape, span)
+
+    def typed_literal_tuple(self, children: list[Any]) -> TypedLiteralTuple:
+        return TypedLiteralTuple(tuple(children))
+
+    def origin(self, children: list[Token]) -> Span:
+        return Span(_start(children), _end(children))
+
+    origin_table = origin
+    domain = origin
+    sparsity = origin
+
+    def index(self, children: list[Token]) -> Token:
+        return children[0]
+
+
+def _start(tokens: list[Token]) -> int:
+    start = tokens[0].start_pos
+    assert start is not None
+    return start
+
+
+def _end(tokens: list[Token]) -> int:
+    end = tokens[-1].end_pos
+    assert end is not None
+    return end
+
+
+def _window_entries(value: Token) -> list[Any]:
+    """Numbers, or pairs of them in a `pad`."""
+    if value.type != "PADDING":
+        return [int(part) for part in value.split("x")]
+    pairs = [tuple(map(int, part.split("_"))) for part in value.split("x")]
+    if any(len(pair) != 2 for pair in pairs):
+        raise TextError("the padding of a window has two numbers for each dimension", value.start_pos)
+    return pairs
+
+
+def _window_dim(size: int, fields: dict[str, list[Any]], i: int) -> WindowDim:
+    low, high = fields["pad"][i] if "pad" in fields else (0, 0)
+
+    def entry(name: str, default: int) -> int:
+        return int(fields[name][i]) if name in fields else default
+
+    return WindowDim(
+        size,
+        entry("stride", 1),
+        low,
+        high,
+        entry("lhs_dilate", 1),
+        entry("rhs_dilate", 1),
+        entry("rhs_reversal", 0) == 1,
+    )
+
+
+def _labelled(labels: str, named: str, token: Token) -> tuple[list[int], Ints, Ints]:
+    """Positions of the two named dimensions, of the spatial ones in order, and of the unused ones."""
+    used = labels.replace("?", "")
+    spatial = sorted(set(used) - set(named))
+    if sorted(used) != sorted({*named, *(str(i) for i in range(len(spatial)))}):
+        expected = f"{named[0]}, {named[1]}, the digits from 0 on, and ?"
+        raise TextError(f"{labels} in {token}: each of {expected} once", token.start_pos)
+    unused = tuple(i for i, label in enumerate(labels) if label == "?")
+    return [labels.index(name) for name in named], tuple(labels.index(digit) for digit in spatial), unused

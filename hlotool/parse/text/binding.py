@@ -1,0 +1,155 @@
+"""The attributes of an instruction against the opcode table: allowed, complete, each with a possible value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hlotool.ir.attributes import Metadata, RawText
+from hlotool.ir.opcodes import COMMON_ATTRIBUTES, OPCODES, Kind, attribute_kind
+from hlotool.parse.text.syntax import (
+    AnonymousComputation,
+    AttributeSyntax,
+    CalleeName,
+    OtherValue,
+    Predecessors,
+    Span,
+    TextError,
+    TypedLiteral,
+    TypedLiteralTuple,
+)
+
+#: Instruction attributes of older XLA, accepted and carried as text unless the reader is strict.
+OBSOLETE_ATTRIBUTES = frozenset(
+    "all_reduce_barrier all_reduce_id async_group_id barrier dot_sparsity is_cross_program_prefetch opaque "
+    "shard_count sparsity".split()
+)
+
+#: Attributes that XLA's parser demands although the IR can do without.
+_ALSO_REQUIRED = {"async-start": ("calls",), "fusion": ("kind",), "scan": ("dimensions", "num_carries")}
+
+#: Words that an attribute may have as its value; `(opcode, attribute)` where it depends on the opcode.
+ENUMERATIONS: Mapping[str | tuple[str, str], tuple[str, ...]] = {
+    "api_version": (
+        "API_VERSION_ORIGINAL",
+        "API_VERSION_STATUS_RETURNING",
+        "API_VERSION_STATUS_RETURNING_UNIFIED",
+        "API_VERSION_TYPED_FFI",
+    ),
+    "convolution_kind": ("unset", "fprop", "wgrad", "dgrad"),
+    "direction": ("EQ", "NE", "LT", "LE", "GT", "GE"),
+    "distribution": ("rng_uniform", "rng_normal"),
+    "fft_type": ("FFT", "IFFT", "RFFT", "IRFFT"),
+    "kind": ("kLoop", "kInput", "kOutput", "kCustom"),
+    "mode": ("cross_replica", "cross_partition", "cross_replica_and_partition", "flattened_id"),
+    "operand_precision": ("default", "high", "highest"),
+    "padding_type": ("PADDING_INVALID", "PADDING_VALID", "PADDING_SAME"),
+    "schedule": ("SCHEDULE_NONE", "SCHEDULE_LATEST", "SCHEDULE_EARLIEST"),
+    "transpose_a": ("TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"),
+    "type": ("FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"),
+    ("rng-bit-generator", "algorithm"): ("rng_default", "rng_three_fry", "rng_philox"),
+    "algorithm": (
+        "unset",
+        "dot_any_f8_any_f8_f32",
+        "dot_any_f8_any_f8_f32_fast_accum",
+        "dot_f16_f16_f16",
+        "dot_f16_f16_f32",
+        "dot_bf16_bf16_bf16",
+        "dot_bf16_bf16_f32",
+        "dot_bf16_bf16_f32_x3",
+        "dot_bf16_bf16_f32_x6",
+        "dot_bf16_bf16_f32_x9",
+        "dot_tf32_tf32_f32",
+        "dot_tf32_tf32_f32_x3",
+        "dot_f32_f32_f32",
+        "dot_f64_f64_f64",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BoundAttributes:
+    """Checked attributes of one instruction; nothing in them depends on where it stands.
+
+    Attributes:
+        values: those whose value is final.
+        pending: those that need names or the source: computations, literals, carried text.
+        predecessors: `control-predecessors`.
+        metadata: `metadata`.
+    """
+
+    values: Mapping[str, Any]
+    pending: tuple[AttributeSyntax, ...] = ()
+    predecessors: Predecessors | None = None
+    metadata: Metadata | None = None
+
+
+_PENDING = (AnonymousComputation, CalleeName, Span, TypedLiteral, TypedLiteralTuple)
+
+
+def bind(
+    opcode: str, attributes: Iterable[AttributeSyntax], position: int, strict: bool, also: Iterable[str] = ()
+) -> BoundAttributes:
+    """Check `attributes` of an instruction.
+
+    Args:
+        opcode: of the table.
+        attributes: as written.
+        position: of the instruction, for what is missing.
+        strict: reject attributes that XLA has given up.
+        also: attributes that are allowed besides those of the opcode.
+
+    Raises:
+        TextError: an attribute repeats, is not allowed, is missing, or has an impossible value.
+    """
+    values: dict[str, Any] = {}
+    pending: list[AttributeSyntax] = []
+    seen: set[str] = set()
+    for attribute in attributes:
+        key, value, at = attribute
+        if key in seen:
+            raise TextError(f"the attribute {key} is given twice", at)
+        seen.add(key)
+        if attribute_kind(opcode, key) is None and key not in also:
+            values[key] = _obsolete(opcode, attribute, strict)
+        elif isinstance(value, _PENDING) or _is_list_of_callees(value):
+            pending.append(attribute)
+        else:
+            _check_value(opcode, attribute)
+            values[key] = value
+    missing = [key for key in (*OPCODES[opcode].required, *_ALSO_REQUIRED.get(opcode, ())) if key not in seen]
+    if missing:
+        raise TextError(f"the attribute {missing[0]} of {opcode} is missing", position)
+    predecessors, metadata = values.pop("control-predecessors", None), values.pop("metadata", None)
+    return BoundAttributes(values, tuple(pending), predecessors, metadata)
+
+
+def _is_list_of_callees(value: object) -> bool:
+    return isinstance(value, tuple) and bool(value) and isinstance(value[0], (CalleeName, AnonymousComputation))
+
+
+def _obsolete(opcode: str, attribute: AttributeSyntax, strict: bool) -> RawText:
+    """The text of an attribute that only older XLA knows; an error for any other."""
+    key, value, at = attribute
+    if key in OBSOLETE_ATTRIBUTES and isinstance(value, OtherValue) and not strict:
+        return RawText(value.text)
+    own = ", ".join(sorted(OPCODES[opcode].attributes)) or "none of its own"
+    common = ", ".join(sorted(COMMON_ATTRIBUTES))
+    raise TextError(
+        f'unexpected attribute "{key}"; {opcode} takes {own}; every instruction takes {common}', at
+    )
+
+
+def _check_value(opcode: str, attribute: AttributeSyntax) -> None:
+    """Words must be known, and lists of lists stand only where the opcode takes them."""
+    key, value, at = attribute
+    kind = attribute_kind(opcode, key)
+    if kind in (Kind.ENUM, Kind.ENUMS):
+        allowed = ENUMERATIONS.get((opcode, key)) or ENUMERATIONS[key]
+        for word in (value,) if isinstance(value, str) else value:
+            if word not in allowed:
+                raise TextError(f"{word} is not a value of {key}, which is one of {', '.join(allowed)}", at)
+    elif key == "slice_sizes" and value and isinstance(value[0], tuple) is (kind is Kind.INTS):
+        form = "a list of numbers" if kind is Kind.INTS else "lists of numbers"
+        raise TextError(f"slice_sizes of {opcode} is {form}", at)

@@ -1,0 +1,421 @@
+"""Names resolved: from syntax records to the instructions and computations of the IR.
+
+Every reader of text ends here, whether it parsed a token at a time or cut the text into pieces it knew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+from hlotool.errors import HlotoolError
+from hlotool.ir.attributes import AttributeValue, EmbeddedLiteral, Metadata, RawText
+from hlotool.ir.literal import Literal
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import COMMON_ATTRIBUTES, OPCODES
+from hlotool.ir.types import ELEMENT_TYPES, Shape, TupleShape
+from hlotool.parse.text.binding import BoundAttributes, bind
+from hlotool.parse.text.checks import (
+    EXPLICIT_SHAPE,
+    instruction_error,
+    operand_count_error,
+    same_array,
+)
+from hlotool.parse.text.raw_text import normalized
+from hlotool.parse.text.scope import Scope
+from hlotool.parse.text.syntax import (
+    AnonymousComputation,
+    AttributeSyntax,
+    CalleeName,
+    CallSyntax,
+    ComputationSyntax,
+    InstructionSyntax,
+    LiteralSpan,
+    Name,
+    OperandSyntax,
+    Span,
+    TextError,
+    TypedLiteral,
+    TypedLiteralTuple,
+)
+
+_ASYNC_SUFFIXES = {"-start": "async-start", "-update": "async-update", "-done": "async-done"}
+
+
+class Builder:
+    """The computations of one module.
+
+    Args:
+        text: that all positions refer to.
+        strict: reject what XLA rejects although hlotool understands it.
+    """
+
+    def __init__(self, text: str, strict: bool) -> None:
+        self.text = text
+        self.strict = strict
+        self.line_offset = 0
+        self.computations: list[Computation] = []
+        self.by_name: dict[str, Computation] = {}
+        self.entry: Computation | None = None
+        self._anonymous: list[Computation] = []
+        self._anonymous_names: dict[str, int] = {}
+
+    # Computations
+
+    def computation(self, syntax: ComputationSyntax) -> Computation:
+        """Read the instructions of a computation and add it."""
+        scope = self.instructions(syntax.instructions, Scope())
+        position = syntax.name.position
+        computation = scope.finish(syntax.name.text, syntax.name.line, position)
+        self.add_computation(computation, syntax.is_entry, syntax.result, syntax.attributes, position)
+        return computation
+
+    def add_computation(
+        self,
+        computation: Computation,
+        is_entry: bool,
+        result: Shape | None,
+        attributes: Iterable[AttributeSyntax],
+        position: int | None,
+    ) -> None:
+        """Add a named computation whose instructions are complete."""
+        name, root = computation.name, computation.root
+        if result is not None and not same_array(result, root.shape):
+            raise TextError(
+                f"computation {name}: the signature says {result}, the root {root.name} is {root.shape}",
+                position,
+            )
+        for key, value, at in attributes:
+            if key != "execution_thread":
+                raise TextError(f'unexpected attribute "{key}"; a computation takes execution_thread', at)
+            computation.execution_thread = value
+        if name in self.by_name:
+            raise TextError(f"two computations are called {name}", position)
+        if is_entry and self.entry is not None:
+            raise TextError(f"two ENTRY computations: {self.entry.name} is one already", position)
+        self.by_name[name] = computation
+        self.computations.append(computation)
+        if is_entry:
+            self.entry = computation
+
+    def instructions(self, listed: Iterable[InstructionSyntax], scope: Scope) -> Scope:
+        """Add instructions to `scope` in order."""
+        for syntax in listed:
+            self.instruction(syntax, scope)
+        return scope
+
+    def mark(self) -> tuple[int, int, dict[str, int]]:
+        """The present state, for `reset`."""
+        return len(self.computations), len(self._anonymous), dict(self._anonymous_names)
+
+    def reset(self, mark: tuple[int, int, dict[str, int]]) -> None:
+        """Forget the anonymous computations and names since `mark`; a named one must not have been added."""
+        computations, anonymous, self._anonymous_names = mark
+        del self.computations[computations:], self._anonymous[anonymous:]
+
+    def finish(self) -> Computation:
+        """Name anonymous computations, check what concerns the whole module; returns the entry."""
+        for computation in self._anonymous:
+            computation.name = self._unused_name(computation.name)
+            self.by_name[computation.name] = computation
+        self._check_async_callers()
+        return self.entry or self.computations[-1]
+
+    def _unused_name(self, base: str) -> str:
+        if base not in self.by_name:
+            return base
+        return next(name for i in count(1) if (name := f"{base}.{i}") not in self.by_name)
+
+    def _check_async_callers(self) -> None:
+        callers: dict[Computation, Instruction] = {}
+        for computation in self.computations:
+            for instruction in computation.instructions:
+                if instruction.opcode != "async-start":
+                    continue
+                callee = instruction.attributes["calls"]
+                assert isinstance(callee, Computation)
+                other = callers.setdefault(callee, instruction)
+                if other is not instruction:
+                    raise TextError(
+                        f"computation {callee.name} is started by {other.name} and {instruction.name}; "
+                        "an asynchronous computation has one caller"
+                    )
+
+    # Instructions
+
+    def instruction(self, syntax: InstructionSyntax, scope: Scope) -> Instruction:
+        """Add one instruction, after those among its operands."""
+        name = syntax.name
+        if is_illegal_name(name.text):
+            raise TextError(f"{name.text} cannot be the name of an instruction", name.position)
+        try:
+            instruction = self._call(syntax.call, name.text, syntax.shape, syntax.attributes, scope)
+            if syntax.is_root:
+                scope.mark_root(instruction, name.position)
+        except TextError as error:
+            at = syntax.call.position if error.position is None else error.position
+            raise TextError(f"{name.text}: {error.message}", at) from error
+        instruction.line = name.line + self.line_offset
+        return instruction
+
+    def _call(
+        self,
+        call: CallSyntax,
+        name: str,
+        shape: Shape | None,
+        attributes: Sequence[AttributeSyntax],
+        scope: Scope,
+    ) -> Instruction:
+        opcode, wrapped = self._opcode(call)
+        operands = self._operands(call.operands, scope)
+        if wrapped is not None:
+            return self._wrapped_call(call, opcode, wrapped, name, shape, operands, attributes, scope)
+        bound = bind(opcode, attributes, call.position, self.strict)
+        literal = self._constant(call.literal, shape) if call.literal is not None else None
+        return self._new(call, name, opcode, shape, operands, bound, scope, literal)
+
+    def _new(
+        self,
+        call: CallSyntax,
+        name: str,
+        opcode: str,
+        shape: Shape | None,
+        operands: tuple[Instruction, ...],
+        bound: BoundAttributes,
+        scope: Scope,
+        literal: Literal | None = None,
+    ) -> Instruction:
+        values = self.resolved(bound)
+        if shape is None:
+            shape = _inferred_shape(opcode, operands, values)
+        instruction = Instruction(
+            name,
+            opcode,
+            shape,
+            operands,
+            values,
+            bound.metadata,
+            literal,
+            call.parameter_number,
+            call.line + self.line_offset,
+            self.predecessors(bound, scope),
+        )
+        self.add(instruction, scope, call.position)
+        return instruction
+
+    def add(self, instruction: Instruction, scope: Scope, position: int | None) -> None:
+        """Check an instruction that is complete and put it at the end of `scope`."""
+        opcode, operands = instruction.opcode, instruction.operands
+        error = operand_count_error(opcode, len(operands)) or instruction_error(
+            opcode, instruction.shape, operands, instruction.attributes
+        )
+        if error is not None:
+            raise TextError(error)
+        if opcode == "parameter":
+            scope.add_parameter(instruction, position)
+        else:
+            scope.add(instruction, position)
+
+    def _opcode(self, call: CallSyntax) -> tuple[str, str | None]:
+        """The opcode, and the one that `custom-call-start` and its like wrap."""
+        if call.opcode in OPCODES:
+            return call.opcode, None
+        for suffix, opcode in _ASYNC_SUFFIXES.items():
+            wrapped = call.opcode.removesuffix(suffix)
+            if wrapped != call.opcode:
+                if wrapped in OPCODES and wrapped not in ("constant", "parameter"):
+                    return opcode, wrapped
+                raise TextError(f"no opcode is called {wrapped}, so there is no {call.opcode}", call.position)
+        raise TextError(f"no opcode is called {call.opcode}", call.position)
+
+    # Operands
+
+    def _operands(self, syntax: Iterable[OperandSyntax], scope: Scope) -> tuple[Instruction, ...]:
+        return tuple([self._operand(operand, scope) for operand in syntax])
+
+    def _operand(self, syntax: OperandSyntax, scope: Scope) -> Instruction:
+        shape, name, call = syntax
+        if call is not None:
+            return self._call(call, self._anonymous_name(call, scope), shape, (), scope)
+        known = scope.by_name.get(name.text) if name is not None else None
+        if known is None:
+            return self._new_parameter(shape, name, scope)
+        if name is not None and shape is not None and not same_array(shape, known.shape):
+            raise TextError(f"operand {name.text} is {known.shape}, not {shape}", name.position)
+        return known
+
+    def _new_parameter(self, shape: Shape | None, name: Name | None, scope: Scope) -> Instruction:
+        """An operand of a text that is one instruction becomes a parameter."""
+        if not scope.makes_parameters or shape is None:
+            known = f"no instruction before this one is called {name.text}" if name else "an operand has no name"
+            hint = ", and without its shape it cannot become a parameter" if scope.makes_parameters else ""
+            raise TextError(known + hint, name.position if name is not None else None)
+        number = len(scope.parameters)
+        parameter = Instruction(name.text if name else f"_{number}", "parameter", shape)
+        parameter.parameter_number = number
+        scope.add_parameter(parameter, name.position if name else None)
+        return parameter
+
+    def _anonymous_name(self, call: CallSyntax, scope: Scope) -> str:
+        base = f"{self._opcode(call)[0]}.anon"
+        number = self._anonymous_names.get(base, 0)
+        while (name := f"{base}.{number}" if number else base) in scope.by_name:
+            number += 1
+        self._anonymous_names[base] = number + 1
+        return name
+
+    # Attribute values that need names or the text
+
+    def resolved(self, bound: BoundAttributes) -> Mapping[str, AttributeValue]:
+        """All values, with the computations that they name."""
+        if not bound.pending:
+            return bound.values
+        return {**bound.values, **{key: self._value(value) for key, value, _ in bound.pending}}
+
+    def predecessors(self, bound: BoundAttributes, scope: Scope) -> tuple[Instruction, ...]:
+        """The instructions that must run before, each once."""
+        found: dict[Instruction, None] = {}
+        for name in bound.predecessors.names if bound.predecessors is not None else ():
+            if name.text not in scope.by_name:
+                raise TextError(f"no instruction before this one is called {name.text}", name.position)
+            found[scope.by_name[name.text]] = None
+        return tuple(found)
+
+    def _value(self, value: Any) -> AttributeValue:
+        if isinstance(value, CalleeName):
+            return self._callee(value.name)
+        if isinstance(value, AnonymousComputation):
+            return self._anonymous_computation(value)
+        if isinstance(value, Span):
+            return self.carried(value)
+        if isinstance(value, (TypedLiteral, TypedLiteralTuple)):
+            return EmbeddedLiteral(self._embedded(value))
+        callees = [self._value(callee) for callee in value]
+        return tuple(callee for callee in callees if isinstance(callee, Computation))
+
+    def carried(self, span: Span) -> RawText:
+        """The text of a value that hlotool does not interpret."""
+        return RawText(normalized(self.text[span.start : span.end]))
+
+    def _callee(self, name: Name) -> Computation:
+        if name.text not in self.by_name:
+            raise TextError(f"no computation before this one is called {name.text}", name.position)
+        return self.by_name[name.text]
+
+    def _anonymous_computation(self, syntax: AnonymousComputation) -> Computation:
+        scope = self.instructions(syntax.instructions, Scope())
+        computation = scope.finish("_", syntax.line, syntax.position)
+        self.computations.append(computation)
+        self._anonymous.append(computation)
+        return computation
+
+    def _constant(self, span: LiteralSpan, shape: Shape | None) -> Literal:
+        if shape is None:
+            raise TextError("a constant needs its shape")
+        return self.literal(self.text[span.start : span.end], shape, span.start)
+
+    def _embedded(self, value: TypedLiteral | TypedLiteralTuple) -> Literal:
+        if isinstance(value, TypedLiteral):
+            span = value.span
+            return self.literal(self.text[span.start : span.end], value.shape, span.start)
+        elements = tuple(map(self._embedded, value.elements))
+        return Literal(TupleShape(tuple(element.shape for element in elements)), elements)
+
+    def literal(self, text: str, shape: Shape, position: int) -> Literal:
+        """The value of a literal's text."""
+        from hlotool.parse.text.literals import decode_literal  # NumPy only where there are constants
+
+        return decode_literal(text, shape, position)
+
+    # Asynchronous operations written short
+
+    def _wrapped_call(
+        self,
+        call: CallSyntax,
+        opcode: str,
+        wrapped: str,
+        name: str,
+        shape: Shape | None,
+        operands: tuple[Instruction, ...],
+        attributes: Sequence[AttributeSyntax],
+        scope: Scope,
+    ) -> Instruction:
+        """`custom-call-start(…)`: an async-start whose computation is one custom-call."""
+        if opcode != "async-start":
+            bound = bind(opcode, attributes, call.position, self.strict)
+            instruction = self._new(call, name, opcode, shape, operands, bound, scope)
+            self._check_wrapped_opcode(instruction, wrapped)
+            return instruction
+        if not (isinstance(shape, TupleShape) and len(shape.elements) > 1):
+            raise TextError("the shape is ((operands), result, …)")
+        inner = bind(wrapped, attributes, call.position, self.strict, also=("async_execution_thread",))
+        thread = str(inner.values.get("async_execution_thread", "main"))
+        computation = self._wrapping(call, wrapped, shape.elements[1], operands, inner, thread)
+        own: dict[str, AttributeValue] = {"calls": computation}
+        if "async_execution_thread" in inner.values:
+            own["async_execution_thread"] = thread
+        own |= {key: value for key, value in inner.values.items() if key in COMMON_ATTRIBUTES}
+        bound = BoundAttributes(own, (), inner.predecessors, inner.metadata)
+        return self._new(call, name, opcode, shape, operands, bound, scope)
+
+    def _wrapping(
+        self,
+        call: CallSyntax,
+        opcode: str,
+        shape: Shape,
+        operands: tuple[Instruction, ...],
+        bound: BoundAttributes,
+        thread: str,
+    ) -> Computation:
+        """A computation of parameters like `operands` and one instruction on them."""
+        scope = Scope()
+        for number, operand in enumerate(operands):
+            suffix = f".{number}" if number else ""
+            parameter = Instruction(f"async_param{suffix}", "parameter", operand.shape, line=call.line)
+            parameter.parameter_number = number
+            scope.add_parameter(parameter, call.position)
+        hidden = ("async_execution_thread", "sharding")
+        values = {key: value for key, value in bound.values.items() if key not in hidden}
+        inner = BoundAttributes(values, bound.pending, None, bound.metadata)
+        parameters = tuple(scope.instructions)
+        inner_call = CallSyntax(opcode, call.position, call.line)
+        self._new(inner_call, "async_op", opcode, shape, parameters, inner, scope)
+        computation = scope.finish("async_wrapped", call.line, call.position)
+        computation.execution_thread = thread
+        self.computations.append(computation)
+        self._anonymous.append(computation)
+        return computation
+
+    def _check_wrapped_opcode(self, instruction: Instruction, wrapped: str) -> None:
+        start = instruction
+        while start.opcode != "async-start":
+            start = start.operands[0]
+        callee = start.attributes["calls"]
+        assert isinstance(callee, Computation)
+        if callee.root.opcode != wrapped:
+            raise TextError(f"{start.name} runs {callee.root.opcode}, not {wrapped}")
+
+
+def _inferred_shape(
+    opcode: str, operands: Iterable[Instruction], values: Mapping[str, AttributeValue]
+) -> Shape:
+    """The shape that the text leaves out."""
+    if opcode in EXPLICIT_SHAPE:
+        raise TextError(f"the shape of {opcode} must be written")
+    from hlotool.ir.shape_inference import infer_shape
+
+    try:
+        return infer_shape(opcode, [operand.shape for operand in operands], values)
+    except HlotoolError as error:
+        raise TextError(f"the shape of {opcode} cannot be inferred: {error}") from error
+
+
+def is_illegal_name(name: str) -> bool:
+    """Names that XLA's sanitizer changes: element types, and those reserved for backends."""
+    if name.startswith("__"):
+        return not name.startswith("__xla_")
+    return name in ELEMENT_TYPES or name in ("token", "opaque")
+
+
+__all__ = ["Builder", "Metadata", "Scope", "is_illegal_name"]

@@ -1,0 +1,219 @@
+"""What XLA's parser demands of single opcodes beyond operand counts and attributes.
+
+The verifier judges shapes; here stand only the rules without which XLA does not build the instruction at all.
+XLA: hlo_parser.cc, CreateInstruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import OPCODES
+from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, leaves, strip_layouts
+
+Values = Mapping[str, Any]
+#: Says what is wrong, or None.
+Rule = Callable[[Shape, Sequence[Instruction], Values], str | None]
+
+#: Opcodes whose shape must be written. XLA: CanInferShape.
+EXPLICIT_SHAPE = frozenset(
+    "async-start async-update async-done all-gather all-gather-start all-gather-done all-reduce "
+    "all-reduce-start all-reduce-done all-to-all collective-broadcast collective-permute "
+    "collective-permute-start collective-permute-done copy-done copy-start dynamic-reshape dynamic-slice "
+    "dynamic-update-slice ragged-all-to-all recv recv-done reduce-scatter send send-done slice bitcast "
+    "bitcast-convert constant convert custom-call fusion infeed iota outfeed parameter reduce-precision "
+    "reshape rng rng-bit-generator rng-get-and-update-state stochastic-convert".split()
+)
+
+
+def operand_count_error(opcode: str, count: int) -> str | None:
+    """What is wrong with so many operands, or None."""
+    row = OPCODES[opcode]
+    low, high = row.min_operands, row.max_operands
+    if low <= count and (high is None or count <= high):
+        return None
+    needed = f"{low}" if low == high else f"at least {low}" if high is None else f"{low} to {high}"
+    return f"{opcode} takes {needed} operand{'' if needed == '1' else 's'}, not {count}"
+
+
+def instruction_error(opcode: str, shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
+    """What is wrong with an instruction of this opcode, or None."""
+    rule = _RULES.get(opcode)
+    return rule(shape, operands, values) if rule is not None else None
+
+
+def same_array(a: Shape, b: Shape) -> bool:
+    """Whether two shapes are the same but for layouts and dynamic dimensions."""
+    if a is b or strip_layouts(a) == strip_layouts(b):
+        return True
+    from hlotool.ir.shapes.compatibility import compatible
+
+    return compatible(a, b)
+
+
+def _one_dimension(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
+    count = len(values.get("dimensions", (0,)))
+    return None if count == 1 else f"dimensions names {count} dimensions, not one"
+
+
+def _tuple(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
+    if not isinstance(shape, TupleShape):
+        return f"a tuple has a tuple shape, not {shape}"
+    if len(shape.elements) != len(operands):
+        return f"a tuple of {len(shape.elements)} elements is given {len(operands)} operands"
+    return None
+
+
+def _even_operands(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
+    return f"expected an even number of operands, not {len(operands)}" if len(operands) % 2 else None
+
+
+def _odd_operands(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
+    return None if len(operands) % 2 else f"expected an odd number of operands, not {len(operands)}"
+
+
+def _start_indices(before: int) -> Rule:
+    """Start indices are one vector, or one scalar for each dimension of the first operand."""
+
+    def rule(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
+        indices = operands[before:]
+        sliced = operands[0].shape
+        rank = sliced.rank if isinstance(sliced, ArrayShape) else 0
+        is_vector = len(indices) == 1 and isinstance(indices[0].shape, ArrayShape) and indices[0].shape.rank == 1
+        if is_vector or len(indices) == rank:
+            return None
+        return f"expected {rank} start indices, or one vector of them, not {len(indices)}"
+
+    return rule
+
+
+def _permute(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
+    if any(len(pair) != 2 for pair in values["source_target_pairs"]):
+        return "source_target_pairs is a list of pairs"
+    if "slice_sizes" in values and len(operands) != 4:
+        return f"an in-place collective-permute takes 4 operands, not {len(operands)}"
+    return None
+
+
+def _group_mode(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
+    if values.get("use_global_device_ids") and "channel_id" not in values and "mode" not in values:
+        return "use_global_device_ids=true needs a channel_id"
+    return None
+
+
+def _reduce_scatter(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
+    return _group_mode(shape, operands, values) or _one_dimension(shape, operands, values)
+
+
+def _first_of_tuple(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
+    is_filled = isinstance(shape, TupleShape) and bool(shape.elements)
+    return None if is_filled else f"the shape is a non-empty tuple, not {shape}"
+
+
+def _same_channel(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
+    started = operands[0]
+    if started.opcode in ("send", "recv") and started.attributes.get("channel_id") != values.get("channel_id"):
+        return f"channel_id differs from that of {started.name}"
+    return None
+
+
+def _broadcast(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
+    operand = operands[0].shape
+    if "dimensions" in values or (isinstance(operand, ArrayShape) and not operand.rank):
+        return None
+    return "broadcast needs the attribute dimensions unless its operand is a scalar"
+
+
+def _conditional(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
+    chooser = operands[0].shape
+    if not isinstance(chooser, ArrayShape) or chooser.rank:
+        return "the first operand is a scalar"
+    if chooser.element_type is ElementType.PRED:
+        wanted, others = ("true_computation", "false_computation"), ("branch_computations",)
+    elif chooser.element_type is ElementType.S32:
+        wanted, others = ("branch_computations",), ("true_computation", "false_computation")
+    else:
+        return "the first operand is a scalar of pred or s32"
+    for name in others:
+        if name in values:
+            return f'unexpected attribute "{name}" where the first operand is {chooser}'
+    for name in wanted:
+        if name not in values:
+            return f"conditional needs the attribute {name} where the first operand is {chooser}"
+    branches = 2 if chooser.element_type is ElementType.PRED else len(values["branch_computations"])
+    if not branches or len(operands) != branches + 1:
+        return f"{branches} branches are given {len(operands) - 1} operands"
+    return None
+
+
+def _custom_call(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
+    layouts = values.get("operand_layout_constraints")
+    if layouts is None:
+        return None
+    if len(layouts) != len(operands):
+        return f"{len(operands)} operands are given {len(layouts)} layout constraints"
+    for layout, operand in zip(layouts, operands):
+        if not same_array(layout, operand.shape):
+            return f"layout constraint {layout} does not fit operand {operand.name} of shape {operand.shape}"
+    return None
+
+
+def _replication(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
+    flags = values.get("parameter_replication")
+    count = sum(1 for _ in leaves(shape))
+    if flags is None or len(flags) == count:
+        return None
+    return f"parameter_replication has {len(flags)} flags, the parameter {count} buffers"
+
+
+def _async_start(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
+    is_chain = isinstance(shape, TupleShape) and len(shape.elements) > 1
+    if is_chain and isinstance(shape, TupleShape) and isinstance(shape.elements[0], TupleShape):
+        return None
+    return "the shape is ((operands), result, …)"
+
+
+def _async_done(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
+    begun = operands[0]
+    if begun.opcode not in ("async-start", "async-update"):
+        return f"the operand is an asynchronous instruction, not {begun.opcode} {begun.name}"
+    start = begun
+    while start.opcode == "async-update":
+        start = start.operands[0]
+    thread = start.attributes.get("async_execution_thread", "main")
+    if values.get("async_execution_thread", thread) != thread:
+        return f"async_execution_thread differs from that of {start.name}, which is {thread}"
+    if values.get("calls", start.attributes["calls"]) is not start.attributes["calls"]:
+        return f"calls differs from that of {start.name}"
+    return None
+
+
+def _async_update(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
+    return _async_done(shape, operands, values) or _async_start(shape, operands, values)
+
+
+_RULES: Mapping[str, Rule] = {
+    **dict.fromkeys(
+        ("all-gather", "all-gather-start", "all-to-all", "concatenate", "get-dimension-size"), _one_dimension
+    ),
+    **dict.fromkeys(("ragged-all-to-all", "set-dimension-size", "sort", "scan"), _one_dimension),
+    **dict.fromkeys(("reduce", "reduce-window"), _even_operands),
+    **dict.fromkeys(("collective-permute", "collective-permute-start"), _permute),
+    **dict.fromkeys(("all-reduce", "all-reduce-start"), _group_mode),
+    **dict.fromkeys(("infeed", "recv"), _first_of_tuple),
+    **dict.fromkeys(("send-done", "recv-done"), _same_channel),
+    "async-start": _async_start,
+    "async-update": _async_update,
+    "async-done": _async_done,
+    "broadcast": _broadcast,
+    "conditional": _conditional,
+    "custom-call": _custom_call,
+    "dynamic-slice": _start_indices(1),
+    "dynamic-update-slice": _start_indices(2),
+    "parameter": _replication,
+    "reduce-scatter": _reduce_scatter,
+    "scatter": _odd_operands,
+    "tuple": _tuple,
+}

@@ -1,0 +1,142 @@
+"""What a parser error says: where, what was found, what could have stood there instead, in readable words."""
+
+from __future__ import annotations
+
+import re
+from lark import Lark, UnexpectedInput
+from lark.exceptions import UnexpectedToken
+
+from hlotool.errors import HloSyntaxError
+from hlotool.parse.text.syntax import Source, TextError
+
+#: How deep brackets may nest: more than any program needs, less than any recursion limit.
+DEEPEST_NESTING = 100
+
+_WORDS = {
+    "$END": "the end of the text",
+    "BOOL": "true or false",
+    "BOUND": "'<='",
+    "BUFFER_OPEN": "a shape",
+    "COLON_NAME": "a name",
+    "CONSTANT_OPEN": "an opcode",
+    "DIM_LABELS": "dimension labels such as b01f_01io->b01f",
+    "DIM_LEVEL": "one of D, C, S, H",
+    "ELEMENT_TYPE": "a shape",
+    "ELLIPSIS": "'...'",
+    "ENTRY": "ENTRY",
+    "FILE_LOCATIONS": "FileLocations",
+    "FILE_NAMES": "FileNames",
+    "FUNCTION_NAMES": "FunctionNames",
+    "HLO_MODULE": "HloModule",
+    "IDENTIFIER": "a name",
+    "INT": "an integer",
+    "KEY": "an attribute",
+    "LAYOUT_OPEN": "a layout",
+    "NUMBER": "a number",
+    "NUMBERS": "a number",
+    "NUMBER_WORD": "a number",
+    "PADDING": "padding such as 0_1x2_2",
+    "PARAMETER_OPEN": "an opcode",
+    "PERCENT_NAME": "a name",
+    "PERMUTATION_OPEN": "T(",
+    "RAW_STRING": "text",
+    "RAW_TEXT": "text",
+    "ROOT": "ROOT",
+    "SHARD_GROUP": "shard_as or shard_like",
+    "SIZES": "sizes such as 2x2",
+    "STACK_FRAMES": "StackFrames",
+    "STRING": "a string",
+}
+#: A pattern that lists words, or begins with a list of them.
+_ALTERNATIVES = re.compile(r"(?:\(\?:)?([a-z_|]+)\)?")
+#: Keys in a list of expected words; more of them are called an attribute.
+_MOST_KEYS = 6
+_FOUND = re.compile(r"%?[A-Za-z0-9_.\-]+[:=]?|->|<=|\.\.\.")
+_LONGEST_FOUND = 40
+_MLIR = re.compile(r"(?:\s|//[^\n]*)*(?:#loc|(?:builtin\.)?module\s+(?:@|attributes|\{))")
+_GLUED_NAME = re.compile(r"%?[A-Za-z_][A-Za-z0-9_.\-]*=[A-Za-z(]")
+_WORD_BEFORE = re.compile(r"([A-Za-z0-9_]+)\Z")
+_BRACKET = re.compile(r"""[(\[{]|[)\]}]|"[^"\\]*(?:\\.[^"\\]*)*"|/\*.*?\*/|//[^\r\n]*""", re.DOTALL)
+
+
+def check_nesting(text: str) -> None:
+    """Raise TextError where brackets nest so deep that no program means it."""
+    depth = 0
+    for found in _BRACKET.finditer(text):
+        if found[0] in "([{":
+            depth += 1
+            if depth > DEEPEST_NESTING:
+                raise TextError(f"brackets nest more than {DEEPEST_NESTING} deep", found.start())
+        elif found[0] in ")]}" and depth:
+            depth -= 1
+
+
+def syntax_error(source: Source, error: UnexpectedInput, parser: Lark) -> HloSyntaxError:
+    """The error to raise for what lark found."""
+    position = _position(error)
+    if isinstance(error, UnexpectedToken) and error.token.type == "$END":
+        position = None
+    message = f"expected {_expected(error, parser)}, found {_found(source.text, position)}"
+    hint = _hint(source.text, position)
+    return source.error(f"{message}: {hint}" if hint else message, position)
+
+
+def _position(error: UnexpectedInput) -> int | None:
+    if isinstance(error, UnexpectedToken):
+        return error.token.start_pos
+    return error.pos_in_stream
+
+
+def _expected(error: UnexpectedInput, parser: Lark) -> str:
+    words = sorted({word for name in error.interactive_parser.accepts() for word in _words(name, parser)})
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _words(name: str, parser: Lark) -> list[str]:
+    """What a terminal is called."""
+    if name in _WORDS:
+        return [_WORDS[name]]
+    pattern = parser.get_terminal(name).pattern
+    if pattern.type == "str":
+        return [f"'{pattern.value}'"]
+    listed = _ALTERNATIVES.match(pattern.value)
+    alternatives = listed[1].split("|") if listed else []
+    if name.endswith("_KEY"):
+        return [f"{key}=" for key in alternatives] if len(alternatives) <= _MOST_KEYS else ["an attribute"]
+    return alternatives
+
+
+def _found(text: str, position: int | None) -> str:
+    """The word or character at `position`, or what is wrong with it."""
+    if position is None or position >= len(text):
+        return "the end of the text"
+    if text.startswith("/*", position):
+        return "a comment that does not end"
+    character = text[position]
+    if character in "\"'":
+        return "a string that does not end" if _is_open_string(text, position) else "a string"
+    word = _FOUND.match(text, position)
+    if word is not None:
+        return word[0] if len(word[0]) <= _LONGEST_FOUND else word[0][:_LONGEST_FOUND] + "…"
+    return f"'{character}'" if character.isprintable() else f"the character {character!r}"
+
+
+def _hint(text: str, position: int | None) -> str | None:
+    """What was probably meant."""
+    if _MLIR.match(text):
+        return "the text is MLIR, not HLO"
+    if position is None:
+        return None
+    if _GLUED_NAME.match(text, position):
+        return "a name needs a blank before its '='"
+    before = _WORD_BEFORE.search(text, 0, position)
+    if text.startswith("[", position) and before is not None:
+        return f"{before[1]} is not an element type"
+    if "\udc80" <= text[position : position + 1] <= "\udcff":
+        return "the text is not UTF-8"
+    return None
+
+
+def _is_open_string(text: str, position: int) -> bool:
+    quote = text[position]
+    return re.compile(rf"{quote}[^{quote}\\]*(?:\\.[^{quote}\\]*)*{quote}").match(text, position) is None

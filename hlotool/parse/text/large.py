@@ -1,0 +1,279 @@
+"""Large texts, line by line: how a line is cut is only a guess, and each piece proves its part of the guess.
+
+Dumps have one instruction to a line and say the same things again and again. A line is cut into name, shape,
+opcode, operands and attributes; where each piece is what the grammar wants there, so is the line. Names of
+operands need no proof: they are looked up among names that were proved. A line that is not of that form, or
+whose pieces are not proved, goes to the parser as a whole. Where that fails too (a computation over several
+lines, a comment, an error), the parser reads the text from the beginning of that computation on, and its verdict and
+its message are the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+
+from lark import UnexpectedInput
+
+from hlotool import grammar
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import OPCODES
+from hlotool.parse.text.builder import Builder, is_illegal_name
+from hlotool.parse.text.checks import same_array
+from hlotool.parse.text.modules import finish_module, read_header
+from hlotool.parse.text.pieces import Doubt, Pieces, after_comment, split_commas
+from hlotool.parse.text.scope import Scope
+from hlotool.parse.text.strings import unquote
+from hlotool.parse.text.structure_actions import RESERVED
+from hlotool.parse.text.syntax import (
+    FieldRow,
+    HeaderSyntax,
+    InstructionSyntax,
+    Name,
+    Source,
+    TablesSyntax,
+    TextError,
+)
+
+_NAME = r"%?(?!__)[A-Za-z_][A-Za-z0-9_.\-]*"
+_PARENTHESES = r"[^()]*(?:\([^()]*\)[^()]*)*"
+_NESTED_PARENTHESES = rf"[^()]*(?:\({_PARENTHESES}\)[^()]*)*"
+#: An instruction line as XLA prints it: ROOT, name, shape, opcode, operands, attributes; or any other line.
+_LINE = re.compile(
+    rf"^ *(ROOT )?({_NAME}) = (\(.*?\)|[a-z0-9]+\[[^\]]*\](?:\{{[^}}]*\}})?) ([a-z0-9\-]+)"
+    rf"\(({_NESTED_PARENTHESES})\)(.*)$|^(.*)$",
+    re.MULTILINE,
+)
+_HEAD = re.compile(rf"(ENTRY )?({_NAME}) (?:\((.*)\) -> (.*) )?\{{$")
+_HEAD_LINE = re.compile("^" + _HEAD.pattern, re.MULTILINE)
+_MODULE_LINE = re.compile(rf"HloModule ({_NAME})(, .*)?$")
+_BLANK_LINES = re.compile(r"[ \t\r\n]*")
+_PARAMETER = re.compile(r"([A-Za-z_][A-Za-z0-9_.\-]*): (.*)")
+_FIELD = re.compile(r"([a-z_]+)=(-?[0-9]+)")
+_METADATA = ", metadata={"
+#: No number of a parameter has more digits.
+_MOST_DIGITS = 9
+#: Tokens that cannot name an instruction.
+_FORBIDDEN = RESERVED | {f"%{word}" for word in RESERVED if is_illegal_name(word)}
+
+
+class LargeReader:
+    """Reads one text.
+
+    Args:
+        source: what to read.
+        strict: reject what XLA rejects although hlotool understands it.
+    """
+
+    def __init__(self, source: Source, strict: bool) -> None:
+        self._source = source
+        self._text = source.text
+        self._strict = strict
+        self._pieces = Pieces(strict)
+        self._builder = Builder(source.text, strict)
+        self._line = 1
+
+    def module(self) -> Module | None:
+        """The module, or None where the text does not begin like one of XLA's dumps."""
+        first = _HEAD_LINE.search(self._text)
+        if first is None:
+            return None
+        try:
+            syntax = self._header(self._text[: first.start()])
+        except (Doubt, TextError, UnexpectedInput):
+            return None
+        header = read_header(syntax, self._builder)
+        self._line += self._text.count("\n", 0, first.start())
+        position = first.start()
+        while position < len(self._text):
+            following = self._computation_or_none(position)
+            if following is None:
+                self._rest(position)
+                break
+            position = following
+        return finish_module(header, self._builder, self._source.path)
+
+    def _rest(self, position: int) -> None:
+        """Read all that follows a token at a time."""
+        from hlotool.parse.reader import parse_syntax
+
+        for computation in parse_syntax(self._source, "computations", self._strict, position):
+            self._builder.computation(computation)
+
+    # Header
+
+    def _header(self, text: str) -> HeaderSyntax:
+        first_line, _, tables = text.partition("\n")
+        found = _MODULE_LINE.match(first_line)
+        if found is None or found[1] in RESERVED:
+            raise Doubt
+        attributes = tuple(self._pieces.attributes(found[2] or ""))
+        name = Name(found[1].removeprefix("%"), found.start(1), 1)
+        return HeaderSyntax(name, attributes, _tables(tables) if tables.strip() else None)
+
+    # Computations
+
+    def _computation_or_none(self, position: int) -> int | None:
+        """Read a computation; returns where the next one begins, or None when the parser must look at it."""
+        mark = self._builder.mark()
+        line = self._line
+        try:
+            return self._computation(position)
+        except (Doubt, TextError, UnexpectedInput):
+            self._builder.reset(mark)
+            self._builder.text, self._builder.line_offset = self._text, 0
+            self._line = line
+            return None
+
+    def _computation(self, position: int) -> int:
+        text = self._text
+        body_start = text.find("\n", position) + 1
+        body_end = text.find("\n}", body_start - 1)
+        head = _HEAD.fullmatch(text, position, body_start - 1)
+        if not body_start or body_end < body_start or head is None:
+            raise Doubt
+        is_entry, name, parameters, result = head.groups()
+        if name in RESERVED:
+            raise Doubt
+        self._check_parameters(parameters)
+        scope = Scope()
+        names: dict[str, Instruction] = {}
+        first_line = self._line + 1
+        for number, parts in enumerate(_LINE.findall(text, body_start, body_end), first_line):
+            try:
+                self._instruction(parts, number, scope, names)
+            except (Doubt, TextError):
+                self._whole_line(parts, number, scope, names)
+        end = text.find("\n", body_end + 1)
+        end = len(text) if end < 0 else end
+        attributes = self._pieces.parse("attributes", text[body_end + 2 : end])
+        computation = scope.finish(name.removeprefix("%"), self._line, position)
+        shape = self._pieces.shape(result) if result is not None else None
+        self._builder.add_computation(computation, bool(is_entry), shape, attributes, position)
+        following = _BLANK_LINES.match(text, end)
+        assert following is not None
+        self._line += text.count("\n", position, following.end())
+        return following.end()
+
+    def _check_parameters(self, declared: str | None) -> None:
+        """The parameters of a signature must be well-formed; they mean nothing."""
+        for piece in split_commas(declared) if declared else ():
+            found = _PARAMETER.fullmatch(piece)
+            if found is None:
+                raise Doubt
+            self._pieces.shape(found[2])
+
+    # Instructions
+
+    def _instruction(
+        self, parts: tuple[str, ...], line: int, scope: Scope, names: dict[str, Instruction]
+    ) -> None:
+        """Read a line from its pieces; raises Doubt, TextError or KeyError where they do not prove it."""
+        root, name, shape_text, opcode, inner, attributes, _ = parts
+        if opcode not in OPCODES or name in _FORBIDDEN:
+            raise Doubt
+        pieces, builder = self._pieces, self._builder
+        metadata = None
+        at = attributes.find(_METADATA)
+        if at >= 0:
+            metadata, rest = pieces.tail(attributes[at:])
+            attributes = attributes[:at] + rest
+        bound = pieces.bound(opcode, attributes)
+        shape = pieces.shape(shape_text)
+        operands: tuple[Instruction, ...] = ()
+        literal = number = None
+        if opcode == "constant":
+            literal = pieces.literal(inner, shape_text, shape)
+        elif opcode == "parameter":
+            number = _parameter_number(inner)
+        elif inner:
+            operands = self._operands(inner, names)
+        instruction = Instruction(
+            name[1:] if name[0] == "%" else name,
+            opcode,
+            shape,
+            operands,
+            builder.resolved(bound) if bound.pending else bound.values,
+            metadata or bound.metadata,
+            literal,
+            number,
+            line,
+            builder.predecessors(bound, scope) if bound.predecessors is not None else (),
+        )
+        builder.add(instruction, scope, None)
+        if root:
+            scope.mark_root(instruction, None)
+        names[name] = instruction
+
+    def _operands(self, text: str, names: dict[str, Instruction]) -> tuple[Instruction, ...]:
+        """Operands by name; each may have a comment and its shape before it."""
+        try:
+            return tuple([names[piece] for piece in text.split(", ")])
+        except KeyError:
+            return tuple([self._operand(piece, names) for piece in split_commas(text)])
+
+    def _operand(self, text: str, names: dict[str, Instruction]) -> Instruction:
+        if text.startswith("/*"):
+            text = after_comment(text)
+        shape_text, blank, name = text.rpartition(" ")
+        operand = names.get(name)
+        if operand is None or (blank and not same_array(self._pieces.shape(shape_text), operand.shape)):
+            raise Doubt
+        return operand
+
+    def _whole_line(
+        self, parts: tuple[str, ...], line: int, scope: Scope, names: dict[str, Instruction]
+    ) -> None:
+        """Read a line a token at a time."""
+        root, name, shape, opcode, inner, attributes, other = parts
+        text = other if not name else f"{root}{name} = {shape} {opcode}({inner}){attributes}"
+        if not text.strip():
+            return
+        syntax: InstructionSyntax = self._pieces.parse("instruction", text)
+        builder = self._builder
+        builder.text, builder.line_offset = text, line - 1
+        instruction = builder.instruction(syntax, scope)
+        builder.text, builder.line_offset = self._text, 0
+        names[instruction.name] = names[f"%{instruction.name}"] = instruction
+
+
+def _parameter_number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        raise Doubt
+    return int(text)
+
+
+def _tables(text: str) -> TablesSyntax:
+    """The four tables, each row on its line as XLA prints them."""
+    found = _tables_expression()(text)
+    if found is None:
+        raise Doubt
+    file_names, function_names, locations, frames = found.groups()
+    return TablesSyntax(_names(file_names), _names(function_names), _rows(locations), _rows(frames))
+
+
+@cache
+def _tables_expression() -> Callable[[str], re.Match[str] | None]:
+    """What proves the text of the tables."""
+    names, rows = (grammar.pattern(rule) for rule in ("name_rows", "field_rows"))
+    parts = zip(("FileNames", "FunctionNames", "FileLocations", "StackFrames"), (names, names, rows, rows))
+    whole = "".join(rf"\s*{title}\n({pattern})" for title, pattern in parts)
+    return re.compile(whole + r"\s*").fullmatch
+
+
+def _names(text: str) -> dict[int, str]:
+    rows = (line.split(" ", 1) for line in text.split("\n") if line)
+    return {int(number): unquote(name) for number, name in rows}
+
+
+def _rows(text: str) -> list[FieldRow]:
+    rows: list[FieldRow] = []
+    for line in text.split("\n"):
+        if line:
+            number, _, fields = line.partition(" ")
+            pairs = _FIELD.findall(fields)
+            rows.append(FieldRow(int(number), {key: int(value) for key, value in pairs}, 0))
+            if len(rows[-1].fields) != len(pairs):
+                raise Doubt
+    return rows

@@ -1,0 +1,173 @@
+"""The text of a literal into a value: nesting and counts are checked against the shape.
+
+Comments may stand anywhere between elements and commas are optional, as in XLA. Large arrays are read without a
+Python step per element.
+XLA: ParseDenseLiteral, ParseTupleLiteral.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hlotool.ir.literal import Literal
+from hlotool.ir.types import ArrayShape, Shape, TokenShape, TupleShape
+from hlotool.parse.text.numbers import to_array, to_complex_array
+from hlotool.parse.text.syntax import TextError
+
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\r\n]*", re.DOTALL)
+_NUMBER = (
+    r"(?:-?[0-9]+(?:\.[0-9]*)?(?:[eE][+\-]?[0-9]+)?|-\.[0-9]+(?:[eE][+\-]?[0-9]+)?"
+    r"|-?inf|-?nan(?:\(0x[0-9A-Fa-f]+\))?|true|false)"
+)
+_BLANK = r"[ \t\r\n]"
+_PAIR = re.compile(rf"\({_BLANK}*({_NUMBER}){_BLANK}*,{_BLANK}*({_NUMBER}){_BLANK}*\)")
+#: What an array literal may consist of once pairs have become single elements.
+_ARRAY = re.compile(r"(?:[{} \t\r\n,]++|" + _NUMBER + r"(?=[{} \t\r\n,]|\Z))*+")
+_ELIDED = re.compile(r"[ \t\r\n]*\{[ \t\r\n,]*\.\.\.[ \t\r\n,]*\}[ \t\r\n]*")
+_BRACE_OR_ELEMENT = re.compile(r"[{}]|[^{} \t\r\n,]+")
+_NOT_ELEMENTS = str.maketrans("{},", "   ")
+_BRACKET = re.compile(r"[(){},]")
+
+#: From so many elements on, nesting is checked by array operations.
+_MANY = 1000
+
+
+def decode_literal(text: str, shape: Shape, position: int = 0) -> Literal:
+    """The value of a literal.
+
+    Args:
+        text: what stands in the parentheses of `constant(…)`.
+        shape: of the value.
+        position: of `text` in the source, for errors.
+
+    Raises:
+        TextError: it does not fit the shape, or an element does not fit the element type.
+    """
+    try:
+        return _decode(_COMMENT.sub(lambda comment: " " * len(comment[0]), text) if "/" in text else text, shape)
+    except ValueError as error:
+        raise TextError(str(error), position + len(text) - len(text.lstrip())) from error
+
+
+def _decode(text: str, shape: Shape) -> Literal:
+    if isinstance(shape, TupleShape):
+        parts = _tuple_parts(text)
+        if len(parts) != len(shape.elements):
+            raise ValueError(f"the literal has {len(parts)} elements, not {len(shape.elements)}")
+        return Literal(shape, tuple(map(_decode, parts, shape.elements)))
+    if isinstance(shape, TokenShape) and text.strip() == "token":
+        return Literal(shape, None)
+    if not isinstance(shape, ArrayShape):
+        raise ValueError(f"{shape} has no literals")
+    if shape.is_dynamic:
+        raise ValueError(f"a literal cannot have the dynamic shape {shape}")
+    if shape.rank and _ELIDED.fullmatch(text):
+        return Literal(shape, None, elided=True)
+    return Literal(shape, _decode_array(text, shape))
+
+
+def _tuple_parts(text: str) -> list[str]:
+    """The texts between the outermost parentheses and commas."""
+    text = text.strip()
+    if not (text.startswith("(") and text.endswith(")")):
+        raise ValueError("a tuple literal stands in parentheses")
+    inner = text[1:-1]
+    parts: list[str] = []
+    depth = start = 0
+    for found in _BRACKET.finditer(inner):
+        if found[0] == ",":
+            if depth == 0:
+                parts.append(inner[start : found.start()])
+                start = found.end()
+        else:
+            depth += 1 if found[0] in "({" else -1
+            if depth < 0:
+                raise ValueError("brackets of the literal do not match")
+    last = inner[start:]
+    return [*parts, last] if parts or last.strip() else []
+
+
+def _decode_array(text: str, shape: ArrayShape) -> npt.NDArray[Any]:
+    pairs: Sequence[tuple[str, str]] | None = None
+    if shape.element_type.is_complex:
+        pairs = _PAIR.findall(text)
+        text = _PAIR.sub(" 0 ", text)
+    matched = _ARRAY.match(text)
+    assert matched is not None
+    if matched.end() != len(text):
+        raise ValueError(f"expected a number or a brace, found {text[matched.end() :][:20].split()[0]}")
+    tokens = text.translate(_NOT_ELEMENTS).split()
+    if pairs is not None and not tokens.count("0") == len(tokens) == len(pairs):
+        raise ValueError(f"elements of {shape.element_type} are written (real, imaginary)")
+    if shape.rank and shape.size and len(tokens) == 1 and pairs is None and "{" not in text:
+        # A lone number is the first element, and the others are zero: so does XLA read it.
+        tokens += ["0"] * (shape.size - 1)
+    elif len(tokens) > _MANY and shape.size:
+        _check_nesting_of_many(text, shape)
+    else:
+        _check_nesting(text, shape)
+    flat = to_array(tokens, shape.element_type) if pairs is None else to_complex_array(pairs, shape.element_type)
+    return flat.reshape(shape.dims)
+
+
+def _check_nesting(text: str, shape: ArrayShape) -> None:
+    """Each brace level holds as many parts as its dimension says; the innermost holds elements."""
+    dims, rank = shape.dims, shape.rank
+    counts: list[int] = []
+    wholes = 0
+    for found in _BRACE_OR_ELEMENT.finditer(text):
+        token = found[0]
+        if token == "}":
+            level = len(counts) - 1
+            if level < 0:
+                raise ValueError("the literal has a closing brace too many")
+            if counts[level] != dims[level]:
+                raise ValueError(f"a row of the literal has {counts[level]} elements, not {dims[level]}")
+            counts.pop()
+            continue
+        if counts:
+            counts[-1] += 1
+        else:
+            wholes += 1
+        if token == "{":
+            counts.append(0)
+            if len(counts) > rank:
+                raise ValueError(f"the braces of the literal nest deeper than {shape.logical_text()} has dimensions")
+        elif len(counts) != rank:
+            raise ValueError(
+                f"the literal has rank {len(counts)}, not {rank}"
+            )
+    if counts or wholes != 1:
+        raise ValueError(f"expected one value of shape {shape.logical_text()}")
+
+
+def _check_nesting_of_many(text: str, shape: ArrayShape) -> None:
+    """The same for an array without empty dimensions, by counting braces before each element."""
+    codes = np.frombuffer(text.encode("ascii"), np.uint8)
+    opens, closes = codes == ord("{"), codes == ord("}")
+    is_element = ~(opens | closes | np.isin(codes, np.frombuffer(b" \t\r\n,", np.uint8)))
+    starts = np.flatnonzero(is_element & ~np.concatenate(([False], is_element[:-1])))
+    if len(starts) != shape.size:
+        raise ValueError(f"the literal has {len(starts)} elements, not {shape.size}")
+    order = np.arange(len(starts))
+    periods = [prod(shape.dims[level:]) for level in range(1, shape.rank)]
+    completed = sum((order // period for period in periods), np.zeros_like(order))
+    before_opens, before_closes = np.cumsum(opens)[starts], np.cumsum(closes)[starts]
+    braces = codes[opens | closes | _marks(len(codes), starts)]
+    has_empty = bool(np.any((braces[:-1] == ord("{")) & (braces[1:] == ord("}"))))
+    levels = sum(shape.size // period for period in periods) + 1
+    fits = np.array_equal(before_closes, completed) and np.array_equal(before_opens, completed + shape.rank)
+    if has_empty or not fits or opens.sum() != levels or closes.sum() != levels:
+        raise ValueError(f"the braces of the literal do not fit {shape.logical_text()}")
+
+
+def _marks(length: int, positions: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+    marks = np.zeros(length, np.bool_)
+    marks[positions] = True
+    return marks

@@ -1,0 +1,237 @@
+"""Pieces of a line, each read once: shapes, attributes, metadata, literals that repeat all over a module.
+
+A piece is proved by the parser, or by an expression computed from the grammar; only what is proved is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from hlotool import grammar
+from hlotool.ir.attributes import EmbeddedLiteral, EntryLayout, Metadata, RawText
+from hlotool.ir.literal import Literal
+from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, Layout, Shape, TupleShape
+from hlotool.parse.text.binding import BoundAttributes, bind
+from hlotool.parse.text.raw_text import normalized
+from hlotool.parse.text.strings import unquote
+from hlotool.parse.text.structure_actions import actions
+from hlotool.parse.text.syntax import (
+    AnonymousComputation,
+    AttributeSyntax,
+    CalleeName,
+    Name,
+    Span,
+    TextError,
+    TypedLiteral,
+    TypedLiteralTuple,
+)
+
+#: Where one attribute probably ends and the next begins.
+_NEXT_ATTRIBUTE = re.compile(r", (?=[a-z_\-]+=)")
+_METADATA_FIELD = re.compile(
+    r"""([a-z_]+)=("[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|\{[0-9,]*\}|-?[0-9]+)"""
+)
+_ENTRY_LAYOUT = "entry_computation_layout={("
+#: No 64-bit or 32-bit number has so many digits.
+_SAFE_DIGITS, _SAFE_DIGITS_32 = 18, 9
+#: Literals up to this length are kept.
+_SHORT_LITERAL = 64
+
+
+class Doubt(Exception):
+    """What was cut out is not what it was taken for; the parser decides."""
+
+
+class Pieces:
+    """Memory of the pieces of one text.
+
+    Args:
+        strict: as for the whole text.
+    """
+
+    def __init__(self, strict: bool) -> None:
+        self._strict = strict
+        self._shapes: dict[str, Shape] = {}
+        self._attributes: dict[str, AttributeSyntax] = {}
+        self._bound: dict[tuple[str, str], BoundAttributes] = {}
+        self._tails: dict[str, tuple[Metadata, str]] = {}
+        self._literals: dict[tuple[str, str], Literal] = {}
+        expressions = _expressions()
+        self._is_array, self._is_callee, self._metadata = expressions
+
+    # Shapes
+
+    def shape(self, text: str) -> Shape:
+        """A shape, perhaps after a comment such as `/*index=5*/`."""
+        known = self._shapes.get(text)
+        if known is None:
+            known = self._shapes[text] = self._new_shape(text)
+        return known
+
+    def _new_shape(self, text: str) -> Shape:
+        if text.startswith("/*"):
+            return self.shape(after_comment(text))
+        if self._is_array(text) and not any(mark in text for mark in ":<?-"):
+            shape = _plain_array(text)
+            if shape is not None:
+                return shape
+        if text.startswith("(") and text.endswith(")") and len(text) > 2:
+            return TupleShape(tuple(map(self.shape, split_commas(text[1:-1]))))
+        shape = self.parse("shape", text)
+        return shape
+
+    # Attributes
+
+    def bound(self, opcode: str, text: str) -> BoundAttributes:
+        """The attributes `, a=…, b=…` of an instruction, without metadata."""
+        known = self._bound.get((opcode, text))
+        if known is None:
+            known = self._bound[opcode, text] = bind(opcode, self.attributes(text), 0, self._strict)
+        return known
+
+    def attributes(self, text: str) -> list[AttributeSyntax]:
+        """The single attributes of `, a=…, b=…`."""
+        if not text:
+            return []
+        if not text.startswith(", ") or "//" in text:
+            raise Doubt
+        try:
+            return [self._attribute(piece) for piece in _NEXT_ATTRIBUTE.split(text[2:])]
+        except (Doubt, TextError):
+            return [_settled(attribute, text) for attribute in self.parse("attributes", text)]
+
+    def _attribute(self, text: str) -> AttributeSyntax:
+        known = self._attributes.get(text)
+        if known is None:
+            known = self._attributes[text] = self._new_attribute(text)
+        return known
+
+    def _new_attribute(self, text: str) -> AttributeSyntax:
+        if self._is_callee(text):
+            key, _, name = text.partition("=")
+            return AttributeSyntax(key, CalleeName(Name(name.removeprefix("%"), 0, 0)), 0)
+        if text.startswith(_ENTRY_LAYOUT) and text.endswith("}"):
+            parameters, arrow, result = text[len(_ENTRY_LAYOUT) : -1].rpartition(")->")
+            if arrow:
+                shapes = tuple(map(self.shape, split_commas(parameters))) if parameters else ()
+                return AttributeSyntax(_ENTRY_LAYOUT[:-3], EntryLayout(shapes, self.shape(result)), 0)
+        parsed = self.parse("attributes", ", " + text)
+        if len(parsed) != 1:
+            raise Doubt
+        return _settled(parsed[0], ", " + text)
+
+    # Metadata
+
+    def tail(self, text: str) -> tuple[Metadata, str]:
+        """Metadata at the start of `, metadata={…}…`, and what follows it."""
+        known = self._tails.get(text)
+        if known is None:
+            found = self._metadata(text)
+            if found is None:
+                raise Doubt
+            metadata = _metadata(_METADATA_FIELD.findall(found[0], len(", metadata=")))
+            known = self._tails[text] = (metadata, text[found.end() :])
+        return known
+
+    # Literals
+
+    def literal(self, text: str, shape_text: str, shape: Shape) -> Literal:
+        """The literal in `constant(text)`."""
+        known = self._literals.get((shape_text, text))
+        if known is not None:
+            return known
+        if "//" in text:
+            raise Doubt
+        from hlotool.parse.text.literals import decode_literal  # NumPy only where there are constants
+
+        literal = decode_literal(text, shape)
+        if len(text) <= _SHORT_LITERAL:
+            self._literals[shape_text, text] = literal
+        return literal
+
+    def parse(self, start: str, text: str) -> Any:
+        """What the parser makes of a piece; a comment up to the end of the line would hide what follows."""
+        if "//" in text and start == "shape":
+            raise Doubt
+        from lark import UnexpectedInput
+
+        try:
+            return grammar.parser(start, actions(self._strict))(text)
+        except UnexpectedInput:
+            raise Doubt from None
+
+
+def _expressions() -> tuple[Callable[[str], Any], Callable[[str], Any], Callable[[str], re.Match[str] | None]]:
+    """Whether a text is an array shape, or `to_apply=%name`; the metadata at a text's start."""
+    array = re.compile(grammar.pattern("array_shape")).fullmatch
+    callee = re.compile(grammar.terminal("COMPUTATION_KEY") + grammar.terminal("PERCENT_NAME")).fullmatch
+    metadata = re.compile(", metadata=" + grammar.pattern("metadata")).match
+    return array, callee, metadata
+
+
+def split_commas(text: str) -> list[str]:
+    """Split at `, ` outside parentheses."""
+    parts = text.split(", ")
+    if "(" not in text:
+        return parts
+    joined: list[str] = []
+    depth = 0
+    for part in parts:
+        if depth:
+            joined[-1] += ", " + part
+        else:
+            joined.append(part)
+        depth += part.count("(") - part.count(")")
+    return joined
+
+
+def after_comment(text: str) -> str:
+    """What follows the comment at the beginning."""
+    end = text.find("*/")
+    if end < 0:
+        raise Doubt
+    return text[end + 2 :]
+
+
+def _plain_array(text: str) -> ArrayShape | None:
+    """An array shape that is proved to be one, with at most an order of dimensions as its layout."""
+    type_end, dims_end = text.index("["), text.index("]")
+    element_type = ELEMENT_TYPES.get(text[:type_end])
+    sizes, order = text[type_end + 1 : dims_end], text[dims_end + 2 : -1]
+    dims = tuple(map(int, sizes.split(","))) if sizes else ()
+    layout = Layout(tuple(map(int, order.split(",")))) if order else None
+    if element_type is None or (layout is not None and len(layout.minor_to_major) != len(dims)):
+        return None
+    return ArrayShape(element_type, dims, (), layout) if max(dims, default=0) < 10**_SAFE_DIGITS else None
+
+
+def _metadata(fields: list[tuple[str, str]]) -> Metadata:
+    """Metadata of fields that are proved to be some."""
+    values: dict[str, Any] = {}
+    for key, text in fields:
+        if key in values:
+            raise Doubt
+        if text[0] in "\"'":
+            try:
+                values[key] = unquote(text)
+            except ValueError:
+                raise Doubt from None
+        elif text[0] == "{" or len(text) > _SAFE_DIGITS_32:
+            raise Doubt
+        else:
+            values[key] = int(text)
+    return Metadata(**values)
+
+
+def _settled(attribute: AttributeSyntax, text: str) -> AttributeSyntax:
+    """An attribute whose value no longer refers to `text`."""
+    key, value, _ = attribute
+    if isinstance(value, Span):
+        value = RawText(normalized(text[value.start : value.end]))
+    elif isinstance(value, (AnonymousComputation, TypedLiteral, TypedLiteralTuple, EmbeddedLiteral)):
+        raise Doubt
+    elif isinstance(value, tuple) and any(isinstance(part, AnonymousComputation) for part in value):
+        raise Doubt
+    return AttributeSyntax(key, value, 0)

@@ -1,0 +1,59 @@
+"""A computation while its instructions are read."""
+
+from __future__ import annotations
+
+from hlotool.ir.module import Computation, Instruction
+from hlotool.parse.text.syntax import TextError
+
+
+class Scope:
+    """A computation while its instructions are read.
+
+    Attributes:
+        by_name: what operands may refer to.
+        instructions: in order.
+        root: the one marked ROOT.
+        parameters: by number.
+        makes_parameters: operands that are unknown but have a shape become parameters, as in a text that is a
+            single instruction.
+    """
+
+    __slots__ = ("by_name", "instructions", "makes_parameters", "parameters", "root")
+
+    def __init__(self, makes_parameters: bool = False) -> None:
+        self.by_name: dict[str, Instruction] = {}
+        self.instructions: list[Instruction] = []
+        self.root: Instruction | None = None
+        self.parameters: dict[int, Instruction] = {}
+        self.makes_parameters = makes_parameters
+
+    def add(self, instruction: Instruction, position: int | None) -> None:
+        """Put an instruction at the end; its name must be new."""
+        if instruction.name in self.by_name:
+            raise TextError(f"two instructions are called {instruction.name}", position)
+        self.by_name[instruction.name] = instruction
+        self.instructions.append(instruction)
+
+    def add_parameter(self, instruction: Instruction, position: int | None) -> None:
+        """The same for a parameter, whose number must be new too."""
+        number = instruction.parameter_number
+        assert number is not None
+        if number < 0:
+            raise TextError("a parameter number cannot be negative", position)
+        if number in self.parameters:
+            raise TextError(f"two parameters have number {number}", position)
+        self.parameters[number] = instruction
+        self.add(instruction, position)
+
+    def mark_root(self, instruction: Instruction, position: int | None) -> None:
+        """Make it the root; there is only one."""
+        if self.root is not None:
+            raise TextError(f"two ROOT instructions: {self.root.name} is one already", position)
+        self.root = instruction
+
+    def finish(self, name: str, line: int, position: int | None) -> Computation:
+        """The computation; the last instruction is the root unless one is marked."""
+        missing = next((n for n in range(len(self.parameters)) if n not in self.parameters), None)
+        if missing is not None:
+            raise TextError(f"computation {name}: there is no parameter {missing}, but one after it", position)
+        return Computation(name, self.instructions, self.root or self.instructions[-1], line=line)

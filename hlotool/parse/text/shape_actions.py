@@ -1,0 +1,137 @@
+"""Grammar actions for shapes and layouts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lark import Token
+
+from hlotool.ir.types import (
+    COMBINE,
+    ELEMENT_TYPES,
+    OPAQUE,
+    TOKEN,
+    UNBOUNDED,
+    ArrayShape,
+    BufferShape,
+    Layout,
+    Shape,
+    SplitConfig,
+    TupleShape,
+)
+from hlotool.parse.text.syntax import TextError
+from hlotool.parse.text.tokens import integer, integers
+
+#: The parts after the colon of a layout, in the order that XLA demands.
+_LAYOUT_ORDER = (
+    "dim_levels",
+    "tiles",
+    "tail_padding_alignment",
+    "index_type",
+    "pointer_type",
+    "element_bits",
+    "memory_space",
+    "split_configs",
+    "physical_shape",
+    "metadata_prefix_bytes",
+)
+
+
+class ShapeActions:
+    """Shapes and layouts.
+
+    Args:
+        strict: reject what XLA's parser rejects although hlotool understands it.
+    """
+
+    def __init__(self, strict: bool) -> None:
+        self.strict = strict
+
+    def dimension(self, children: list[Token]) -> tuple[int, bool]:
+        size = integer(children[0])
+        if size < 0:
+            raise TextError(f"a dimension cannot be negative, and this is {children[0]}", children[0].start_pos)
+        return size, False
+
+    def bounded_dimension(self, children: list[Token]) -> tuple[int, bool]:
+        return self.dimension(children[1:])[0], True
+
+    def unbounded_dimension(self, children: list[Token]) -> tuple[int, bool]:
+        return UNBOUNDED, True
+
+    def array_shape(self, children: list[Any]) -> Shape:
+        type_token: Token = children[0]
+        layout = children.pop() if isinstance(children[-1], Layout) else None
+        dimensions = children[1:]
+        if type_token in ("token", "opaque"):
+            if dimensions or layout is not None:
+                raise TextError(f"{type_token}[] takes neither dimensions nor a layout", type_token.start_pos)
+            return TOKEN if type_token == "token" else OPAQUE
+        sizes = tuple(size for size, _ in dimensions)
+        dynamic = tuple(flag for _, flag in dimensions)
+        if layout is not None and len(layout.minor_to_major) != len(sizes):
+            raise TextError(
+                f"the layout has {len(layout.minor_to_major)} dimensions, the shape {len(sizes)}",
+                type_token.start_pos,
+            )
+        return ArrayShape(ELEMENT_TYPES[type_token], sizes, dynamic if any(dynamic) else (), layout)
+
+    def tuple_shape(self, children: list[Shape]) -> TupleShape:
+        return TupleShape(tuple(children))
+
+    def buffer_shape(self, children: list[Any]) -> BufferShape:
+        if not isinstance(children[1], ArrayShape):
+            raise TextError(f"a buffer holds an array, not {children[1]}", children[0].start_pos)
+        return BufferShape(children[1])
+
+    def layout(self, children: list[Any]) -> Layout:
+        brace, minor_to_major, *properties = children
+        names = [name for name, _ in properties]
+        if names != sorted(set(names), key=_LAYOUT_ORDER.index):
+            raise TextError("parts of a layout repeat or are out of order", brace.start_pos)
+        if self.strict and "physical_shape" in names:
+            raise TextError("XLA no longer takes a physical shape P(…) in a layout", brace.start_pos)
+        return Layout(minor_to_major, **{name: value for name, value in properties if name != "dim_levels"})
+
+    def minor_to_major(self, children: list[Token]) -> tuple[int, ...]:
+        return integers(children)
+
+    def dim_level_types(self, children: list[Token]) -> tuple[str, object]:
+        return "dim_levels", children[1:]
+
+    def tiles(self, children: list[Any]) -> tuple[str, object]:
+        return "tiles", tuple(children[1:])
+
+    def tile(self, children: list[int]) -> tuple[int, ...]:
+        return tuple(children)
+
+    def tile_size(self, children: list[Token]) -> int:
+        return COMBINE if children[0] == "*" else integer(children[0])
+
+    def tail_padding(self, children: list[Token]) -> tuple[str, object]:
+        return "tail_padding_alignment", integer(children[1])
+
+    def index_type(self, children: list[Token]) -> tuple[str, object]:
+        return "index_type", str(children[1])
+
+    def pointer_type(self, children: list[Token]) -> tuple[str, object]:
+        return "pointer_type", str(children[1])
+
+    def element_bits(self, children: list[Token]) -> tuple[str, object]:
+        return "element_bits", integer(children[1])
+
+    def memory_space(self, children: list[Token]) -> tuple[str, object]:
+        return "memory_space", integer(children[1])
+
+    def split_configs(self, children: list[Any]) -> tuple[str, object]:
+        return "split_configs", tuple(children[1:])
+
+    def split_config(self, children: list[Token]) -> SplitConfig:
+        dimension, *indices = integers(children)
+        return SplitConfig(dimension, tuple(indices))
+
+    def physical_shape(self, children: list[Any]) -> tuple[str, object]:
+        return "physical_shape", children[1]
+
+    def metadata_prefix(self, children: list[Token]) -> tuple[str, object]:
+        return "metadata_prefix_bytes", integer(children[1])

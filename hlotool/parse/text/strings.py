@@ -1,0 +1,66 @@
+"""C escapes in quoted strings. XLA: absl::CUnescape."""
+
+from __future__ import annotations
+
+import re
+
+_SIMPLE = {
+    "a": b"\a",
+    "b": b"\b",
+    "f": b"\f",
+    "n": b"\n",
+    "r": b"\r",
+    "t": b"\t",
+    "v": b"\v",
+    "\\": b"\\",
+    "'": b"'",
+    '"': b'"',
+    "?": b"?",
+}
+_ESCAPE = re.compile(
+    r"""\\(?:(?P<simple>[abfnrtv\\'"?])|(?P<octal>[0-7]{1,3})|[xX](?P<hex>[0-9A-Fa-f]+)
+    |u(?P<u4>[0-9A-Fa-f]{4})|U(?P<u8>[0-9A-Fa-f]{8}))""",
+    re.VERBOSE,
+)
+
+
+def unquote(token: str) -> str:
+    """The content of a string token in single or double quotes, escapes resolved.
+
+    Bytes that escapes spell are taken as UTF-8; those that are no UTF-8 become lone surrogates.
+
+    Raises:
+        ValueError: an escape that C does not have, or that spells no byte or character.
+    """
+    inner = token[1:-1]
+    if "\\" not in inner:
+        return inner
+    content = b"".join(_pieces(inner))
+    return content.decode("utf-8", "surrogateescape")
+
+
+def _pieces(text: str) -> list[bytes]:
+    pieces: list[bytes] = []
+    at = 0
+    while (escape_at := text.find("\\", at)) >= 0:
+        escape = _ESCAPE.match(text, escape_at)
+        if escape is None:
+            raise ValueError(f"unknown escape {text[escape_at : escape_at + 2]} in a string")
+        pieces += [text[at:escape_at].encode("utf-8", "surrogateescape"), _bytes_of(escape)]
+        at = escape.end()
+    pieces.append(text[at:].encode("utf-8", "surrogateescape"))
+    return pieces
+
+
+def _bytes_of(escape: re.Match[str]) -> bytes:
+    if (simple := escape["simple"]) is not None:
+        return _SIMPLE[simple]
+    if (digits := escape["octal"] or escape["hex"]) is not None:
+        value = int(digits, 8 if escape["octal"] else 16)
+        if value > 0xFF:
+            raise ValueError(f"{escape[0]} in a string is more than a byte")
+        return bytes([value])
+    value = int(escape["u4"] or escape["u8"], 16)
+    if value > 0x10FFFF or 0xD800 <= value < 0xE000:
+        raise ValueError(f"{escape[0]} in a string is no character")
+    return chr(value).encode()

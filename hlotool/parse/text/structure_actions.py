@@ -1,0 +1,169 @@
+"""Grammar actions for instructions, computations and modules, and the class with all actions."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from lark import Token, Transformer
+
+from hlotool.ir.types import ELEMENT_TYPES, Shape
+from hlotool.parse.text.attribute_actions import AttributeActions
+from hlotool.parse.text.metadata_actions import MetadataActions
+from hlotool.parse.text.shape_actions import ShapeActions
+from hlotool.parse.text.sharding_actions import ShardingActions
+from hlotool.parse.text.syntax import (
+    AttributeSyntax,
+    CallSyntax,
+    ComputationSyntax,
+    FieldRow,
+    HeaderSyntax,
+    InstructionSyntax,
+    LoneInstruction,
+    ModuleSyntax,
+    Name,
+    OperandSyntax,
+    TablesSyntax,
+    TextError,
+)
+from hlotool.parse.text.tokens import integer, string
+
+#: Words that XLA's lexer takes for something else than names.
+RESERVED = frozenset(
+    "true false inf nan HloModule ENTRY ROOT maximal replicated manual last_tile_dim_replicate shard_as "
+    "shard_like unknown unreduced token opaque".split()
+) | frozenset(ELEMENT_TYPES)
+
+
+class StructureActions:
+    """Instructions, computations, modules."""
+
+    def name(self, children: list[Token]) -> Name:
+        token = children[0]
+        text = _unreserved(token)
+        if token.type == "PERCENT_NAME":
+            text = token[1:]
+        elif token.type == "COLON_NAME":
+            text = token[:-1]
+        return Name(text, token.start_pos or 0, token.line or 0)
+
+    # Instructions
+
+    def operation(self, children: list[Any]) -> CallSyntax:
+        token, operands = children
+        return CallSyntax(_unreserved(token), token.start_pos, token.line, operands)
+
+    def parameter(self, children: list[Token]) -> CallSyntax:
+        token, number = children
+        call = CallSyntax("parameter", token.start_pos or 0, token.line or 0)
+        call.parameter_number = integer(number)
+        return call
+
+    def constant(self, children: list[Any]) -> CallSyntax:
+        token, literal = children
+        return CallSyntax("constant", token.start_pos, token.line, literal=literal)
+
+    def operands(self, children: list[OperandSyntax]) -> tuple[OperandSyntax, ...]:
+        return tuple(children)
+
+    def operand(self, children: list[Any]) -> OperandSyntax:
+        return OperandSyntax(children[0] if len(children) > 1 else None, children[-1], None)
+
+    def nested_operand(self, children: list[Any]) -> OperandSyntax:
+        return OperandSyntax(children[0] if len(children) > 1 else None, None, children[-1])
+
+    def unnamed_operand(self, children: list[Shape]) -> OperandSyntax:
+        return OperandSyntax(children[0], None, None)
+
+    def instruction(self, children: list[Any]) -> InstructionSyntax:
+        is_root = isinstance(children[0], Token)
+        name, *shape, call, attributes = children[1:] if is_root else children
+        return InstructionSyntax(name, call, shape[0] if shape else None, is_root, attributes)
+
+    # Computations
+
+    def body(self, children: list[InstructionSyntax]) -> list[InstructionSyntax]:
+        return children
+
+    def declaration(self, children: list[Any]) -> None:
+        """Names and shapes of parameters in a signature mean nothing: XLA does not look at them."""
+
+    def signature(self, children: list[Any]) -> Shape:
+        result: Shape = children[-1]
+        return result
+
+    def computation(self, children: list[Any]) -> ComputationSyntax:
+        is_entry = isinstance(children[0], Token)
+        name, *result, instructions, attributes = children[1:] if is_entry else children
+        return ComputationSyntax(name, instructions, is_entry, result[0] if result else None, attributes)
+
+    def computations(self, children: list[ComputationSyntax]) -> list[ComputationSyntax]:
+        return children
+
+    # Modules
+
+    def header(self, children: list[Any]) -> HeaderSyntax:
+        _, name, attributes, *tables = children
+        return HeaderSyntax(name, attributes, tables[0] if tables else None)
+
+    def module(self, children: list[Any]) -> ModuleSyntax:
+        if isinstance(children[0], HeaderSyntax):
+            return ModuleSyntax(children[1:], children[0])
+        return ModuleSyntax(children)
+
+    def single_instruction(self, children: list[InstructionSyntax]) -> LoneInstruction:
+        return LoneInstruction(children[0])
+
+    def unnamed_instruction(self, children: list[Any]) -> LoneInstruction:
+        shape, call, attributes = children
+        name = Name("_", call.position, call.line)
+        return LoneInstruction(InstructionSyntax(name, call, shape, False, attributes))
+
+    # Tables of source positions
+
+    def name_rows(self, children: list[Token]) -> dict[int, str]:
+        return {integer(number): string(name) for number, name in zip(children[::2], children[1::2])}
+
+    def field_row(self, children: list[Token]) -> FieldRow:
+        number, *pairs = children
+        fields = {key[:-1]: integer(value) for key, value in zip(pairs[::2], pairs[1::2])}
+        if 2 * len(fields) != len(pairs):
+            raise TextError("a field repeats", number.start_pos)
+        return FieldRow(integer(number), fields, number.start_pos or 0)
+
+    def field_rows(self, children: list[FieldRow]) -> list[FieldRow]:
+        return children
+
+    def tables(self, children: list[Any]) -> TablesSyntax:
+        return TablesSyntax(*children[1::2])
+
+
+def _unreserved(token: Token) -> str:
+    """The text of a word that must not be reserved."""
+    if token.type == "IDENTIFIER" and token in RESERVED:
+        raise TextError(f"expected a name, found the reserved word {token}", token.start_pos)
+    return str(token)
+
+
+class Actions(
+    StructureActions,
+    AttributeActions,
+    MetadataActions,
+    ShardingActions,
+    ShapeActions,
+    Transformer[Any, Any],
+):
+    """Every action of the grammar: rule names are method names."""
+
+    def __init__(self, strict: bool) -> None:
+        Transformer.__init__(self)
+        self.strict = strict
+
+
+@cache
+def actions(strict: bool) -> Actions:
+    """One object for each strictness, so that parsers built with it are kept."""
+    return Actions(strict)
+
+
+__all__ = ["RESERVED", "Actions", "AttributeSyntax", "actions"]

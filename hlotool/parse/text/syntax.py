@@ -1,0 +1,206 @@
+"""What the grammar says of a module, before names are resolved: the records between parser and builder.
+
+Positions count characters from 0 in the parsed text. Values that need no names (shapes, windows, shardings, …)
+are IR objects already.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from hlotool.errors import HloSyntaxError, Location
+from hlotool.ir.types import ArrayShape, Shape
+
+
+class TextError(Exception):
+    """The text breaks a rule; the reader adds file, line and caret.
+
+    Args:
+        message: what is wrong and what is allowed.
+        position: of the offending character, None when it is known only roughly.
+    """
+
+    def __init__(self, message: str, position: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.position = position
+
+
+class Name(NamedTuple):
+    """A name without `%` or `:`, and where it stands."""
+
+    text: str
+    position: int
+    line: int
+
+
+class Span(NamedTuple):
+    """A piece of the text that is read later: a literal, or an attribute that hlotool does not interpret."""
+
+    start: int
+    end: int
+
+
+class LiteralSpan(NamedTuple):
+    """The text of a literal."""
+
+    start: int
+    end: int
+
+
+class TypedLiteral(NamedTuple):
+    """`s32[2]{0} {1, 2}`."""
+
+    shape: ArrayShape
+    span: LiteralSpan
+
+
+class TypedLiteralTuple(NamedTuple):
+    """`( s32[] 1, f32[] 2 )`."""
+
+    elements: tuple[TypedLiteral | TypedLiteralTuple, ...]
+
+
+class OtherValue(NamedTuple):
+    """The text after a key that the grammar does not know."""
+
+    text: str
+
+
+class CalleeName(NamedTuple):
+    """A computation, by name."""
+
+    name: Name
+
+
+class Predecessors(NamedTuple):
+    """`control-predecessors={…}`."""
+
+    names: tuple[Name, ...]
+
+
+class AttributeSyntax(NamedTuple):
+    """`key=value` and where it starts."""
+
+    key: str
+    value: Any
+    position: int
+
+
+class OperandSyntax(NamedTuple):
+    """An operand: a name, an instruction of its own, or only a shape."""
+
+    shape: Shape | None
+    name: Name | None
+    call: CallSyntax | None
+
+
+@dataclass(slots=True)
+class CallSyntax:
+    """`opcode(operands)`.
+
+    Attributes:
+        opcode: as written.
+        position: of the opcode.
+        line: of the opcode.
+        operands: of any opcode but the two that follow.
+        literal: of a `constant`.
+        parameter_number: of a `parameter`.
+    """
+
+    opcode: str
+    position: int
+    line: int
+    operands: tuple[OperandSyntax, ...] = ()
+    literal: LiteralSpan | None = None
+    parameter_number: int | None = None
+
+
+@dataclass(slots=True)
+class InstructionSyntax:
+    """`ROOT name = shape opcode(operands), attributes`."""
+
+    name: Name
+    call: CallSyntax
+    shape: Shape | None = None
+    is_root: bool = False
+    attributes: tuple[AttributeSyntax, ...] = ()
+
+
+@dataclass(slots=True)
+class AnonymousComputation:
+    """Instructions in braces where a computation's name could stand."""
+
+    instructions: list[InstructionSyntax]
+    position: int
+    line: int
+
+
+@dataclass(slots=True)
+class ComputationSyntax:
+    """`ENTRY name (parameters) -> result { … }, attributes`; `result` is None without a signature."""
+
+    name: Name
+    instructions: list[InstructionSyntax]
+    is_entry: bool = False
+    result: Shape | None = None
+    attributes: tuple[AttributeSyntax, ...] = ()
+
+
+class FieldRow(NamedTuple):
+    """A row of FileLocations or StackFrames."""
+
+    number: int
+    fields: dict[str, int]
+    position: int
+
+
+class TablesSyntax(NamedTuple):
+    """The four tables of source positions."""
+
+    file_names: dict[int, str]
+    function_names: dict[int, str]
+    file_locations: list[FieldRow]
+    stack_frames: list[FieldRow]
+
+
+@dataclass(slots=True)
+class HeaderSyntax:
+    """The HloModule line and the tables."""
+
+    name: Name
+    attributes: tuple[AttributeSyntax, ...] = ()
+    tables: TablesSyntax | None = None
+
+
+@dataclass(slots=True)
+class ModuleSyntax:
+    """A whole text; `header` is None where it has no HloModule line."""
+
+    computations: list[ComputationSyntax] = field(default_factory=list)
+    header: HeaderSyntax | None = None
+
+
+@dataclass(slots=True)
+class LoneInstruction:
+    """A text that is one instruction, with or without a name."""
+
+    instruction: InstructionSyntax
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text and the file it came from."""
+
+    text: str
+    path: str | None = None
+
+    def error(self, message: str, position: int | None) -> HloSyntaxError:
+        """The error to raise for something at `position`; the end of the text when that is None."""
+        at = len(self.text.rstrip()) if position is None else position
+        start = self.text.rfind("\n", 0, at) + 1
+        end = self.text.find("\n", at)
+        line = self.text[start : end if end >= 0 else len(self.text)]
+        location = Location(self.path, self.text.count("\n", 0, at) + 1, at - start + 1)
+        return HloSyntaxError(message, location, line.rstrip("\r"))

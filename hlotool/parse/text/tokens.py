@@ -1,0 +1,44 @@
+"""Values of single tokens: integers, floats, strings."""
+
+from __future__ import annotations
+
+from lark import Token
+
+from hlotool.parse.text.strings import unquote
+from hlotool.parse.text.syntax import TextError
+
+_INT64_LIMIT, _UINT64_LIMIT = 1 << 63, 1 << 64
+#: More digits than any 64-bit number has.
+_MOST_DIGITS = 20
+
+
+def integer(token: Token) -> int:
+    """A 64-bit number; from 2**63 on it is the bit pattern of a negative one, as XLA reads it."""
+    digits = token.lstrip("-0")
+    value = int(token) if len(digits) <= _MOST_DIGITS else _UINT64_LIMIT
+    if -_INT64_LIMIT <= value < _INT64_LIMIT:
+        return value
+    if 0 <= value < _UINT64_LIMIT:
+        return value - _UINT64_LIMIT
+    raise TextError(f"{token[:40]} does not fit in 64 bits", token.start_pos)
+
+
+def integers(tokens: list[Token]) -> tuple[int, ...]:
+    """Several of them."""
+    return tuple(map(integer, tokens))
+
+
+def real(token: Token) -> float:
+    """A double; NaN payloads are of no use here."""
+    value = float(token.partition("(")[0])
+    if value in (float("inf"), float("-inf")) and "inf" not in token:
+        raise TextError(f"{token[:40]} is out of range for a double", token.start_pos)
+    return value
+
+
+def string(token: Token) -> str:
+    """The content of a quoted string."""
+    try:
+        return unquote(token)
+    except ValueError as error:
+        raise TextError(str(error), token.start_pos) from error
