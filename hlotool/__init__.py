@@ -6,8 +6,10 @@ They load on first use, so that `import hlotool` and `hlotool --help` stay cheap
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hlotool._version import __version__
@@ -43,3 +45,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+class _Package(ModuleType):
+    """Keeps `hlotool.parse` the public function: importing the sub-package `hlotool/parse/` would hide it."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in _HOME:
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

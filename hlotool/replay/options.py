@@ -7,7 +7,12 @@ import os
 from hlotool.replay.records import Record
 
 #: What a worker imports before its first module.
-PRELOAD = ("hlotool.replay.run",)
+PRELOAD = (
+    "hlotool.replay.run",
+    "hlotool.parse.reader",
+    "hlotool.values.generate",
+    "hlotool.backends.numpy",
+)
 
 #: Workers that are started without being asked for: each holds the values of a whole program.
 _AUTOMATIC_JOBS = 4

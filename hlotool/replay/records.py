@@ -44,6 +44,9 @@ class Verdict(enum.Enum):
 
 _RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
+#: In place of a tested stage: what the real program returned.
+REALITY = "result"
+
 #: The two sides were compared and agree.
 AGREEING = frozenset({Verdict.IDENTICAL, Verdict.AGREE})
 #: The two sides were compared and differ.
@@ -262,9 +265,9 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
         path: file that was tested.
         name: of the module within its dump.
         stage_reference: stage that gave the expected values.
-        stage_tested: stage whose values were judged, or `result` of a captured execution.
+        stage_tested: stage whose values were judged, or `result`: what the real program returned.
         reference: backend and version that ran the reference.
-        tested: backend and version that ran the tested stage; `captured` for values from the real hardware.
+        tested: backend and version that ran the tested stage, or where the real result comes from.
         verdict: the worst of the leaves, or why there is none.
         reason: the verdict in one line.
         inputs: what both sides ran on.

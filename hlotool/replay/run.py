@@ -12,10 +12,10 @@ import msgspec
 
 from hlotool.backends.base import Value
 from hlotool.dump.records import Stage
-from hlotool.errors import HlotoolError, Unsupported
+from hlotool.errors import HlotoolError, Location, Unsupported
 from hlotool.replay.compare import Actual, compare_row, lonely_row, parameter_difference, structural_row
 from hlotool.replay.program import Program, load_program, snapshot_program
-from hlotool.replay.records import ModuleRecord
+from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.stages import select_stages
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
@@ -58,7 +58,7 @@ def _reference(task: Task, stage: Stage | None) -> Program:
         return load_program(task.module, stage, task.options.reference)
     if task.module.captures:
         return snapshot_program(task.module.captures[0], task.options.reference)
-    raise Unsupported(task.module.unpaired_reason)
+    raise Unsupported(task.module.unpaired_reason, location=Location(task.path))
 
 
 def _tested(task: Task, reference: Stage | None, tested: Sequence[Stage]) -> Sequence[Stage]:
@@ -84,7 +84,7 @@ def _trial_rows(
         else:
             yield compare_row(task, reference, trial, expected, _actual(program, value))
     if trial.result is not None:
-        real = Actual("result", task.path, trial.origin, reference.module, reference.facts, trial.result)
+        real = Actual(REALITY, task.path, trial.origin, reference.module, reference.facts, trial.result)
         yield compare_row(task, reference, trial, expected, real)
     elif is_alone:
         yield lonely_row(task, reference, trial, expected)

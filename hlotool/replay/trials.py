@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hlotool.dump.elided import elided_constants
 from hlotool.dump.names import Format, Kind
 from hlotool.dump.records import Capture, DumpModule
-from hlotool.errors import ElidedConstant, InputDataError, Unsupported
+from hlotool.errors import ElidedConstant, InputDataError, Location, Unsupported
 from hlotool.ir.module import Module
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import InputsRecord
@@ -105,7 +105,8 @@ def _captured(capture: Capture, name: str) -> Trial:
 
     execution = read_execution(capture)
     if len(execution.arguments) > 1:
-        raise Unsupported(f"captured on {len(execution.arguments)} devices; one device is replayed")
+        reason = f"captured on {len(execution.arguments)} devices; programs of one device are replayed"
+        raise Unsupported(reason, location=Location(str(capture.source)))
     arguments = tuple(from_literal(literal) for literal in execution.arguments[0])
     record = InputsRecord(origin="captured", description=f"captured in {capture.source.name}")
     result = from_literal(execution.result) if execution.result is not None else None

@@ -6,6 +6,7 @@ the parent is moved away from stdin and stdout, so that a stray print of any lib
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import queue
@@ -13,7 +14,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import IO, Any
 
@@ -44,11 +45,19 @@ def main(options_json: str) -> None:
     calls = _listen(requests)
     _trace_crashes()
     options = msgspec.json.decode(options_json, type=WorkerOptions)
-    for name in options.preload:
-        import_module(name)
+    _preload(options.preload)
     write_message(answers, Ready(limit_memory(options.memory_limit)))
     while True:
         write_message(answers, execute(calls.get()))
+
+
+def _preload(names: Sequence[str]) -> None:
+    """Import modules; what they hold stays for good, so that the garbage collector need not look at it."""
+    gc.disable()
+    for name in names:
+        import_module(name)
+    gc.freeze()
+    gc.enable()
 
 
 def execute(call: Call) -> Answer:

@@ -20,6 +20,7 @@ from hlotool.replay.records import (
 )
 from hlotool.report.words import (
     accepted,
+    at,
     leaf_name,
     number,
     position,
@@ -104,7 +105,7 @@ def _leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
 def _worst(amount: str, element: ElementRecord) -> str:
     distance = f", {ulps(element.ulps)}" if element.ulps is not None else ""
     values = f"expected {element.expected}, actual {element.actual}"
-    return f"{amount} at {position(element.index)}: {values}{distance}"
+    return f"{amount}{at(element.index)}: {values}{distance}"
 
 
 def _minimum_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from hlotool.replay.records import AGREEING, ErrorRecord, LeafRecord, ModuleRecord, Verdict
 from hlotool.report.leaf import LeafDiff, OutputSummary
-from hlotool.report.words import leaf_name, plural, seconds, style_of, ulps, verdict_text
+from hlotool.report.words import leaf_name, plural, seconds, style_of, verdict_text, within
 
 #: Outputs shown in full unless everything is asked for.
 _DETAILED = 3
@@ -57,10 +57,11 @@ class ModuleDetails:
 
 
 def _agreement(leaves: list[LeafRecord], noun: str) -> str:
-    measured = [leaf.max_ulp for leaf in leaves if leaf.max_ulp]
-    within = f" within {ulps(max(measured))}" if measured else " bit for bit"
     verb = "agrees" if len(leaves) == 1 else "agree"
-    return f"{plural(len(leaves), noun)} {verb}{within}"
+    if all(leaf.verdict is Verdict.IDENTICAL for leaf in leaves):
+        return f"{plural(len(leaves), noun)} {verb} bit for bit"
+    distance = within(max(leaf.max_ulp or 0 for leaf in leaves))
+    return f"{plural(len(leaves), noun)} {verb}: {distance}"
 
 
 def _block(part: RenderableType) -> Padding:

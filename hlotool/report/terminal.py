@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from hlotool.replay.records import AGREEING, DIFFERING, ModuleRecord, Verdict
+from hlotool.replay.records import AGREEING, DIFFERING, InputsRecord, ModuleRecord, Verdict
 from hlotool.report.module import ModuleDetails
 from hlotool.report.modules import ModuleTable, groups, worst_last
 from hlotool.report.next_command import next_command
@@ -81,14 +81,19 @@ def _basis(run: RunRecord) -> Iterator[str]:
     if not agreeing:
         yield from _hint(run)
         return
-    inputs = sorted({module.inputs.description for module in agreeing if module.inputs})
-    sides = sorted({f"{module.reference}" for module in agreeing})
-    yield f"agreement rests on: inputs {'; '.join(inputs[:3])}; reference {', '.join(sides)}"
+    origins = sorted({_origin(module.inputs) for module in agreeing if module.inputs})
+    backends = sorted({module.reference for module in agreeing if module.reference})
+    yield f"agreement rests on: inputs {' and '.join(origins)}; reference {', '.join(backends)}"
     if any(module.verdict is Verdict.AGREE for module in agreeing):
         yield f"tolerance: {_tolerance(run)}"
     skipped = sum(module.verdict not in AGREEING | DIFFERING for module in run.modules)
     if skipped:
         yield f"nothing is said of {skipped} of {len(run.modules)}: they could not be compared"
+
+
+def _origin(inputs: InputsRecord) -> str:
+    """Where inputs come from; captured executions are not named one by one."""
+    return "captured in the dump" if inputs.origin == "captured" else inputs.description
 
 
 def _hint(run: RunRecord) -> Iterator[str]:

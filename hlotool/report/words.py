@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 
-from hlotool.replay.records import LeafRecord, ModuleRecord, ToleranceRecord, Verdict
+from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord, ToleranceRecord, Verdict
 
 _GOOD, _NEUTRAL, _WARNING, _FAILED, _BAD = "green", "dim", "yellow", "magenta", "bold red"
 
@@ -59,6 +59,11 @@ def ulps(value: int | None) -> str:
     return f"{amount} ulp" if value == 1 else f"{amount} ulps"
 
 
+def at(index: Sequence[int]) -> str:
+    """` at [1, 7]`; empty for a scalar."""
+    return f" at {position(index)}" if index else ""
+
+
 def share(part: int, total: int) -> str:
     """`3 of 8192 (0.037 %)`."""
     return f"{part} of {total} ({100 * part / total:.3g} %)" if total else f"{part} of {total}"
@@ -99,6 +104,8 @@ def accepted(tolerance: ToleranceRecord) -> str:
 def compared_stages(module: ModuleRecord) -> str:
     """The tested stage, and the backend where it is not the reference's."""
     tested = module.stage_tested or module.stage_reference or ""
+    if tested == REALITY:
+        return f"{tested} {module.tested}"
     same = module.tested in (module.reference, None)
     return tested if same else f"{tested} on {module.tested}"
 
@@ -111,8 +118,13 @@ def distance(module: ModuleRecord) -> str:
         return module.reason
     measured = [leaf.max_ulp for leaf in module.leaves if leaf.max_ulp is not None]
     if module.verdict is Verdict.AGREE and measured:
-        return f"≤ {ulps(max(measured))}"
+        return within(max(measured))
     return ""
+
+
+def within(distance: int) -> str:
+    """`≤ 2 ulps`; at no distance, bits differ that do not count: signs of zero, NaN payloads, denormals."""
+    return f"≤ {ulps(distance)}" if distance else "equal values"
 
 
 def _worst_leaf(leaves: Sequence[LeafRecord]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import (
+    REALITY,
     BucketRecord,
     ElementRecord,
     ErrorRecord,
@@ -132,6 +133,19 @@ def saved_leaf(index: Sequence[int] = ()) -> LeafRecord:
     )
 
 
+def real(name: str) -> ModuleRecord:
+    """The reference against what the hardware returned."""
+    captured = InputsRecord(origin="captured", description="captured in m.snapshot.-1.pb")
+    return module(
+        name,
+        Verdict.AGREE,
+        stage_tested=REALITY,
+        tested="captured on Host",
+        inputs=captured,
+        leaves=[agreeing_leaf(max_ulp=0)],
+    )
+
+
 def unsupported(name: str, instruction: str, line: int) -> ModuleRecord:
     reason = f"custom-call {instruction}: no implementation of custom call target 'my_kernel'"
     error = ErrorRecord(
@@ -220,6 +234,7 @@ def mixed() -> RunRecord:
         [
             differing("module_0004.jit_train_step"),
             agreeing("module_0000.jit_f"),
+            real("module_0000.jit_f"),
             agreeing(
                 "module_0002.a_inference_train_mnist_76__XlaMustCompile_true_config_proto_13561_executor_type.6"
             ),
