@@ -356,7 +356,7 @@ def test_compiling_again_gives_the_true_values(dumped: dict[str, DumpModule], na
         truth = big_constants(parse_module_proto(whole.proto.read_bytes()))
         assert big_constants(load_stage(blind, stage)) == truth
         checked += len(truth)
-    assert checked > 5
+    assert checked >= 5
 
 
 @pytest.mark.xla
