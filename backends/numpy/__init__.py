@@ -9,14 +9,15 @@ import numpy as np
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.numpy import kernels
 from hlotool.backends.numpy.arguments import check_arguments
-from hlotool.backends.numpy.lockstep import DevicesExecutable
+from hlotool.backends.numpy.lockstep import DevicesExecutable, LogicalExecutable
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.run import Run
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
+from hlotool.ir.partitioning import has_manual_regions
 
-__all__ = ["DevicesExecutable", "NumpyBackend", "NumpyExecutable", "create", "kernels"]
+__all__ = ["DevicesExecutable", "LogicalExecutable", "NumpyBackend", "NumpyExecutable", "create", "kernels"]
 
 
 class NumpyExecutable:
@@ -44,8 +45,14 @@ class NumpyBackend:
         """`numpy X.Y.Z`."""
         return f"numpy {np.__version__}"
 
-    def compile(self, module: Module) -> NumpyExecutable:
-        """Compile every computation that the entry reaches."""
+    def compile(self, module: Module) -> NumpyExecutable | LogicalExecutable:
+        """Compile every computation that the entry reaches.
+
+        A program on global arrays that is not partitioned yet is executed as one, whatever `num_partitions`
+        says; its manual regions are executed on all partitions.
+        """
+        if has_manual_regions(module) and module.num_partitions > 1 and module.replica_count == 1:
+            return LogicalExecutable(self.compile_devices(module, DeviceGrid(1, module.num_partitions)))
         return NumpyExecutable(module, Lowering(module).plan(module.entry))
 
     def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesExecutable:

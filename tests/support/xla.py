@@ -76,8 +76,15 @@ class Oracle:
         Raises:
             XlaError: rejected, aborted or timed out.
         """
+        return self.run_sharded(text, arguments, replicas, partitions)[0]
+
+    def run_sharded(
+        self, text: str, arguments: list[list[Any]], replicas: int = 1, partitions: int = 1
+    ) -> tuple[list[list[Array]], list[str]]:
+        """As `run_devices`, for a program that XLA partitions; also the sharding of each leaf."""
         values = [[np.asarray(a) for a in device] for device in arguments]
-        return [list(leaves) for leaves in self._ask("run devices", (text, values, replicas, partitions))]
+        results, shardings = self._ask("run devices", (text, values, replicas, partitions))
+        return [list(leaves) for leaves in results], list(shardings)
 
     def placement(self, sharding: str) -> tuple[str, list[int], list[int], list[str]]:
         """V2 text of a sharding, tile dimensions, device order, kinds of the last tile dimensions."""

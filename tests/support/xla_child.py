@@ -86,11 +86,13 @@ def indices(jax: Any, axes: dict[str, int], spec: list[Any], dims: tuple[int, ..
     ]
 
 
-def execute_devices(jax: Any, text: str, arguments: list[list[Any]], replicas: int, partitions: int) -> Any:
-    """Compile for `replicas * partitions` devices and run; per device, the result's leaves.
+def execute_devices(
+    jax: Any, text: str, arguments: list[list[Any]], replicas: int, partitions: int
+) -> tuple[list[list[Any]], list[str]]:
+    """Compile for several devices and run; per device the leaves of the result, and the sharding of each.
 
-    With several partitions the entry's instructions must be `sharding={manual}`: the SPMD partitioner, which
-    has to run then, passes them through as they are.
+    With several partitions the SPMD partitioner has to run. It passes what is `sharding={manual}` through as
+    it is.
     """
     from jaxlib import _hlo, _jax
 
@@ -103,13 +105,15 @@ def execute_devices(jax: Any, text: str, arguments: list[list[Any]], replicas: i
     options.num_replicas = build.num_replicas = replicas
     options.num_partitions = build.num_partitions = partitions
     build.use_spmd_partitioning = partitions > 1
-    build.use_shardy_partitioner = False
+    build.use_shardy_partitioner = "sdy." in text
     options.device_assignment = _jax.DeviceAssignment.create(np.arange(count).reshape(replicas, partitions))
     client = devices[0].client
     executable = client.compile_and_load(mlir, _jax.DeviceList(tuple(devices)), options)
     buffers = [_on_devices(jax, devices, column) for column in zip(*arguments)]
     results = executable.execute_sharded(buffers).disassemble_into_single_device_arrays()
-    return [[np.asarray(leaf[d]) for leaf in results] for d in range(count)]
+    leaves = [[np.asarray(leaf[d]) for leaf in results] for d in range(count)]
+    shardings = [_hlo.HloSharding.from_proto(s) for s in executable.get_output_shardings() or ()]
+    return leaves, list(map(str, shardings))
 
 
 def _on_devices(jax: Any, devices: list[Any], parts: tuple[Any, ...]) -> Any:

@@ -12,7 +12,7 @@ from hlotool.backends.numpy.registry import Kernel
 from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, BufferShape, TupleShape, strip_layouts
+from hlotool.ir.types import ArrayShape, BufferShape
 
 
 @custom_call(
@@ -31,26 +31,6 @@ from hlotool.ir.types import ArrayShape, BufferShape, TupleShape, strip_layouts
 def annotation(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The operand. XLA: sharding_op_util.h, host_offload_utils.h, shardy/constants.h, despecializer.cc."""
     return _same
-
-
-@custom_call(
-    "SPMDFullToShardShape",
-    "SPMDShardToFullShape",
-    "xla.sdy.GlobalToLocalShape",
-    "xla.sdy.LocalToGlobalShape",
-)
-def change_of_view(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """The operands; one device's shard is the whole. XLA: spmd_partitioner.cc, shardy/constants.h.
-
-    Raises:
-        Unsupported: the shapes differ, so there are several shards.
-    """
-    operands = [strip_layouts(operand.shape) for operand in instruction.operands]
-    is_tuple = isinstance(instruction.shape, TupleShape)
-    expected = TupleShape(tuple(operands)) if is_tuple else operands[0]
-    if strip_layouts(instruction.shape) != expected:
-        raise lowering.unsupported(instruction, f"{instruction.shape} is one of several shards")
-    return _tuple if is_tuple else _same
 
 
 @custom_call("xla.sdy.ShardingGroup")
@@ -106,7 +86,3 @@ def x64_split(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 def _same(value: Any) -> Any:
     return value
-
-
-def _tuple(*values: Any) -> tuple[Any, ...]:
-    return values

@@ -1,0 +1,47 @@
+"""For whom a program is written: for global arrays, or for one of several devices.
+
+What the frontend gives is one program on global arrays, whatever `num_partitions` says; the SPMD partitioner
+turns it into a program for each device, on that device's parts. Manual regions (JAX's shard_map) are written
+for a device from the start, although the program around them is not.
+
+XLA: spmd_partitioner.cc; Shardy: docs/sharding_representation.md.
+"""
+
+from __future__ import annotations
+
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Class
+
+#: Custom calls where values enter or leave a manual region. The partitioner removes them.
+MANUAL_BORDERS = frozenset(
+    {
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+        "xla.sdy.GlobalToLocalShape",
+        "xla.sdy.LocalToGlobalShape",
+    }
+)
+
+
+def has_manual_regions(module: Module) -> bool:
+    """Whether parts of a program on global arrays are written for a device."""
+    return any(i.attributes.get("custom_call_target") in MANUAL_BORDERS for i in module.instructions())
+
+
+def is_per_device(module: Module) -> bool:
+    """Whether the whole program is written for one of several devices.
+
+    A program that neither exchanges values nor asks for its number gives the same result either way.
+    """
+    if module.replica_count * module.num_partitions == 1 or has_manual_regions(module):
+        return False
+    return any(map(_knows_devices, module.instructions()))
+
+
+def _knows_devices(instruction: Instruction) -> bool:
+    """Whether its result depends on which device it runs on."""
+    if instruction.opcode in ("partition-id", "replica-id"):
+        return True
+    if instruction.opcode in ("send", "recv"):
+        return instruction.attributes.get("is_host_transfer") is not True
+    return instruction.row.opcode_class is Class.COLLECTIVE

@@ -1,0 +1,201 @@
+"""Shardy's shardings, which JAX leaves as text in frontend attributes.
+
+    xla.sdy.meshes={mesh = #sdy.mesh<["x"=4, "y"=2]>}                              of the module
+    xla.sdy.sharding="#sdy.sharding<@mesh, [{\\"x\\"}, {}]>"                         of an instruction
+    xla.sdy.in_shardings="#sdy.sharding_per_value<[<@mesh, [{\\"x\\", ?}p1]>]>"
+    xla.sdy.manual_axes="#sdy<manual_axes{\\"x\\"}>"
+
+They become the same objects as V3 shardings of HLO text. Shardy: sdy/ir/attrs.td.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from hlotool.ir.attributes import Ints, Mesh, MeshAxis, NamedSharding, ShardedDimension, Sharding
+
+_T = TypeVar("_T")
+_TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|@"[^"]*"|@[\w.$-]+|#?[A-Za-z_][\w.]*|\d+|[\[\]{}<>(),=:?])')
+
+
+def parse_meshes(text: str) -> dict[str, Mesh]:
+    """The named meshes of a module's `xla.sdy.meshes`.
+
+    Raises:
+        ValueError: unreadable text.
+    """
+    reader = _Reader(text, {})
+    meshes = dict(reader.listed("{", "}", reader.named_mesh))
+    reader.finish()
+    return meshes
+
+
+def parse_shardings(text: str, meshes: Mapping[str, Mesh]) -> tuple[Sharding, ...]:
+    """One sharding per value of `#sdy.sharding_per_value<…>`, or the one of `#sdy.sharding<…>`.
+
+    Raises:
+        ValueError: unreadable text, or a mesh that is not in `meshes`.
+    """
+    reader = _Reader(text, meshes)
+    if reader.take("#sdy.sharding_per_value", optional=True):
+        reader.take("<")
+        shardings = reader.listed("[", "]", reader.sharding)
+        reader.take(">")
+    else:
+        reader.take("#sdy.sharding")
+        shardings = [reader.sharding()]
+    reader.finish()
+    return tuple(shardings)
+
+
+def parse_manual_axes(text: str) -> tuple[str, ...]:
+    """The names in `#sdy<manual_axes{…}>`.
+
+    Raises:
+        ValueError: unreadable text.
+    """
+    reader = _Reader(text, {})
+    for token in ("#sdy", "<", "manual_axes"):
+        reader.take(token)
+    names = reader.listed("{", "}", reader.string)
+    reader.take(">")
+    reader.finish()
+    return tuple(names)
+
+
+class _Reader:
+    """Reads tokens from left to right."""
+
+    def __init__(self, text: str, meshes: Mapping[str, Mesh]) -> None:
+        self._text = text.replace('\\"', '"')
+        self._position = 0
+        self._meshes = meshes
+
+    def peek(self) -> str:
+        """The next token; empty at the end."""
+        match = _TOKEN.match(self._text, self._position)
+        return match.group(1) if match else ""
+
+    def next(self) -> str:
+        match = _TOKEN.match(self._text, self._position)
+        if match is None:
+            raise self._error("more text")
+        self._position = match.end()
+        return match.group(1)
+
+    def take(self, token: str, optional: bool = False) -> bool:
+        """Pass over `token`; whether it was there."""
+        if self.peek() == token:
+            self.next()
+            return True
+        if not optional:
+            raise self._error(f"'{token}'")
+        return False
+
+    def finish(self) -> None:
+        if self._text[self._position :].strip():
+            raise self._error("the end")
+
+    def listed(self, opening: str, closing: str, read: Callable[[], _T]) -> list[_T]:
+        """Comma-separated items between two brackets."""
+        self.take(opening)
+        items = []
+        while not self.take(closing, optional=True):
+            items.append(read())
+            if not self.take(",", optional=True) and self.peek() != closing:
+                raise self._error(f"',' or '{closing}'")
+        return items
+
+    def string(self) -> str:
+        token = self.next()
+        if not token.startswith('"'):
+            raise self._error("a name in quotes")
+        return token[1:-1]
+
+    def integer(self) -> int:
+        token = self.next()
+        if not token.isdigit():
+            raise self._error("a number")
+        return int(token)
+
+    def named_mesh(self) -> tuple[str, Mesh]:
+        """`mesh = #sdy.mesh<…>`."""
+        name = self.next()
+        self.take("=")
+        self.take("#sdy.mesh")
+        return name, self.mesh()
+
+    def mesh(self) -> Mesh:
+        """`<["x"=4, "y"=2], device_ids=[…]>`."""
+        self.take("<")
+        axes = tuple(self.listed("[", "]", self._mesh_axis))
+        devices: Ints = ()
+        if self.take(",", optional=True):
+            self.take("device_ids")
+            self.take("=")
+            devices = tuple(self.listed("[", "]", self.integer))
+        self.take(">")
+        if not axes and len(devices) == 1:
+            return Mesh((), maximal_device=devices[0])
+        return Mesh(axes, devices)
+
+    def _mesh_axis(self) -> tuple[str, int]:
+        name = self.string()
+        self.take("=")
+        return name, self.integer()
+
+    def sharding(self) -> Sharding:
+        """`<@mesh, [{"x"}, {}], replicated={"y"}, unreduced={"z"}>`."""
+        self.take("<")
+        mesh = self._mesh_or_name()
+        self.take(",")
+        dims = tuple(self.listed("[", "]", self._dimension))
+        axes: dict[str, tuple[MeshAxis, ...]] = {}
+        while self.take(",", optional=True):
+            kind = self.next()
+            if kind not in ("replicated", "unreduced"):
+                raise self._error("'replicated' or 'unreduced'")
+            self.take("=")
+            axes[kind] = tuple(self.listed("{", "}", self._axis))
+        self.take(">")
+        return _sharding(NamedSharding(mesh, dims, **axes))
+
+    def _mesh_or_name(self) -> Mesh:
+        token = self.next()
+        if token == "mesh":
+            return self.mesh()
+        name = token[1:].strip('"')
+        if not token.startswith("@") or name not in self._meshes:
+            raise self._error("the name of a mesh of the module")
+        return self._meshes[name]
+
+    def _dimension(self) -> ShardedDimension:
+        axes = []
+        closed = True
+        for axis in self.listed("{", "}", lambda: None if self.take("?", optional=True) else self._axis()):
+            if axis is None:
+                closed = False
+            else:
+                axes.append(axis)
+        priority = int(self.next()[1:]) if re.fullmatch(r"p\d+", self.peek()) else None
+        return ShardedDimension(tuple(axes), closed, priority)
+
+    def _axis(self) -> MeshAxis:
+        name = self.string()
+        if not self.take(":", optional=True):
+            return MeshAxis(name)
+        self.take("(")
+        before = self.integer()
+        self.take(")")
+        return MeshAxis(name, before, self.integer())
+
+    def _error(self, expected: str) -> ValueError:
+        return ValueError(f"expected {expected} at character {self._position + 1} of {self._text!r}")
+
+
+def _sharding(named: NamedSharding) -> Sharding:
+    if named.mesh.maximal_device is not None:
+        return Sharding("maximal", named=named)
+    return Sharding("tiled", named=named) if named.mesh.axes else Sharding("replicated")

@@ -1,0 +1,156 @@
+"""Programs on global arrays with regions written for each device (JAX's shard_map)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.differential import assert_close, leaves, parse, run
+from support.xla import oracle
+
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.errors import Unsupported
+from hlotool.ir.attributes import Sharding
+from hlotool.ir.module import Module
+from hlotool.ir.partitioning import has_manual_regions, is_per_device
+from hlotool.values.generate import generate_inputs
+from hlotool.values.sharding import assemble, split_value
+
+ADD = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }"
+MESHES = 'frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=2]>}}'
+
+
+def shardy(**attributes: str) -> str:
+    entries = (f'xla.sdy.{key}="{value}"' for key, value in attributes.items())
+    return f"frontend_attributes={{{','.join(entries)}}}".replace("'", '\\"')
+
+
+SHARD_MAP = f"""HloModule m, num_partitions=4, {MESHES}
+{ADD}
+body {{
+ p = f32[2,2] parameter(0)
+ s = f32[2,2] all-reduce(p), channel_id=1, replica_groups={{{{0,1}},{{2,3}}}}, use_global_device_ids=true, to_apply=add
+ ROOT t = (f32[2,2], f32[2,2]) tuple(s, p)
+}}
+ENTRY e {{
+ x = f32[4,4] parameter(0)
+ y = f32[4,4] add(x, x)
+ l = f32[2,2] custom-call(y), custom_call_target="xla.sdy.GlobalToLocalShape", {
+    shardy(
+        in_shardings="#sdy.sharding_per_value<[<@mesh, [{'x'}, {'y'}]>]>",
+        manual_axes="#sdy<manual_axes{'x', 'y'}>",
+    )
+}
+ c = (f32[2,2], f32[2,2]) call(l), to_apply=body
+ a = f32[2,2] get-tuple-element(c), index=0
+ b = f32[2,2] get-tuple-element(c), index=1
+ g = (f32[4,2], f32[4,4]) custom-call(a, b), custom_call_target="xla.sdy.LocalToGlobalShape", {
+    shardy(
+        out_shardings="#sdy.sharding_per_value<[<@mesh, [{'x'}, {}]>, <@mesh, [{'y'}, {'x'}]>]>",
+        manual_axes="#sdy<manual_axes{'x', 'y'}>",
+    )
+}
+ u = f32[4,2] get-tuple-element(g), index=0
+ v = f32[4,4] get-tuple-element(g), index=1
+ ROOT r = (f32[4,2], f32[4,4]) tuple(u, v)
+}}"""  # noqa: E501 - one instruction per line
+
+
+def test_shard_map() -> None:
+    x = np.arange(16, dtype=np.float32).reshape(4, 4)
+    summed, turned = run(SHARD_MAP, [x])
+    np.testing.assert_array_equal(summed, 2 * (x[:, :2] + x[:, 2:]))
+    blocks = (2 * x).reshape(2, 2, 2, 2)
+    np.testing.assert_array_equal(turned, blocks.transpose(2, 1, 0, 3).reshape(4, 4))
+
+
+GSPMD = f"""HloModule m, num_partitions=4
+{ADD}
+ENTRY e {{
+ x = f32[4,3] parameter(0)
+ k = f32[4,3] custom-call(x), custom_call_target="Sharding", sharding={{devices=[2,1,2]<=[4] last_tile_dim_replicate}}
+ l = f32[2,3] custom-call(k), custom_call_target="SPMDFullToShardShape", sharding={{manual}}
+ s = f32[2,3] all-reduce(l), channel_id=1, replica_groups={{{{0,2}},{{1,3}}}}, use_global_device_ids=true, to_apply=add
+ i = u32[] partition-id()
+ f = f32[] convert(i)
+ b = f32[2,3] broadcast(f), dimensions={{}}
+ t = f32[2,3] add(s, b)
+ m = f32[2,3] custom-call(t), custom_call_target="Sharding", sharding={{manual}}
+ ROOT g = f32[2,12] custom-call(m), custom_call_target="SPMDShardToFullShape", sharding={{devices=[1,4]0,2,1,3}}
+}}"""  # noqa: E501 - one instruction per line
+
+
+def test_gspmd_form() -> None:
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    (result,) = run(GSPMD, [x])
+    total = x[:2] + x[2:]
+    np.testing.assert_array_equal(result, np.concatenate([total + d for d in (0, 2, 1, 3)], axis=1))
+
+
+def test_the_program_is_known_for_what_it_is() -> None:
+    assert has_manual_regions(parse(SHARD_MAP))
+    assert not is_per_device(parse(SHARD_MAP))
+    partitioned = "HloModule m, num_partitions=4\nENTRY e { ROOT p = u32[] partition-id() }"
+    assert is_per_device(parse(partitioned))
+    alone = "HloModule m\nENTRY e { ROOT p = u32[] partition-id() }"
+    assert not is_per_device(parse(alone))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("num_partitions=4, ", "", "f32.2,2. is one of several shards"),
+        (
+            'sharding_per_value<[<@mesh, [{\\"x\\"}, {\\"y',
+            'sharding_per_value<[<@m, [{\\"x\\"}, {\\"y',
+            "in_shard",
+        ),
+        ('{\\"x\\"}, {\\"y\\"}]>]>', '{\\"x\\"}, {}]>]>', "tiles do not make up"),
+    ],
+)
+def test_borders_that_do_not_fit(old: str, new: str, message: str) -> None:
+    assert old in SHARD_MAP
+    with pytest.raises(Unsupported, match=message):
+        NumpyBackend().compile(parse(SHARD_MAP.replace(old, new)))
+
+
+def test_a_border_without_a_sharding() -> None:
+    with pytest.raises(Unsupported, match="without a sharding"):
+        NumpyBackend().compile(parse(GSPMD.replace(", sharding={devices=[1,4]0,2,1,3}", "")))
+
+
+def local_arguments(module: Module, arguments: Any) -> list[list[Any]]:
+    """Per device, its parts of global arguments."""
+    columns = [
+        split_value(p.shape, value, p.sharding or Sharding("replicated"), module.num_partitions)
+        for p, value in zip(module.entry.parameters, arguments)
+    ]
+    return [list(row) for row in zip(*columns)]
+
+
+def sharding(text: str) -> Sharding:
+    found = parse(
+        f"HloModule m\nENTRY e {{ ROOT x = f32[] parameter(0), sharding={text} }}"
+    ).entry.root.sharding
+    assert found is not None
+    return found
+
+
+@pytest.mark.xla
+@pytest.mark.parametrize("name", ["sharded_mlp", "collectives"])
+def test_programs_before_partitioning(corpus: Path, name: str) -> None:
+    """XLA partitions the program and runs it on eight devices; put together, the results are ours."""
+    (path,) = (corpus / "jax" / name).glob("*.before_optimizations.txt")
+    text = path.read_text()
+    module = parse(text)
+    arguments = generate_inputs(module, 0, None).values
+    ours = leaves(NumpyBackend().compile(module).run(arguments))
+    theirs, shardings = oracle(8).run_sharded(text, local_arguments(module, arguments), 1, 8)
+    assert len(shardings) == len(ours)
+    for number, leaf in enumerate(ours):
+        parts = [device[number] for device in theirs]
+        whole, disagreement = assemble(parts, leaf.shape, sharding(shardings[number]))
+        assert disagreement is None
+        assert_close(leaf, whole, steps=32)
