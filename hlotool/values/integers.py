@@ -16,9 +16,11 @@ from hlotool.values.constraints import Constraint
 from hlotool.values.demands import Ordered
 from hlotool.values.interval import Interval
 
-#: Largest magnitudes of integers that nothing constrains; narrow types stay below the root of their limit, so
-#: that a product does not wrap around.
+#: Largest magnitudes of integers that nothing constrains: small, so that loops end and powers stay exact.
 _SIGNED, _UNSIGNED = 10, 20
+#: Types of up to this many bits take all their values: arithmetic on them wraps around in real programs too,
+#: and compilers go wrong exactly there.
+_FULL_RANGE_BITS = 8
 #: A scalar with at most this many possible values takes them in turn as the seed counts up.
 _TAKE_TURNS: Final = 8
 
@@ -49,7 +51,7 @@ def integers(
 def integer_range(element_type: ElementType, interval: Interval) -> range:
     """The integers of `interval` that the type holds; open ends reach as far as those of free integers."""
     smallest, largest = integer_limits(element_type)
-    usual_low, usual_high = _usual_range(element_type, largest)
+    usual_low, usual_high = _usual_range(element_type)
     width = usual_high - usual_low
     low = math.ceil(interval.low) if math.isfinite(interval.low) else None
     high = math.floor(interval.high) if math.isfinite(interval.high) else None
@@ -65,9 +67,10 @@ def integer_range(element_type: ElementType, interval: Interval) -> range:
     return range(low, max(low, min(high, largest)) + 1)
 
 
-def _usual_range(element_type: ElementType, largest: int) -> tuple[int, int]:
-    root = max(1, math.isqrt(largest))
-    return (-min(_SIGNED, root), min(_SIGNED, root)) if element_type.is_signed else (0, min(_UNSIGNED, root))
+def _usual_range(element_type: ElementType) -> tuple[int, int]:
+    if element_type.bits <= _FULL_RANGE_BITS:
+        return integer_limits(element_type)
+    return (-_SIGNED, _SIGNED) if element_type.is_signed else (0, _UNSIGNED)
 
 
 def _all_bits(element_type: ElementType, dims: Sequence[int], rng: np.random.Generator) -> Array:

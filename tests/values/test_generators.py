@@ -94,20 +94,26 @@ def test_distinct_among_many_possibilities_is_cheap() -> None:
 
 
 @pytest.mark.parametrize(
-    ("interval", "expected"),
+    ("element_type", "interval", "expected"),
     [
-        (ANY, range(-10, 11)),
-        (Interval(0), range(21)),
-        (Interval(30), range(30, 51)),
-        (Interval(high=5), range(-15, 6)),
-        (Interval(0, 1000), range(128)),
-        (Interval(0.5, 2.9), range(1, 3)),
-        (Interval(-1, avoid=-1), range(21)),
-        (Interval(300, 400), range(127, 128)),
+        (ElementType.S16, ANY, range(-10, 11)),
+        (ElementType.S16, Interval(0), range(21)),
+        (ElementType.S16, Interval(30), range(30, 51)),
+        (ElementType.S16, Interval(high=5), range(-15, 6)),
+        (ElementType.S16, Interval(0, 1000), range(1001)),
+        (ElementType.S16, Interval(0.5, 2.9), range(1, 3)),
+        (ElementType.S16, Interval(-1, avoid=-1), range(21)),
+        (ElementType.S8, Interval(0, 1000), range(128)),
+        (ElementType.S8, Interval(300, 400), range(127, 128)),
+        (ElementType.S8, ANY, range(-128, 128)),
+        (ElementType.U8, Interval(30), range(30, 256)),
+        (ElementType.S4, ANY, range(-8, 8)),
+        (ElementType.U2, ANY, range(4)),
     ],
 )
-def test_integer_ranges(interval: Interval, expected: range) -> None:
-    assert integer_range(ElementType.S8, interval) == expected
+def test_integer_ranges(element_type: ElementType, interval: Interval, expected: range) -> None:
+    """Narrow types take all their values, wider ones small values, unless the interval says otherwise."""
+    assert integer_range(element_type, interval) == expected
 
 
 FLOATS = st.sampled_from([ElementType.F32, ElementType.F64])
