@@ -49,6 +49,8 @@ def _check_array(shape: ArrayShape, value: Any, name: str) -> Any:
     if not fits:
         dims = ",".join(map(str, array.shape))
         raise InputDataError(f"argument {name}: expected {shape.logical_text()}, got dimensions [{dims}]")
+    if array.ndim == 0:
+        return array[()]
     view = array.view()
     view.flags.writeable = False
     return view

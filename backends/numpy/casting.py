@@ -21,6 +21,7 @@ from typing import TypeAlias
 import numpy as np
 
 from hlotool.backends.numpy.integers import carrier, is_sub_byte, wrap
+from hlotool.backends.numpy.masks import every
 from hlotool.backends.numpy.precision import compute_dtype, narrow, widen
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
 from hlotool.ir.types import ElementType
@@ -84,7 +85,7 @@ def _float_to_integer(source: ElementType, target: ElementType) -> Conversion:
     def convert(x: Array) -> Array:
         wide = widened(x)
         inside = (wide > below) & (wide < above)
-        if inside.all():
+        if every(inside):
             return wide.astype(dtype).astype(final, copy=False)
         limit = np.where(wide < 0, dtype.type(low), dtype.type(high))
         outside = np.where(np.isnan(wide), dtype.type(0), limit)

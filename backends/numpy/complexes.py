@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hlotool.backends.numpy.masks import some
 from hlotool.ir.dtypes import Array
 
 
@@ -25,7 +26,7 @@ def divide(a: Array, b: Array) -> Array:
     """Quotient; infinite over finite is infinite, finite over infinite is zero (C99, annex G)."""
     result = np.divide(a, b)
     lost = np.isnan(result.real) & np.isnan(result.imag)
-    if not lost.any():
+    if not some(lost):
         return result
     infinite_a, infinite_b = np.isinf(a), np.isinf(b)
     overflows = lost & infinite_a & np.isfinite(b)

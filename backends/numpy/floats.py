@@ -10,13 +10,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from hlotool.backends.numpy.masks import some
 from hlotool.ir.dtypes import Array
 
 
 def maximum(a: Array, b: Array) -> Array:
     """The larger; NaN if either is NaN; +0 is larger than -0 (NumPy returns either of two zeros)."""
     result = np.maximum(a, b)
-    if not _negative_zero(result).any():
+    if not some(_negative_zero(result)):
         return result
     zero = np.where(np.signbit(a) & np.signbit(b), _zero(result, -0.0), _zero(result, 0.0))
     return np.where(result == 0, zero, result)
@@ -25,7 +26,7 @@ def maximum(a: Array, b: Array) -> Array:
 def minimum(a: Array, b: Array) -> Array:
     """The smaller; NaN if either is NaN; -0 is smaller than +0."""
     result = np.minimum(a, b)
-    if not (_negative_zero(a).any() or _negative_zero(b).any()):
+    if not (some(_negative_zero(a)) or some(_negative_zero(b))):
         return result
     zero = np.where(np.signbit(a) | np.signbit(b), _zero(result, -0.0), _zero(result, 0.0))
     return np.where(result == 0, zero, result)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hlotool.backends.numpy.masks import some
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.types import ElementType
 
@@ -56,7 +57,7 @@ def remainder(a: Array, b: Array) -> Array:
 
 def _where_zero(divisor: Array, replacement: Array, value: Array) -> Array:
     zero = divisor == 0
-    return np.where(zero, replacement, value) if zero.any() else value
+    return np.where(zero, replacement, value) if some(zero) else value
 
 
 def power(base: Array, exponent: Array) -> Array:
@@ -68,7 +69,7 @@ def power(base: Array, exponent: Array) -> Array:
         return np.power(base, exponent)
     result = np.power(base, np.maximum(exponent, 0))
     negative = exponent < 0
-    if not negative.any():
+    if not some(negative):
         return result
     unit = np.where(base == -1, 1 - 2 * (exponent & 1), base == 1).astype(result.dtype)
     return np.where(negative, unit, result)

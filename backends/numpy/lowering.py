@@ -81,11 +81,16 @@ class Lowering:
 
 
 def literal_value(literal: Literal) -> Any:
-    """The runtime value of a literal; arrays are made read-only since all runs share them."""
+    """The runtime value of a literal; arrays are made read-only since all runs share them.
+
+    Scalars become NumPy scalars, which are several times faster than arrays of rank 0 where programs loop.
+    """
     if isinstance(literal.value, tuple):
         return tuple(literal_value(e) for e in literal.value)
     if literal.value is None:
         return TOKEN
+    if literal.value.ndim == 0:
+        return literal.value[()]
     array = literal.value.view()
     array.flags.writeable = False
     return array

@@ -110,7 +110,13 @@ def select(instruction: Instruction, lowering: Lowering) -> Kernel:
     shape = array_shape(instruction, lowering)
     if predicate.rank == 0 and shape.rank > 0:
         return lambda p, a, b: a if p else b
-    return for_shape(np.where, shape)
+    return for_shape(_choose, shape)
+
+
+def _choose(predicate: Array, a: Array, b: Array) -> Array:
+    if predicate.ndim:
+        return np.where(predicate, a, b)
+    return a if predicate else b
 
 
 @lowers("is-finite")

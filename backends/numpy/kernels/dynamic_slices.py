@@ -38,6 +38,8 @@ def dynamic_update_slice(instruction: Instruction, lowering: Lowering) -> Kernel
     In place when nobody else holds the operand. XLA: operation_semantics.md#dynamicupdateslice.
     """
     vector = _has_vector_index(instruction.operands[2:], lowering)
+    if array_shape(instruction, lowering).rank == 0:
+        return lambda x, update: update
 
     def kernel(x: Array, update: Array, *indices: Array) -> Array:
         references = sys.getrefcount(x)
