@@ -49,7 +49,7 @@ def load_program(owner: DumpModule, stage: Stage, backend: str) -> Program:
         Unsupported: elided constants, several devices, or something the backend cannot execute.
         UsageError: no such backend.
     """
-    label = stage.label or stage.source.name
+    label = stage.label or stage.kind.value
     return compile_program(label, str(stage.source), load_stage(owner, stage), backend)
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from hlotool.backends.base import Value
 from hlotool.dump.records import Stage
-from hlotool.errors import HlotoolError, Location, Unsupported
+from hlotool.errors import BackendOutOfMemory, HlotoolError, Location, Unsupported
 from hlotool.replay.compare import Actual, compare_row, lonely_row, parameter_difference, structural_row
 from hlotool.replay.program import Program, load_program, snapshot_program
 from hlotool.replay.records import REALITY, ModuleRecord
@@ -25,6 +25,9 @@ def replay_module(task: Task) -> list[ModuleRecord]:
     """All comparisons of a module: each tested stage, and what the program really returned, on each trial.
 
     Errors become rows; only a lack of memory and bugs raise.
+
+    Raises:
+        MemoryError: some step needed more memory than there is. The process should not be used again.
     """
     rows: list[ModuleRecord] = []
     began = time.perf_counter()
@@ -33,6 +36,8 @@ def replay_module(task: Task) -> list[ModuleRecord]:
             now = time.perf_counter()
             rows.append(msgspec.structs.replace(row, seconds=now - began))
             began = now
+    except BackendOutOfMemory as error:
+        raise MemoryError(error.message) from error
     except HlotoolError as error:
         rows.append(failed_row(task, error, time.perf_counter() - began))
     return rows
@@ -79,6 +84,8 @@ def _trial_rows(
             continue
         try:
             value = program.executable.run(trial.arguments)
+        except BackendOutOfMemory:
+            raise
         except HlotoolError as error:
             yield _failed(task, reference, program.label, program.path, error)
         else:

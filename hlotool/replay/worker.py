@@ -16,7 +16,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import msgspec
 
@@ -67,9 +67,10 @@ def execute(call: Call) -> Answer:
         value = _resolve(call.function)(pickle.loads(call.argument))
         return Returned(msgspec.msgpack.encode(value), time.perf_counter() - start)
     except MemoryError as error:
-        return _raised("memory", error, start)
+        return _raised("memory", str(error), start)
     except Exception as error:
-        return _raised("exception", error, start)
+        message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return _raised("exception", message, start)
 
 
 def limit_memory(limit: int) -> list[str]:
@@ -124,6 +125,5 @@ def _resolve(function: str) -> Callable[[Any], Any]:
     return found
 
 
-def _raised(kind: Any, error: Exception, start: float) -> Raised:
-    message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+def _raised(kind: Literal["memory", "exception"], message: str, start: float) -> Raised:
     return Raised(kind, message, traceback.format_exc(), time.perf_counter() - start)

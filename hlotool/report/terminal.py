@@ -98,7 +98,7 @@ def _origin(inputs: InputsRecord) -> str:
 
 def _hint(run: RunRecord) -> Iterator[str]:
     """What is missing for a comparison."""
-    if any(module.verdict is Verdict.NOT_COMPARED for module in run.modules):
+    if run.modules and all(module.verdict is Verdict.NOT_COMPARED for module in run.modules):
         yield "to compare: the whole dump directory, or --inputs and --outputs of an execution"
 
 

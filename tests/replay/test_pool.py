@@ -116,6 +116,13 @@ def test_a_misbehaving_task_is_one_typed_error_and_the_pool_goes_on(
     assert (found[0], found[2]) == ("fine before", "fine after")
 
 
+def test_a_worker_that_ran_out_of_memory_is_replaced(pool: Pool) -> None:
+    [before] = outcomes(pool, [0], "support.planted:process_id").values()
+    failure(pool, "allocate")
+    [after] = outcomes(pool, [0], "support.planted:process_id").values()
+    assert before != after
+
+
 def test_a_hanging_task_is_killed() -> None:
     with Pool(Limits(jobs=1, timeout=0.3)) as pool:
         start = time.monotonic()
