@@ -11,6 +11,7 @@ import numpy as np
 from hlotool.backends.numpy import floats
 from hlotool.backends.numpy.elementwise import Function, elementwise, for_shape
 from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.masks import choose
 from hlotool.backends.numpy.ordering import total_order_keys
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.backends.numpy.shapes import array_shape, attribute
@@ -110,13 +111,7 @@ def select(instruction: Instruction, lowering: Lowering) -> Kernel:
     shape = array_shape(instruction, lowering)
     if predicate.rank == 0 and shape.rank > 0:
         return lambda p, a, b: a if p else b
-    return for_shape(_choose, shape)
-
-
-def _choose(predicate: Array, a: Array, b: Array) -> Array:
-    if predicate.ndim:
-        return np.where(predicate, a, b)
-    return a if predicate else b
+    return for_shape(choose, shape)
 
 
 @lowers("is-finite")
