@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from hlotool.ir.attributes import Ints, MeshAxis, NamedSharding, Sharding
 from hlotool.ir.dtypes import Array
-from hlotool.values.placement import placement
+from hlotool.values.placement import placement, region
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,9 +42,7 @@ class ManualParts:
         """A device's part of a global array; a view."""
         extents = [size // count for size, count in zip(array.shape, self.counts)]
         index = zip(self.index(device), extents)
-        region: tuple[Any, ...] = (..., *(slice(i * extent, (i + 1) * extent) for i, extent in index))
-        view: Array = array[region]
-        return view
+        return region(array, (slice(i * extent, (i + 1) * extent) for i, extent in index))
 
     def whole(self, parts: Sequence[Array]) -> Array:
         """The global array, from the parts in the order of `members`."""

@@ -5,9 +5,10 @@ XLA: hlo_sharding.h, tile_assignment.h, named_sharding.h; xla_data.proto (OpShar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +52,13 @@ class Placement:
         """The tile index of each device that holds one."""
         rank = len(self.tiles)
         return {int(device): index[:rank] for index, device in np.ndenumerate(self.devices)}
+
+
+def region(array: Array, slices: Iterable[slice]) -> Array:
+    """A view of `array`, which may have no dimensions."""
+    index: tuple[Any, ...] = (..., *slices)
+    view: Array = array[index]
+    return view
 
 
 def placement(sharding: Sharding, rank: int, device_count: int) -> Placement:

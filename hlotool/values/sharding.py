@@ -16,7 +16,7 @@ from hlotool.ir.attributes import Ints, Sharding
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ArrayShape, Shape, leaves
 from hlotool.values.flatten import flatten, unflatten
-from hlotool.values.placement import Placement, placement
+from hlotool.values.placement import Placement, placement, region
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def split(array: Array, sharding: Sharding, device_count: int) -> list[Array]:
     placed = placement(sharding, array.ndim, device_count)
     parts: list[Array] = [array] * device_count
     for index, devices in _tiles(placed):
-        tile = _padded(_region(array, placed.tile_slices(index, array.shape)), placed.tile_dims(array.shape))
+        tile = _padded(region(array, placed.tile_slices(index, array.shape)), placed.tile_dims(array.shape))
         zeros = np.zeros_like(tile) if devices.shape[1] > 1 else tile
         for (_, summand, _), device in np.ndenumerate(devices):
             parts[device] = zeros if summand else tile
@@ -83,14 +83,14 @@ def assemble(
     result = np.zeros(dims, parts[0].dtype)
     found = None
     for index, devices in _tiles(placed):
-        region = placed.tile_slices(index, dims)
-        inside = tuple(slice(0, part.stop - part.start) for part in region)
+        place = placed.tile_slices(index, dims)
+        inside = tuple(slice(0, part.stop - part.start) for part in place)
         for part in devices.flat:
             if parts[part].shape != tile_dims:
                 raise ValueError(f"device {part} holds dimensions {parts[part].shape}, expected {tile_dims}")
-        copies = [_sum([_region(parts[d], inside) for d in row]) for row in devices[:, :, 0]]
-        result[region] = copies[0]
-        offset = tuple(part.start for part in region)
+        copies = [_sum([region(parts[d], inside) for d in row]) for row in devices[:, :, 0]]
+        result[place] = copies[0]
+        offset = tuple(part.start for part in place)
         found = found or _contradiction(copies, devices[:, 0, 0], offset)
     return result, found
 
@@ -137,13 +137,6 @@ def _tiles(placed: Placement) -> Iterator[tuple[Ints, Array]]:
     """Every tile index and the devices `(copies, summands, unrelated)` that hold the tile."""
     for index in np.ndindex(*placed.tiles):
         yield index, placed.devices[index]
-
-
-def _region(array: Array, region: tuple[slice, ...]) -> Array:
-    """A view, of an array of no dimensions too."""
-    index: tuple[Any, ...] = (..., *region)
-    view: Array = array[index]
-    return view
 
 
 def _padded(array: Array, dims: Ints) -> Array:
