@@ -7,10 +7,11 @@ then runs as often as wanted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
 
@@ -55,6 +56,29 @@ class Executable(Protocol):
         """
 
 
+class DevicesExecutable(Protocol):
+    """A module compiled for several devices."""
+
+    def run_devices(
+        self, arguments: Sequence[Sequence[Value]], probes: Sequence[Probe | None] | None = None
+    ) -> list[Value]:
+        """Execute once on all devices; device = replica * partitions + partition.
+
+        Args:
+            arguments: per device, one value per entry parameter; they are not modified.
+            probes: one per device, called for every instruction executed there.
+
+        Returns:
+            the result of each device.
+
+        Raises:
+            InputDataError: an argument does not fit its parameter.
+            BackendDeadlock: devices wait for each other for ever.
+            Unsupported: data-dependent limits of the backend.
+            BackendFailed: the execution died.
+        """
+
+
 class Backend(Protocol):
     """A way to execute HLO."""
 
@@ -71,4 +95,17 @@ class Backend(Protocol):
 
         Raises:
             Unsupported: naming the first instruction that the backend cannot execute.
+        """
+
+
+@runtime_checkable
+class DevicesBackend(Backend, Protocol):
+    """A backend that executes programs for several devices, too."""
+
+    def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesExecutable:
+        """Prepare `module` for all devices of `grid`.
+
+        Raises:
+            Unsupported: naming the first instruction that the backend cannot execute.
+            VerificationError: a collective whose groups do not fit the devices.
         """

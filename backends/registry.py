@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.metadata import entry_points
 
-from hlotool.backends.base import Backend
-from hlotool.errors import UsageError
+from hlotool.backends.base import Backend, DevicesBackend
+from hlotool.errors import Unsupported, UsageError
 
 GROUP = "hlotool.backends"
 
@@ -39,3 +39,16 @@ def get_backend(name: str) -> Backend:
             factory: Callable[[], Backend] = entry.load()
             return factory()
     raise UsageError(f"no backend {name!r}; there are: {', '.join(backend_names())}")
+
+
+def get_devices_backend(name: str) -> DevicesBackend:
+    """The backend called `name`, which must execute programs for several devices.
+
+    Raises:
+        UsageError: there is none of that name.
+        Unsupported: it executes programs for one device only.
+    """
+    backend = get_backend(name)
+    if not isinstance(backend, DevicesBackend):
+        raise Unsupported(f"backend {name} runs programs for one device")
+    return backend

@@ -20,12 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.backends.registry import get_backend
+from hlotool.backends.registry import get_backend, get_devices_backend
 from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.errors import InputDataError, Unsupported, UsageError
+from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.dtypes import Array, element_type_of
 from hlotool.ir.module import Module
+from hlotool.ir.partitioning import is_per_device
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
 from hlotool.ir.verifier import verify_or_raise
 from hlotool.numerics.compare import compare_values
@@ -78,22 +80,30 @@ def load(path: str | os.PathLike[str]) -> Module:
     return module
 
 
-def run(module: Module, inputs: Sequence[Any], backend: str = "numpy") -> list[Array]:
-    """Execute a module on one device.
+def run(
+    module: Module, inputs: Sequence[Any], backend: str = "numpy", replicas: int = 1, partitions: int = 1
+) -> list[Any]:
+    """Execute a module on one device, or on several that exchange values.
 
     Args:
-        module: parsed and verified.
+        module: parsed and verified. A program that is not partitioned yet takes and returns global arrays: it
+            runs on one device, whatever its header says.
         inputs: one array (or what NumPy makes an array of) per entry parameter; for a tuple a nested tuple.
             Values must be exact in the parameter's element type; plain Python numbers are rounded to it.
+            With several devices a list of such inputs, one per device: replica * partitions + partition.
         backend: name of a backend.
+        replicas: copies of the program, each with its own inputs.
+        partitions: devices that share the work of one replica.
 
     Returns:
         the arrays of the result, tuples flattened depth first; bf16, f8 and int4 have dtypes of `ml_dtypes`.
+        With several devices a list of such results, one per device.
 
     Raises:
-        InputDataError: inputs that do not fit the parameters.
-        Unsupported: the backend cannot execute the module.
-        UsageError: no such backend.
+        InputDataError: inputs that do not fit the parameters or the number of devices.
+        Unsupported: the backend cannot execute the module, or not on so many devices.
+        BackendDeadlock: devices wait for each other for ever.
+        UsageError: no such backend, no device.
 
     >>> swap = parse('''HloModule swap
     ... ENTRY main {
@@ -104,12 +114,38 @@ def run(module: Module, inputs: Sequence[Any], backend: str = "numpy") -> list[A
     ... }''')
     >>> run(swap, [([0.5, 1.5], 3)])
     [array(3, dtype=int32), array([0.5, 1.5], dtype=float32)]
+    >>> shift = parse('''HloModule shift, num_partitions=2
+    ... ENTRY main {
+    ...   x = f32[2] parameter(0)
+    ...   ROOT r = f32[2] collective-permute(x), channel_id=1, source_target_pairs={{0,1},{1,0}}
+    ... }''')
+    >>> run(shift, [[[1, 2]], [[3, 4]]], partitions=2)
+    [[array([3., 4.], dtype=float32)], [array([1., 2.], dtype=float32)]]
     """
-    devices = module.replica_count * module.num_partitions
-    if devices > 1:
-        raise Unsupported(f"compiled for {devices} devices; programs of one device are run")
+    if replicas < 1 or partitions < 1:
+        raise UsageError(f"{replicas} replicas of {partitions} partitions are no devices")
+    grid = DeviceGrid(replicas, partitions)
+    if len(grid) == 1:
+        return _run_one(module, inputs, backend)
+    if len(inputs) != len(grid):
+        raise InputDataError(f"{grid} take {len(grid)} lists of inputs, got {len(inputs)}")
+    executable = get_devices_backend(backend).compile_devices(module, grid)
+    results = executable.run_devices([_arguments(module, own) for own in inputs])
+    return [_arrays(module, result) for result in results]
+
+
+def _run_one(module: Module, inputs: Sequence[Any], backend: str) -> list[Array]:
+    if is_per_device(module):
+        raise Unsupported(
+            f"a program for {module.replica_count} replicas of {module.num_partitions} partitions:"
+            " say replicas=, partitions= and give the inputs of each device"
+        )
     executable = get_backend(backend).compile(module)
-    result = executable.run(_arguments(module, inputs))
+    return _arrays(module, executable.run(_arguments(module, inputs)))
+
+
+def _arrays(module: Module, result: Any) -> list[Array]:
+    """The arrays of a result, depth first."""
     leaves = flatten(module.entry.root.shape, result)
     return [np.asarray(leaf) for _, part, leaf in leaves if isinstance(part, ArrayShape)]
 
