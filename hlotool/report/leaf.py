@@ -77,7 +77,7 @@ def _facts(rows: Sequence[tuple[str, str]]) -> Table:
 
 
 def _leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
-    if leaf.verdict is not Verdict.DIFFERS:
+    if leaf.verdict not in (Verdict.IDENTICAL, Verdict.DIFFERS):
         yield "reason", leaf.reason
     if leaf.mismatched:
         yield "mismatched", share(leaf.mismatched, leaf.total)
@@ -96,10 +96,6 @@ def _leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
         yield "note", f"made of floats by {leaf.decision}, where one ulp can flip it"
     if leaf.source:
         yield from source_facts(leaf.source)
-    if leaf.expected_file:
-        yield "expected", leaf.expected_file
-    if leaf.actual_file:
-        yield "actual", leaf.actual_file
 
 
 def _worst(amount: str, element: ElementRecord) -> str:
@@ -184,5 +180,3 @@ def _output_facts(output: OutputRecord) -> Iterator[tuple[str, str]]:
     if output.first:
         more = ", …" if output.total > len(output.first) else ""
         yield "first", ", ".join(output.first) + more
-    if output.file:
-        yield "saved", output.file

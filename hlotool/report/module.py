@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -95,8 +96,16 @@ def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, st
         if verbose:
             yield from (("", rule) for rule in module.inputs.rules)
     yield "file", module.path
+    if saved := _saved(module):
+        yield "saved in", saved
     if module.reason and module.error is None and not module.leaves:
         yield "reason", module.reason
+
+
+def _saved(module: ModuleRecord) -> str:
+    """The folder that `--save-outputs` filled; every file in it is named after its output."""
+    files = [leaf.expected_file for leaf in module.leaves] + [output.file for output in module.outputs]
+    return next((os.path.dirname(file) for file in files if file), "")
 
 
 def _error_lines(error: ErrorRecord, verbose: bool) -> Iterator[RenderableType]:

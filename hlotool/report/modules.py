@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotool.replay.records import AGREEING, ModuleRecord, Verdict
-from hlotool.report.words import compared_stages, distance, plural, style_of, verdict_text
+from hlotool.report.words import compared_stages, distance, style_of, verdict_text
 
 #: Names of one group that are listed.
 _LISTED = 4
@@ -84,14 +84,12 @@ class Group:
     modules: Sequence[ModuleRecord]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield Text.assemble(
-            (verdict_text(self.verdict), style_of(self.verdict)), f"  {plural(len(self.modules), 'module')}"
-        )
-        names = [module.name for module in self.modules[:_LISTED]]
+        names = ", ".join(module.name for module in self.modules[:_LISTED])
         if (more := len(self.modules) - _LISTED) > 0:
-            names.append(f"… and {more} more")
-        yield Padding(Text(self.reason), (0, 0, 0, 2))
-        yield Padding(Text(", ".join(names), "dim"), (0, 0, 0, 2))
+            names += f" and {more} more"
+        count = f" ×{len(self.modules)}" if len(self.modules) > 1 else ""
+        yield Text.assemble((f"{verdict_text(self.verdict)}{count}", style_of(self.verdict)), f"  {names}")
+        yield Padding(Text(self.reason, "dim"), (0, 0, 0, 2))
 
 
 def groups(modules: Sequence[ModuleRecord]) -> list[Group]:

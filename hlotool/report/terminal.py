@@ -17,6 +17,8 @@ from hlotool.report.words import plural, seconds, style_of
 
 #: Differing modules shown in full unless everything is asked for.
 _DETAILED = 3
+#: Groups of failures listed, likewise.
+_GROUPS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,12 @@ class RunReport:
         if listed:
             yield ModuleTable(listed)
         detailed = self._detailed()
-        yield from groups([module for module in modules if module not in detailed])
+        shown = set(map(id, detailed))
+        found = groups([module for module in modules if id(module) not in shown])
+        if (hidden := len(found) - _GROUPS) > 0 and not self.verbose:
+            yield Text(f"{plural(hidden, 'more group')} of failures, shown by --verbose", "dim")
+            found = found[hidden:]
+        yield from found
         yield from (ModuleDetails(module, self.verbose) for module in detailed)
 
     def _detailed(self) -> Sequence[ModuleRecord]:

@@ -10,7 +10,7 @@ import pytest
 from support import run_records as samples
 
 from hlotool.replay.options import RunOptions
-from hlotool.replay.records import ModuleRecord
+from hlotool.replay.records import ModuleRecord, Verdict
 from hlotool.report.backends import BackendTable
 from hlotool.report.console import console_for, plain_text, render
 from hlotool.report.modules import groups
@@ -101,6 +101,14 @@ def test_failures_that_are_alike_make_one_group() -> None:
 
 def test_failures_that_differ_make_two_groups() -> None:
     assert len(groups([samples.crashed("a"), samples.timed_out("b")])) == 2
+
+
+def test_many_groups_are_cut_and_say_so() -> None:
+    rows = [samples.crashed(f"m{i}") for i in range(2)]
+    rows += [samples.module(f"n{i}", Verdict.UNSUPPORTED, reason=f"lacks {'x' * i}") for i in range(20)]
+    run = samples.run(rows)
+    assert "9 more groups of failures, shown by --verbose" in plain_text(RunReport(run))
+    assert "more group" not in plain_text(RunReport(run, verbose=True))
 
 
 def command(modules: Sequence[ModuleRecord], verbose: bool = False, **options: object) -> str:
