@@ -70,7 +70,11 @@ def count_leading_zeros(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 @lowers("popcnt")
 def popcount(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """Number of one bits within the width of the type. XLA: operation_semantics.md#populationcount."""
+    """Number of one bits within the width of the type.
+
+    XLA: operation_semantics.md#populationcount; its CPU code generator counts copies of the sign bit of
+    negative s4 numbers too (-8 has 5 one bits there).
+    """
     return _with_width(instruction, lowering, integers.popcount)
 
 
