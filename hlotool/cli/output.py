@@ -12,10 +12,7 @@ def emit(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python would complain once more when it flushes stdout at its end.
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, sys.stdout.fileno())
-        os.close(null)
+        _abandon_stdout()
 
 
 def emit_bytes(content: bytes) -> None:
@@ -29,4 +26,11 @@ def emit_bytes(content: bytes) -> None:
         buffer.write(content)
         buffer.flush()
     except BrokenPipeError:
-        emit("")
+        _abandon_stdout()
+
+
+def _abandon_stdout() -> None:
+    """Let what is still buffered vanish; Python would complain once more when it flushes at its end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)

@@ -176,7 +176,7 @@ class Pool:
             return Done(index, crashed, answer.seconds)
         # What is left of the memory after such an error is anybody's guess.
         self._remove(worker)
-        error = out_of_memory(self._backend, self._limits.memory, answer.message, answer.traceback)
+        error = out_of_memory(self._backend, self._limits.memory, answer.message)
         return Done(index, error, answer.seconds)
 
     def _bury(self, worker: WorkerProcess) -> Done | None:

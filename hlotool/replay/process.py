@@ -167,7 +167,7 @@ class WorkerProcess:
             message = "killed by SIGKILL from outside, most likely by the system's out-of-memory killer"
             return BackendOutOfMemory(backend, message, log)
         if any(sign in log for sign in _ALLOCATION_FAILURES):
-            return out_of_memory(backend, self._memory_limit, "", log)
+            return out_of_memory(backend, self._memory_limit, log=log)
         return BackendCrashed(backend, f"the process {_end_of(code)}", log)
 
     @staticmethod
@@ -188,9 +188,10 @@ class WorkerProcess:
                 self.log.append(part)
 
 
-def out_of_memory(backend: str, limit: int, detail: str, log: str) -> BackendOutOfMemory:
+def out_of_memory(backend: str, limit: int, detail: str = "", log: str = "") -> BackendOutOfMemory:
     """The error of a call that wanted more memory than `limit` bytes, or with limit 0 than there is."""
-    bound = f"the limit of {limit / (1 << 30):.3g} GiB" if limit else "the machine gives"
+    size = f"{limit / (1 << 30):.3g} GiB" if limit >= 1 << 30 else f"{limit / (1 << 20):.3g} MiB"
+    bound = f"the limit of {size}" if limit else "the machine gives"
     message = f"needs more memory than {bound}"
     return BackendOutOfMemory(backend, f"{message}: {detail}" if detail else message, log)
 

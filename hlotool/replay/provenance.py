@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlotool.ir.attributes import FileLocation, Metadata, StackFrameTables
+from hlotool.ir.attributes import Metadata, StackFrameTables
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ShapeIndex
 from hlotool.replay.records import SourceRecord
@@ -12,27 +12,26 @@ _PASS_THROUGH = frozenset({"bitcast", "copy", "reshape", "opt-barrier", "domain"
 
 
 def source_of_output(module: Module, index: ShapeIndex) -> SourceRecord:
-    """The instruction behind the leaf `index` of the result of `module`'s entry."""
-    return source_of(module, producer(module.entry, index))
+    """What the module tells about the origin of the leaf `index` of its result.
 
-
-def source_of(module: Module, instruction: Instruction) -> SourceRecord:
-    """What the module tells about the origin of `instruction`."""
-    metadata = _metadata(instruction)
-    file, line, function = _position(metadata, module.stack_frames)
+    The position is that of the instruction, or else of the innermost call around it that has one.
+    """
+    *calls, instruction = producers(module.entry, index)
+    positions = (_position(_metadata(i), module.stack_frames) for i in (instruction, *reversed(calls)))
+    file, line, function = next(filter(None, positions), ("", 0, ""))
     return SourceRecord(
         instruction=instruction.name,
         opcode=instruction.opcode,
         line=instruction.line,
-        op_name=metadata.op_name,
+        op_name=_metadata(instruction).op_name,
         file=file,
         file_line=line,
         function=function,
     )
 
 
-def producer(computation: Computation, index: ShapeIndex) -> Instruction:
-    """The instruction that computes the leaf `index` of a computation's result, looking through tuples."""
+def producers(computation: Computation, index: ShapeIndex) -> list[Instruction]:
+    """The instruction that computes the leaf `index` of a result, after the calls that lead to it."""
     instruction = computation.root
     while True:
         if instruction.opcode == "tuple" and index:
@@ -44,9 +43,9 @@ def producer(computation: Computation, index: ShapeIndex) -> Instruction:
         elif instruction.opcode in _PASS_THROUGH and not instruction.metadata:
             instruction = instruction.operands[0]
         elif instruction.opcode == "call":
-            return producer(next(instruction.called), index)
+            return [instruction, *producers(next(instruction.called), index)]
         else:
-            return instruction
+            return [instruction]
 
 
 def _metadata(instruction: Instruction) -> Metadata:
@@ -59,17 +58,13 @@ def _metadata(instruction: Instruction) -> Metadata:
     return Metadata()
 
 
-def _position(metadata: Metadata, tables: StackFrameTables | None) -> tuple[str, int, str]:
+def _position(metadata: Metadata, tables: StackFrameTables | None) -> tuple[str, int, str] | None:
     """File, line and function: written in the metadata, or in the module's tables."""
     if metadata.source_file:
         return metadata.source_file, metadata.source_line, ""
     frame = tables.stack_frames.get(metadata.stack_frame_id) if tables else None
     location = tables.file_locations.get(frame.file_location_id) if tables and frame else None
     if tables is None or location is None:
-        return "", 0, ""
-    return _names(location, tables)
-
-
-def _names(location: FileLocation, tables: StackFrameTables) -> tuple[str, int, str]:
+        return None
     file = tables.file_names.get(location.file_name_id, "")
     return file, location.line, tables.function_names.get(location.function_name_id, "")

@@ -1,0 +1,49 @@
+"""Progress on stderr."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from support import run_records as samples
+
+from hlotool.dump.records import DumpModule
+from hlotool.replay.options import ReplayOptions
+from hlotool.replay.task import Task
+from hlotool.report.progress import ProgressLines, Silence, progress_for
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def task(name: str) -> Task:
+    return Task(DumpModule(0, name), ReplayOptions())
+
+
+def show(stream: io.StringIO, **wishes: bool) -> str:
+    with progress_for(stream, 2, **({"quiet": False, "verbose": False} | wishes)) as progress:
+        progress.started(task("jit_f"))
+        progress.started(task("a_very_long_name_of_a_function_that_does_not_fit"))
+        progress.finished(task("jit_f"), [samples.agreeing("jit_f"), samples.alone("jit_f")])
+    return stream.getvalue()
+
+
+def test_a_terminal_shows_a_bar_with_counts_and_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    shown = show(Terminal())
+    assert "1/2" in shown
+    assert "module_0000.a_very_long_name_of_a_funct…" in shown
+    assert "left" in shown
+
+
+def test_without_a_terminal_there_is_silence() -> None:
+    assert show(io.StringIO()) == ""
+    assert isinstance(progress_for(Terminal(), 2, quiet=True, verbose=False), Silence)
+
+
+def test_lines_when_asked_for() -> None:
+    assert show(io.StringIO(), verbose=True) == "1/2  ✓ agree, · not compared  module_0000.jit_f  0.42 s\n"
+    assert isinstance(progress_for(io.StringIO(), 2, quiet=False, verbose=True), ProgressLines)
