@@ -6,6 +6,7 @@ XLA: hlo_parser.cc (text form), xla_data.proto (meaning).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -143,8 +144,26 @@ class ReplicaGroups:
     mesh: MeshGroups | None = None
 
 
+class _Deferrable:
+    """A dataclass whose fields may be filled from a text when one of them is first asked for."""
+
+    __slots__ = ("_source",)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Fill all fields; Python calls this only where the slot of `name` is empty."""
+            if name not in type(self).__dataclass_fields__:
+                raise AttributeError(f"{type(self).__name__} has no attribute {name}")
+            decode, text = object.__getattribute__(self, "_source")
+            decoded = decode(text)
+            for field_name in type(self).__dataclass_fields__:
+                object.__setattr__(self, field_name, getattr(decoded, field_name))
+            return getattr(decoded, name)
+
+
 @dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(_Deferrable):
     """Where an instruction comes from in the user's program. Empty strings and 0 mean absent."""
 
     op_type: str = ""
@@ -161,6 +180,13 @@ class Metadata:
     metadata_payload: str = ""
     #: Keys that current XLA no longer knows, kept as written.
     obsolete: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def deferred(cls, decode: Callable[[str], Metadata], text: str) -> Metadata:
+        """What `decode(text)` returns, but not before it is looked at; `text` must be known to be right."""
+        metadata = cls.__new__(cls)
+        object.__setattr__(metadata, "_source", (decode, text))
+        return metadata
 
 
 ShardingKind: TypeAlias = Literal["tiled", "replicated", "maximal", "manual", "unknown", "unreduced", "tuple"]

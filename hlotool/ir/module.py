@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from hlotool.errors import Location
 from hlotool.ir.attributes import AttributeValue, EntryLayout, Metadata, Sharding, StackFrameTables
-from hlotool.ir.literal import Literal
 from hlotool.ir.types import Shape
 
 if TYPE_CHECKING:
+    from hlotool.ir.literal import Literal
     from hlotool.ir.opcodes import OpcodeRow
 
 

@@ -1,15 +1,14 @@
 """HLO text of modules, computations and instructions, in the form that XLA prints.
 
 XLA: the Print functions of hlo_module.cc, hlo_computation.cc and hlo_instruction.cc, with default
-HloPrintOptions and large constants. Computations and instructions keep the order of the IR. Where names
-repeat, later ones get a number.
+HloPrintOptions and large constants. Computations and instructions keep the order of the IR, and their names
+where these can be read back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, TypeVar
 
 from hlotool.ir.attributes import AttributeValue, FrontendAttributes
@@ -27,6 +26,7 @@ from hlotool.ir.printing.attributes import (
 from hlotool.ir.printing.defaults import printed_attributes
 from hlotool.ir.printing.literals import literal_text
 from hlotool.ir.printing.metadata import frontend_text, metadata_text, quote, stack_frame_tables_text
+from hlotool.ir.printing.names import legal_name, printed_names
 from hlotool.ir.types import Shape, join_indexed, strip_layouts
 
 
@@ -92,14 +92,14 @@ class _Printer:
     def __init__(self, options: PrintOptions, computations: Sequence[Computation]) -> None:
         self.options = options
         self.percent = "%" if options.percent else ""
-        self.computation_names = _unique_names(computations)
+        self.computation_names = printed_names(computations)
         self.instruction_names: dict[int, str] = {}
         self._texts: dict[tuple[int, str], tuple[object, str]] = {}
 
     def module(self, module: Module) -> str:
         """Header line, tables, computations."""
         wrapped = {id(sugar.wrapped) for sugar in map(sugar_of, module.instructions()) if sugar is not None}
-        parts = [f"HloModule {module.name}", *_header_parts(module.attributes)]
+        parts = [f"HloModule {legal_name(module.name)}", *_header_parts(module.attributes)]
         header = ", ".join(parts) + "\n\n"
         tables = stack_frame_tables_text(module.stack_frames) + "\n" if module.stack_frames else ""
         bodies = (
@@ -111,7 +111,7 @@ class _Printer:
 
     def computation(self, computation: Computation) -> str:
         """Signature and body."""
-        self.instruction_names = _unique_names(computation.instructions)
+        self.instruction_names = printed_names(computation.instructions)
         parameters = ", ".join(
             f"{self._name_of(p)}: {self._logical(p.shape)}" for p in computation.parameters
         )
@@ -214,20 +214,3 @@ def _thread(computation: Computation) -> str:
     if computation.execution_thread == "main":
         return others
     return f", execution_thread={quote(computation.execution_thread)}{others}"
-
-
-def _unique_names(items: Iterable[Computation | Instruction]) -> dict[int, str]:
-    """New names, by id, of those whose name an earlier one has."""
-    items = list(items)
-    taken = {item.name for item in items}
-    if len(taken) == len(items):
-        return {}
-    seen: set[str] = set()
-    renamed: dict[int, str] = {}
-    for item in items:
-        if item.name in seen:
-            name = next(n for i in count(1) if (n := f"{item.name}.{i}") not in taken)
-            taken.add(name)
-            renamed[id(item)] = name
-        seen.add(item.name)
-    return renamed
