@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.differential import Array, check, run
+from support.differential import Array, check, parse, run
+
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.errors import Unsupported
 
 SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 30))]
 
@@ -228,6 +231,20 @@ def test_bitcast_reads_the_buffer(source: str, target: str, expected: object) ->
     x = numbered((2, 3))
     result = run(one(target, "bitcast(p0)", source), [x])[0]
     assert result.tolist() == expected(x).tolist()
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "reason"),
+    [
+        ("f32[8,128]{1,0:T(8,128)}", "f32[1024]{0:T(1024)}", "tiled differently"),
+        ("f32[16,128]{1,0:T(8,128)}", "f32[16,128]{1,0}", "tiled differently"),
+        ("f32[<=4]", "f32[2,2]", "dynamic size"),
+        ("f32[4]", "f32[5]", "unequal sizes"),
+    ],
+)
+def test_bitcast_of_unlike_buffers_is_refused(source: str, target: str, reason: str) -> None:
+    with pytest.raises(Unsupported, match=reason):
+        NumpyBackend().compile(parse(one(target, "bitcast(p0)", source)))
 
 
 def test_copies() -> None:
