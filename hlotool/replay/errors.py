@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hlotool.errors import (
-    BackendCrashed,
     BackendFailed,
     BackendOutOfMemory,
     BackendTimeout,
@@ -14,11 +13,12 @@ from hlotool.errors import (
 )
 from hlotool.replay.records import ErrorRecord, Verdict
 
+#: The first class that an error belongs to decides.
 _VERDICTS: dict[type[HlotoolError], Verdict] = {
     Unsupported: Verdict.UNSUPPORTED,
     BackendTimeout: Verdict.TIMEOUT,
     BackendOutOfMemory: Verdict.OUT_OF_MEMORY,
-    BackendCrashed: Verdict.CRASHED,
+    BackendFailed: Verdict.CRASHED,
 }
 
 

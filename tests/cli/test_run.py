@@ -129,7 +129,7 @@ def test_quiet_and_verbose(run: Shell, dump: Path) -> None:
     assert run(dump, "--quiet") == ExitCode.AGREE
     assert run.out.splitlines()[0].startswith("2 results")
     assert run(dump, "--verbose", "--jobs", 1) == ExitCode.AGREE
-    assert "bitwise equal" in run.out
+    assert "out  f32[4]  ✓ identical" in run.out
     assert run.error.splitlines()[0].startswith("1/2  ✓ identical  module_0000.jit_f")
 
 
