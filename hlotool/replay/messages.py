@@ -16,6 +16,8 @@ import msgspec
 GREETING = b"\0hlotool worker\0"
 
 _LENGTH = struct.Struct("<Q")
+#: No message is as long as this; a longer one is garbage.
+_LONGEST = 1 << 32
 
 
 class Call(msgspec.Struct, frozen=True, tag=True):
@@ -72,7 +74,7 @@ def read_answer(stream: IO[bytes]) -> Answer | None:
     try:
         content = _read_frame(stream)
         return None if content is None else _answers.decode(content)
-    except (msgspec.DecodeError, MemoryError, OverflowError):
+    except msgspec.DecodeError:
         return None
 
 
@@ -91,5 +93,7 @@ def _read_frame(stream: IO[bytes]) -> bytes | None:
     if len(head) < _LENGTH.size:
         return None
     (size,) = _LENGTH.unpack(head)
+    if size > _LONGEST:
+        return None
     content = stream.read(size)
     return content if len(content) == size else None

@@ -29,7 +29,7 @@ LOG_BYTES = 1 << 16
 _SIGKILL: int = getattr(signal, "SIGKILL", 9)
 
 #: Seconds for a process that closed its channel to end by itself.
-_LAST_WORDS = 10.0
+_LAST_WORDS = 5.0
 
 #: What libraries write before they abort because an allocation failed.
 _ALLOCATION_FAILURES = ("std::bad_alloc", "MemoryError", "Cannot allocate memory", "RESOURCE_EXHAUSTED")
@@ -154,9 +154,12 @@ class WorkerProcess:
 
     def epitaph(self, backend: str) -> BackendFailed:
         """Why the process ended; its channel is closed, so that its end is near."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        try:
             # Killed now, it could not be told from a process that somebody else killed.
             self._process.wait(timeout=_LAST_WORDS)
+        except subprocess.TimeoutExpired:
+            self.close()
+            return BackendCrashed(backend, "the process lost its channel and was killed", self.log.tail())
         self.close()
         log = self.log.tail()
         if self._is_timed_out:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -164,6 +165,35 @@ def test_an_unpicklable_function_name_is_an_error_of_the_task(pool: Pool) -> Non
     error = outcomes(pool, [1], "support.planted:absent")[0]
     assert isinstance(error, BackendCrashed)
     assert "absent" in error.message
+
+
+def test_a_worker_that_dies_between_two_tasks_costs_none(pool: Pool) -> None:
+    [before] = outcomes(pool, [0], "support.planted:process_id").values()
+    assert isinstance(before, int)
+    os.kill(before, signal.SIGKILL)
+    while is_alive(before):
+        time.sleep(0.01)
+    [after] = outcomes(pool, [0], "support.planted:process_id").values()
+    assert isinstance(after, int)
+    assert after != before
+
+
+def test_garbage_on_the_channel_is_the_end_of_the_worker(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hlotool.replay.process._LAST_WORDS", 0.1)
+    found = outcomes(pool, ["scribble", "after"])
+    error = found[0]
+    assert isinstance(error, BackendCrashed)
+    assert error.message == "the process lost its channel and was killed"
+    assert found[1] == "fine after"
+
+
+def test_a_worker_that_takes_for_ever_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hlotool.replay.pool.START_LIMIT", 0.2)
+    with (
+        Pool(Limits(), preload=["support.slow_import"]) as pool,
+        pytest.raises(BackendCrashed, match=r"did not start: no answer within 0\.2 s"),
+    ):
+        outcomes(pool, ["a"])
 
 
 def test_close_leaves_no_process_behind() -> None:

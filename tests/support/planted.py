@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -72,6 +73,14 @@ def _print() -> str:
     return "printed"
 
 
+def _scribble() -> str:
+    """Garbage on every channel there is, the private one included."""
+    for descriptor in range(3, 32):
+        with contextlib.suppress(OSError):
+            os.write(descriptor, b"\xff" * 64)
+    return _hang()
+
+
 def _chatter() -> str:
     for i in range(100_000):
         print(f"line {i}", file=sys.stderr)
@@ -90,10 +99,13 @@ _MISDEEDS = {
     "exit": _exit,
     "print": _print,
     "chatter": _chatter,
+    "scribble": _scribble,
 }
 
 
 def rows(task: Task) -> list[ModuleRecord]:
     """Stands in for the replay of a module whose name may be a misdeed."""
     act(task.module.name)
-    return [ModuleRecord(path=task.path, name=task.module.title, verdict=Verdict.AGREE, reason=str(os.getpid()))]
+    return [
+        ModuleRecord(path=task.path, name=task.module.title, verdict=Verdict.AGREE, reason=str(os.getpid()))
+    ]
