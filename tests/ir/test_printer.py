@@ -15,11 +15,11 @@ from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.printer import SHORT, PrintOptions, print_computation, print_instruction, print_module
-from hlotool.ir.printing.literals import array_text, literal_text
+from hlotool.ir.printing.literals import array_text, literal_text, typed_literal_text
 from hlotool.ir.printing.metadata import c_escape, lexes_as_dictionary
 from hlotool.ir.printing.names import legal_name
 from hlotool.ir.types import TOKEN, ArrayShape, ElementType, Layout, TupleShape
-from hlotool.parse.reader import parse_literal, parse_module
+from hlotool.parse.reader import parse_literal, parse_module, parse_shape
 
 EVERYTHING = Path(__file__).resolve().parent.parent / "golden" / "ir" / "everything.hlo"
 
@@ -229,6 +229,31 @@ def test_unknown_attributes_are_raw_text_or_wrong() -> None:
     assert print_instruction(x).endswith("copy(%parameter), future={1}, sharding_hint=a")
     with pytest.raises(TypeError, match="copy has no attribute dimensions"):
         print_instruction(b.op("copy", x, dimensions=(1,)))
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "f32[2,<=3,?]",
+        "bf16[8,128]{1,0:T(8,128)(2,1)}",
+        "s4[16]{0:T(*,128)L(2)E(4)S(5)}",
+        "f32[16]{0:#(u32)*(u64)SC(0:4,8)M(16)}",
+        "f32[16]{0:S(1)SC(0:4)(0:8)}",
+        "f32[3,4]{1,0:P(f32[12]{0})}",
+        "(f32[2]{0}, (token[], opaque[]), ())",
+        "b(f32[4]{0})",
+    ],
+)
+def test_shapes_read_back(shape: str) -> None:
+    assert str(parse_shape(shape)) == shape
+
+
+def test_tuple_literals_and_tokens() -> None:
+    pair = TupleShape((array("f32", 2), TOKEN))
+    literal = Literal(pair, (Literal(array("f32", 2), np.ones(2, np.float32)), Literal(TOKEN, None)))
+    assert literal_text(literal) == "( {1, 1}, token )"
+    assert typed_literal_text(literal) == "( f32[2] {1, 1}, token[] token )"
+    assert literal_text(literal, large=False) == "{...}"
 
 
 def test_scalars_and_missing_layouts_print_no_braces() -> None:

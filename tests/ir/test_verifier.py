@@ -285,6 +285,7 @@ def test_shards_fit_the_groups(opcode: str, result: str, attributes: str, rule: 
         ("((s32[], s32[]), (s32[], s32[]))", "{{0,1},{0,1}}", True),
         ("((s32[], s32[]), (s32[], s32[]))", "{{0,1},{0,1},{0,1}}", False),
         ("(s32[])", "{{0,1}}", False),
+        ("s32[2]", "{{0,1}}", False),
     ],
 )
 def test_in_place_permutes(offsets: str, pairs: str, valid: bool) -> None:
@@ -296,6 +297,19 @@ def test_in_place_permutes(offsets: str, pairs: str, valid: bool) -> None:
       ROOT r = f32[4,4] collective-permute(x, x, o, o), source_target_pairs={pairs}, slice_sizes={{{{2,2}}}}
     }}"""
     assert (rules(parse_module(text)) == []) is valid
+
+
+def test_in_place_permutes_of_tuples() -> None:
+    text = """
+    HloModule m, replica_count=2
+    ENTRY e {
+      x = (f32[4,4], s8[3]) parameter(0)
+      o = %s parameter(1)
+      ROOT r = (f32[4,4], s8[3]) collective-permute(x, x, o, o), source_target_pairs={{0,1}},
+        slice_sizes={{2,2}}
+    }"""
+    assert rules(parse_module(text % "((s32[], s32[]), (s32[]))")) == []
+    assert set(rules(parse_module(text % "((s32[], s32[]))"))) == {"shape-mismatch"}
 
 
 def test_host_transfers_of_one_channel_are_alike() -> None:
@@ -379,6 +393,55 @@ ENTRY e {
 def test_buffers_have_one_writer(old: str, new: str) -> None:
     found = rules(parse_module(BUFFERS.replace(old, new) if old else BUFFERS))
     assert ("buffer" in found) is bool(old)
+
+
+@pytest.mark.parametrize(
+    ("body", "valid"),
+    [
+        ("ROOT r = b(f32[4]) custom-call(p), {write}", True),
+        ("w = b(f32[4]) custom-call(p), {write}\n  ROOT r = b(f32[4]) custom-call(p), {write}", False),
+        ("t = (b(f32[4])) tuple(p)\n  ROOT r = b(f32[4]) get-tuple-element(t), index=0", True),
+    ],
+)
+def test_buffers_in_loops(body: str, valid: bool) -> None:
+    """What a loop carries is written by its body, so nobody else may write it."""
+    write = 'custom_call_target="w", output_to_operand_aliasing={{}: (0, {})}'
+    text = f"""
+    HloModule m
+    c {{ p = b(f32[4]) parameter(0) ROOT q = pred[] constant(true) }}
+    b {{
+      p = b(f32[4]) parameter(0)
+      {body.format(write=write)}
+    }}
+    ENTRY e {{
+      x = b(f32[4]) custom-call(), custom_call_target="CreateBuffer"
+      w = b(f32[4]) while(x), condition=c, body=b
+      ROOT r = f32[4] custom-call(w), {write.replace('"w"', '"Unpin"')}
+    }}"""
+    assert (rules(parse_module(text)) == []) is valid
+
+
+def test_entry_parameters_are_no_buffers() -> None:
+    text = """
+    HloModule m
+    ENTRY e {
+      p = (b(f32[4])) parameter(0)
+      g = b(f32[4]) get-tuple-element(p), index=0
+      ROOT r = f32[4] custom-call(g), custom_call_target="Unpin", output_to_operand_aliasing={{}: (0, {})}
+    }"""
+    assert rules(parse_module(text)) == ["buffer"]
+
+
+def test_operands_of_all_to_all_have_one_layout() -> None:
+    text = """
+    HloModule m, replica_count=2
+    ENTRY e {
+      x = f32[4,4]{1,0} parameter(0)
+      y = f32[4,4]{%s} parameter(1)
+      ROOT r = (f32[4,4], f32[4,4]) all-to-all(x, y), replica_groups={{0,1}}
+    }"""
+    assert rules(parse_module(text % "1,0")) == []
+    assert rules(parse_module(text % "0,1")) == ["layout"]
 
 
 def test_loops_and_branches_are_sharded_alike() -> None:

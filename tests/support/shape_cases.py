@@ -53,12 +53,12 @@ def _parsed(text: str) -> Module:
 
 def valid_cases() -> list[ShapeCase]:
     """Instructions that follow the rules."""
-    return [ShapeCase(*cells) for cells in _rows("valid_shapes.txt")]
+    return [ShapeCase(c[0], c[1], c[2], c[3]) for c in _rows("valid_shapes.txt")]
 
 
 def invalid_cases() -> list[ShapeCase]:
     """Instructions that break one rule each."""
-    return [ShapeCase(*cells, rule=rule) for rule, *cells in _rows("invalid_shapes.txt")]
+    return [ShapeCase(c[1], c[2], c[3], c[4], rule=c[0]) for c in _rows("invalid_shapes.txt")]
 
 
 def _rows(name: str) -> Iterator[list[str]]:
