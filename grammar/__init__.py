@@ -1,18 +1,17 @@
 """The grammar of HLO text, and the parsers built from it.
 
 `hlo.lark` is the definition. Its LALR tables ship beside it in `hlo.tables.bin` so that starting up costs
-milliseconds; `python -m hlotool.grammar.build` writes them anew after a change. Tables that do not belong to this
-hlo.lark or to the installed lark are not used: then the parser is built from the text, which takes a second.
+milliseconds; `python -m hlotool.grammar.build` writes them anew after a change. Tables that do not belong to
+this hlo.lark or to the installed lark are not used: then the parser is built from the text, in a second.
 """
 
 from __future__ import annotations
 
-import hashlib
 import pickle
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,17 +23,7 @@ GRAMMAR_PATH = _FOLDER / "hlo.lark"
 TABLES_PATH = _FOLDER / "hlo.tables.bin"
 
 #: Rules that a parse may start from.
-STARTS = (
-    "module",
-    "computations",
-    "header",
-    "instruction",
-    "attributes",
-    "metadata",
-    "shape",
-    "literal",
-    "sharding",
-)
+STARTS = ("module", "computations", "instruction", "attributes", "metadata", "shape", "literal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +32,19 @@ class Tables:
 
     Attributes:
         lark_version: the tables fit this version of lark only.
-        grammar_digest: of the hlo.lark they were computed from.
+        grammar_checksum: of the hlo.lark they were computed from.
         parser: lark's serialized parser, `data` and `memo`.
         patterns: regular expressions of rules, by name; see `regular.py`.
     """
 
     lark_version: str
-    grammar_digest: str
+    grammar_checksum: int
     parser: dict[str, Any]
     patterns: dict[str, str]
 
     def dump(self) -> bytes:
         """The content of hlo.tables.bin."""
-        fields = (self.lark_version, self.grammar_digest, self.parser, self.patterns)
+        fields = (self.lark_version, self.grammar_checksum, self.parser, self.patterns)
         return zlib.compress(pickle.dumps(fields, protocol=5), 9)
 
     @classmethod
@@ -69,9 +58,9 @@ def grammar_text() -> str:
     return GRAMMAR_PATH.read_text(encoding="utf-8")
 
 
-def grammar_digest() -> str:
-    """Identifies the text of hlo.lark."""
-    return hashlib.sha256(GRAMMAR_PATH.read_bytes()).hexdigest()
+def grammar_checksum() -> int:
+    """Tells whether hlo.lark has changed."""
+    return zlib.crc32(GRAMMAR_PATH.read_bytes())
 
 
 @cache
@@ -86,7 +75,7 @@ def tables() -> Tables:
     if (
         shipped is not None
         and shipped.lark_version == lark.__version__
-        and shipped.grammar_digest == grammar_digest()
+        and shipped.grammar_checksum == grammar_checksum()
     ):
         return shipped
     from hlotool.grammar.build import compute_tables
@@ -104,19 +93,29 @@ def load(transformer: Transformer[Any, Any] | None = None) -> Lark:
     from lark import Lark
 
     data = tables().parser
-    return Lark._load_from_dict(data["data"], data["memo"], transformer=transformer)
+    loaded: Lark = Lark._load_from_dict(  # type: ignore[no-untyped-call]  # what Lark.load does, with options
+        data["data"], data["memo"], transformer=transformer
+    )
+    return loaded
 
 
+@cache
 def parser(start: str = "module", transformer: Transformer[Any, Any] | None = None) -> Callable[[Any], Any]:
-    """A function that parses a string (or a `lark.TextSlice`) as `start`, one of STARTS.
+    """A function that parses a string (or a `lark.TextSlice`).
+
+    Args:
+        start: one of STARTS.
+        transformer: as for `load`.
 
     Returns:
         What parses; it raises `lark.UnexpectedInput` and returns a tree, or what the transformer makes of it.
+
+    Raises:
+        ValueError: there is no such start rule.
     """
     if start not in STARTS:
         raise ValueError(f"no start rule {start}; there are {', '.join(STARTS)}")
-    whole = load(transformer)
-    return lambda text: whole.parse(text, start=start)
+    return partial(load(transformer).parse, start=start)
 
 
 def pattern(rule: str) -> str:

@@ -1,17 +1,18 @@
 """Regular expressions from grammar rules, for reading large texts faster than a token at a time.
 
-What such an expression matches in full, its rule derives; the converse need not hold: comments, nesting beyond
-a depth and alternatives that are left out on purpose do not match. So a match proves a text, and a text that
+What such an expression matches in full, its rule derives; the converse need not hold: comments, nesting
+beyond a depth and alternatives that are left out on purpose do not match. So a match proves a text, and what
 does not match is left to the parser.
 
-Every terminal becomes an atomic group, and so does every choice and repetition: tokens are as long as the lexer
-takes them, and a text that does not match fails at once.
+Every terminal becomes an atomic group, and so does every choice and repetition: tokens are as long as the
+lexer takes them, and a text that does not match fails at once.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from typing import Any
 
 from lark import Token, Tree
 from lark.grammar import NonTerminal, Terminal
@@ -35,7 +36,7 @@ class RegularRules:
     def __init__(
         self, text: str, terminals: Collection[TerminalDef], excluded: Collection[str] = (), depth: int = 1
     ) -> None:
-        grammar, _ = load_grammar(text, "<grammar>", [], False)
+        grammar: Any = load_grammar(text, "<grammar>", [], False)[0]  # type: ignore[no-untyped-call]
         self._rules = {str(name): tree for name, _, tree, _ in grammar.rule_defs}
         self._terminals = {t.name: t.pattern.to_regexp() for t in terminals}
         self._by_value = {t.pattern.value: t.name for t in terminals}
@@ -57,7 +58,9 @@ class RegularRules:
     def _terminal(self, name: str, blank: str) -> str:
         return f"{blank}(?>{self._terminals[name]})"
 
-    def _tree(self, tree: Tree[Token] | Token | NonTerminal | Terminal, blank: str, within: dict[str, int]) -> str:
+    def _tree(
+        self, tree: Tree[Token] | Token | NonTerminal | Terminal, blank: str, within: dict[str, int]
+    ) -> str:
         if isinstance(tree, NonTerminal):
             return self._rule(tree.name, blank, within)
         if isinstance(tree, Terminal):
@@ -69,7 +72,8 @@ class RegularRules:
             case "expansions":
                 return self._choice([self._tree(part, blank, within) for part in parts])
             case "alias":
-                left_out = tree.children[1].name in self._excluded
+                alias: Any = tree.children[1]
+                left_out = alias.name in self._excluded
                 return _NOTHING if left_out else self._tree(parts[0], blank, within)
             case "expansion":
                 return self._sequence([self._tree(part, blank, within) for part in parts])

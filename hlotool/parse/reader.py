@@ -5,18 +5,20 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lark import TextSlice, UnexpectedInput
 
 from hlotool import grammar
-from hlotool.ir.literal import Literal
 from hlotool.ir.module import Module
 from hlotool.ir.types import Shape
 from hlotool.parse.text.diagnostics import check_nesting, syntax_error
 from hlotool.parse.text.modules import build_module
 from hlotool.parse.text.structure_actions import actions
 from hlotool.parse.text.syntax import Source, TextError
+
+if TYPE_CHECKING:
+    from hlotool.ir.literal import Literal
 
 #: Texts from this size on are cut into lines first; below, that would cost more than it saves.
 LARGE = 40_000
@@ -89,7 +91,7 @@ def parse_syntax(source: Source, start: str, strict: bool, begin: int = 0) -> An
 
 @contextmanager
 def _collector_off() -> Iterator[None]:
-    """No cyclic collection while objects only become more: it would scan the growing module again and again."""
+    """No cyclic collection while objects only become more: it would scan them again and again."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -97,5 +99,3 @@ def _collector_off() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-

@@ -49,7 +49,7 @@ class AttributeActions:
         return tuple(children)
 
     def boolean(self, children: list[Token]) -> bool:
-        return children[0] == "true"
+        return str(children[0]) == "true"
 
     def booleans(self, children: list[Token]) -> tuple[bool, ...]:
         return tuple(token == "true" for token in children)

@@ -1,4 +1,4 @@
-"""The attributes of an instruction against the opcode table: allowed, complete, each with a possible value."""
+"""Attributes of an instruction against the opcode table: allowed, complete, each with a possible value."""
 
 from __future__ import annotations
 
@@ -22,8 +22,16 @@ from hlotool.parse.text.syntax import (
 
 #: Instruction attributes of older XLA, accepted and carried as text unless the reader is strict.
 OBSOLETE_ATTRIBUTES = frozenset(
-    "all_reduce_barrier all_reduce_id async_group_id barrier dot_sparsity is_cross_program_prefetch opaque "
-    "shard_count sparsity".split()
+    (
+        "all_reduce_barrier",
+        "all_reduce_id",
+        "async_group_id",
+        "barrier",
+        "is_cross_program_prefetch",
+        "opaque",
+        "shard_count",
+        "sparsity",
+    )
 )
 
 #: Attributes that XLA's parser demands although the IR can do without.
@@ -126,7 +134,9 @@ def bind(
 
 
 def _is_list_of_callees(value: object) -> bool:
-    return isinstance(value, tuple) and bool(value) and isinstance(value[0], (CalleeName, AnonymousComputation))
+    return (
+        isinstance(value, tuple) and bool(value) and isinstance(value[0], (CalleeName, AnonymousComputation))
+    )
 
 
 def _obsolete(opcode: str, attribute: AttributeSyntax, strict: bool) -> RawText:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hlotool.errors import HlotoolError
-from hlotool.ir.attributes import AttributeValue, EmbeddedLiteral, Metadata, RawText
-from hlotool.ir.literal import Literal
+from hlotool.ir.attributes import AttributeValue, EmbeddedLiteral, RawText
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import COMMON_ATTRIBUTES, OPCODES
-from hlotool.ir.types import ELEMENT_TYPES, Shape, TupleShape
+from hlotool.ir.types import ELEMENT_TYPES, Shape
+from hlotool.parse.text.asynchronous import opcode_of, wrapped_instruction
 from hlotool.parse.text.binding import BoundAttributes, bind
 from hlotool.parse.text.checks import (
     EXPLICIT_SHAPE,
@@ -23,7 +22,7 @@ from hlotool.parse.text.checks import (
     same_array,
 )
 from hlotool.parse.text.raw_text import normalized
-from hlotool.parse.text.scope import Scope
+from hlotool.parse.text.scope import Draft, Scope
 from hlotool.parse.text.syntax import (
     AnonymousComputation,
     AttributeSyntax,
@@ -31,7 +30,6 @@ from hlotool.parse.text.syntax import (
     CallSyntax,
     ComputationSyntax,
     InstructionSyntax,
-    LiteralSpan,
     Name,
     OperandSyntax,
     Span,
@@ -40,7 +38,8 @@ from hlotool.parse.text.syntax import (
     TypedLiteralTuple,
 )
 
-_ASYNC_SUFFIXES = {"-start": "async-start", "-update": "async-update", "-done": "async-done"}
+if TYPE_CHECKING:
+    from hlotool.ir.literal import Literal
 
 
 class Builder:
@@ -54,6 +53,7 @@ class Builder:
     def __init__(self, text: str, strict: bool) -> None:
         self.text = text
         self.strict = strict
+        #: Added to line numbers while `text` is one line of a larger text.
         self.line_offset = 0
         self.computations: list[Computation] = []
         self.by_name: dict[str, Computation] = {}
@@ -79,7 +79,15 @@ class Builder:
         attributes: Iterable[AttributeSyntax],
         position: int | None,
     ) -> None:
-        """Add a named computation whose instructions are complete."""
+        """Add a named computation whose instructions are complete.
+
+        Args:
+            computation: as `Scope.finish` returns it.
+            is_entry: it is marked ENTRY.
+            result: shape of the result according to the signature, if there is one.
+            attributes: what follows the closing brace.
+            position: of its name, for errors.
+        """
         name, root = computation.name, computation.root
         if result is not None and not same_array(result, root.shape):
             raise TextError(
@@ -99,6 +107,11 @@ class Builder:
         if is_entry:
             self.entry = computation
 
+    def add_anonymous(self, computation: Computation) -> None:
+        """Add a computation that gets its final name when all others are known."""
+        self.computations.append(computation)
+        self._anonymous.append(computation)
+
     def instructions(self, listed: Iterable[InstructionSyntax], scope: Scope) -> Scope:
         """Add instructions to `scope` in order."""
         for syntax in listed:
@@ -110,7 +123,7 @@ class Builder:
         return len(self.computations), len(self._anonymous), dict(self._anonymous_names)
 
     def reset(self, mark: tuple[int, int, dict[str, int]]) -> None:
-        """Forget the anonymous computations and names since `mark`; a named one must not have been added."""
+        """Forget the anonymous computations and names since `mark`; no named one has been added since."""
         computations, anonymous, self._anonymous_names = mark
         del self.computations[computations:], self._anonymous[anonymous:]
 
@@ -129,18 +142,15 @@ class Builder:
 
     def _check_async_callers(self) -> None:
         callers: dict[Computation, Instruction] = {}
-        for computation in self.computations:
-            for instruction in computation.instructions:
-                if instruction.opcode != "async-start":
-                    continue
-                callee = instruction.attributes["calls"]
-                assert isinstance(callee, Computation)
-                other = callers.setdefault(callee, instruction)
-                if other is not instruction:
-                    raise TextError(
-                        f"computation {callee.name} is started by {other.name} and {instruction.name}; "
-                        "an asynchronous computation has one caller"
-                    )
+        starts = (i for c in self.computations for i in c.instructions if i.opcode == "async-start")
+        for start in starts:
+            callee = next(start.called)
+            other = callers.setdefault(callee, start)
+            if other is not start:
+                raise TextError(
+                    f"computation {callee.name} is started by {other.name} and by {start.name}; "
+                    "an asynchronous computation has one caller"
+                )
 
     # Instructions
 
@@ -167,30 +177,23 @@ class Builder:
         attributes: Sequence[AttributeSyntax],
         scope: Scope,
     ) -> Instruction:
-        opcode, wrapped = self._opcode(call)
-        operands = self._operands(call.operands, scope)
+        opcode, wrapped = opcode_of(call)
+        draft = Draft(name, opcode, shape, self._operands(call.operands, scope), call, scope)
         if wrapped is not None:
-            return self._wrapped_call(call, opcode, wrapped, name, shape, operands, attributes, scope)
-        bound = bind(opcode, attributes, call.position, self.strict)
-        literal = self._constant(call.literal, shape) if call.literal is not None else None
-        return self._new(call, name, opcode, shape, operands, bound, scope, literal)
+            return wrapped_instruction(self, draft, wrapped, attributes)
+        return self.new(draft, bind(opcode, attributes, call.position, self.strict))
 
-    def _new(
-        self,
-        call: CallSyntax,
-        name: str,
-        opcode: str,
-        shape: Shape | None,
-        operands: tuple[Instruction, ...],
-        bound: BoundAttributes,
-        scope: Scope,
-        literal: Literal | None = None,
-    ) -> Instruction:
+    def new(self, draft: Draft, bound: BoundAttributes) -> Instruction:
+        """Add the instruction of `draft`, with these attributes."""
+        call, opcode, operands, shape = draft.call, draft.opcode, draft.operands, draft.shape
         values = self.resolved(bound)
         if shape is None:
             shape = _inferred_shape(opcode, operands, values)
+        literal = None
+        if call.literal is not None:
+            literal = self.literal(self.text[slice(*call.literal)], shape, call.literal.start)
         instruction = Instruction(
-            name,
+            draft.name,
             opcode,
             shape,
             operands,
@@ -199,9 +202,9 @@ class Builder:
             literal,
             call.parameter_number,
             call.line + self.line_offset,
-            self.predecessors(bound, scope),
+            self.predecessors(bound, draft.scope),
         )
-        self.add(instruction, scope, call.position)
+        self.add(instruction, draft.scope, call.position)
         return instruction
 
     def add(self, instruction: Instruction, scope: Scope, position: int | None) -> None:
@@ -217,18 +220,6 @@ class Builder:
         else:
             scope.add(instruction, position)
 
-    def _opcode(self, call: CallSyntax) -> tuple[str, str | None]:
-        """The opcode, and the one that `custom-call-start` and its like wrap."""
-        if call.opcode in OPCODES:
-            return call.opcode, None
-        for suffix, opcode in _ASYNC_SUFFIXES.items():
-            wrapped = call.opcode.removesuffix(suffix)
-            if wrapped != call.opcode:
-                if wrapped in OPCODES and wrapped not in ("constant", "parameter"):
-                    return opcode, wrapped
-                raise TextError(f"no opcode is called {wrapped}, so there is no {call.opcode}", call.position)
-        raise TextError(f"no opcode is called {call.opcode}", call.position)
-
     # Operands
 
     def _operands(self, syntax: Iterable[OperandSyntax], scope: Scope) -> tuple[Instruction, ...]:
@@ -240,25 +231,13 @@ class Builder:
             return self._call(call, self._anonymous_name(call, scope), shape, (), scope)
         known = scope.by_name.get(name.text) if name is not None else None
         if known is None:
-            return self._new_parameter(shape, name, scope)
+            return _new_parameter(shape, name, scope)
         if name is not None and shape is not None and not same_array(shape, known.shape):
             raise TextError(f"operand {name.text} is {known.shape}, not {shape}", name.position)
         return known
 
-    def _new_parameter(self, shape: Shape | None, name: Name | None, scope: Scope) -> Instruction:
-        """An operand of a text that is one instruction becomes a parameter."""
-        if not scope.makes_parameters or shape is None:
-            known = f"no instruction before this one is called {name.text}" if name else "an operand has no name"
-            hint = ", and without its shape it cannot become a parameter" if scope.makes_parameters else ""
-            raise TextError(known + hint, name.position if name is not None else None)
-        number = len(scope.parameters)
-        parameter = Instruction(name.text if name else f"_{number}", "parameter", shape)
-        parameter.parameter_number = number
-        scope.add_parameter(parameter, name.position if name else None)
-        return parameter
-
     def _anonymous_name(self, call: CallSyntax, scope: Scope) -> str:
-        base = f"{self._opcode(call)[0]}.anon"
+        base = f"{opcode_of(call)[0]}.anon"
         number = self._anonymous_names.get(base, 0)
         while (name := f"{base}.{number}" if number else base) in scope.by_name:
             number += 1
@@ -290,13 +269,15 @@ class Builder:
         if isinstance(value, Span):
             return self.carried(value)
         if isinstance(value, (TypedLiteral, TypedLiteralTuple)):
-            return EmbeddedLiteral(self._embedded(value))
+            from hlotool.parse.text.literals import decode_typed_literal
+
+            return EmbeddedLiteral(decode_typed_literal(value, self.text))
         callees = [self._value(callee) for callee in value]
         return tuple(callee for callee in callees if isinstance(callee, Computation))
 
     def carried(self, span: Span) -> RawText:
         """The text of a value that hlotool does not interpret."""
-        return RawText(normalized(self.text[span.start : span.end]))
+        return RawText(normalized(self.text[slice(*span)]))
 
     def _callee(self, name: Name) -> Computation:
         if name.text not in self.by_name:
@@ -305,22 +286,9 @@ class Builder:
 
     def _anonymous_computation(self, syntax: AnonymousComputation) -> Computation:
         scope = self.instructions(syntax.instructions, Scope())
-        computation = scope.finish("_", syntax.line, syntax.position)
-        self.computations.append(computation)
-        self._anonymous.append(computation)
+        computation = scope.finish("_", syntax.line + self.line_offset, syntax.position)
+        self.add_anonymous(computation)
         return computation
-
-    def _constant(self, span: LiteralSpan, shape: Shape | None) -> Literal:
-        if shape is None:
-            raise TextError("a constant needs its shape")
-        return self.literal(self.text[span.start : span.end], shape, span.start)
-
-    def _embedded(self, value: TypedLiteral | TypedLiteralTuple) -> Literal:
-        if isinstance(value, TypedLiteral):
-            span = value.span
-            return self.literal(self.text[span.start : span.end], value.shape, span.start)
-        elements = tuple(map(self._embedded, value.elements))
-        return Literal(TupleShape(tuple(element.shape for element in elements)), elements)
 
     def literal(self, text: str, shape: Shape, position: int) -> Literal:
         """The value of a literal's text."""
@@ -328,81 +296,28 @@ class Builder:
 
         return decode_literal(text, shape, position)
 
-    # Asynchronous operations written short
 
-    def _wrapped_call(
-        self,
-        call: CallSyntax,
-        opcode: str,
-        wrapped: str,
-        name: str,
-        shape: Shape | None,
-        operands: tuple[Instruction, ...],
-        attributes: Sequence[AttributeSyntax],
-        scope: Scope,
-    ) -> Instruction:
-        """`custom-call-start(…)`: an async-start whose computation is one custom-call."""
-        if opcode != "async-start":
-            bound = bind(opcode, attributes, call.position, self.strict)
-            instruction = self._new(call, name, opcode, shape, operands, bound, scope)
-            self._check_wrapped_opcode(instruction, wrapped)
-            return instruction
-        if not (isinstance(shape, TupleShape) and len(shape.elements) > 1):
-            raise TextError("the shape is ((operands), result, …)")
-        inner = bind(wrapped, attributes, call.position, self.strict, also=("async_execution_thread",))
-        thread = str(inner.values.get("async_execution_thread", "main"))
-        computation = self._wrapping(call, wrapped, shape.elements[1], operands, inner, thread)
-        own: dict[str, AttributeValue] = {"calls": computation}
-        if "async_execution_thread" in inner.values:
-            own["async_execution_thread"] = thread
-        own |= {key: value for key, value in inner.values.items() if key in COMMON_ATTRIBUTES}
-        bound = BoundAttributes(own, (), inner.predecessors, inner.metadata)
-        return self._new(call, name, opcode, shape, operands, bound, scope)
-
-    def _wrapping(
-        self,
-        call: CallSyntax,
-        opcode: str,
-        shape: Shape,
-        operands: tuple[Instruction, ...],
-        bound: BoundAttributes,
-        thread: str,
-    ) -> Computation:
-        """A computation of parameters like `operands` and one instruction on them."""
-        scope = Scope()
-        for number, operand in enumerate(operands):
-            suffix = f".{number}" if number else ""
-            parameter = Instruction(f"async_param{suffix}", "parameter", operand.shape, line=call.line)
-            parameter.parameter_number = number
-            scope.add_parameter(parameter, call.position)
-        hidden = ("async_execution_thread", "sharding")
-        values = {key: value for key, value in bound.values.items() if key not in hidden}
-        inner = BoundAttributes(values, bound.pending, None, bound.metadata)
-        parameters = tuple(scope.instructions)
-        inner_call = CallSyntax(opcode, call.position, call.line)
-        self._new(inner_call, "async_op", opcode, shape, parameters, inner, scope)
-        computation = scope.finish("async_wrapped", call.line, call.position)
-        computation.execution_thread = thread
-        self.computations.append(computation)
-        self._anonymous.append(computation)
-        return computation
-
-    def _check_wrapped_opcode(self, instruction: Instruction, wrapped: str) -> None:
-        start = instruction
-        while start.opcode != "async-start":
-            start = start.operands[0]
-        callee = start.attributes["calls"]
-        assert isinstance(callee, Computation)
-        if callee.root.opcode != wrapped:
-            raise TextError(f"{start.name} runs {callee.root.opcode}, not {wrapped}")
+def _new_parameter(shape: Shape | None, name: Name | None, scope: Scope) -> Instruction:
+    """An operand of a text that is one instruction becomes a parameter."""
+    position = name.position if name is not None else None
+    if not scope.makes_parameters or shape is None:
+        what = f"no instruction before this one is called {name.text}" if name else "an operand has no name"
+        hint = ", and without its shape it cannot become a parameter" if scope.makes_parameters else ""
+        raise TextError(what + hint, position)
+    number = len(scope.parameters)
+    parameter = Instruction(name.text if name else f"_{number}", "parameter", shape)
+    parameter.parameter_number = number
+    scope.add_parameter(parameter, position)
+    return parameter
 
 
 def _inferred_shape(
-    opcode: str, operands: Iterable[Instruction], values: Mapping[str, AttributeValue]
+    opcode: str, operands: Sequence[Instruction], values: Mapping[str, AttributeValue]
 ) -> Shape:
     """The shape that the text leaves out."""
-    if opcode in EXPLICIT_SHAPE:
-        raise TextError(f"the shape of {opcode} must be written")
+    error = operand_count_error(opcode, len(operands))
+    if error is not None or opcode in EXPLICIT_SHAPE:
+        raise TextError(error or f"the shape of {opcode} must be written")
     from hlotool.ir.shape_inference import infer_shape
 
     try:
@@ -416,6 +331,3 @@ def is_illegal_name(name: str) -> bool:
     if name.startswith("__"):
         return not name.startswith("__xla_")
     return name in ELEMENT_TYPES or name in ("token", "opaque")
-
-
-__all__ = ["Builder", "Metadata", "Scope", "is_illegal_name"]

@@ -18,14 +18,15 @@ Values = Mapping[str, Any]
 Rule = Callable[[Shape, Sequence[Instruction], Values], str | None]
 
 #: Opcodes whose shape must be written. XLA: CanInferShape.
-EXPLICIT_SHAPE = frozenset(
+_EXPLICIT_SHAPE = (
     "async-start async-update async-done all-gather all-gather-start all-gather-done all-reduce "
     "all-reduce-start all-reduce-done all-to-all collective-broadcast collective-permute "
     "collective-permute-start collective-permute-done copy-done copy-start dynamic-reshape dynamic-slice "
     "dynamic-update-slice ragged-all-to-all recv recv-done reduce-scatter send send-done slice bitcast "
     "bitcast-convert constant convert custom-call fusion infeed iota outfeed parameter reduce-precision "
-    "reshape rng rng-bit-generator rng-get-and-update-state stochastic-convert".split()
+    "reshape rng rng-bit-generator rng-get-and-update-state stochastic-convert"
 )
+EXPLICIT_SHAPE = frozenset(_EXPLICIT_SHAPE.split())
 
 
 def operand_count_error(opcode: str, count: int) -> str | None:
@@ -38,7 +39,9 @@ def operand_count_error(opcode: str, count: int) -> str | None:
     return f"{opcode} takes {needed} operand{'' if needed == '1' else 's'}, not {count}"
 
 
-def instruction_error(opcode: str, shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
+def instruction_error(
+    opcode: str, shape: Shape, operands: Sequence[Instruction], values: Values
+) -> str | None:
     """What is wrong with an instruction of this opcode, or None."""
     rule = _RULES.get(opcode)
     return rule(shape, operands, values) if rule is not None else None
@@ -81,7 +84,9 @@ def _start_indices(before: int) -> Rule:
         indices = operands[before:]
         sliced = operands[0].shape
         rank = sliced.rank if isinstance(sliced, ArrayShape) else 0
-        is_vector = len(indices) == 1 and isinstance(indices[0].shape, ArrayShape) and indices[0].shape.rank == 1
+        is_vector = (
+            len(indices) == 1 and isinstance(indices[0].shape, ArrayShape) and indices[0].shape.rank == 1
+        )
         if is_vector or len(indices) == rank:
             return None
         return f"expected {rank} start indices, or one vector of them, not {len(indices)}"
@@ -114,7 +119,9 @@ def _first_of_tuple(shape: Shape, operands: Sequence[Instruction], values: Value
 
 def _same_channel(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
     started = operands[0]
-    if started.opcode in ("send", "recv") and started.attributes.get("channel_id") != values.get("channel_id"):
+    if started.opcode in ("send", "recv") and started.attributes.get("channel_id") != values.get(
+        "channel_id"
+    ):
         return f"channel_id differs from that of {started.name}"
     return None
 
@@ -130,19 +137,17 @@ def _conditional(shape: Shape, operands: Sequence[Instruction], values: Values) 
     chooser = operands[0].shape
     if not isinstance(chooser, ArrayShape) or chooser.rank:
         return "the first operand is a scalar"
-    if chooser.element_type is ElementType.PRED:
-        wanted, others = ("true_computation", "false_computation"), ("branch_computations",)
-    elif chooser.element_type is ElementType.S32:
-        wanted, others = ("branch_computations",), ("true_computation", "false_computation")
-    else:
+    if chooser.element_type not in (ElementType.PRED, ElementType.S32):
         return "the first operand is a scalar of pred or s32"
-    for name in others:
+    predicated, indexed = ("true_computation", "false_computation"), ("branch_computations",)
+    is_predicated = chooser.element_type is ElementType.PRED
+    for name in indexed if is_predicated else predicated:
         if name in values:
             return f'unexpected attribute "{name}" where the first operand is {chooser}'
-    for name in wanted:
+    for name in predicated if is_predicated else indexed:
         if name not in values:
             return f"conditional needs the attribute {name} where the first operand is {chooser}"
-    branches = 2 if chooser.element_type is ElementType.PRED else len(values["branch_computations"])
+    branches = 2 if is_predicated else len(values["branch_computations"])
     if not branches or len(operands) != branches + 1:
         return f"{branches} branches are given {len(operands) - 1} operands"
     return None

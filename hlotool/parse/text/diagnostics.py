@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+
 from lark import Lark, UnexpectedInput
 from lark.exceptions import UnexpectedToken
 
@@ -56,19 +57,25 @@ _LONGEST_FOUND = 40
 _MLIR = re.compile(r"(?:\s|//[^\n]*)*(?:#loc|(?:builtin\.)?module\s+(?:@|attributes|\{))")
 _GLUED_NAME = re.compile(r"%?[A-Za-z_][A-Za-z0-9_.\-]*=[A-Za-z(]")
 _WORD_BEFORE = re.compile(r"([A-Za-z0-9_]+)\Z")
-_BRACKET = re.compile(r"""[(\[{]|[)\]}]|"[^"\\]*(?:\\.[^"\\]*)*"|/\*.*?\*/|//[^\r\n]*""", re.DOTALL)
+_BRACKET = re.compile(
+    r"""(?P<opening>[(\[{])|(?P<closing>[)\]}])|"[^"\\]*(?:\\.[^"\\]*)*"|/\*.*?\*/|//[^\r\n]*|(?P<open_end>"|/\*)""",
+    re.DOTALL,
+)
 
 
 def check_nesting(text: str) -> None:
     """Raise TextError where brackets nest so deep that no program means it."""
     depth = 0
     for found in _BRACKET.finditer(text):
-        if found[0] in "([{":
-            depth += 1
-            if depth > DEEPEST_NESTING:
-                raise TextError(f"brackets nest more than {DEEPEST_NESTING} deep", found.start())
-        elif found[0] in ")]}" and depth:
-            depth -= 1
+        match found.lastgroup:
+            case "opening":
+                depth += 1
+                if depth > DEEPEST_NESTING:
+                    raise TextError(f"brackets nest more than {DEEPEST_NESTING} deep", found.start())
+            case "closing":
+                depth = max(depth - 1, 0)
+            case "open_end":
+                return  # a string or comment without an end: the parser says so
 
 
 def syntax_error(source: Source, error: UnexpectedInput, parser: Lark) -> HloSyntaxError:
@@ -82,13 +89,15 @@ def syntax_error(source: Source, error: UnexpectedInput, parser: Lark) -> HloSyn
 
 
 def _position(error: UnexpectedInput) -> int | None:
-    if isinstance(error, UnexpectedToken):
-        return error.token.start_pos
-    return error.pos_in_stream
+    position: int | None = (
+        error.token.start_pos if isinstance(error, UnexpectedToken) else error.pos_in_stream
+    )
+    return position
 
 
 def _expected(error: UnexpectedInput, parser: Lark) -> str:
-    words = sorted({word for name in error.interactive_parser.accepts() for word in _words(name, parser)})
+    accepted: set[str] = error.interactive_parser.accepts()  # type: ignore[no-untyped-call]
+    words = sorted({word for name in accepted for word in _words(name, parser)})
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 

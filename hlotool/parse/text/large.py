@@ -4,8 +4,8 @@ Dumps have one instruction to a line and say the same things again and again. A 
 opcode, operands and attributes; where each piece is what the grammar wants there, so is the line. Names of
 operands need no proof: they are looked up among names that were proved. A line that is not of that form, or
 whose pieces are not proved, goes to the parser as a whole. Where that fails too (a computation over several
-lines, a comment, an error), the parser reads the text from the beginning of that computation on, and its verdict and
-its message are the answer.
+lines, a comment, an error), the parser reads the text from the beginning of that computation on, and its
+verdict and its message are the answer.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
-
-from lark import UnexpectedInput
 
 from hlotool import grammar
 from hlotool.ir.module import Instruction, Module
@@ -37,20 +35,22 @@ from hlotool.parse.text.syntax import (
 )
 
 _NAME = r"%?(?!__)[A-Za-z_][A-Za-z0-9_.\-]*"
-_PARENTHESES = r"[^()]*(?:\([^()]*\)[^()]*)*"
-_NESTED_PARENTHESES = rf"[^()]*(?:\({_PARENTHESES}\)[^()]*)*"
+_PARENTHESES = r"[^()\n]*(?:\([^()\n]*\)[^()\n]*)*"
+_NESTED_PARENTHESES = rf"[^()\n]*(?:\({_PARENTHESES}\)[^()\n]*)*"
 #: An instruction line as XLA prints it: ROOT, name, shape, opcode, operands, attributes; or any other line.
 _LINE = re.compile(
-    rf"^ *(ROOT )?({_NAME}) = (\(.*?\)|[a-z0-9]+\[[^\]]*\](?:\{{[^}}]*\}})?) ([a-z0-9\-]+)"
+    rf"^ *(ROOT )?({_NAME}) = (\(.*?\)|[a-z0-9]+\[[^\]\n]*\](?:\{{[^}}\n]*\}})?) ([a-z0-9\-]+)"
     rf"\(({_NESTED_PARENTHESES})\)(.*)$|^(.*)$",
     re.MULTILINE,
 )
 _HEAD = re.compile(rf"(ENTRY )?({_NAME}) (?:\((.*)\) -> (.*) )?\{{$")
 _HEAD_LINE = re.compile("^" + _HEAD.pattern, re.MULTILINE)
 _MODULE_LINE = re.compile(rf"HloModule ({_NAME})(, .*)?$")
+_LINE_COMMENTS = re.compile(r"(?:[ \t]*(?://[^\r\n]*)?\n)*")
 _BLANK_LINES = re.compile(r"[ \t\r\n]*")
 _PARAMETER = re.compile(r"([A-Za-z_][A-Za-z0-9_.\-]*): (.*)")
-_FIELD = re.compile(r"([a-z_]+)=(-?[0-9]+)")
+_FIELD_ROW = re.compile(r"(-?[0-9]+)\s*\{([^}]*)\}")
+_FIELD = re.compile(r"([A-Za-z0-9_.\-]+)=\s*(-?[0-9]+)")
 _METADATA = ", metadata={"
 #: No number of a parameter has more digits.
 _MOST_DIGITS = 9
@@ -80,10 +80,9 @@ class LargeReader:
         if first is None:
             return None
         try:
-            syntax = self._header(self._text[: first.start()])
-        except (Doubt, TextError, UnexpectedInput):
+            header = read_header(self._header(self._text[: first.start()]), self._builder)
+        except (Doubt, TextError):
             return None
-        header = read_header(syntax, self._builder)
         self._line += self._text.count("\n", 0, first.start())
         position = first.start()
         while position < len(self._text):
@@ -92,6 +91,8 @@ class LargeReader:
                 self._rest(position)
                 break
             position = following
+        if not self._builder.computations:
+            return None
         return finish_module(header, self._builder, self._source.path)
 
     def _rest(self, position: int) -> None:
@@ -104,12 +105,17 @@ class LargeReader:
     # Header
 
     def _header(self, text: str) -> HeaderSyntax:
-        first_line, _, tables = text.partition("\n")
+        before = _LINE_COMMENTS.match(text)
+        assert before is not None
+        first_line, _, tables = text[before.end() :].partition("\n")
         found = _MODULE_LINE.match(first_line)
         if found is None or found[1] in RESERVED:
             raise Doubt
-        attributes = tuple(self._pieces.attributes(found[2] or ""))
-        name = Name(found[1].removeprefix("%"), found.start(1), 1)
+        attributes = tuple(
+            attribute._replace(position=text.find(f"{attribute.key}=", before.end()))
+            for attribute in self._pieces.attributes(found[2] or "")
+        )
+        name = Name(found[1].removeprefix("%"), before.end() + found.start(1), 1)
         return HeaderSyntax(name, attributes, _tables(tables) if tables.strip() else None)
 
     # Computations
@@ -120,7 +126,7 @@ class LargeReader:
         line = self._line
         try:
             return self._computation(position)
-        except (Doubt, TextError, UnexpectedInput):
+        except (Doubt, TextError):
             self._builder.reset(mark)
             self._builder.text, self._builder.line_offset = self._text, 0
             self._line = line
@@ -145,6 +151,8 @@ class LargeReader:
                 self._instruction(parts, number, scope, names)
             except (Doubt, TextError):
                 self._whole_line(parts, number, scope, names)
+        if not scope.instructions:
+            raise Doubt
         end = text.find("\n", body_end + 1)
         end = len(text) if end < 0 else end
         attributes = self._pieces.parse("attributes", text[body_end + 2 : end])
@@ -263,17 +271,18 @@ def _tables_expression() -> Callable[[str], re.Match[str] | None]:
 
 
 def _names(text: str) -> dict[int, str]:
-    rows = (line.split(" ", 1) for line in text.split("\n") if line)
-    return {int(number): unquote(name) for number, name in rows}
+    names = re.findall(f"({grammar.terminal('INT')})\\s*({grammar.terminal('STRING')})", text)
+    try:
+        return {int(number): unquote(name) for number, name in names}
+    except ValueError:
+        raise Doubt from None
 
 
 def _rows(text: str) -> list[FieldRow]:
     rows: list[FieldRow] = []
-    for line in text.split("\n"):
-        if line:
-            number, _, fields = line.partition(" ")
-            pairs = _FIELD.findall(fields)
-            rows.append(FieldRow(int(number), {key: int(value) for key, value in pairs}, 0))
-            if len(rows[-1].fields) != len(pairs):
-                raise Doubt
+    for number, inner in _FIELD_ROW.findall(text):
+        pairs = _FIELD.findall(inner)
+        rows.append(FieldRow(int(number), {key: int(value) for key, value in pairs}, 0))
+        if len(rows[-1].fields) != len(pairs):
+            raise Doubt
     return rows

@@ -1,7 +1,7 @@
 """The text of a literal into a value: nesting and counts are checked against the shape.
 
-Comments may stand anywhere between elements and commas are optional, as in XLA. Large arrays are read without a
-Python step per element.
+Comments may stand anywhere between elements and commas are optional, as in XLA. Large arrays are read
+without a Python step per element.
 XLA: ParseDenseLiteral, ParseTupleLiteral.
 """
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from hlotool.ir.literal import Literal
 from hlotool.ir.types import ArrayShape, Shape, TokenShape, TupleShape
 from hlotool.parse.text.numbers import to_array, to_complex_array
-from hlotool.parse.text.syntax import TextError
+from hlotool.parse.text.syntax import TextError, TypedLiteral, TypedLiteralTuple
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\r\n]*", re.DOTALL)
 _NUMBER = (
@@ -50,9 +50,19 @@ def decode_literal(text: str, shape: Shape, position: int = 0) -> Literal:
         TextError: it does not fit the shape, or an element does not fit the element type.
     """
     try:
-        return _decode(_COMMENT.sub(lambda comment: " " * len(comment[0]), text) if "/" in text else text, shape)
+        return _decode(
+            _COMMENT.sub(lambda comment: " " * len(comment[0]), text) if "/" in text else text, shape
+        )
     except ValueError as error:
         raise TextError(str(error), position + len(text) - len(text.lstrip())) from error
+
+
+def decode_typed_literal(value: TypedLiteral | TypedLiteralTuple, text: str) -> Literal:
+    """The value of a literal that says its own shape, as in `literal=s32[2] {1, 2}`; `text` is the source."""
+    if isinstance(value, TypedLiteral):
+        return decode_literal(text[slice(*value.span)], value.shape, value.span.start)
+    elements = tuple(decode_typed_literal(element, text) for element in value.elements)
+    return Literal(TupleShape(tuple(element.shape for element in elements)), elements)
 
 
 def _decode(text: str, shape: Shape) -> Literal:
@@ -112,8 +122,12 @@ def _decode_array(text: str, shape: ArrayShape) -> npt.NDArray[Any]:
         _check_nesting_of_many(text, shape)
     else:
         _check_nesting(text, shape)
-    flat = to_array(tokens, shape.element_type) if pairs is None else to_complex_array(pairs, shape.element_type)
-    return flat.reshape(shape.dims)
+    flat = (
+        to_array(tokens, shape.element_type) if pairs is None else to_complex_array(pairs, shape.element_type)
+    )
+    array = flat.reshape(shape.dims)
+    array.flags.writeable = False
+    return array
 
 
 def _check_nesting(text: str, shape: ArrayShape) -> None:
@@ -138,11 +152,11 @@ def _check_nesting(text: str, shape: ArrayShape) -> None:
         if token == "{":
             counts.append(0)
             if len(counts) > rank:
-                raise ValueError(f"the braces of the literal nest deeper than {shape.logical_text()} has dimensions")
+                raise ValueError(
+                    f"the braces of the literal nest deeper than {shape.logical_text()} has dimensions"
+                )
         elif len(counts) != rank:
-            raise ValueError(
-                f"the literal has rank {len(counts)}, not {rank}"
-            )
+            raise ValueError(f"the literal has rank {len(counts)}, not {rank}")
     if counts or wholes != 1:
         raise ValueError(f"expected one value of shape {shape.logical_text()}")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from hlotool.ir.attributes import (
@@ -12,7 +13,7 @@ from hlotool.ir.attributes import (
     StackFrameTables,
 )
 from hlotool.ir.module import Module
-from hlotool.ir.types import ShapeIndex, subshape
+from hlotool.ir.types import Shape, ShapeIndex, subshape
 from hlotool.parse.text.builder import Builder
 from hlotool.parse.text.scope import Scope
 from hlotool.parse.text.syntax import (
@@ -29,9 +30,19 @@ from hlotool.parse.text.syntax import (
 
 #: Attributes of the HloModule line. XLA: ParseHloModule.
 MODULE_ATTRIBUTES = frozenset(
-    "alias_passthrough_params allow_spmd_sharding_propagation_to_output "
-    "allow_spmd_sharding_propagation_to_parameters buffer_donor entry_computation_layout frontend_attributes "
-    "input_output_alias is_scheduled num_partitions origin_recovery_table replica_count".split()
+    (
+        "alias_passthrough_params",
+        "allow_spmd_sharding_propagation_to_output",
+        "allow_spmd_sharding_propagation_to_parameters",
+        "buffer_donor",
+        "entry_computation_layout",
+        "frontend_attributes",
+        "input_output_alias",
+        "is_scheduled",
+        "num_partitions",
+        "origin_recovery_table",
+        "replica_count",
+    )
 )
 
 _LOCATION_FIELDS = ("file_name_id", "function_name_id", "line", "end_line", "column", "end_column")
@@ -49,28 +60,44 @@ def build_module(syntax: ModuleSyntax | LoneInstruction, source: Source, strict:
     return finish_module(header, builder, source.path)
 
 
-def finish_module(header: Module | None, builder: Builder, path: str | None) -> Module:
+@dataclass(slots=True)
+class Header:
+    """What a module has besides computations.
+
+    Attributes:
+        name: of the module.
+        attributes: of the HloModule line.
+        stack_frames: the tables.
+        position: of the attributes, for errors that show when the computations are known.
+    """
+
+    name: str
+    attributes: Mapping[str, AttributeValue]
+    stack_frames: StackFrameTables | None
+    position: int
+
+
+def finish_module(header: Header | None, builder: Builder, path: str | None) -> Module:
     """Put the computations under the header, or under a default one; raises TextError."""
     entry = builder.finish()
     if header is None:
         return Module(f"module_{entry.name}", builder.computations, entry, path=path)
-    header.computations, header.entry, header.path = builder.computations, entry, path
-    _check_aliases(header)
-    return header
+    _check_aliases(header, entry.root.shape)
+    return Module(header.name, builder.computations, entry, header.attributes, header.stack_frames, path)
 
 
-def _check_aliases(module: Module) -> None:
+def _check_aliases(header: Header, result: Shape) -> None:
     """Aliases refer to parts that the result has, each once."""
-    aliases: Any = module.attributes.get("input_output_alias", ())
+    aliases: Any = header.attributes.get("input_output_alias", ())
     seen: set[ShapeIndex] = set()
     for alias in aliases:
-        index = ",".join(map(str, alias.output_index))
+        output = f"output {{{','.join(map(str, alias.output_index))}}}"
         try:
-            subshape(module.entry.root.shape, alias.output_index)
+            subshape(result, alias.output_index)
         except (IndexError, TypeError):
-            raise TextError(f"input_output_alias: the module has no output {{{index}}}", 0) from None
+            raise TextError(f"input_output_alias: the module has no {output}", header.position) from None
         if alias.output_index in seen:
-            raise TextError(f"input_output_alias: two aliases of output {{{index}}}", 0)
+            raise TextError(f"input_output_alias: two aliases of {output}", header.position)
         seen.add(alias.output_index)
 
 
@@ -83,12 +110,12 @@ def _module_of_one(syntax: LoneInstruction, builder: Builder, path: str | None) 
     return Module("_", builder.computations, builder.finish(), {"is_scheduled": True}, path=path)
 
 
-def read_header(syntax: HeaderSyntax, builder: Builder) -> Module:
-    """A module with everything but its computations."""
+def read_header(syntax: HeaderSyntax, builder: Builder) -> Header:
+    """Check and resolve the HloModule line and the tables."""
     attributes = read_module_attributes(syntax.attributes, builder)
     stack_frames = read_tables(syntax.tables) if syntax.tables is not None else None
-    nothing: Any = None
-    return Module(syntax.name.text, [], nothing, attributes, stack_frames)
+    aliases = (at for key, _, at in syntax.attributes if key == "input_output_alias")
+    return Header(syntax.name.text, attributes, stack_frames, next(aliases, syntax.name.position))
 
 
 def read_module_attributes(

@@ -166,7 +166,8 @@ def _rounded_to_odd(values: Doubles) -> npt.NDArray[np.float32]:
         np.abs(nearest.astype(np.float64)) > np.abs(values), np.nextafter(nearest, np.float32(0)), nearest
     )
     inexact = np.isfinite(values) & (toward_zero.astype(np.float64) != values)
-    return (toward_zero.view(np.uint32) | inexact.astype(np.uint32)).view(np.float32)
+    bits: npt.NDArray[np.uint32] = toward_zero.view(np.uint32) | inexact
+    return bits.view(np.float32)
 
 
 def _set_nan(result: Array, i: int, token: str, element_type: ElementType) -> None:
@@ -183,7 +184,9 @@ def _set_nan(result: Array, i: int, token: str, element_type: ElementType) -> No
     if payload is None or payload == 1 << 51:
         payload = 1 << (width - 1)
     if not 0 < payload < 1 << width:
-        raise ValueError(f"the payload of {token} does not fit {element_type}: at most 0x{(1 << width) - 1:x}")
+        raise ValueError(
+            f"the payload of {token} does not fit {element_type}: at most 0x{(1 << width) - 1:x}"
+        )
     bits = element_type.bits
     exponent = ((1 << (bits - 1)) - 1) & ~((1 << width) - 1)
     sign = 1 << (bits - 1) if found[1] else 0

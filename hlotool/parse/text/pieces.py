@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from hlotool import grammar
 from hlotool.ir.attributes import EmbeddedLiteral, EntryLayout, Metadata, RawText
-from hlotool.ir.literal import Literal
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, Layout, Shape, TupleShape
 from hlotool.parse.text.binding import BoundAttributes, bind
 from hlotool.parse.text.raw_text import normalized
@@ -28,14 +29,19 @@ from hlotool.parse.text.syntax import (
     TypedLiteralTuple,
 )
 
+if TYPE_CHECKING:
+    from hlotool.ir.literal import Literal
+
 #: Where one attribute probably ends and the next begins.
 _NEXT_ATTRIBUTE = re.compile(r", (?=[a-z_\-]+=)")
-_METADATA_FIELD = re.compile(
-    r"""([a-z_]+)=("[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|\{[0-9,]*\}|-?[0-9]+)"""
-)
+_METADATA_KEY = ", metadata="
+#: Strings whose escapes are all right, and numbers that fit in 32 bits.
+_SAFE_STRING = r'''"[^"\\\n]*+(?:\\(?:[nrt"'\\]|[0-3][0-7]{2})[^"\\\n]*+)*+"'''
+_SAFE_NUMBER = "-?[0-9]{1,9}(?![0-9])"
+_METADATA_FIELD = re.compile(f"([a-z_]+)=({_SAFE_STRING}|{_SAFE_NUMBER})")
 _ENTRY_LAYOUT = "entry_computation_layout={("
-#: No 64-bit or 32-bit number has so many digits.
-_SAFE_DIGITS, _SAFE_DIGITS_32 = 18, 9
+#: Numbers of so many digits fit in 64 bits.
+_SAFE_DIGITS = 18
 #: Literals up to this length are kept.
 _SHORT_LITERAL = 64
 
@@ -58,8 +64,7 @@ class Pieces:
         self._bound: dict[tuple[str, str], BoundAttributes] = {}
         self._tails: dict[str, tuple[Metadata, str]] = {}
         self._literals: dict[tuple[str, str], Literal] = {}
-        expressions = _expressions()
-        self._is_array, self._is_callee, self._metadata = expressions
+        self._proved = _expressions()
 
     # Shapes
 
@@ -73,14 +78,14 @@ class Pieces:
     def _new_shape(self, text: str) -> Shape:
         if text.startswith("/*"):
             return self.shape(after_comment(text))
-        if self._is_array(text) and not any(mark in text for mark in ":<?-"):
+        if self._proved.is_array(text) and not any(mark in text for mark in ":<?-"):
             shape = _plain_array(text)
             if shape is not None:
                 return shape
         if text.startswith("(") and text.endswith(")") and len(text) > 2:
             return TupleShape(tuple(map(self.shape, split_commas(text[1:-1]))))
-        shape = self.parse("shape", text)
-        return shape
+        parsed: Shape = self.parse("shape", text)
+        return parsed
 
     # Attributes
 
@@ -109,7 +114,7 @@ class Pieces:
         return known
 
     def _new_attribute(self, text: str) -> AttributeSyntax:
-        if self._is_callee(text):
+        if self._proved.is_callee(text):
             key, _, name = text.partition("=")
             return AttributeSyntax(key, CalleeName(Name(name.removeprefix("%"), 0, 0)), 0)
         if text.startswith(_ENTRY_LAYOUT) and text.endswith("}"):
@@ -128,12 +133,19 @@ class Pieces:
         """Metadata at the start of `, metadata={…}…`, and what follows it."""
         known = self._tails.get(text)
         if known is None:
-            found = self._metadata(text)
-            if found is None:
-                raise Doubt
-            metadata = _metadata(_METADATA_FIELD.findall(found[0], len(", metadata=")))
-            known = self._tails[text] = (metadata, text[found.end() :])
+            known = self._tails[text] = self._new_tail(text)
         return known
+
+    def _new_tail(self, text: str) -> tuple[Metadata, str]:
+        """As XLA prints it, metadata is decoded when it is looked at; in any other order it is parsed."""
+        found = self._proved.canonical_metadata(text)
+        if found is not None:
+            return Metadata.deferred(_decode_metadata, found[0]), text[found.end() :]
+        found = self._proved.metadata(text)
+        if found is None:
+            raise Doubt
+        metadata: Metadata = self.parse("metadata", found[0].removeprefix(_METADATA_KEY))
+        return metadata, text[found.end() :]
 
     # Literals
 
@@ -163,12 +175,44 @@ class Pieces:
             raise Doubt from None
 
 
-def _expressions() -> tuple[Callable[[str], Any], Callable[[str], Any], Callable[[str], re.Match[str] | None]]:
-    """Whether a text is an array shape, or `to_apply=%name`; the metadata at a text's start."""
-    array = re.compile(grammar.pattern("array_shape")).fullmatch
-    callee = re.compile(grammar.terminal("COMPUTATION_KEY") + grammar.terminal("PERCENT_NAME")).fullmatch
-    metadata = re.compile(", metadata=" + grammar.pattern("metadata")).match
-    return array, callee, metadata
+@dataclass(frozen=True, slots=True)
+class _Expressions:
+    """Compiled expressions that prove pieces.
+
+    Attributes:
+        is_array: an array shape.
+        is_callee: `to_apply=%name` and its like.
+        metadata: `, metadata={…}` at the beginning of a text.
+        canonical_metadata: the same in XLA's order, with nothing that could be wrong in a value.
+    """
+
+    is_array: Callable[[str], object]
+    is_callee: Callable[[str], object]
+    metadata: Callable[[str], re.Match[str] | None]
+    canonical_metadata: Callable[[str], re.Match[str] | None]
+
+
+@cache
+def _expressions() -> _Expressions:
+    callee = grammar.terminal("COMPUTATION_KEY") + grammar.terminal("PERCENT_NAME")
+    return _Expressions(
+        re.compile(grammar.pattern("array_shape")).fullmatch,
+        re.compile(callee).fullmatch,
+        re.compile(_METADATA_KEY + grammar.pattern("metadata")).match,
+        re.compile(_canonical_metadata()).match,
+    )
+
+
+def _canonical_metadata() -> str:
+    """Each key of the grammar at most once, in the order of Metadata's fields, which is XLA's."""
+    strings, numbers = (re.compile(grammar.terminal(f"META_{kind}_KEY")) for kind in ("STRING", "INT"))
+    parts = []
+    for field in fields(Metadata):
+        if strings.fullmatch(f"{field.name}="):
+            parts.append(rf"(?:{field.name}={_SAFE_STRING} ?)?+")
+        elif numbers.fullmatch(f"{field.name}="):
+            parts.append(rf"(?:{field.name}={_SAFE_NUMBER} ?)?+")
+    return _METADATA_KEY + r"\{" + "".join(parts) + r"\}"
 
 
 def split_commas(text: str) -> list[str]:
@@ -207,21 +251,11 @@ def _plain_array(text: str) -> ArrayShape | None:
     return ArrayShape(element_type, dims, (), layout) if max(dims, default=0) < 10**_SAFE_DIGITS else None
 
 
-def _metadata(fields: list[tuple[str, str]]) -> Metadata:
-    """Metadata of fields that are proved to be some."""
+def _decode_metadata(text: str) -> Metadata:
+    """Metadata of a text that is proved to be some."""
     values: dict[str, Any] = {}
-    for key, text in fields:
-        if key in values:
-            raise Doubt
-        if text[0] in "\"'":
-            try:
-                values[key] = unquote(text)
-            except ValueError:
-                raise Doubt from None
-        elif text[0] == "{" or len(text) > _SAFE_DIGITS_32:
-            raise Doubt
-        else:
-            values[key] = int(text)
+    for key, value in _METADATA_FIELD.findall(text, len(_METADATA_KEY)):
+        values[key] = unquote(value) if value[0] == '"' else int(value)
     return Metadata(**values)
 
 
@@ -230,8 +264,8 @@ def _settled(attribute: AttributeSyntax, text: str) -> AttributeSyntax:
     key, value, _ = attribute
     if isinstance(value, Span):
         value = RawText(normalized(text[value.start : value.end]))
-    elif isinstance(value, (AnonymousComputation, TypedLiteral, TypedLiteralTuple, EmbeddedLiteral)):
-        raise Doubt
-    elif isinstance(value, tuple) and any(isinstance(part, AnonymousComputation) for part in value):
+    elif isinstance(value, (AnonymousComputation, TypedLiteral, TypedLiteralTuple, EmbeddedLiteral)) or (
+        isinstance(value, tuple) and any(isinstance(part, AnonymousComputation) for part in value)
+    ):
         raise Doubt
     return AttributeSyntax(key, value, 0)

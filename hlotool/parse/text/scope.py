@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from hlotool.ir.module import Computation, Instruction
-from hlotool.parse.text.syntax import TextError
+from hlotool.ir.types import Shape
+from hlotool.parse.text.syntax import CallSyntax, TextError
 
 
 class Scope:
@@ -55,5 +58,28 @@ class Scope:
         """The computation; the last instruction is the root unless one is marked."""
         missing = next((n for n in range(len(self.parameters)) if n not in self.parameters), None)
         if missing is not None:
-            raise TextError(f"computation {name}: there is no parameter {missing}, but one after it", position)
+            raise TextError(
+                f"computation {name}: there is no parameter {missing}, but one after it", position
+            )
         return Computation(name, self.instructions, self.root or self.instructions[-1], line=line)
+
+
+@dataclass(slots=True)
+class Draft:
+    """An instruction whose attributes are not checked yet.
+
+    Attributes:
+        name: of the instruction.
+        opcode: of the table.
+        shape: None where the text leaves it out.
+        operands: in order.
+        call: as written.
+        scope: where it is going to stand.
+    """
+
+    name: str
+    opcode: str
+    shape: Shape | None
+    operands: tuple[Instruction, ...]
+    call: CallSyntax
+    scope: Scope

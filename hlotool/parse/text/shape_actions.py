@@ -50,7 +50,9 @@ class ShapeActions:
     def dimension(self, children: list[Token]) -> tuple[int, bool]:
         size = integer(children[0])
         if size < 0:
-            raise TextError(f"a dimension cannot be negative, and this is {children[0]}", children[0].start_pos)
+            raise TextError(
+                f"a dimension cannot be negative, and this is {children[0]}", children[0].start_pos
+            )
         return size, False
 
     def bounded_dimension(self, children: list[Token]) -> tuple[int, bool]:

@@ -34,7 +34,7 @@ class _Item(NamedTuple):
 
     name: str
     value: Any
-    position: int
+    position: int | None
 
 
 class _Sizes(NamedTuple):
@@ -206,7 +206,7 @@ def _checked_permutation(reshape: _Sizes, permutation: Ints | None) -> Ints:
     raise TextError(f"this device order takes {needed}", reshape.position)
 
 
-def _tiled(given: dict[str, Any], common: dict[str, Any], position: int) -> Sharding:
+def _tiled(given: dict[str, Any], common: dict[str, Any], position: int | None) -> Sharding:
     tiles = given.get("devices")
     if tiles is None:
         raise TextError("a tiled sharding needs devices=[…]", position)
@@ -220,7 +220,7 @@ def _tiled(given: dict[str, Any], common: dict[str, Any], position: int) -> Shar
     return Sharding("tiled", tiles.dims, tiles.devices, None, None, partial, subgroups, **common)
 
 
-def _only_device(given: dict[str, Any], position: int) -> int:
+def _only_device(given: dict[str, Any], position: int | None) -> int:
     tiles = given.get("devices")
     if "device" in given:
         return int(given["device"])

@@ -13,7 +13,6 @@ from hlotool.parse.text.metadata_actions import MetadataActions
 from hlotool.parse.text.shape_actions import ShapeActions
 from hlotool.parse.text.sharding_actions import ShardingActions
 from hlotool.parse.text.syntax import (
-    AttributeSyntax,
     CallSyntax,
     ComputationSyntax,
     FieldRow,
@@ -29,10 +28,11 @@ from hlotool.parse.text.syntax import (
 from hlotool.parse.text.tokens import integer, string
 
 #: Words that XLA's lexer takes for something else than names.
-RESERVED = frozenset(
+_KEYWORDS = (
     "true false inf nan HloModule ENTRY ROOT maximal replicated manual last_tile_dim_replicate shard_as "
-    "shard_like unknown unreduced token opaque".split()
-) | frozenset(ELEMENT_TYPES)
+    "shard_like unknown unreduced token opaque"
+)
+RESERVED = frozenset(_KEYWORDS.split()) | frozenset(ELEMENT_TYPES)
 
 
 class StructureActions:
@@ -164,6 +164,3 @@ class Actions(
 def actions(strict: bool) -> Actions:
     """One object for each strictness, so that parsers built with it are kept."""
     return Actions(strict)
-
-
-__all__ = ["RESERVED", "Actions", "AttributeSyntax", "actions"]

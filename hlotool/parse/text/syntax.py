@@ -1,7 +1,7 @@
 """What the grammar says of a module, before names are resolved: the records between parser and builder.
 
-Positions count characters from 0 in the parsed text. Values that need no names (shapes, windows, shardings, …)
-are IR objects already.
+Positions count characters from 0 in the parsed text. Values that need no names (shapes, windows, …) are
+IR objects already.
 """
 
 from __future__ import annotations
