@@ -14,10 +14,30 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from hlotool.ir.attributes import Ints, Mesh, MeshAxis, NamedSharding, ShardedDimension, Sharding
+from hlotool.ir.attributes import (
+    FrontendAttributes,
+    Ints,
+    Mesh,
+    MeshAxis,
+    NamedSharding,
+    ShardedDimension,
+    Sharding,
+)
+from hlotool.ir.module import Module
 
 _T = TypeVar("_T")
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|@"[^"]*"|@[\w.$-]+|#?[A-Za-z_][\w.]*|\d+|[\[\]{}<>(),=:?])')
+
+
+def module_meshes(module: Module) -> dict[str, Mesh]:
+    """The named meshes that a module brings along.
+
+    Raises:
+        ValueError: unreadable text.
+    """
+    attributes = module.attributes.get("frontend_attributes")
+    text = attributes.get("xla.sdy.meshes") if isinstance(attributes, FrontendAttributes) else None
+    return parse_meshes(text) if text else {}
 
 
 def parse_meshes(text: str) -> dict[str, Mesh]:

@@ -13,8 +13,10 @@ from hlotool.numerics.compare import compare_values
 from hlotool.numerics.dataflow import Leaves, join_leaves
 from hlotool.replay.leaves import leaf_records, output_records
 from hlotool.replay.program import Program
+from hlotool.replay.provenance import source_of_output
 from hlotool.replay.records import LeafRecord, ModuleRecord, OutputRecord, Verdict
 from hlotool.replay.save import Files, output_folder, save_leaves
+from hlotool.replay.spread import Outcome, Runner
 from hlotool.replay.task import Task
 from hlotool.replay.trials import Trial
 
@@ -29,7 +31,8 @@ class Actual:
         origin: backend and version that computed it, or where it was captured.
         module: the program that gave it.
         facts: what its leaves depend on.
-        value: the result.
+        outcome: the result.
+        runner: what such results come from.
     """
 
     label: str
@@ -37,32 +40,33 @@ class Actual:
     origin: str
     module: Module
     facts: Leaves
-    value: Value
+    outcome: Outcome
+    runner: Runner
 
 
 def compare_row(
     task: Task, reference: Program, trial: Trial, expected: Value, actual: Actual
 ) -> ModuleRecord:
     """The row of one comparison."""
-    shape = reference.module.entry.root.shape
+    shape = reference.runner.result
     facts = join_leaves(reference.facts, actual.facts)
     comparison = compare_values(
         shape,
         expected,
-        actual.value,
-        actual_shape=actual.module.entry.root.shape,
+        actual.outcome.value,
+        actual_shape=actual.runner.result,
         facts=facts,
         rtol=task.options.rtol,
         atol=task.options.atol,
     )
     verdict = Verdict(comparison.verdict.value)
-    records = leaf_records(comparison, actual.module, facts)
+    records = leaf_records(comparison, actual.module, facts, actual.runner.result, actual.runner.copies)
     if task.options.save_outputs is not None and verdict is not Verdict.STRUCTURAL:
         folder = output_folder(task.options.save_outputs, task.module.title, trial.name, actual.label)
         left = save_leaves(folder, "expected", shape, expected)
-        right = save_leaves(folder, "actual", shape, actual.value)
+        right = save_leaves(folder, "actual", shape, actual.outcome.value)
         records = [_with_files(record, left, right) for record in records]
-    return ModuleRecord(
+    row = ModuleRecord(
         path=actual.path,
         name=task.module.title,
         verdict=verdict,
@@ -73,7 +77,28 @@ def compare_row(
         reason=comparison.reason,
         inputs=trial.inputs,
         leaves=records,
+        notes=list(actual.outcome.notes),
     )
+    return _with_faults(row, actual) if actual.outcome.faults else row
+
+
+def _with_faults(row: ModuleRecord, actual: Actual) -> ModuleRecord:
+    """The row of a result that contradicts itself: however close the values are, they differ."""
+    faults = actual.outcome.faults
+    marked = [_with_fault(leaf, faults.get(tuple(leaf.index)), actual.module) for leaf in row.leaves]
+    index, fault = next(iter(faults.items()))
+    verdict = max(row.verdict, Verdict.DIFFERS, key=lambda verdict: verdict.rank)
+    reason = f"out{''.join(f'[{i}]' for i in index)}: {fault}"
+    return msgspec.structs.replace(
+        row, verdict=verdict, reason=reason, leaves=marked, notes=[*row.notes, reason]
+    )
+
+
+def _with_fault(leaf: LeafRecord, fault: str | None, module: Module) -> LeafRecord:
+    if fault is None or leaf.verdict is Verdict.STRUCTURAL:
+        return leaf
+    source = source_of_output(module, tuple(leaf.index))
+    return msgspec.structs.replace(leaf, verdict=Verdict.DIFFERS, reason=fault, source=source)
 
 
 def structural_row(task: Task, reference: Program, program: Program, reason: str) -> ModuleRecord:
@@ -90,9 +115,9 @@ def structural_row(task: Task, reference: Program, program: Program, reason: str
     )
 
 
-def parameter_difference(expected: Module, actual: Module) -> str:
+def parameter_difference(expected: Runner, actual: Runner) -> str:
     """How the parameters of two programs differ, layouts and dynamic sizes apart; empty when they do not."""
-    left, right = ([p.shape for p in module.entry.parameters] for module in (expected, actual))
+    left, right = expected.parameters, actual.parameters
     if len(left) != len(right):
         return f"{len(left)} parameters are expected, the program has {len(right)}"
     for number, (one, other) in enumerate(zip(left, right)):
@@ -112,7 +137,7 @@ def _at_bounds(shape: Shape) -> list[object]:
 
 def lonely_row(task: Task, program: Program, trial: Trial, value: Value) -> ModuleRecord:
     """The row of a program whose result there is nothing to compare with."""
-    shape = program.module.entry.root.shape
+    shape = program.runner.result
     outputs = output_records(shape, value)
     if task.options.save_outputs is not None:
         folder = output_folder(task.options.save_outputs, task.module.title, trial.name, program.label)

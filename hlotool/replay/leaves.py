@@ -32,13 +32,27 @@ from hlotool.values.flatten import flatten
 _FIRST = 5
 
 
-def leaf_records(comparison: Comparison, module: Module, facts: Sequence[Facts]) -> list[LeafRecord]:
-    """The comparison, with what `module` (the tested one) and `facts` tell about the leaves that differ."""
-    by_index = dict(zip((index for index, _ in leaves(module.entry.root.shape)), facts))
-    return [_leaf_record(leaf, module, by_index.get(leaf.index, Facts())) for leaf in comparison.leaves]
+def leaf_records(
+    comparison: Comparison, module: Module, facts: Sequence[Facts], shape: Shape, copies: int = 1
+) -> list[LeafRecord]:
+    """The comparison, with what the tested side tells about the leaves that differ.
+
+    Args:
+        comparison: of the two results.
+        module: the tested one.
+        facts: of the leaves of its result.
+        shape: of its result.
+        copies: how many results of the module it holds: with several, the first index is a device.
+    """
+    by_index = dict(zip((index for index, _ in leaves(shape)), facts))
+    prefix = 1 if copies > 1 else 0
+    return [
+        _leaf_record(leaf, module, by_index.get(leaf.index, Facts()), leaf.index[prefix:])
+        for leaf in comparison.leaves
+    ]
 
 
-def _leaf_record(leaf: LeafComparison, module: Module, facts: Facts) -> LeafRecord:
+def _leaf_record(leaf: LeafComparison, module: Module, facts: Facts, output: ShapeIndex) -> LeafRecord:
     verdict = Verdict(leaf.verdict.value)
     metrics = leaf.metrics or Metrics(0)
     differs = verdict is Verdict.DIFFERS
@@ -59,7 +73,7 @@ def _leaf_record(leaf: LeafComparison, module: Module, facts: Facts) -> LeafReco
         tolerance=_tolerance(leaf.tolerance),
         minimum_tolerance=_minimum(metrics.minimum),
         decision=str(facts.decision) if differs and facts.decision and metrics.max_ulp is None else "",
-        source=source_of_output(module, leaf.index) if differs else None,
+        source=source_of_output(module, output) if differs else None,
     )
 
 

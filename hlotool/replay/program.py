@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from hlotool.backends.base import Executable
-from hlotool.backends.registry import get_backend
+from hlotool.backends.registry import get_backend, get_devices_backend
 from hlotool.dump.loading import load_stage
 from hlotool.dump.records import Capture, DumpModule, Stage
 from hlotool.errors import Location, Unsupported
+from hlotool.ir.attributes import Sharding
+from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
+from hlotool.ir.partitioning import has_manual_regions, is_per_device
+from hlotool.ir.types import strip_layouts
 from hlotool.ir.verifier import verify_or_raise
 from hlotool.numerics.dataflow import Leaves, leaf_facts
+from hlotool.parse.sdy import module_meshes
+from hlotool.replay.spread import EachDevice, OneDevice, Partitioned, Runner
 from hlotool.replay.trials import captured_program
 
 
@@ -24,33 +29,51 @@ class Program:
         label: of its stage.
         path: of its file.
         module: parsed and verified.
-        executable: runs it.
+        runner: runs it.
         backend: name and version of what runs it.
     """
 
     label: str
     path: str
     module: Module
-    executable: Executable
+    runner: Runner
     backend: str
 
     @cached_property
     def facts(self) -> Leaves:
         """What each leaf of its result depends on."""
-        return leaf_facts(self.module)
+        return leaf_facts(self.module) * self.runner.copies
 
 
-def load_program(owner: DumpModule, stage: Stage, backend: str) -> Program:
+def load_program(owner: DumpModule, stage: Stage, backend: str, reference: Program | None = None) -> Program:
     """Read, parse, verify and compile a stage.
+
+    Args:
+        owner: the dump's module that the stage belongs to.
+        stage: one of its stages.
+        backend: name of what runs it.
+        reference: the program that it is compared with. One that was partitioned later than the reference is
+            made to take and return the reference's global arrays.
 
     Raises:
         DumpError: the file cannot be read.
         InputError: it holds no valid HLO.
-        Unsupported: elided constants, several devices, or something the backend cannot execute.
+        Unsupported: elided constants, or something the backend cannot execute.
         UsageError: no such backend.
     """
     label = stage.label or stage.kind.value
-    return compile_program(label, str(stage.source), load_stage(owner, stage), backend)
+    module = load_stage(owner, stage)
+    sharding = _result_sharding(module, stage)
+    return compile_program(label, str(stage.source), module, backend, reference, sharding)
+
+
+def _result_sharding(module: Module, stage: Stage) -> Sharding | None:
+    """How the result is spread over devices; None when the dump does not tell."""
+    if module.entry.root.sharding is not None or stage.proto is None or module.num_partitions == 1:
+        return module.entry.root.sharding
+    from hlotool.parse.proto.module import parse_output_sharding
+
+    return parse_output_sharding(stage.proto.read_bytes(), str(stage.proto))
 
 
 def snapshot_program(capture: Capture, backend: str) -> Program:
@@ -58,12 +81,36 @@ def snapshot_program(capture: Capture, backend: str) -> Program:
     return compile_program(capture.kind.value, str(capture.source), captured_program(capture), backend)
 
 
-def compile_program(label: str, path: str, module: Module, backend: str) -> Program:
-    """Verify and compile `module`; raises as `load_program`."""
+def compile_program(
+    label: str,
+    path: str,
+    module: Module,
+    backend: str,
+    reference: Program | None = None,
+    sharding: Sharding | None = None,
+) -> Program:
+    """Verify and compile `module`, whose result is spread as `sharding` says; raises as `load_program`."""
     verify_or_raise(module)
-    devices = module.replica_count * module.num_partitions
-    if devices > 1:
-        reason = f"compiled for {devices} devices; programs of one device are replayed"
-        raise Unsupported(reason, location=Location(path))
     engine = get_backend(backend)
-    return Program(label, path, module, engine.compile(module), engine.version)
+    if _is_for_one(module, reference):
+        return Program(label, path, module, OneDevice(module, engine.compile(module)), engine.version)
+    grid = DeviceGrid(module.replica_count, module.num_partitions)
+    executable = get_devices_backend(backend).compile_devices(module, grid)
+    if reference is None or reference.runner.copies > 1:
+        return Program(label, path, module, EachDevice(module, executable, len(grid)), engine.version)
+    try:
+        meshes = tuple(module_meshes(reference.module).values())
+        runner = Partitioned(module, executable, reference.runner, sharding, meshes)
+    except ValueError as error:
+        raise Unsupported(f"sharding of the entry: {error}", location=Location(path)) from error
+    return Program(label, path, module, runner, engine.version)
+
+
+def _is_for_one(module: Module, reference: Program | None) -> bool:
+    """Whether one device can stand for all: the program is on global arrays, or all do the same."""
+    if module.replica_count * module.num_partitions == 1 or has_manual_regions(module):
+        return True
+    if is_per_device(module) or reference is None:
+        return not is_per_device(module)
+    shapes = [strip_layouts(p.shape) for p in module.entry.parameters]
+    return shapes == [strip_layouts(shape) for shape in reference.runner.parameters]

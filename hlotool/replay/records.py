@@ -274,6 +274,7 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
         leaves: comparisons, in tuple order.
         outputs: summaries, when there was nothing to compare with.
         error: why it came to nothing.
+        notes: how the values of several devices became one result.
         seconds: wall time.
     """
 
@@ -289,4 +290,5 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     leaves: list[LeafRecord] = []
     outputs: list[OutputRecord] = []
     error: ErrorRecord | None = None
+    notes: list[str] = []
     seconds: float = 0.0

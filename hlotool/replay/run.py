@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import msgspec
 
-from hlotool.backends.base import Value
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendOutOfMemory, HlotoolError, Location, Unsupported
 from hlotool.replay.compare import Actual, compare_row, lonely_row, parameter_difference, structural_row
 from hlotool.replay.program import Program, load_program, snapshot_program
 from hlotool.replay.records import REALITY, ModuleRecord
+from hlotool.replay.spread import Outcome
 from hlotool.replay.stages import select_stages
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
@@ -50,10 +51,10 @@ def _rows(task: Task) -> Iterator[ModuleRecord]:
     stages = _tested(task, selection.reference, selection.tested)
     for stage in stages:
         try:
-            programs.append(load_program(task.module, stage, task.options.backend))
+            programs.append(load_program(task.module, stage, task.options.backend, reference))
         except HlotoolError as error:
             yield _failed(task, reference, stage.label, str(stage.source), error)
-    for trial in trials(task.module, reference.module, task.options):
+    for trial in trials(task.module, reference.module, task.options, reference.runner.copies):
         yield from _trial_rows(task, reference, programs, trial, is_alone=not stages)
 
 
@@ -77,28 +78,38 @@ def _trial_rows(
     task: Task, reference: Program, programs: Sequence[Program], trial: Trial, is_alone: bool
 ) -> Iterator[ModuleRecord]:
     """The reference runs once; a tested program that fails costs its own row only."""
-    expected = reference.executable.run(trial.arguments)
+    expected = reference.runner.run(trial.arguments).value
     for program in programs:
-        if difference := parameter_difference(reference.module, program.module):
+        if difference := parameter_difference(reference.runner, program.runner):
             yield structural_row(task, reference, program, difference)
             continue
         try:
-            value = program.executable.run(trial.arguments)
+            outcome = program.runner.run(trial.arguments, expected)
         except BackendOutOfMemory:
             raise
         except HlotoolError as error:
             yield _failed(task, reference, program.label, program.path, error)
         else:
-            yield compare_row(task, reference, trial, expected, _actual(program, value))
+            yield compare_row(task, reference, trial, expected, _actual(program, outcome))
     if trial.result is not None:
-        real = Actual(REALITY, task.path, trial.origin, reference.module, reference.facts, trial.result)
+        real = replace(
+            _actual(reference, Outcome(trial.result)), label=REALITY, path=task.path, origin=trial.origin
+        )
         yield compare_row(task, reference, trial, expected, real)
     elif is_alone:
         yield lonely_row(task, reference, trial, expected)
 
 
-def _actual(program: Program, value: Value) -> Actual:
-    return Actual(program.label, program.path, program.backend, program.module, program.facts, value)
+def _actual(program: Program, outcome: Outcome) -> Actual:
+    return Actual(
+        program.label,
+        program.path,
+        program.backend,
+        program.module,
+        program.facts,
+        outcome,
+        program.runner,
+    )
 
 
 def _failed(task: Task, reference: Program, label: str, path: str, error: HlotoolError) -> ModuleRecord:

@@ -5,7 +5,7 @@ A run takes one of the three ways; what the others need is not imported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,29 +41,32 @@ class Trial:
     origin: str = ""
 
 
-def trials(owner: DumpModule, module: Module, options: ReplayOptions) -> Iterator[Trial]:
+def trials(owner: DumpModule, module: Module, options: ReplayOptions, copies: int = 1) -> Iterator[Trial]:
     """The runs of a module: one on given or generated inputs, or one per captured execution.
 
     Args:
         owner: the dump's module, which may hold captured executions.
         module: the reference program.
         options: of the user.
+        copies: number of devices that take arguments of their own; the arguments are then one tuple each.
 
     Raises:
         InputDataError: values do not fit the program, or `--outputs` come without their inputs.
         ProtoError: a captured execution cannot be decoded.
-        Unsupported: a captured execution ran on several devices.
+        Unsupported: a captured execution ran on other devices, or inputs are given for one device of several.
     """
+    if copies > 1 and (options.inputs is not None or options.outputs is not None):
+        raise Unsupported(f"{module.name}: inputs and outputs cannot be given for {copies} devices")
     if options.inputs is not None:
         yield _with_outputs(_given(options.inputs, module), module, options)
     elif owner.captures:
         for number, capture in enumerate(owner.captures, start=1):
             name = f"execution_{number}" if len(owner.captures) > 1 else ""
-            yield _with_outputs(_captured(capture, name), module, options)
+            yield _with_outputs(_captured(capture, name, module, copies), module, options)
     else:
         if options.outputs is not None and module.entry.parameters:
             raise InputDataError(f"{options.outputs}: without the inputs that gave these outputs (--inputs)")
-        yield _with_outputs(_generated(module, options), module, options)
+        yield _with_outputs(_generated(module, options, copies), module, options)
 
 
 def captured_program(capture: Capture) -> Module:
@@ -100,21 +103,35 @@ def _given(source: str, module: Module) -> Trial:
     return Trial(load_inputs(source, module), InputsRecord(origin="given", description=f"from {source}"))
 
 
-def _captured(capture: Capture, name: str) -> Trial:
+def _captured(capture: Capture, name: str, module: Module, copies: int) -> Trial:
     from hlotool.values.flatten import from_literal
 
     execution = read_execution(capture)
-    if len(execution.arguments) > 1:
-        reason = f"captured on {len(execution.arguments)} devices; programs of one device are replayed"
-        raise Unsupported(reason, location=Location(str(capture.source)))
-    arguments = tuple(from_literal(literal) for literal in execution.arguments[0])
+    devices = [tuple(map(from_literal, literals)) for literals in execution.arguments]
+    arguments = _for_devices(devices, module, copies, Location(str(capture.source)))
     record = InputsRecord(origin="captured", description=f"captured in {capture.source.name}")
     result = from_literal(execution.result) if execution.result is not None else None
     origin = f"captured on {execution.platform}" if execution.platform else "captured"
     return Trial(arguments, record, name, result, origin)
 
 
-def _generated(module: Module, options: ReplayOptions) -> Trial:
+def _for_devices(
+    devices: Sequence[tuple[Any, ...]], module: Module, copies: int, location: Location
+) -> tuple[Any, ...]:
+    """Captured arguments as the program takes them: of the one device, of each, or global ones."""
+    if len(devices) == 1 and copies == 1:
+        return devices[0]
+    if copies == 1:
+        from hlotool.replay.device_trials import global_arguments
+
+        return global_arguments(module, devices, location)
+    if len(devices) != copies:
+        reason = f"captured on {len(devices)} devices, the program is for {copies}"
+        raise Unsupported(reason, location=location)
+    return tuple(devices)
+
+
+def _generated(module: Module, options: ReplayOptions, copies: int) -> Trial:
     from hlotool.values.generate import generate_inputs
 
     made = generate_inputs(module, options.seed, options.input_range)
@@ -127,7 +144,16 @@ def _generated(module: Module, options: ReplayOptions) -> Trial:
         seed=made.seed,
         rules=rules,
     )
-    return Trial(made.values, record)
+    if copies == 1:
+        return Trial(made.values, record)
+    from hlotool.replay.device_trials import device_arguments
+
+    return Trial(
+        device_arguments(
+            module, lambda n: generate_inputs(module, options.seed + n, options.input_range).values
+        ),
+        record,
+    )
 
 
 def _rule(leaf: LeafDescription) -> str:

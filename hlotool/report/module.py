@@ -95,6 +95,7 @@ def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, st
         yield "inputs", module.inputs.description
         if verbose:
             yield from (("", rule) for rule in module.inputs.rules)
+    yield from (("" if number else "devices", note) for number, note in enumerate(module.notes))
     yield "file", module.path
     if saved := _saved(module):
         yield "saved in", saved

@@ -91,8 +91,6 @@ def test_inputs_that_do_not_fit(inputs: list[object]) -> None:
 def test_what_cannot_be_run() -> None:
     with pytest.raises(Unsupported, match="my_kernel"):
         hlotool.run(hlotool.parse(UNKNOWN_CALL), [np.zeros(4, np.float32)])
-    with pytest.raises(Unsupported, match="2 devices"):
-        hlotool.run(hlotool.parse(DOUBLE.replace("jit_f,", "jit_f, replica_count=2,")), [np.zeros(4)])
     with pytest.raises(UsageError, match="no backend 'abacus'"):
         hlotool.run(hlotool.parse(DOUBLE), [np.zeros(4)], backend="abacus")
 

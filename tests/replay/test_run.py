@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from support.programs import BROKEN, DOUBLE, PAIR, SQUARE, SUM, UNKNOWN_CALL, write_module
 
 from hlotool.dump.directory import open_dump
@@ -167,14 +166,6 @@ def test_elided_constants_are_refused(tmp_path: Path) -> None:
     assert row.error is not None
     assert row.error.kind == "ElidedConstant"
     assert "--xla_dump_large_constants" in row.reason
-
-
-@pytest.mark.parametrize("attribute", ["replica_count=2", "num_partitions=4"])
-def test_programs_of_several_devices_are_not_judged(tmp_path: Path, attribute: str) -> None:
-    text = DOUBLE.replace("HloModule jit_f,", f"HloModule jit_f, {attribute},")
-    row = replay_pair(tmp_path, text, text)
-    assert row.verdict is Verdict.UNSUPPORTED
-    assert f"{attribute[-1]} devices" in row.reason
 
 
 def test_every_stage_is_tested_where_one_fails(tmp_path: Path) -> None:

@@ -17,13 +17,13 @@ from hlotool.backends.numpy.devices import this_device
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Calling, Kernel
 from hlotool.backends.numpy.run import Run
-from hlotool.backends.numpy.shapes import array_shape
+from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.backends.numpy.world import Device
 from hlotool.ir.attributes import FrontendAttributes, Sharding
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
-from hlotool.parse.sdy import parse_manual_axes, parse_meshes, parse_shardings
+from hlotool.parse.sdy import module_meshes, parse_manual_axes, parse_shardings
 from hlotool.values.manual import ManualParts, along_axes, manual_parts
 
 
@@ -116,18 +116,13 @@ def _parts(
 
 def _named_shardings(instruction: Instruction, lowering: Lowering, key: str) -> list[Sharding]:
     """The shardings of an attribute, cut down to the manual axes."""
-    meshes = _frontend(lowering.module.attributes.get("frontend_attributes"), "xla.sdy.meshes")
-    own = instruction.attributes.get("frontend_attributes")
+    own = attribute(instruction, "frontend_attributes", FrontendAttributes, lowering)
     try:
-        shardings = parse_shardings(_frontend(own, key), parse_meshes(meshes) if meshes else {})
-        manual = parse_manual_axes(_frontend(own, "xla.sdy.manual_axes"))
+        shardings = parse_shardings(own.get(key) or "", module_meshes(lowering.module))
+        manual = parse_manual_axes(own.get("xla.sdy.manual_axes") or "")
         return [along_axes(sharding, manual) for sharding in shardings]
     except ValueError as error:
         raise lowering.unsupported(instruction, f"{key}: {error}") from None
-
-
-def _frontend(attributes: Any, key: str) -> str:
-    return (attributes.get(key) or "") if isinstance(attributes, FrontendAttributes) else ""
 
 
 def _results(instruction: Instruction, lowering: Lowering) -> list[ArrayShape]:

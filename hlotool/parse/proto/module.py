@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hlotool.errors import ProtoError
-from hlotool.ir.attributes import AttributeValue, BufferDonor, ParameterAlias
+from hlotool.ir.attributes import AttributeValue, BufferDonor, ParameterAlias, Sharding
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import OPCODES
 from hlotool.parse.proto.fields import Context
@@ -43,6 +43,20 @@ def parse_module_proto(content: bytes, path: str | None = None) -> Module:
     """
     origin = path or "<proto>"
     return read_module(_module_message(content, origin), path)
+
+
+def parse_output_sharding(content: bytes, path: str | None = None) -> Sharding | None:
+    """How the result of a partitioned program is spread over the devices, which its text does not tell.
+
+    Args:
+        content: of a `.hlo.pb` file.
+        path: of the file, for messages.
+
+    Raises:
+        ProtoError: see `parse_module_proto`.
+    """
+    message = _module_message(content, path or "<proto>")
+    return read_sharding(message.spmd_output_sharding) if message.HasField("spmd_output_sharding") else None
 
 
 def _module_message(content: bytes, origin: str) -> Message:

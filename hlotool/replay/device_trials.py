@@ -1,0 +1,103 @@
+"""Arguments of programs for several devices: from a generator, and from captured executions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from hlotool.backends.base import TOKEN
+from hlotool.errors import InputDataError, Location, Unsupported
+from hlotool.ir.attributes import Sharding
+from hlotool.ir.devices import DeviceGrid
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import ArrayShape, Shape, leaves
+from hlotool.values.flatten import flatten, unflatten
+from hlotool.values.placement import placement
+from hlotool.values.sharding import assemble, leaf_shardings
+
+_REPLICATED = Sharding("replicated")
+
+
+def device_arguments(module: Module, make: Callable[[int], Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
+    """Arguments for each device of a program that is written for one of several.
+
+    Partitions that hold the same part of a parameter get the same value; replicas and other parts differ.
+
+    Args:
+        module: the program; its parameters' shardings tell which partitions hold the same part.
+        make: arguments of one device, different for every number.
+    """
+    grid = DeviceGrid(module.replica_count, module.num_partitions)
+    variant = cache(make)
+
+    def argument(parameter: Instruction, device: int) -> Any:
+        replica, partition = grid.position(device)
+        number = parameter.parameter_number or 0
+        parts = []
+        for leaf, tile in enumerate(_tiles(parameter, partition, grid.partitions)):
+            value = variant(replica * grid.partitions + tile)[number]
+            parts.append(list(flatten(parameter.shape, value))[leaf][2])
+        return unflatten(parameter.shape, parts)
+
+    return tuple(tuple(argument(p, device) for p in module.entry.parameters) for device in range(len(grid)))
+
+
+def _tiles(parameter: Instruction, partition: int, count: int) -> list[int]:
+    """Which part of each leaf of a parameter a partition holds."""
+    shardings = leaf_shardings(parameter.shape, parameter.sharding)
+    return [
+        _tile(shape, sharding, partition, count)
+        for (_, shape), sharding in zip(leaves(parameter.shape), shardings)
+    ]
+
+
+def _tile(shape: Shape, sharding: Sharding | None, partition: int, count: int) -> int:
+    if sharding is None or not isinstance(shape, ArrayShape):
+        return 0
+    placed = placement(sharding, shape.rank, count)
+    index = placed.tile_indices().get(partition)
+    return int(np.ravel_multi_index(index, placed.tiles)) if index else 0
+
+
+def global_arguments(module: Module, devices: Sequence[Sequence[Any]], location: Location) -> tuple[Any, ...]:
+    """The arguments of a program on global arrays, from what each partition was given.
+
+    Args:
+        module: the program; its parameters' shardings say how the devices held the arguments.
+        devices: the captured arguments of each device.
+        location: of the capture.
+
+    Raises:
+        InputDataError: copies contradict each other.
+        Unsupported: the shardings do not fit what was captured.
+    """
+    if len(devices) != module.num_partitions:
+        reason = f"captured on {len(devices)} devices, the program has {module.num_partitions} partitions"
+        raise Unsupported(reason, location=location)
+    columns = list(zip(*devices))
+    return tuple(
+        _global_argument(parameter, column, location)
+        for parameter, column in zip(module.entry.parameters, columns)
+    )
+
+
+def _global_argument(parameter: Instruction, values: Sequence[Any], location: Location) -> Any:
+    rows = [[part for _, _, part in flatten(parameter.shape, value)] for value in values]
+    parts: list[Any] = []
+    shardings = leaf_shardings(parameter.shape, parameter.sharding)
+    for (_, shape), sharding, column in zip(leaves(parameter.shape), shardings, zip(*rows)):
+        if not isinstance(shape, ArrayShape):
+            parts.append(TOKEN)
+            continue
+        try:
+            array, disagreement = assemble(column, shape.dims, sharding or _REPLICATED)
+        except ValueError as error:
+            reason = f"argument {parameter.name}: {error}"
+            raise Unsupported(reason, location=location) from error
+        if disagreement is not None:
+            raise InputDataError(f"{location}: argument {parameter.name}: {disagreement}")
+        parts.append(array)
+    return unflatten(parameter.shape, parts)

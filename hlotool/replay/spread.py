@@ -1,0 +1,238 @@
+"""Programs for several devices in a replay: what they take and return as seen from outside.
+
+A program that was partitioned is compared with the one on global arrays that it was made from: it takes the
+global arguments apart, by the shardings of its parameters, and puts the parts of the result together. Where
+there is nothing global to compare with (replicas, two partitioned stages), arguments and results stay one per
+device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from hlotool.backends.base import TOKEN, DevicesExecutable, Executable, Value
+from hlotool.ir.attributes import Mesh, Sharding
+from hlotool.ir.module import Module
+from hlotool.ir.printing.sharding import sharding_text
+from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, TupleShape, leaves
+from hlotool.values.flatten import flatten, unflatten
+from hlotool.values.infer_sharding import infer_sharding, part_counts
+from hlotool.values.sharding import Disagreement, assemble, leaf_shardings, local_dims, split
+
+_REPLICATED = Sharding("replicated")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What a run returned.
+
+    Attributes:
+        value: of the runner's result shape.
+        faults: what is wrong with a leaf, apart from its values.
+        notes: what was assumed to put the value together.
+    """
+
+    value: Any
+    faults: Mapping[ShapeIndex, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class Runner(Protocol):
+    """A compiled program, as a replay runs it.
+
+    Attributes:
+        parameters: shapes of the arguments.
+        result: shape of the result.
+        copies: how many results of the module make up the result: one, or one per device.
+    """
+
+    parameters: tuple[Shape, ...]
+    result: Shape
+    copies: int
+
+    def run(self, arguments: Sequence[Value], expected: Value | None = None) -> Outcome:
+        """Execute once; `expected` is another program's result, which helps to put this one's together."""
+
+
+class OneDevice:
+    """A program that runs on one device."""
+
+    copies = 1
+
+    def __init__(self, module: Module, executable: Executable) -> None:
+        self.parameters = tuple(p.shape for p in module.entry.parameters)
+        self.result = module.entry.root.shape
+        self._executable = executable
+
+    def run(self, arguments: Sequence[Value], expected: Value | None = None) -> Outcome:
+        """See `Runner`."""
+        return Outcome(self._executable.run(arguments))
+
+
+class EachDevice:
+    """A program for several devices that takes the arguments of each and returns the result of each."""
+
+    def __init__(self, module: Module, executable: DevicesExecutable, count: int) -> None:
+        one: Shape = TupleShape(tuple(p.shape for p in module.entry.parameters))
+        self.parameters = (one,) * count
+        self.result: Shape = TupleShape((module.entry.root.shape,) * count)
+        self.copies = count
+        self._executable = executable
+
+    def run(self, arguments: Sequence[Any], expected: Value | None = None) -> Outcome:
+        """See `Runner`; one tuple of arguments per device."""
+        return Outcome(tuple(self._executable.run_devices(arguments)))
+
+
+class Partitioned:
+    """A partitioned program that takes and returns the global arrays of the program it was made from.
+
+    Where its parameters or results do not fit those of the other program, its own shapes show.
+
+    Args:
+        module: the partitioned program.
+        executable: runs it on all partitions.
+        origin: the program on global arrays.
+        shardings: of its result, None where it is not known.
+        meshes: that the program speaks of.
+    """
+
+    copies = 1
+
+    def __init__(
+        self,
+        module: Module,
+        executable: DevicesExecutable,
+        origin: Runner,
+        sharding: Sharding | None,
+        meshes: Sequence[Mesh],
+    ) -> None:
+        count = module.num_partitions
+        wholes = [*origin.parameters, *(p.shape for p in module.entry.parameters[len(origin.parameters) :])]
+        self._arguments = [
+            _Spread(p.shape, whole, p.sharding or _REPLICATED, count)
+            for p, whole in zip(module.entry.parameters, wholes)
+        ]
+        self._result = _Spread(module.entry.root.shape, origin.result, sharding, count)
+        self.parameters = tuple(spread.shape for spread in self._arguments)
+        self.result = self._result.shape
+        self._executable = executable
+        self._count = count
+        self._meshes = meshes
+
+    def run(self, arguments: Sequence[Value], expected: Value | None = None) -> Outcome:
+        """See `Runner`."""
+        columns = [spread.split(value) for spread, value in zip(self._arguments, arguments)]
+        devices = [[column[device] for column in columns] for device in range(self._count)]
+        return self._result.assemble(self._executable.run_devices(devices), expected, self._meshes)
+
+
+class _Spread:
+    """A value over several devices.
+
+    Args:
+        local: shape of what each device holds.
+        whole: shape of the global value that it should be.
+        sharding: None where it is not known.
+        count: number of devices.
+
+    Attributes:
+        shape: of the global value; leaves that cannot be part of `whole` are as on the devices.
+    """
+
+    def __init__(self, local: Shape, whole: Shape, sharding: Sharding | None, count: int) -> None:
+        self._local = local
+        self._whole = whole
+        self._count = count
+        dims = {index: part.dims for index, part in leaves(whole) if isinstance(part, ArrayShape)}
+        self._leaves = {
+            index: _Leaf.of(part, dims.get(index), one, count)
+            for (index, part), one in zip(leaves(local), leaf_shardings(local, sharding))
+        }
+        self.shape = _rebuilt(local, iter(leaf.shape for leaf in self._leaves.values()))
+
+    def split(self, value: Any) -> list[Any]:
+        """What each device holds of a global value."""
+        parts = flatten(self.shape, value)
+        columns = [self._leaves[index].split(part, self._count) for index, _, part in parts]
+        return [unflatten(self._local, [column[d] for column in columns]) for d in range(self._count)]
+
+    def assemble(self, values: Sequence[Value], expected: Value | None, meshes: Sequence[Mesh]) -> Outcome:
+        """The global value of which the devices hold the parts."""
+        rows = [[part for _, _, part in flatten(self._local, value)] for value in values]
+        wanted = {} if expected is None else {i: part for i, _, part in flatten(self._whole, expected)}
+        parts: list[Any] = []
+        faults: dict[ShapeIndex, str] = {}
+        found: dict[str, list[ShapeIndex]] = {}
+        for (index, leaf), column in zip(self._leaves.items(), zip(*rows)):
+            sharding = leaf.sharding
+            if leaf.is_spread and sharding is None:
+                arrays = [np.asarray(part) for part in column]
+                sharding = infer_sharding(arrays, np.asarray(wanted[index]), meshes)
+                found.setdefault(sharding_text(sharding), []).append(index)
+            part, disagreement = leaf.assemble(column, sharding)
+            parts.append(part)
+            if disagreement is not None:
+                faults[index] = str(disagreement)
+        notes = tuple(f"{_names(indices)}: {text}, found from the values" for text, indices in found.items())
+        return Outcome(unflatten(self.shape, parts), faults, notes)
+
+
+def _names(indices: Sequence[ShapeIndex]) -> str:
+    return ", ".join("out" + "".join(f"[{i}]" for i in index) for index in indices)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """One leaf of a value over several devices.
+
+    Attributes:
+        shape: of the global array, or of what a device holds where that is no part of one.
+        sharding: None where it is not known.
+        is_spread: the devices hold parts (or copies) of one array.
+    """
+
+    shape: Shape
+    sharding: Sharding | None
+    is_spread: bool
+
+    @classmethod
+    def of(cls, local: Shape, dims: tuple[int, ...] | None, sharding: Sharding | None, count: int) -> _Leaf:
+        """The leaf of which devices hold `local`, and which should be of `dims` as a whole."""
+        if not isinstance(local, ArrayShape) or dims is None or not _is_part(local, dims, sharding, count):
+            return cls(local, sharding, False)
+        return cls(replace(local, dims=dims, layout=None), sharding, True)
+
+    def split(self, value: Any, count: int) -> list[Any]:
+        """What each device holds of `value`."""
+        if not self.is_spread or self.sharding is None:
+            return [value] * count
+        return list(split(np.asarray(value), self.sharding, count))
+
+    def assemble(self, parts: Sequence[Any], sharding: Sharding | None) -> tuple[Any, Disagreement | None]:
+        """The array of which the devices hold `parts`; what the first holds where it is none."""
+        if not isinstance(self.shape, ArrayShape):
+            return TOKEN, None
+        if not self.is_spread or sharding is None:
+            return parts[0], None
+        return assemble([np.asarray(part) for part in parts], self.shape.dims, sharding)
+
+
+def _is_part(local: ArrayShape, dims: tuple[int, ...], sharding: Sharding | None, count: int) -> bool:
+    if sharding is None:
+        return any(True for _ in part_counts(local.dims, dims, count))
+    try:
+        return local_dims(dims, sharding, count) == local.dims
+    except ValueError:
+        return False
+
+
+def _rebuilt(like: Shape, parts: Iterator[Shape]) -> Shape:
+    """The shape of the structure of `like` whose leaves are `parts`."""
+    if isinstance(like, TupleShape):
+        return TupleShape(tuple(_rebuilt(element, parts) for element in like.elements))
+    return next(parts)
