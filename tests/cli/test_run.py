@@ -308,14 +308,16 @@ def test_an_interrupted_report_says_how_to_go_on(dump: Path) -> None:
     assert out.splitlines()[-1] == f"next: hlotool run {dump} --timeout 60 --jobs 1"
 
 
-def test_the_wall_time_of_a_small_program(tmp_path: Path) -> None:
-    """Half a second on an idle machine; the bound leaves room for a busy one."""
+def test_a_small_program_takes_little_time(tmp_path: Path) -> None:
+    """0.4 s of wall time on an idle machine. Processor time is what other work does not change."""
+    resource = pytest.importorskip("resource")
     path = tmp_path / "small.hlo"
     path.write_text(DOUBLE)
-    times = []
+    used = []
     for _ in range(3):
-        start = time.perf_counter()
-        process = child(path)
-        process.communicate(timeout=60)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 1.5
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        child(path).communicate(timeout=60)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    # Twice what it needs without compiled bytecode.
+    assert min(used) < 2.0
