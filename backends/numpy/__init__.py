@@ -9,7 +9,8 @@ import numpy as np
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.numpy import kernels
 from hlotool.backends.numpy.arguments import check_arguments
-from hlotool.backends.numpy.lockstep import DevicesExecutable, LogicalExecutable
+from hlotool.backends.numpy.lockstep import DevicesExecutable
+from hlotool.backends.numpy.logical import LogicalExecutable
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.run import Run
@@ -52,7 +53,7 @@ class NumpyBackend:
         says; its manual regions are executed on all partitions.
         """
         if has_manual_regions(module) and module.num_partitions > 1 and module.replica_count == 1:
-            return LogicalExecutable(self.compile_devices(module, DeviceGrid(1, module.num_partitions)))
+            return LogicalExecutable(module)
         return NumpyExecutable(module, Lowering(module).plan(module.entry))
 
     def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesExecutable:

@@ -57,20 +57,3 @@ class DevicesExecutable:
             return result
 
         return world.run(body)
-
-
-class LogicalExecutable:
-    """A program on global arrays that has manual regions: every device runs all of it, on the same arguments.
-
-    Outside the regions the devices do the same work; inside, each does its own part.
-    """
-
-    def __init__(self, devices: DevicesExecutable) -> None:
-        self.module = devices.module
-        self._devices = devices
-
-    def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
-        """Execute once; see `Executable.run`. The probe sees the first device."""
-        count = len(self._devices.grid)
-        probes = [probe] + [None] * (count - 1)
-        return self._devices.run_devices([arguments] * count, probes)[0]

@@ -125,7 +125,7 @@ class World:
             meeting = self._meetings.setdefault(key, _Meeting(members))
             meeting.arrived[device] = value
             del value
-            is_last = not meeting.missing
+            is_last = len(meeting.arrived) == len(members)
             if not is_last:
                 self._wait(device, _Wait(instruction, lambda: meeting.missing, meeting.over))
         if is_last:

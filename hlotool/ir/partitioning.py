@@ -12,20 +12,15 @@ from __future__ import annotations
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class
 
-#: Custom calls where values enter or leave a manual region. The partitioner removes them.
-MANUAL_BORDERS = frozenset(
-    {
-        "SPMDFullToShardShape",
-        "SPMDShardToFullShape",
-        "xla.sdy.GlobalToLocalShape",
-        "xla.sdy.LocalToGlobalShape",
-    }
-)
+#: Custom calls through which values enter a manual region, and leave it. The partitioner removes them.
+ENTERS_REGION = frozenset({"SPMDFullToShardShape", "xla.sdy.GlobalToLocalShape"})
+LEAVES_REGION = frozenset({"SPMDShardToFullShape", "xla.sdy.LocalToGlobalShape"})
 
 
 def has_manual_regions(module: Module) -> bool:
     """Whether parts of a program on global arrays are written for a device."""
-    return any(i.attributes.get("custom_call_target") in MANUAL_BORDERS for i in module.instructions())
+    borders = ENTERS_REGION | LEAVES_REGION
+    return any(i.attributes.get("custom_call_target") in borders for i in module.instructions())
 
 
 def is_per_device(module: Module) -> bool:

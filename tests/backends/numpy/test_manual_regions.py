@@ -154,3 +154,43 @@ def test_programs_before_partitioning(corpus: Path, name: str) -> None:
         whole, disagreement = assemble(parts, leaf.shape, sharding(shardings[number]))
         assert disagreement is None
         assert_close(leaf, whole, steps=32)
+
+
+INSEPARABLE = SHARD_MAP.replace(
+    " ROOT r = (f32[4,2], f32[4,4]) tuple(u, v)",
+    f""" q = f32[4,2] negate(u)
+ m = f32[2,2] custom-call(q), custom_call_target="xla.sdy.GlobalToLocalShape", {
+        shardy(
+            in_shardings="#sdy.sharding_per_value<[<@mesh, [{'x'}, {}]>]>",
+            manual_axes="#sdy<manual_axes{'x', 'y'}>",
+        )
+    }
+ n = f32[2,2] add(m, a)
+ h = f32[4,2] custom-call(n), custom_call_target="xla.sdy.LocalToGlobalShape", {
+        shardy(
+            out_shardings="#sdy.sharding_per_value<[<@mesh, [{'x'}, {}]>]>",
+            manual_axes="#sdy<manual_axes{'x', 'y'}>",
+        )
+    }
+ ROOT r = (f32[4,2], f32[4,4]) tuple(h, v)""",
+)
+
+
+def test_regions_that_cannot_be_cut_out() -> None:
+    """Every device runs the whole program."""
+    x = np.arange(16, dtype=np.float32).reshape(4, 4)
+    result, turned = run(INSEPARABLE, [x])
+    np.testing.assert_array_equal(result, np.zeros((4, 2)))
+    np.testing.assert_array_equal(turned, run(SHARD_MAP, [x])[1])
+
+
+def test_a_probe_sees_the_program_as_it_is() -> None:
+    module = parse(SHARD_MAP)
+    seen: dict[str, Any] = {}
+    executable = NumpyBackend().compile(module)
+    executable.run(
+        [np.ones((4, 4), np.float32)], lambda instruction, value: seen.update({instruction.name: value})
+    )
+    assert {i.name for i in module.entry.instructions if i.opcode != "parameter"} <= set(seen)
+    assert seen["l"].shape == (2, 2)
+    assert seen["s"].tolist() == [[4, 4], [4, 4]]

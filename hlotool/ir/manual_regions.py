@@ -1,0 +1,221 @@
+"""Manual regions of a program on global arrays, cut out into computations of their own.
+
+Between the custom calls at its borders a manual region (JAX's shard_map) is written for each device, while
+the program around it is one. Cut out, only the regions have to be executed on all devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from hlotool.ir.attributes import AttributeValue, FrontendAttributes, Sharding
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.partitioning import ENTERS_REGION, LEAVES_REGION
+from hlotool.ir.types import TupleShape
+
+#: Target of the custom call that stands for a region; its `called_computations` is the region, which returns
+#: a tuple.
+REGION_TARGET: Final = "hlotool.ManualRegion"
+
+
+class NotSeparable(Exception):
+    """Values of devices and global ones mix in a way that no cut tells apart."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Region:
+    """Instructions that are executed for each device.
+
+    Attributes:
+        instructions: in order.
+        inputs: global values that they read.
+        outputs: global values that they make: what leaves the region.
+    """
+
+    instructions: tuple[Instruction, ...]
+    inputs: tuple[Instruction, ...]
+    outputs: tuple[Instruction, ...]
+
+
+class RegionFinder:
+    """Tells which values differ from device to device; each computation is looked at once."""
+
+    def __init__(self) -> None:
+        self._varying: dict[Computation, set[Instruction]] = {}
+
+    def outlined(self, computation: Computation) -> Computation:
+        """`computation`, which is called with global values, with a custom call for each of its regions.
+
+        Raises:
+            NotSeparable: see `regions`; or a region needs a value that is made of its own results.
+        """
+        regions = self.regions(computation)
+        return _Outliner(computation, regions).result() if regions else computation
+
+    def regions(self, computation: Computation) -> list[Region]:
+        """The regions of a computation that is called with global values.
+
+        Raises:
+            NotSeparable: the result differs from device to device, or a region is entered and left along
+                different axes.
+        """
+        varying = self.varying(computation)
+        if computation.root in varying:
+            raise NotSeparable(f"the result of {computation.name} differs from device to device")
+        members = [i for i in computation.instructions if i in varying or _leaves(i)]
+        return [_region(part, varying) for part in _connected(members, varying)]
+
+    def varying(self, computation: Computation) -> set[Instruction]:
+        """Instructions whose results differ from device to device when the arguments are global values."""
+        if computation not in self._varying:
+            found: set[Instruction] = set()
+            for instruction in computation.instructions:
+                if not _leaves(instruction) and self._varies(instruction, found):
+                    found.add(instruction)
+            self._varying[computation] = found
+        return self._varying[computation]
+
+    def _varies(self, instruction: Instruction, varying: set[Instruction]) -> bool:
+        if instruction.opcode == "partition-id" or _target(instruction) in ENTERS_REGION:
+            return True
+        if any(operand in varying for operand in instruction.operands):
+            return True
+        return any(callee.root in self.varying(callee) for callee in instruction.called)
+
+
+def _target(instruction: Instruction) -> object:
+    return instruction.attributes.get("custom_call_target")
+
+
+def _leaves(instruction: Instruction) -> bool:
+    return _target(instruction) in LEAVES_REGION
+
+
+def _connected(members: Sequence[Instruction], varying: set[Instruction]) -> Iterator[list[Instruction]]:
+    """Members tied together by values that differ from device to device; each group in textual order."""
+    group_of: dict[Instruction, list[Instruction]] = {}
+    for member in members:
+        neighbours = {id(group_of[o]): group_of[o] for o in member.operands if o in varying}
+        merged = [i for group in neighbours.values() for i in group] + [member]
+        group_of.update(dict.fromkeys(merged, merged))
+    position = {member: number for number, member in enumerate(members)}
+    for group in {id(group): group for group in group_of.values()}.values():
+        yield sorted(group, key=position.__getitem__)
+
+
+def _region(instructions: list[Instruction], varying: set[Instruction]) -> Region:
+    own = set(instructions)
+    inputs = dict.fromkeys(o for i in instructions for o in i.operands if o not in own)
+    outputs = tuple(i for i in instructions if i not in varying)
+    axes = {_manual_axes(i) for i in instructions if _target(i) in ENTERS_REGION or i in outputs}
+    if len(axes) > 1 or any(map(_stays_manual, outputs)):
+        raise NotSeparable(f"the region at {instructions[0].name} is left along other axes than entered")
+    return Region(tuple(instructions), tuple(inputs), outputs)
+
+
+def _manual_axes(border: Instruction) -> str | None:
+    """The axes that Shardy's borders name."""
+    attributes = border.attributes.get("frontend_attributes")
+    return attributes.get("xla.sdy.manual_axes") if isinstance(attributes, FrontendAttributes) else None
+
+
+def _stays_manual(border: Instruction) -> bool:
+    """Whether what leaves the region is still manual along some axes."""
+    shardings: Iterable[Sharding] = [border.sharding] if border.sharding is not None else []
+    return any(
+        s.kind == "manual" or "manual" in s.last_tile_dims or (s.named and s.named.manual) for s in shardings
+    )
+
+
+#: What is executed as one: an instruction outside the regions, or a whole region.
+_Node: TypeAlias = Instruction | Region
+
+
+class _Outliner:
+    """Copies a computation with calls in the place of regions."""
+
+    def __init__(self, computation: Computation, regions: Sequence[Region]) -> None:
+        self._computation = computation
+        self._region_of = {i: region for region in regions for i in region.instructions}
+        self._copies: dict[Instruction, Instruction] = {}
+        self._instructions: list[Instruction] = []
+        self._done: set[_Node] = set()
+
+    def result(self) -> Computation:
+        """The copy."""
+        for instruction in self._computation.instructions:
+            self._emit_with_operands(self._node(instruction))
+        root = self._copies[self._computation.root]
+        return replace(self._computation, instructions=self._instructions, root=root)
+
+    def _node(self, instruction: Instruction) -> _Node:
+        return self._region_of.get(instruction, instruction)
+
+    def _emit_with_operands(self, wanted: _Node) -> None:
+        """Depth first, without recursion: regions may pull in long chains from further down."""
+        path = [wanted]
+        open_nodes: set[_Node] = set()
+        while path:
+            node = path[-1]
+            if node in self._done:
+                path.pop()
+                continue
+            operands = node.inputs if isinstance(node, Region) else node.operands
+            missing = [n for o in operands if (n := self._node(o)) not in self._done]
+            if not missing:
+                self._emit(node)
+                self._done.add(path.pop())
+            elif node in open_nodes:
+                raise NotSeparable(f"a region of {self._computation.name} needs what is made of its results")
+            else:
+                open_nodes.add(node)
+                path += reversed(missing)
+
+    def _emit(self, node: _Node) -> None:
+        if isinstance(node, Region):
+            self._emit_region(node)
+        else:
+            self._copies[node] = self._add(_copy(node, self._copies))
+
+    def _emit_region(self, region: Region) -> None:
+        number = sum(1 for node in self._done if isinstance(node, Region))
+        name = f"{self._computation.name}.manual_region.{number}"
+        called = _region_computation(name, region)
+        attributes: dict[str, AttributeValue] = {
+            "custom_call_target": REGION_TARGET,
+            "called_computations": (called,),
+        }
+        operands = tuple(self._copies[i] for i in region.inputs)
+        line = region.instructions[0].line
+        call = self._add(Instruction(name, "custom-call", called.root.shape, operands, attributes, line=line))
+        for index, output in enumerate(region.outputs):
+            element = Instruction(
+                output.name, "get-tuple-element", output.shape, (call,), {"index": index}, line=output.line
+            )
+            self._copies[output] = self._add(element)
+
+    def _add(self, instruction: Instruction) -> Instruction:
+        self._instructions.append(instruction)
+        return instruction
+
+
+def _region_computation(name: str, region: Region) -> Computation:
+    copies: dict[Instruction, Instruction] = {}
+    for number, value in enumerate(region.inputs):
+        sharding = value.sharding
+        attributes: dict[str, AttributeValue] = {} if sharding is None else {"sharding": sharding}
+        copies[value] = Instruction(
+            value.name, "parameter", value.shape, (), attributes, parameter_number=number, line=value.line
+        )
+    for instruction in region.instructions:
+        copies[instruction] = _copy(instruction, copies)
+    outputs = tuple(copies[o] for o in region.outputs)
+    root = Instruction(f"{name}.results", "tuple", TupleShape(tuple(o.shape for o in outputs)), outputs)
+    return Computation(name, [*copies.values(), root], root)
+
+
+def _copy(instruction: Instruction, copies: dict[Instruction, Instruction]) -> Instruction:
+    operands = tuple(copies[o] for o in instruction.operands)
+    return replace(instruction, operands=operands, control_predecessors=())
