@@ -96,7 +96,7 @@ def leaf_name(index: Sequence[int]) -> str:
 def accepted(tolerance: ToleranceRecord) -> str:
     """The tolerance as an inequality with its origin."""
     if not tolerance.relative and not tolerance.absolute:
-        return f"exact ({tolerance.origin})" if tolerance.origin else "exact"
+        return "none: the values must be equal"
     bound = f"|expected − actual| ≤ {number(tolerance.absolute)} + {number(tolerance.relative)} · magnitude"
     return f"{bound}  ({tolerance.origin})" if tolerance.origin else bound
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlotool.replay.records import Verdict
+from hlotool.replay.records import ToleranceRecord, Verdict
 from hlotool.report import words
 
 
@@ -52,3 +52,16 @@ def test_names() -> None:
 def test_every_verdict_has_a_sign_and_a_style(verdict: Verdict) -> None:
     assert verdict.value in words.verdict_text(verdict)
     assert words.style_of(verdict)
+
+
+def test_tolerances() -> None:
+    assert words.accepted(ToleranceRecord(relative=0, absolute=0)) == "none: the values must be equal"
+    shown = words.accepted(ToleranceRecord(relative=1e-5, absolute=0.25, origin="set by the user"))
+    assert shown == "|expected − actual| ≤ 0.25 + 1e-05 · magnitude  (set by the user)"
+
+
+def test_distances() -> None:
+    assert words.within(0) == "equal values"
+    assert words.within(3) == "≤ 3 ulps"
+    assert words.at([]) == ""
+    assert words.at([2, 0]) == " at [2, 0]"
