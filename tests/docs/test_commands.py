@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
 DOCUMENTS = [
-    ROOT / "README.md",
+    README,
     ROOT / "CONTRIBUTING.md",
     *sorted(ROOT.glob("*/README.md")),
     *ROOT.glob("*/*/README.md"),
@@ -65,6 +66,26 @@ def test_command(command: str, tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
+def test_the_report_in_the_readme_is_what_is_printed(tmp_path: Path) -> None:
+    """Up to times, versions and the padding that goes with them."""
+    command, report = re.findall(
+        r"^```sh\nhlotool (run [^\n#]*?)  +#[^\n]*\n```\n\n```text\n(.*?)^```", README.read_text(), re.M | re.S
+    )[0]
+    result = subprocess.run(
+        [sys.executable, "-m", "hlotool", *shlex.split(command)],
+        cwd=ROOT,
+        env=os.environ | {"HLOTOOL_CACHE": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+
+    def normal(text: str) -> str:
+        timeless = re.sub(r"\d+\.\d+( s\b|$)", "TIME", text, flags=re.MULTILINE)
+        return re.sub(r"numpy [\d.]+|(?<=\S)  +", " ", timeless).strip()
+
+    assert normal(result.stdout) == normal(report)
+
+
 def test_set_up_commands_name_real_extras() -> None:
     """`pip install -e '.[a,b]'` asks for extras that pyproject.toml defines."""
     import tomllib
@@ -87,6 +108,6 @@ def test_python_example(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.chdir(ROOT)
     names = {name: np.ones((8, 16), np.float32) for name in "xyz"}
-    for block in blocks(ROOT / "README.md", "python"):
+    for block in blocks(README, "python"):
         exec(block, names)
     assert names["total"] == 2 * 8 * 16
