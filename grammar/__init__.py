@@ -23,7 +23,7 @@ GRAMMAR_PATH = _FOLDER / "hlo.lark"
 TABLES_PATH = _FOLDER / "hlo.tables.bin"
 
 #: Rules that a parse may start from.
-STARTS = ("module", "computations", "instruction", "attributes", "metadata", "shape", "literal")
+STARTS = ("module", "computations", "remainder", "instruction", "attributes", "metadata", "shape", "literal")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,12 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lark import TextSlice, UnexpectedInput
-
-from hlotool import grammar
 from hlotool.ir.module import Module
 from hlotool.ir.types import Shape
-from hlotool.parse.text.diagnostics import check_nesting, syntax_error
 from hlotool.parse.text.modules import build_module
-from hlotool.parse.text.structure_actions import actions
+from hlotool.parse.text.parsing import parse_syntax
 from hlotool.parse.text.syntax import Source, TextError
 
 if TYPE_CHECKING:
@@ -76,17 +72,6 @@ def parse_literal(text: str, shape: Shape) -> Literal:
         return decode_literal(text, shape)
     except TextError as error:
         raise source.error(error.message, error.position) from error
-
-
-def parse_syntax(source: Source, start: str, strict: bool, begin: int = 0) -> Any:
-    """Parse the text from `begin` on as the rule `start`; raises HloSyntaxError."""
-    try:
-        check_nesting(source.text)
-        return grammar.parser(start, actions(strict))(TextSlice(source.text, begin, len(source.text)))
-    except TextError as error:
-        raise source.error(error.message, error.position) from error
-    except UnexpectedInput as error:
-        raise syntax_error(source, error, grammar.load(actions(strict))) from None
 
 
 @contextmanager

@@ -5,9 +5,10 @@ Every reader of text ends here, whether it parsed a token at a time or cut the t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlotool.errors import HlotoolError
 from hlotool.ir.attributes import AttributeValue, EmbeddedLiteral, RawText
@@ -40,6 +41,9 @@ from hlotool.parse.text.syntax import (
 
 if TYPE_CHECKING:
     from hlotool.ir.literal import Literal
+
+#: What `Builder.reset` goes back to.
+Mark: TypeAlias = tuple[int, int, dict[str, int]]
 
 
 class Builder:
@@ -118,11 +122,21 @@ class Builder:
             self.instruction(syntax, scope)
         return scope
 
-    def mark(self) -> tuple[int, int, dict[str, int]]:
+    @contextmanager
+    def within(self, text: str, line_offset: int) -> Iterator[None]:
+        """Positions refer to `text`, which begins so many lines below the beginning of the source."""
+        whole = self.text
+        self.text, self.line_offset = text, line_offset
+        try:
+            yield
+        finally:
+            self.text, self.line_offset = whole, 0
+
+    def mark(self) -> Mark:
         """The present state, for `reset`."""
         return len(self.computations), len(self._anonymous), dict(self._anonymous_names)
 
-    def reset(self, mark: tuple[int, int, dict[str, int]]) -> None:
+    def reset(self, mark: Mark) -> None:
         """Forget the anonymous computations and names since `mark`; no named one has been added since."""
         computations, anonymous, self._anonymous_names = mark
         del self.computations[computations:], self._anonymous[anonymous:]

@@ -58,7 +58,7 @@ _MLIR = re.compile(r"(?:\s|//[^\n]*)*(?:#loc|(?:builtin\.)?module\s+(?:@|attribu
 _GLUED_NAME = re.compile(r"%?[A-Za-z_][A-Za-z0-9_.\-]*=[A-Za-z(]")
 _WORD_BEFORE = re.compile(r"([A-Za-z0-9_]+)\Z")
 _BRACKET = re.compile(
-    r"""(?P<opening>[(\[{])|(?P<closing>[)\]}])|"[^"\\]*(?:\\.[^"\\]*)*"|/\*.*?\*/|//[^\r\n]*|(?P<open_end>"|/\*)""",
+    r"""(?P<opening>[(\[{])|(?P<closing>[)\]}])|"[^"\\]*+(?:\\.[^"\\]*+)*+"|/\*.*?\*/|//[^\r\n]*|(?P<open_end>"|/\*)""",
     re.DOTALL,
 )
 
@@ -148,4 +148,4 @@ def _hint(text: str, position: int | None) -> str | None:
 
 def _is_open_string(text: str, position: int) -> bool:
     quote = text[position]
-    return re.compile(rf"{quote}[^{quote}\\]*(?:\\.[^{quote}\\]*)*{quote}").match(text, position) is None
+    return re.compile(rf"{quote}[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+{quote}").match(text, position) is None

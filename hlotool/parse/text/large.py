@@ -4,31 +4,36 @@ Dumps have one instruction to a line and say the same things again and again. A 
 opcode, operands and attributes; where each piece is what the grammar wants there, so is the line. Names of
 operands need no proof: they are looked up among names that were proved. A line that is not of that form, or
 whose pieces are not proved, goes to the parser as a whole. Where that fails too (a computation over several
-lines, a comment, an error), the parser reads the text from the beginning of that computation on, and its
-verdict and its message are the answer.
+lines, a comment, an error), the parser reads the text from there on, and its verdict and its message are the
+answer.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
 
 from hlotool import grammar
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import OPCODES
-from hlotool.parse.text.builder import Builder, is_illegal_name
+from hlotool.ir.types import Shape
+from hlotool.parse.text.builder import Builder, Mark, is_illegal_name
 from hlotool.parse.text.checks import same_array
 from hlotool.parse.text.modules import finish_module, read_header
+from hlotool.parse.text.parsing import parse_syntax
 from hlotool.parse.text.pieces import Doubt, Pieces, after_comment, split_commas
 from hlotool.parse.text.scope import Scope
 from hlotool.parse.text.strings import unquote
 from hlotool.parse.text.structure_actions import RESERVED
 from hlotool.parse.text.syntax import (
+    AttributeSyntax,
     FieldRow,
     HeaderSyntax,
     InstructionSyntax,
     Name,
+    Remainder,
     Source,
     TablesSyntax,
     TextError,
@@ -46,16 +51,45 @@ _LINE = re.compile(
 _HEAD = re.compile(rf"(ENTRY )?({_NAME}) (?:\((.*)\) -> (.*) )?\{{$")
 _HEAD_LINE = re.compile("^" + _HEAD.pattern, re.MULTILINE)
 _MODULE_LINE = re.compile(rf"HloModule ({_NAME})(, .*)?$")
-_LINE_COMMENTS = re.compile(r"(?:[ \t]*(?://[^\r\n]*)?\n)*")
+_LINE_COMMENTS = re.compile(r"(?:[ \t]*(?://[^\r\n\0]*)?\n)*")
 _BLANK_LINES = re.compile(r"[ \t\r\n]*")
 _PARAMETER = re.compile(r"([A-Za-z_][A-Za-z0-9_.\-]*): (.*)")
 _FIELD_ROW = re.compile(r"(-?[0-9]+)\s*\{([^}]*)\}")
 _FIELD = re.compile(r"([A-Za-z0-9_.\-]+)=\s*(-?[0-9]+)")
 _METADATA = ", metadata={"
+#: It may not fit in 64 bits.
+_LONG_NUMBER = re.compile(r"[0-9]{19}")
 #: No number of a parameter has more digits.
 _MOST_DIGITS = 9
 #: Tokens that cannot name an instruction.
 _FORBIDDEN = RESERVED | {f"%{word}" for word in RESERVED if is_illegal_name(word)}
+
+
+@dataclass(slots=True)
+class _OpenComputation:
+    """A computation while its lines are read.
+
+    Attributes:
+        name: without `%`.
+        is_entry: it is marked ENTRY.
+        result: shape of the result according to the signature, if there is one.
+        position: of the line that opens it.
+        line: number of that line.
+        body_start: where the first instruction's line begins.
+        body_end: of the last one's line.
+        scope: the instructions.
+        names: of operands as they are written, `%` included.
+    """
+
+    name: str
+    is_entry: bool
+    result: Shape | None
+    position: int
+    line: int
+    body_start: int
+    body_end: int
+    scope: Scope = field(default_factory=Scope)
+    names: dict[str, Instruction] = field(default_factory=dict)
 
 
 class LargeReader:
@@ -86,21 +120,10 @@ class LargeReader:
         self._line += self._text.count("\n", 0, first.start())
         position = first.start()
         while position < len(self._text):
-            following = self._computation_or_none(position)
-            if following is None:
-                self._rest(position)
-                break
-            position = following
+            position = self._computation(position)
         if not self._builder.computations:
             return None
         return finish_module(header, self._builder, self._source.path)
-
-    def _rest(self, position: int) -> None:
-        """Read all that follows a token at a time."""
-        from hlotool.parse.reader import parse_syntax
-
-        for computation in parse_syntax(self._source, "computations", self._strict, position):
-            self._builder.computation(computation)
 
     # Header
 
@@ -120,19 +143,21 @@ class LargeReader:
 
     # Computations
 
-    def _computation_or_none(self, position: int) -> int | None:
-        """Read a computation; returns where the next one begins, or None when the parser must look at it."""
-        mark = self._builder.mark()
-        line = self._line
-        try:
-            return self._computation(position)
-        except (Doubt, TextError):
-            self._builder.reset(mark)
-            self._builder.text, self._builder.line_offset = self._text, 0
-            self._line = line
-            return None
-
     def _computation(self, position: int) -> int:
+        """Read a computation; returns where the next one begins."""
+        mark = self._builder.mark()
+        try:
+            opened = self._open(position)
+            lines = _LINE.findall(self._text, opened.body_start, opened.body_end)
+            for number, parts in enumerate(lines):
+                if not self._line_is_read(parts, opened.line + 1 + number, opened):
+                    return self._remainder(opened, number) or self._rest(position, mark)
+            return self._close(opened)
+        except (Doubt, TextError):
+            return self._rest(position, mark)
+
+    def _open(self, position: int) -> _OpenComputation:
+        """Read the line that opens a computation."""
         text = self._text
         body_start = text.find("\n", position) + 1
         body_end = text.find("\n}", body_start - 1)
@@ -143,26 +168,57 @@ class LargeReader:
         if name in RESERVED:
             raise Doubt
         self._check_parameters(parameters)
-        scope = Scope()
-        names: dict[str, Instruction] = {}
-        first_line = self._line + 1
-        for number, parts in enumerate(_LINE.findall(text, body_start, body_end), first_line):
-            try:
-                self._instruction(parts, number, scope, names)
-            except (Doubt, TextError):
-                self._whole_line(parts, number, scope, names)
-        if not scope.instructions:
-            raise Doubt
-        end = text.find("\n", body_end + 1)
-        end = len(text) if end < 0 else end
-        attributes = self._pieces.parse("attributes", text[body_end + 2 : end])
-        computation = scope.finish(name.removeprefix("%"), self._line, position)
         shape = self._pieces.shape(result) if result is not None else None
-        self._builder.add_computation(computation, bool(is_entry), shape, attributes, position)
+        return _OpenComputation(
+            name.removeprefix("%"), bool(is_entry), shape, position, self._line, body_start, body_end
+        )
+
+    def _close(self, opened: _OpenComputation) -> int:
+        """Add a computation whose lines are read; returns where the next one begins."""
+        text = self._text
+        end = text.find("\n", opened.body_end + 1)
+        end = len(text) if end < 0 else end
+        self._finish(opened, self._pieces.parse("attributes", text[opened.body_end + 2 : end]))
         following = _BLANK_LINES.match(text, end)
         assert following is not None
-        self._line += text.count("\n", position, following.end())
+        self._line += text.count("\n", opened.position, following.end())
         return following.end()
+
+    def _finish(self, opened: _OpenComputation, attributes: tuple[AttributeSyntax, ...]) -> None:
+        if not opened.scope.instructions:
+            raise Doubt
+        computation = opened.scope.finish(opened.name, opened.line, opened.position)
+        self._builder.add_computation(
+            computation, opened.is_entry, opened.result, attributes, opened.position
+        )
+
+    # What the parser reads
+
+    def _remainder(self, opened: _OpenComputation, number: int) -> int:
+        """Read from a line of a computation to the end of the text; 0 where that is not the place to begin.
+
+        All before that line is proved, so the parser comes to the same verdict as if it began at the front.
+        """
+        if not opened.scope.instructions:
+            return 0
+        begin = opened.body_start
+        for _ in range(number):
+            begin = self._text.index("\n", begin) + 1
+        syntax: Remainder = parse_syntax(self._source, "remainder", self._strict, begin)
+        if syntax.continued:
+            return 0
+        self._builder.instructions(syntax.instructions, opened.scope)
+        self._finish(opened, syntax.attributes)
+        for computation in syntax.computations:
+            self._builder.computation(computation)
+        return len(self._text)
+
+    def _rest(self, position: int, mark: Mark) -> int:
+        """Read from the beginning of a computation to the end of the text."""
+        self._builder.reset(mark)
+        for computation in parse_syntax(self._source, "computations", self._strict, position):
+            self._builder.computation(computation)
+        return len(self._text)
 
     def _check_parameters(self, declared: str | None) -> None:
         """The parameters of a signature must be well-formed; they mean nothing."""
@@ -173,6 +229,24 @@ class LargeReader:
             self._pieces.shape(found[2])
 
     # Instructions
+
+    def _line_is_read(self, parts: tuple[str, ...], line: int, opened: _OpenComputation) -> bool:
+        """Read a line, from its pieces or else as a whole; False where neither proves it."""
+        before = len(opened.scope.instructions)
+        try:
+            self._instruction(parts, line, opened.scope, opened.names)
+        except (Doubt, TextError):
+            opened.scope.truncate(before)
+        else:
+            return True
+        mark = self._builder.mark()
+        try:
+            self._whole_line(parts, line, opened.scope, opened.names)
+        except (Doubt, TextError):
+            opened.scope.truncate(before)
+            self._builder.reset(mark)
+            return False
+        return True
 
     def _instruction(
         self, parts: tuple[str, ...], line: int, scope: Scope, names: dict[str, Instruction]
@@ -240,9 +314,8 @@ class LargeReader:
             return
         syntax: InstructionSyntax = self._pieces.parse("instruction", text)
         builder = self._builder
-        builder.text, builder.line_offset = text, line - 1
-        instruction = builder.instruction(syntax, scope)
-        builder.text, builder.line_offset = self._text, 0
+        with builder.within(text, line - 1):
+            instruction = builder.instruction(syntax, scope)
         names[instruction.name] = names[f"%{instruction.name}"] = instruction
 
 
@@ -255,7 +328,7 @@ def _parameter_number(text: str) -> int:
 def _tables(text: str) -> TablesSyntax:
     """The four tables, each row on its line as XLA prints them."""
     found = _tables_expression()(text)
-    if found is None:
+    if found is None or _LONG_NUMBER.search(text):
         raise Doubt
     file_names, function_names, locations, frames = found.groups()
     return TablesSyntax(_names(file_names), _names(function_names), _rows(locations), _rows(frames))

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hlotool.ir.literal import Literal
-from hlotool.ir.types import ArrayShape, Shape, TokenShape, TupleShape
+from hlotool.ir.types import ArrayShape, Shape, TupleShape
 from hlotool.parse.text.numbers import to_array, to_complex_array
 from hlotool.parse.text.syntax import TextError, TypedLiteral, TypedLiteralTuple
 
@@ -25,7 +25,8 @@ _NUMBER = (
     r"(?:-?[0-9]+(?:\.[0-9]*)?(?:[eE][+\-]?[0-9]+)?|-\.[0-9]+(?:[eE][+\-]?[0-9]+)?"
     r"|-?inf|-?nan(?:\(0x[0-9A-Fa-f]+\))?|true|false)"
 )
-_BLANK = r"[ \t\r\n]"
+_BLANKS = " \t\r\n"
+_BLANK = rf"[{_BLANKS}]"
 _PAIR = re.compile(rf"\({_BLANK}*({_NUMBER}){_BLANK}*,{_BLANK}*({_NUMBER}){_BLANK}*\)")
 #: What an array literal may consist of once pairs have become single elements.
 _ARRAY = re.compile(r"(?:[{} \t\r\n,]++|" + _NUMBER + r"(?=[{} \t\r\n,]|\Z))*+")
@@ -71,8 +72,6 @@ def _decode(text: str, shape: Shape) -> Literal:
         if len(parts) != len(shape.elements):
             raise ValueError(f"the literal has {len(parts)} elements, not {len(shape.elements)}")
         return Literal(shape, tuple(map(_decode, parts, shape.elements)))
-    if isinstance(shape, TokenShape) and text.strip() == "token":
-        return Literal(shape, None)
     if not isinstance(shape, ArrayShape):
         raise ValueError(f"{shape} has no literals")
     if shape.is_dynamic:
@@ -84,7 +83,7 @@ def _decode(text: str, shape: Shape) -> Literal:
 
 def _tuple_parts(text: str) -> list[str]:
     """The texts between the outermost parentheses and commas."""
-    text = text.strip()
+    text = text.strip(_BLANKS)
     if not (text.startswith("(") and text.endswith(")")):
         raise ValueError("a tuple literal stands in parentheses")
     inner = text[1:-1]
@@ -100,7 +99,7 @@ def _tuple_parts(text: str) -> list[str]:
             if depth < 0:
                 raise ValueError("brackets of the literal do not match")
     last = inner[start:]
-    return [*parts, last] if parts or last.strip() else []
+    return [*parts, last] if parts or last.strip(_BLANKS) else []
 
 
 def _decode_array(text: str, shape: ArrayShape) -> npt.NDArray[Any]:
@@ -108,6 +107,8 @@ def _decode_array(text: str, shape: ArrayShape) -> npt.NDArray[Any]:
     if shape.element_type.is_complex:
         pairs = _PAIR.findall(text)
         text = _PAIR.sub(" 0 ", text)
+    if text.strip(_BLANKS).startswith(",") or text.strip(_BLANKS).endswith(","):
+        raise ValueError("a comma stands outside the braces of the literal")
     matched = _ARRAY.match(text)
     assert matched is not None
     if matched.end() != len(text):

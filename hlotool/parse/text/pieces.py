@@ -15,6 +15,7 @@ from hlotool import grammar
 from hlotool.ir.attributes import EmbeddedLiteral, EntryLayout, Metadata, RawText
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, Layout, Shape, TupleShape
 from hlotool.parse.text.binding import BoundAttributes, bind
+from hlotool.parse.text.diagnostics import check_nesting
 from hlotool.parse.text.raw_text import normalized
 from hlotool.parse.text.strings import unquote
 from hlotool.parse.text.structure_actions import actions
@@ -42,6 +43,8 @@ _METADATA_FIELD = re.compile(f"([a-z_]+)=({_SAFE_STRING}|{_SAFE_NUMBER})")
 _ENTRY_LAYOUT = "entry_computation_layout={("
 #: Numbers of so many digits fit in 64 bits.
 _SAFE_DIGITS = 18
+#: Array shapes up to this length are read without the parser.
+_LONGEST_PLAIN_SHAPE = 200
 #: Literals up to this length are kept.
 _SHORT_LITERAL = 64
 
@@ -68,22 +71,25 @@ class Pieces:
 
     # Shapes
 
-    def shape(self, text: str) -> Shape:
-        """A shape, perhaps after a comment such as `/*index=5*/`."""
+    def shape(self, text: str, depth: int = 0) -> Shape:
+        """A shape in `depth` tuples, perhaps after a comment such as `/*index=5*/`."""
         known = self._shapes.get(text)
         if known is None:
-            known = self._shapes[text] = self._new_shape(text)
+            known = self._shapes[text] = self._new_shape(text, depth)
         return known
 
-    def _new_shape(self, text: str) -> Shape:
+    def _new_shape(self, text: str, depth: int) -> Shape:
         if text.startswith("/*"):
-            return self.shape(after_comment(text))
-        if self._proved.is_array(text) and not any(mark in text for mark in ":<?-"):
+            return self.shape(after_comment(text), depth + 1)
+        is_plain = len(text) <= _LONGEST_PLAIN_SHAPE and not any(mark in text for mark in ":<?-")
+        if is_plain and self._proved.is_array(text):
             shape = _plain_array(text)
             if shape is not None:
                 return shape
+        if depth == 0:
+            check_nesting(text)
         if text.startswith("(") and text.endswith(")") and len(text) > 2:
-            return TupleShape(tuple(map(self.shape, split_commas(text[1:-1]))))
+            return TupleShape(tuple([self.shape(part, depth + 1) for part in split_commas(text[1:-1])]))
         parsed: Shape = self.parse("shape", text)
         return parsed
 
@@ -169,6 +175,7 @@ class Pieces:
             raise Doubt
         from lark import UnexpectedInput
 
+        check_nesting(text)
         try:
             return grammar.parser(start, actions(self._strict))(text)
         except UnexpectedInput:
@@ -221,14 +228,13 @@ def split_commas(text: str) -> list[str]:
     if "(" not in text:
         return parts
     joined: list[str] = []
-    depth = 0
-    for part in parts:
-        if depth:
-            joined[-1] += ", " + part
-        else:
-            joined.append(part)
+    depth = start = 0
+    for number, part in enumerate(parts, 1):
         depth += part.count("(") - part.count(")")
-    return joined
+        if depth <= 0:
+            joined.append(", ".join(parts[start:number]))
+            start = number
+    return [*joined, ", ".join(parts[start:])] if start < len(parts) else joined
 
 
 def after_comment(text: str) -> str:

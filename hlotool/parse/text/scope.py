@@ -54,6 +54,17 @@ class Scope:
             raise TextError(f"two ROOT instructions: {self.root.name} is one already", position)
         self.root = instruction
 
+    def truncate(self, length: int) -> None:
+        """Forget the instructions from number `length` on."""
+        for instruction in self.instructions[length:]:
+            if self.by_name.get(instruction.name) is instruction:
+                del self.by_name[instruction.name]
+            if self.parameters.get(instruction.parameter_number or 0) is instruction:
+                del self.parameters[instruction.parameter_number or 0]
+            if self.root is instruction:
+                self.root = None
+        del self.instructions[length:]
+
     def finish(self, name: str, line: int, position: int | None) -> Computation:
         """The computation; the last instruction is the root unless one is marked."""
         missing = next((n for n in range(len(self.parameters)) if n not in self.parameters), None)

@@ -22,6 +22,7 @@ from hlotool.parse.text.syntax import (
     ModuleSyntax,
     Name,
     OperandSyntax,
+    Remainder,
     TablesSyntax,
     TextError,
 )
@@ -38,9 +39,14 @@ RESERVED = frozenset(_KEYWORDS.split()) | frozenset(ELEMENT_TYPES)
 class StructureActions:
     """Instructions, computations, modules."""
 
+    def IDENTIFIER(self, token: Token) -> Token:  # noqa: N802 - lark finds it by the terminal's name
+        if token in RESERVED:
+            raise TextError(f"expected a name, found the reserved word {token}", token.start_pos)
+        return token
+
     def name(self, children: list[Token]) -> Name:
         token = children[0]
-        text = _unreserved(token)
+        text = str(token)
         if token.type == "PERCENT_NAME":
             text = token[1:]
         elif token.type == "COLON_NAME":
@@ -51,7 +57,7 @@ class StructureActions:
 
     def operation(self, children: list[Any]) -> CallSyntax:
         token, operands = children
-        return CallSyntax(_unreserved(token), token.start_pos, token.line, operands)
+        return CallSyntax(str(token), token.start_pos, token.line, operands)
 
     def parameter(self, children: list[Token]) -> CallSyntax:
         token, number = children
@@ -100,6 +106,11 @@ class StructureActions:
     def computations(self, children: list[ComputationSyntax]) -> list[ComputationSyntax]:
         return children
 
+    def remainder(self, children: list[Any]) -> Remainder:
+        continued, *others = children
+        end = next(i for i, child in enumerate(others) if isinstance(child, tuple))
+        return Remainder(continued, others[:end], others[end], others[end + 1 :])
+
     # Modules
 
     def header(self, children: list[Any]) -> HeaderSyntax:
@@ -136,13 +147,6 @@ class StructureActions:
 
     def tables(self, children: list[Any]) -> TablesSyntax:
         return TablesSyntax(*children[1::2])
-
-
-def _unreserved(token: Token) -> str:
-    """The text of a word that must not be reserved."""
-    if token.type == "IDENTIFIER" and token in RESERVED:
-        raise TextError(f"expected a name, found the reserved word {token}", token.start_pos)
-    return str(token)
 
 
 class Actions(

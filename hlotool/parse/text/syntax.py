@@ -148,6 +148,23 @@ class ComputationSyntax:
     attributes: tuple[AttributeSyntax, ...] = ()
 
 
+@dataclass(slots=True)
+class Remainder:
+    """What follows some instructions of a computation, to the end of the text.
+
+    Attributes:
+        continued: more attributes of the last of those instructions.
+        instructions: the others of that computation.
+        attributes: of the computation.
+        computations: after it.
+    """
+
+    continued: tuple[AttributeSyntax, ...]
+    instructions: list[InstructionSyntax]
+    attributes: tuple[AttributeSyntax, ...]
+    computations: list[ComputationSyntax]
+
+
 class FieldRow(NamedTuple):
     """A row of FileLocations or StackFrames."""
 
