@@ -9,7 +9,7 @@ expected result.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, product
+from itertools import chain, combinations, islice, product
 from math import prod
 
 import numpy as np
@@ -43,7 +43,10 @@ def infer_sharding(parts: Sequence[Array], expected: Array, meshes: Sequence[Mes
     best: tuple[tuple[int, float], Sharding] | None = None
     for counts in part_counts(parts[0].shape, expected.shape, count):
         scores = _Scores(parts, expected, counts)
-        candidates = (sharding for mesh in fitting for sharding in arrangements(mesh, counts))
+        candidates = chain(
+            (sharding for mesh in fitting for sharding in arrangements(mesh, counts)),
+            (sharding for mesh in fitting for sharding in reversed_arrangements(mesh, counts)),
+        )
         for sharding in islice(candidates, _CANDIDATES):
             score = scores.of(placement(sharding, len(counts), count))
             if best is None or score < best[0]:
@@ -75,6 +78,19 @@ def arrangements(mesh: Mesh, counts: Ints) -> Iterator[Sharding]:
             continue
         sharded = tuple(ShardedDimension(_merged(mesh, dim)) for dim in dims)
         yield Sharding("tiled", named=NamedSharding(mesh, sharded))
+
+
+def reversed_arrangements(mesh: Mesh, counts: Ints) -> Iterator[Sharding]:
+    """The same with the opposite order along some dimensions, as GSPMD leaves it after `reverse`."""
+    device_count = prod(size for _, size in mesh.axes)
+    cut = [axis for axis, count in enumerate(counts) if count > 1]
+    flips = [flip for size in range(1, len(cut) + 1) for flip in combinations(cut, size)]
+    for sharding in arrangements(mesh, counts):
+        devices = placement(sharding, len(counts), device_count).devices
+        for flip in flips:
+            order = tuple(int(device) for device in np.flip(devices, flip).flat)
+            dims = (*counts, device_count // prod(counts))
+            yield Sharding("tiled", dims, order, last_tile_dim_replicate=True)
 
 
 def _prime_axes(name: str, size: int) -> Iterator[MeshAxis]:

@@ -51,6 +51,13 @@ def test_whole_axes_come_first() -> None:
     assert len(texts) == len(set(texts)) == 6
 
 
+def test_parts_in_the_opposite_order() -> None:
+    array = np.arange(16.0)
+    order = Sharding("tiled", (4, 2), (6, 7, 4, 5, 2, 3, 0, 1), last_tile_dim_replicate=True)
+    found = infer_sharding(split(array, order, 8), array, [MESH])
+    assert sharding_text(found) == "{devices=[4,2]6,7,4,5,2,3,0,1 last_tile_dim_replicate}"
+
+
 def test_each_arrangement_once() -> None:
     found = {placement(sharding, 2, 8).devices.tobytes() for sharding in arrangements(MESH, (4, 2))}
     assert len(found) == 6
