@@ -9,20 +9,18 @@ Conventions: jaxlib/cpu/lapack_kernels.h and jax/_src/lax/linalg.py of jaxlib 0.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from hlotool.backends.numpy.backend_configs import read_config
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.errors import Unsupported
-from hlotool.ir.attributes import BackendConfig
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, leaves
@@ -30,8 +28,6 @@ from hlotool.ir.types import ArrayShape, leaves
 #: Of one matrix: results in the order of the custom call's, None for scratch.
 Results: TypeAlias = Sequence[Any]
 Routine: TypeAlias = "Callable[..., Results]"
-
-_ENTRY = re.compile(r"(\w+)\s*=\s*([^,:}]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +82,30 @@ def lapack(*names: str, ranks: Sequence[int], letters: str = "sdcz") -> Callable
         def lower(instruction: Instruction, lowering: Lowering) -> Kernel:
             target = attribute(instruction, "custom_call_target", str, lowering)
             letter = target.removeprefix("lapack_")[0]
-            call = LapackCall(letter, _options(instruction), partial(lowering.unsupported, instruction))
-            return _batched(routine, call, ranks, _result_shapes(instruction, lowering), instruction)
+            config = read_config(instruction, lowering)
+            options = {name: int(value) for name, value in config.values.items() if isinstance(value, int)}
+            call = LapackCall(letter, options, config.unsupported)
+            return batched(routine, call, ranks, instruction, lowering)
 
+        lower.__doc__ = f"{routine.__doc__}\n\nSource: jaxlib/cpu/lapack_kernels.h."
         return routine
 
     return register
 
 
-def _batched(
-    routine: Routine,
-    call: LapackCall,
-    ranks: Sequence[int],
-    shapes: Sequence[ArrayShape],
-    instruction: Instruction,
+def batched(
+    routine: Routine, call: LapackCall, ranks: Sequence[int], instruction: Instruction, lowering: Lowering
 ) -> Kernel:
-    """The kernel that runs the routine for each position of the leading dimensions."""
+    """The kernel that runs the routine for each position of the leading dimensions.
+
+    Args:
+        routine: for one matrix.
+        call: what the routine is told.
+        ranks: of each operand, without batch dimensions.
+        instruction: the custom call.
+        lowering: for errors.
+    """
+    shapes = _result_shapes(instruction, lowering)
 
     def kernel(*operands: Array) -> Array | tuple[Array, ...]:
         results = [np.zeros(s.dims, dtype_of(s.element_type)) for s in shapes]
@@ -122,12 +126,3 @@ def _result_shapes(instruction: Instruction, lowering: Lowering) -> list[ArraySh
     if any(array_shape(o, lowering).is_dynamic for o in instruction.operands):
         raise lowering.unsupported(instruction, "a matrix of dynamic size")
     return shapes
-
-
-def _options(instruction: Instruction) -> dict[str, int]:
-    """`{uplo = 76 : ui8, left = true}` as numbers."""
-    config = instruction.attributes.get("backend_config")
-    text = config.text if isinstance(config, BackendConfig) else ""
-    values = {"true": 1, "false": 0}
-    entries = ((name, value.strip()) for name, value in _ENTRY.findall(text))
-    return {name: values[v] if v in values else int(v) for name, v in entries}

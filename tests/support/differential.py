@@ -47,7 +47,9 @@ def leaves(value: Any) -> list[Array]:
     return [np.asarray(value)]
 
 
-def check(text: str, arguments: list[Any], *, steps: float = 0, scale: float | None = None) -> list[Array]:
+def check(
+    text: str, arguments: list[Any], *, steps: float = 0, scale: float | None = None, **options: Any
+) -> list[Array]:
     """Run on both sides and compare.
 
     Args:
@@ -55,6 +57,7 @@ def check(text: str, arguments: list[Any], *, steps: float = 0, scale: float | N
         arguments: its arguments.
         steps: floats may differ by so many roundings (of the leaf's type) of `scale`; 0 asks for equality.
         scale: magnitude that is rounded; the leaf's own largest finite magnitude when None.
+        options: XLA debug options.
 
     Returns:
         The leaves that the numpy backend computed.
@@ -62,7 +65,7 @@ def check(text: str, arguments: list[Any], *, steps: float = 0, scale: float | N
     arguments = [np.asarray(a) for a in arguments]
     before = [a.copy() for a in arguments]
     # Less work for LLVM; the HLO passes and so the meaning stay the same.
-    expected = oracle().run(text, arguments, xla_backend_optimization_level=0)
+    expected = oracle().run(text, arguments, xla_backend_optimization_level=0, **options)
     actual = run(text, arguments)
     for argument, copy in zip(arguments, before):
         assert argument.tobytes() == copy.tobytes(), "the backend changed an argument"

@@ -35,7 +35,7 @@ def convolution(instruction: Instruction, lowering: Lowering) -> Kernel:
     if "sparsity_config" in instruction.attributes:
         raise lowering.unsupported(instruction, "convolution with sparse operands")
     labels = attribute(instruction, "dim_labels", ConvolutionDimensions, lowering)
-    convolve = _Convolution(
+    convolve = CanonicalConvolution(
         attribute(instruction, "window", Window, lowering, Window(())).dims,
         attribute(instruction, "feature_group_count", int, lowering, 1),
         attribute(instruction, "batch_group_count", int, lowering, 1),
@@ -64,7 +64,7 @@ def _result_order(labels: ConvolutionDimensions) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Convolution:
+class CanonicalConvolution:
     """Convolution of arrays in canonical order.
 
     Attributes:

@@ -37,12 +37,16 @@ class DotDimensions:
         return tuple(d for d in range(rank) if d not in self.rhs_batch + self.rhs_contracting)
 
     def contract(self, lhs: Array, rhs: Array) -> Array:
-        """The product of two arrays of one dtype, of dimensions [batch…, lhs free…, rhs free…]."""
+        """The product of two arrays of one dtype, of dimensions [batch…, lhs free…, rhs free…].
+
+        An operand without batch dimensions takes part in every batch position of the other.
+        """
         lhs_free, rhs_free = self.lhs_free(lhs.ndim), self.rhs_free(rhs.ndim)
         left = matrix(lhs, self.lhs_batch, lhs_free, self.lhs_contracting)
         right = matrix(rhs, self.rhs_batch, self.rhs_contracting, rhs_free)
-        sizes = [lhs.shape[d] for d in self.lhs_batch + lhs_free] + [rhs.shape[d] for d in rhs_free]
-        return multiply_matrices(left, right).reshape(sizes)
+        product = multiply_matrices(left, right)
+        free = [lhs.shape[d] for d in lhs_free] + [rhs.shape[d] for d in rhs_free]
+        return product.reshape((*product.shape[:-2], *free))
 
 
 def dot_dimensions(instruction: Instruction, lowering: Lowering) -> DotDimensions:
@@ -91,12 +95,13 @@ def scaled_dot(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     def kernel(*operands: Array) -> Array:
         lhs, rhs, lhs_scale, rhs_scale = (widened(o, k, dtype) for o, k in zip(operands, kinds))
-        return rounded(dimensions.contract(_scaled(lhs, lhs_scale), _scaled(rhs, rhs_scale)), result)
+        return rounded(dimensions.contract(scaled(lhs, lhs_scale), scaled(rhs, rhs_scale)), result)
 
     return kernel
 
 
-def _scaled(value: Array, scale: Array) -> Array:
+def scaled(value: Array, scale: Array) -> Array:
+    """`value` times its scale, each element of which covers a block of it (see `scaled_dot`)."""
     if not scale.ndim:
         return value
     for axis, (size, blocks) in enumerate(zip(value.shape, scale.shape)):

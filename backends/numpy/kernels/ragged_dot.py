@@ -33,7 +33,7 @@ def ragged_dot(instruction: Instruction, lowering: Lowering) -> Kernel:
     shape = array_shape(instruction, lowering)
     lhs_type, rhs_type, _ = element_types(instruction.operands, lowering)
     dtype = operand_dtype(shape.element_type, lhs_type, rhs_type)
-    multiply = _RaggedProduct(
+    multiply = RaggedProduct(
         dimensions, ragged, attribute(instruction, "rhs_group_dims", tuple, lowering, ()), shape.dims
     )
 
@@ -45,7 +45,7 @@ def ragged_dot(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class _RaggedProduct:
+class RaggedProduct:
     """Assembles the result from dots of parts of the operands.
 
     Attributes:

@@ -27,7 +27,8 @@ def scatter(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     A window that is not completely inside the operand is skipped. Updates of one element are applied in
     row-major order of the indices, so the last one wins where updates overwrite; XLA promises no order, its
-    CPU code follows this one. `unique_indices` is not relied on.
+    CPU code follows this one (but applies only the last update when the index vectors are empty).
+    `unique_indices` is not relied on.
 
     XLA: operation_semantics.md#scatter.
     """

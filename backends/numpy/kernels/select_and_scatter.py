@@ -25,6 +25,10 @@ def select_and_scatter(instruction: Instruction, lowering: Lowering) -> Kernel:
     and GT takes the last. `scatter(source, current)` then combines, in row-major order of the windows. A
     window that lies completely in the padding selects nothing.
 
+    XLA's fusion emitters on CPU visit those elements of a window last that may lie in the padding of some
+    window, so they may select another one of several equal elements (as in 3x3 pooling with padding on one
+    side only); with --xla_cpu_use_fusion_emitters=false they keep to row-major order.
+
     XLA: operation_semantics.md#selectandscatter.
     """
     dims = attribute(instruction, "window", Window, lowering, Window(())).dims
