@@ -122,7 +122,8 @@ ENTRY e {{
   x = f32[{ints(operand)}] parameter(0)
   s = f32[{ints(source)}] parameter(1)
   init = f32[] parameter(2)
-  ROOT r = f32[{ints(operand)}] select-and-scatter(x, s, init), {window_text(tuple(dims))}, select=select, scatter=f
+  ROOT r = f32[{ints(operand)}] select-and-scatter(x, s, init), {window_text(tuple(dims))},
+    select=select, scatter=f
 }}"""
     values = rng.integers(0, 6, operand).astype(np.float32)
     return text, [values, rng.integers(-9, 9, source).astype(np.float32), np.float32(1)], 0
@@ -159,8 +160,8 @@ def convolution(rng: Rng) -> Case:
 ENTRY e {{
   x = {kind}[{ints(shapes[0])}] parameter(0)
   w = {kind}[{ints(shapes[1])}] parameter(1)
-  ROOT r = {kind}[{ints(shapes[2])}] convolution(x, w), {window}dim_labels={labels[0]}_{labels[1]}->{labels[2]},
-    {mode}_group_count={groups}
+  ROOT r = {kind}[{ints(shapes[2])}] convolution(x, w), {window}
+    dim_labels={labels[0]}_{labels[1]}->{labels[2]}, {mode}_group_count={groups}
 }}"""
     return text, [random_array(rng, kind, shapes[0]), random_array(rng, kind, shapes[1])], STEPS
 

@@ -19,6 +19,9 @@ from hlotool.ir.module import Instruction
 
 _WHOLE: Slices = (slice(None),)
 
+#: A position in the window, the outputs that see an element there, and those elements.
+_Entry = tuple[tuple[int, ...], Slices, Slices]
+
 #: Elements of the matrix of patches that is held at once.
 _PATCH_ELEMENTS = 1 << 23
 
@@ -114,19 +117,29 @@ class CanonicalConvolution:
     def _convolve(self, image: Array, matrices: Array, spatial: tuple[int, ...]) -> Array:
         """[groups, batch, spatial, outputs per group]; large windows in several parts."""
         groups, batch, features = image.shape[:3]
-        window = [d.size for d in self.dims]
         entries = list(window_slices(self.dims, image.shape[3:], spatial))
         total: Array = np.zeros((groups, batch, prod(spatial), matrices.shape[1]), image.dtype)
         step = max(1, _PATCH_ELEMENTS // max(1, groups * batch * features * prod(spatial)))
         for start in range(0, len(entries), step):
             part = entries[start : start + step]
-            patches = np.zeros((groups, batch, *spatial, len(part), features), image.dtype)
-            for number, (_, outputs, elements) in enumerate(part):
-                seen = np.moveaxis(image[_WHOLE * 3 + elements], 2, -1)
-                patches[..., number, :][_WHOLE * 2 + outputs] = seen
-            chosen = [int(np.ravel_multi_index(position, window)) if window else 0 for position, _, _ in part]
-            kernel = matrices[..., chosen].transpose((0, 3, 2, 1))
-            left = patches.reshape((groups, batch * prod(spatial), len(part) * features))
-            right = kernel.reshape((groups, len(part) * features, matrices.shape[1]))
-            total = total + multiply_matrices(left, right).reshape(total.shape)
+            product = multiply_matrices(_patches(image, part, spatial), self._kernel(matrices, part))
+            total = total + product.reshape(total.shape)
         return total
+
+    def _kernel(self, matrices: Array, part: Sequence[_Entry]) -> Array:
+        """[groups, window positions and features, outputs] of the positions in `part`."""
+        groups, outputs, features, _ = matrices.shape
+        window = [d.size for d in self.dims]
+        chosen = [int(np.ravel_multi_index(position, window)) if window else 0 for position, _, _ in part]
+        kernel = matrices[..., chosen].transpose((0, 3, 2, 1))
+        return kernel.reshape((groups, len(part) * features, outputs))
+
+
+def _patches(image: Array, part: Sequence[_Entry], spatial: tuple[int, ...]) -> Array:
+    """[groups, batch and result positions, window positions and features]: what each position sees."""
+    groups, batch, features = image.shape[:3]
+    patches = np.zeros((groups, batch, *spatial, len(part), features), image.dtype)
+    for number, (_, outputs, elements) in enumerate(part):
+        seen = np.moveaxis(image[_WHOLE * 3 + elements], 2, -1)
+        patches[..., number, :][_WHOLE * 2 + outputs] = seen
+    return patches.reshape((groups, batch * prod(spatial), len(part) * features))
