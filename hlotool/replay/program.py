@@ -17,6 +17,7 @@ from hlotool.ir.types import strip_layouts
 from hlotool.ir.verifier import verify_or_raise
 from hlotool.numerics.dataflow import Leaves, leaf_facts
 from hlotool.parse.sdy import module_meshes
+from hlotool.replay.result_sharding import result_shardings, stated_sharding
 from hlotool.replay.spread import EachDevice, OneDevice, Partitioned, Runner
 from hlotool.replay.trials import captured_program
 
@@ -63,17 +64,8 @@ def load_program(owner: DumpModule, stage: Stage, backend: str, reference: Progr
     """
     label = stage.label or stage.kind.value
     module = load_stage(owner, stage)
-    sharding = _result_sharding(module, stage)
+    sharding = stated_sharding(module, stage)
     return compile_program(label, str(stage.source), module, backend, reference, sharding)
-
-
-def _result_sharding(module: Module, stage: Stage) -> Sharding | None:
-    """How the result is spread over devices; None when the dump does not tell."""
-    if module.entry.root.sharding is not None or stage.proto is None or module.num_partitions == 1:
-        return module.entry.root.sharding
-    from hlotool.parse.proto.module import parse_output_sharding
-
-    return parse_output_sharding(stage.proto.read_bytes(), str(stage.proto))
 
 
 def snapshot_program(capture: Capture, backend: str) -> Program:
@@ -100,7 +92,8 @@ def compile_program(
         return Program(label, path, module, EachDevice(module, executable, len(grid)), engine.version)
     try:
         meshes = tuple(module_meshes(reference.module).values())
-        runner = Partitioned(module, executable, reference.runner, sharding, meshes)
+        shardings = result_shardings(module, sharding, reference.module)
+        runner = Partitioned(module, executable, reference.runner, shardings, meshes)
     except ValueError as error:
         raise Unsupported(f"sharding of the entry: {error}", location=Location(path)) from error
     return Program(label, path, module, runner, engine.version)

@@ -108,16 +108,16 @@ class Partitioned:
         module: Module,
         executable: DevicesExecutable,
         origin: Runner,
-        sharding: Sharding | None,
+        shardings: Sequence[Sharding | None],
         meshes: Sequence[Mesh],
     ) -> None:
         count = module.num_partitions
         wholes = [*origin.parameters, *(p.shape for p in module.entry.parameters[len(origin.parameters) :])]
         self._arguments = [
-            _Spread(p.shape, whole, p.sharding or _REPLICATED, count)
+            _Spread(p.shape, whole, leaf_shardings(p.shape, p.sharding or _REPLICATED), count)
             for p, whole in zip(module.entry.parameters, wholes)
         ]
-        self._result = _Spread(module.entry.root.shape, origin.result, sharding, count)
+        self._result = _Spread(module.entry.root.shape, origin.result, shardings, count)
         self.parameters = tuple(spread.shape for spread in self._arguments)
         self.result = self._result.shape
         self._executable = executable
@@ -137,21 +137,21 @@ class _Spread:
     Args:
         local: shape of what each device holds.
         whole: shape of the global value that it should be.
-        sharding: None where it is not known.
+        shardings: of the leaves, None where they are not known.
         count: number of devices.
 
     Attributes:
         shape: of the global value; leaves that cannot be part of `whole` are as on the devices.
     """
 
-    def __init__(self, local: Shape, whole: Shape, sharding: Sharding | None, count: int) -> None:
+    def __init__(self, local: Shape, whole: Shape, shardings: Sequence[Sharding | None], count: int) -> None:
         self._local = local
         self._whole = whole
         self._count = count
         dims = {index: part.dims for index, part in leaves(whole) if isinstance(part, ArrayShape)}
         self._leaves = {
             index: _Leaf.of(part, dims.get(index), one, count)
-            for (index, part), one in zip(leaves(local), leaf_shardings(local, sharding))
+            for (index, part), one in zip(leaves(local), shardings)
         }
         self.shape = _rebuilt(local, iter(leaf.shape for leaf in self._leaves.values()))
 

@@ -1,4 +1,4 @@
-"""The sharding of a partitioned program's result, which only its proto tells."""
+"""The sharding of a partitioned program's result, which its text does not tell."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from pathlib import Path
 from support.programs import AFTER, BEFORE
 
 from hlotool.dump.directory import open_dump
+from hlotool.ir.attributes import Sharding
 from hlotool.ir.printing.sharding import sharding_text
 from hlotool.parse.proto.module import parse_output_sharding
 from hlotool.parse.proto.schema import message_class
+from hlotool.parse.reader import parse_module
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import Verdict
+from hlotool.replay.result_sharding import declared_shardings, result_shardings
 from hlotool.replay.run import replay_module
 from hlotool.replay.task import Task
 
@@ -55,3 +58,88 @@ ENTRY main {
     assert verdict() is Verdict.IDENTICAL
     Path(f"{title}.{AFTER}.hlo.pb").write_bytes(proto(sharded=True))
     assert verdict() is Verdict.DIFFERS
+
+
+MESH = 'frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=2]>}}'
+X = "x = f32[4] parameter(0)"
+
+
+def declared(*lines: str) -> list[str | None]:
+    """What the program says of its result."""
+    body = "\n ".join(lines)
+    text = f"HloModule m, num_partitions=4, {MESH}\nENTRY e {{\n {body}\n}}"
+    found = declared_shardings(parse_module(text))
+    return [None if sharding is None else sharding_text(sharding) for sharding in found]
+
+
+def shardy(key: str, shardings: str, axes: str = "") -> str:
+    manual = f',xla.sdy.manual_axes="#sdy<manual_axes{{{axes}}}>"' if axes else ""
+    entry = f'xla.sdy.{key}="#sdy.sharding_per_value<[{shardings}]>"'
+    return f"frontend_attributes={{{entry}{manual}}}".replace("'", '\\"')
+
+
+def call(target: str, attributes: str) -> str:
+    return f'custom-call(x), custom_call_target="{target}", {attributes}'
+
+
+BY_Y = "{mesh['x'=2,'y'=2], [{'y'}]}"
+
+
+def test_the_root_says_it() -> None:
+    assert declared(f"ROOT {X}") == [None]
+    assert declared(f"ROOT {X}, sharding={{devices=[4]<=[4]}}") == ["{devices=[4]<=[4]}"]
+
+
+def test_the_user_asked_for_it() -> None:
+    asked = call("xla.sdy.FuncResultSharding", shardy("sharding", "<@mesh, [{'y'}]>"))
+    assert declared(X, f"ROOT y = f32[4] {asked}") == [BY_Y]
+    assert declared(
+        X,
+        f"y = f32[4] {asked}",
+        "n = f32[4] negate(y)",
+        "t = (f32[4], f32[4]) tuple(n, y)",
+        "e = f32[4] get-tuple-element(t), index=1",
+        "ROOT r = ((f32[4], f32[4]), f32[4]) tuple(t, e)",
+    ) == [None, BY_Y, BY_Y]
+
+
+def test_open_dimensions_are_left_to_the_partitioner() -> None:
+    asked = shardy("sharding", "<@mesh, [{'y', ?}]>")
+    assert declared(X, f"ROOT y = f32[4] {call('Sharding', asked)}") == [None]
+
+
+def test_gspmd_annotations() -> None:
+    fixed = "sharding={devices=[2,2]<=[4] last_tile_dim_replicate}"
+    assert declared(X, f"ROOT y = f32[4] {call('Sharding', fixed)}") == [fixed.removeprefix("sharding=")]
+    full = call("SPMDShardToFullShape", fixed)
+    assert declared(X, f"ROOT y = f32[8] {full}") == [fixed.removeprefix("sharding=")]
+    partly = call("SPMDShardToFullShape", "sharding={devices=[2,2]<=[4] last_tile_dims={manual}}")
+    assert declared(X, f"ROOT y = f32[8] {partly}") == [None]
+
+
+def test_results_of_manual_regions() -> None:
+    both = shardy("out_shardings", "<@mesh, [{}]>, <@mesh, [{'y'}]>", "'x', 'y'")
+    lines = (
+        X,
+        f"l = (f32[4], f32[8]) {call('xla.sdy.LocalToGlobalShape', both).replace('(x)', '(x, x)')}",
+        "ROOT e = f32[8] get-tuple-element(l), index=1",
+    )
+    assert declared(*lines) == [BY_Y]
+    assert declared(*(line.replace('{\\"x\\", \\"y\\"}>"', '{\\"y\\"}>"') for line in lines)) == [None]
+
+
+def test_declarations_that_do_not_fit_do_not_count() -> None:
+    origin = parse_module("""HloModule m, num_partitions=4
+ENTRY e {
+  x = f32[8] parameter(0)
+  ROOT t = (f32[8], f32[8]) tuple(x, x), sharding={{devices=[4]<=[4]}, {devices=[4]<=[4]}}
+}""")
+    local = parse_module("""HloModule m, num_partitions=4
+ENTRY e {
+  x = f32[2] parameter(0)
+  y = f32[4] parameter(1)
+  ROOT t = (f32[2], f32[4]) tuple(x, y)
+}""")
+    assert [s is not None for s in result_shardings(local, None, origin)] == [True, False]
+    assert result_shardings(origin, Sharding("replicated"), origin) == [Sharding("replicated")] * 2
+    assert result_shardings(local, None, local) == [None, None]

@@ -1,0 +1,128 @@
+"""How the result of a partitioned program is spread over the devices, where the dump tells.
+
+The partitioned program's own text rarely says it; its proto does, and often the program that it was made
+from: where the user or a manual region (JAX's shard_map) has fixed the sharding of a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlotool.dump.records import Stage
+from hlotool.ir.attributes import FrontendAttributes, Mesh, Sharding
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.partitioning import LEAVES_REGION
+from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves
+from hlotool.parse.sdy import module_meshes, parse_manual_axes, parse_shardings
+from hlotool.values.sharding import leaf_shardings, local_dims
+
+#: Custom calls whose operand is the result, with the sharding that the user asked for.
+_ANNOTATIONS = frozenset({"Sharding", "xla.sdy.FuncResultSharding"})
+
+
+def stated_sharding(module: Module, stage: Stage) -> Sharding | None:
+    """What a partitioned program itself says of its result: in its text, or in the proto beside it.
+
+    Raises:
+        ProtoError: the proto is damaged.
+    """
+    if module.entry.root.sharding is not None or stage.proto is None:
+        return module.entry.root.sharding
+    from hlotool.parse.proto.module import parse_output_sharding
+
+    return parse_output_sharding(stage.proto.read_bytes(), str(stage.proto))
+
+
+def result_shardings(module: Module, stated: Sharding | None, origin: Module) -> list[Sharding | None]:
+    """One sharding for each leaf of a partitioned program's result; None where the dump does not tell.
+
+    Args:
+        module: the partitioned program.
+        stated: what it says itself.
+        origin: the program on global arrays that it was made from. What that declares counts where it fits.
+
+    Raises:
+        ValueError: malformed shardings.
+    """
+    shapes = [shape for _, shape in leaves(module.entry.root.shape)]
+    wholes = [shape for _, shape in leaves(origin.entry.root.shape)]
+    if stated is not None or len(shapes) != len(wholes):
+        return leaf_shardings(module.entry.root.shape, stated)
+    return [
+        sharding if sharding is not None and _fits(sharding, shape, whole, module.num_partitions) else None
+        for sharding, shape, whole in zip(declared_shardings(origin), shapes, wholes)
+    ]
+
+
+def _fits(sharding: Sharding, local: Shape, whole: Shape, count: int) -> bool:
+    if not isinstance(local, ArrayShape) or not isinstance(whole, ArrayShape):
+        return False
+    try:
+        return local_dims(whole.dims, sharding, count) == local.dims
+    except ValueError:
+        return False
+
+
+def declared_shardings(module: Module) -> list[Sharding | None]:
+    """What a program on global arrays fixes for each leaf of its result; None where the partitioner chooses.
+
+    Raises:
+        ValueError: unreadable shardings.
+    """
+    root = module.entry.root
+    whole = leaf_shardings(root.shape, root.sharding)
+    meshes = module_meshes(module)
+    paths = [index for index, _ in leaves(root.shape)]
+    return [
+        own if own is not None and _is_fixed(own) else _declared(*_maker(root, index), meshes)
+        for own, index in zip(whole, paths)
+    ]
+
+
+def _maker(instruction: Instruction, index: ShapeIndex) -> tuple[Instruction, ShapeIndex]:
+    """The instruction that makes a leaf, and the leaf's index in its result; tuples are looked through."""
+    while True:
+        if instruction.opcode == "tuple" and index:
+            instruction, index = instruction.operands[index[0]], index[1:]
+        elif instruction.opcode == "get-tuple-element":
+            position = instruction.attributes["index"]
+            assert isinstance(position, int)
+            instruction, index = instruction.operands[0], (position, *index)
+        else:
+            return instruction, index
+
+
+def _declared(instruction: Instruction, index: ShapeIndex, meshes: dict[str, Mesh]) -> Sharding | None:
+    target = instruction.attributes.get("custom_call_target")
+    if target in _ANNOTATIONS or target == "SPMDShardToFullShape":
+        shardings = _named(instruction, "xla.sdy.sharding", meshes)
+    elif target in LEAVES_REGION:
+        shardings = _named(instruction, "xla.sdy.out_shardings", meshes)
+        if not _is_fully_manual(instruction, meshes):
+            return None
+    else:
+        return None
+    number = index[0] if index else 0
+    found = shardings[number] if number < len(shardings) else instruction.sharding
+    return found if found is not None and _is_fixed(found) else None
+
+
+def _named(instruction: Instruction, key: str, meshes: dict[str, Mesh]) -> Sequence[Sharding]:
+    attributes = instruction.attributes.get("frontend_attributes")
+    text = attributes.get(key) if isinstance(attributes, FrontendAttributes) else None
+    return parse_shardings(text, meshes) if text else ()
+
+
+def _is_fully_manual(border: Instruction, meshes: dict[str, Mesh]) -> bool:
+    """No axis is left to the partitioner."""
+    attributes = border.attributes.get("frontend_attributes")
+    text = attributes.get("xla.sdy.manual_axes") if isinstance(attributes, FrontendAttributes) else None
+    names = parse_manual_axes(text) if text else ()
+    return all(name in names for mesh in meshes.values() for name, _ in mesh.axes)
+
+
+def _is_fixed(sharding: Sharding) -> bool:
+    """Nothing in it is open to further splitting."""
+    if sharding.named is not None:
+        return all(dim.closed for dim in sharding.named.dims)
+    return sharding.kind in ("tiled", "replicated", "maximal") and "manual" not in sharding.last_tile_dims
