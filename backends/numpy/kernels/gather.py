@@ -36,11 +36,13 @@ def gather(instruction: Instruction, lowering: Lowering) -> Kernel:
         ints("start_index_map"),
         tuple(zip(ints("operand_batching_dims"), ints("start_indices_batching_dims"))),
     )
-    sizes, offset_dims = ints("slice_sizes"), ints("offset_dims")
+    slice_sizes, offset_dims = ints("slice_sizes"), ints("offset_dims")
     dropped = {*ints("collapsed_slice_dims"), *ints("operand_batching_dims")}
-    kept = [size for dim, size in enumerate(sizes) if dim not in dropped]
 
     def kernel(operand: Array, indices: Array) -> Array:
+        # A window that takes a dynamic dimension whole takes what there is of it.
+        sizes = [min(size, actual) for size, actual in zip(slice_sizes, operand.shape)]
+        kept = [size for dim, size in enumerate(sizes) if dim not in dropped]
         batch_shape = windows.batch_shape(indices)
         starts = windows.starts(indices)
         for dim, start in starts.items():

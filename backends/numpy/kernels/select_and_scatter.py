@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hlotool.backends.numpy.combining import combiner
-from hlotool.backends.numpy.lanes import Lanes, lanes
+from hlotool.backends.numpy.lanes import lanes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.backends.numpy.shapes import attribute
@@ -22,8 +22,10 @@ def select_and_scatter(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Scatter `source` to the selected element of each window of `operand`; `init` is everywhere else.
 
     `select(selected, candidate)` keeps the selected element where it is true, so GE keeps the first maximum
-    and GT takes the last. `scatter(source, current)` then combines, in row-major order of the windows. A
+    and GT takes the last. `scatter(current, source)` then combines, in row-major order of the windows. A
     window that lies completely in the padding selects nothing.
+
+    The order of scatter's arguments is that of XLA's CPU compiler; its evaluator passes (source, current).
 
     XLA's fusion emitters on CPU visit those elements of a window last that may lie in the padding of some
     window, so they may select another one of several equal elements (as in 3x3 pooling with padding on one
@@ -34,7 +36,7 @@ def select_and_scatter(instruction: Instruction, lowering: Lowering) -> Kernel:
     dims = attribute(instruction, "window", Window, lowering, Window(())).dims
     select = lanes(attribute(instruction, "select", Computation, lowering), lowering)
     scatter = lanes(attribute(instruction, "scatter", Computation, lowering), lowering)
-    combine = combiner(_swapped(scatter))
+    combine = combiner(scatter)
 
     def kernel(operand: Array, source: Array, init: Array) -> Array:
         selected = _selected(select, operand, source.shape, dims or [WindowDim(1)] * operand.ndim)
@@ -44,14 +46,6 @@ def select_and_scatter(instruction: Instruction, lowering: Lowering) -> Kernel:
         return result.reshape(operand.shape)
 
     return kernel
-
-
-def _swapped(scatter: Lanes) -> Lanes:
-    """(current, update) in place of scatter's (source, current)."""
-    form = scatter.form
-    if form is not None:
-        form = type(form)(form.parameters[::-1], form.operations, form.outputs)
-    return Lanes(form, lambda arguments, shape: scatter(*arguments[::-1]))
 
 
 def _selected(

@@ -342,3 +342,16 @@ def test_scatter_leaves_its_operand_alone_when_it_is_used_again() -> None:
     expected = np.zeros_like(x)
     expected[2] = 100 - x[2]
     np.testing.assert_array_equal(result, expected)
+
+
+def test_gather_of_a_dynamic_dimension_takes_what_there_is() -> None:
+    text = """HloModule dynamic
+ENTRY e {
+  x = s32[4,<=6] parameter(0)
+  i = s32[3] parameter(1)
+  ROOT g = s32[3,<=6] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0},
+    index_vector_dim=1, slice_sizes={1,6}
+}"""
+    x = np.arange(8, dtype=np.int32).reshape(4, 2)
+    (result,) = run(text, [x, np.array([3, 0, 9], np.int32)])
+    np.testing.assert_array_equal(result, x[[3, 0, 3]])

@@ -250,3 +250,64 @@ def test_dynamic_sizes_are_actual_sizes() -> None:
     text = simple("f32", "add", "5,<=7", "1", "5")
     (result,) = run(text, [np.ones((5, 3), np.float32), np.float32(0)])
     np.testing.assert_array_equal(result, np.full(5, 3, np.float32))
+
+
+@pytest.mark.xla
+def test_argmin_as_tensorflow_writes_it() -> None:
+    # XLA: hlo/builder/lib/arithmetic.cc (CreateScalarMinMaxComputation of values and indices).
+    text = """HloModule argmin
+f {
+  a = f32[] parameter(0)
+  i = s32[] parameter(1)
+  b = f32[] parameter(2)
+  j = s32[] parameter(3)
+  le = pred[] compare(a, b), direction=LE
+  eq = pred[] compare(a, b), direction=EQ
+  value = f32[] select(le, a, b)
+  lowest = s32[] minimum(i, j)
+  chosen = s32[] select(le, i, j)
+  index = s32[] select(eq, lowest, chosen)
+  ROOT t = (f32[], s32[]) tuple(value, index)
+}
+ENTRY e {
+  x = f32[3,4,50] parameter(0)
+  n = s32[3,4,50] parameter(1)
+  high = f32[] constant(inf)
+  zero = s32[] constant(0)
+  ROOT r = (f32[4], s32[4]) reduce(x, n, high, zero), dimensions={0,2}, to_apply=f
+}"""
+    rng = np.random.default_rng(8)
+    x = rng.integers(0, 5, (3, 4, 50)).astype(np.float32)
+    check(text, [x, random_array(rng, "s32", (3, 4, 50))])
+
+
+def test_running_moments_are_folded_in_order() -> None:
+    # Neither monoid nor choice: count, mean and squared deviation of one element after the other.
+    text = """HloModule welford
+f {
+  n = f64[] parameter(0)
+  mean = f64[] parameter(1)
+  m2 = f64[] parameter(2)
+  one = f64[] parameter(3)
+  x = f64[] parameter(4)
+  unused = f64[] parameter(5)
+  count = f64[] add(n, one)
+  delta = f64[] subtract(x, mean)
+  step = f64[] divide(delta, count)
+  next = f64[] add(mean, step)
+  rest = f64[] subtract(x, next)
+  square = f64[] multiply(delta, rest)
+  sum = f64[] add(m2, square)
+  ROOT t = (f64[], f64[], f64[]) tuple(count, next, sum)
+}
+ENTRY e {
+  ones = f64[100,3] parameter(0)
+  x = f64[100,3] parameter(1)
+  z = f64[] constant(0)
+  ROOT r = (f64[3], f64[3], f64[3]) reduce(ones, x, x, z, z, z), dimensions={0}, to_apply=f
+}"""
+    x = np.random.default_rng(9).standard_normal((100, 3))
+    count, mean, squares = run(text, [np.ones_like(x), x])
+    np.testing.assert_array_equal(count, [100, 100, 100])
+    np.testing.assert_allclose(mean, x.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(squares, 100 * x.var(axis=0), rtol=1e-12)
