@@ -68,9 +68,8 @@ def test_command(command: str, tmp_path: Path) -> None:
 
 def test_the_report_in_the_readme_is_what_is_printed(tmp_path: Path) -> None:
     """Up to times, versions and the padding that goes with them."""
-    command, report = re.findall(
-        r"^```sh\nhlotool (run [^\n#]*?)  +#[^\n]*\n```\n\n```text\n(.*?)^```", README.read_text(), re.M | re.S
-    )[0]
+    shown = r"^```sh\nhlotool (run [^\n#]*?)  +#[^\n]*\n```\n\n```text\n(.*?)^```"
+    command, report = re.findall(shown, README.read_text(), re.MULTILINE | re.DOTALL)[0]
     result = subprocess.run(
         [sys.executable, "-m", "hlotool", *shlex.split(command)],
         cwd=ROOT,

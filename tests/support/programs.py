@@ -44,7 +44,9 @@ ENTRY main.1 {
 """
 
 
-def write_module(folder: Path, number: int, before: str | None, after: str | None, name: str = "jit_f") -> str:
+def write_module(
+    folder: Path, number: int, before: str | None, after: str | None, name: str = "jit_f"
+) -> str:
     """Write the stages of one module; returns its name in reports."""
     title = f"module_{number:04d}.{name}"
     for stage, text in ((BEFORE, before), (AFTER, after)):

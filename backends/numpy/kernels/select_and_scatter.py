@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hlotool.backends.numpy.combining import combiner
-from hlotool.backends.numpy.lanes import lanes
+from hlotool.backends.numpy.lanes import Lanes, lanes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.backends.numpy.shapes import attribute

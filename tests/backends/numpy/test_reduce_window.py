@@ -218,11 +218,13 @@ def test_select_and_scatter(direction: str, window: str, kind: str) -> None:
     check(text, [x, source, x.dtype.type(1)])
 
 
-def test_scatter_receives_source_then_current_value() -> None:
-    # XLA: hlo_evaluator.cc (HandleSelectAndScatter): scatter(source, existing).
+@pytest.mark.xla
+def test_scatter_receives_current_value_then_source() -> None:
     text = pool_gradient("GE", "size=2x1 stride=1x1", "3,1", "subtract(a, b)", "s32")
-    (result,) = run(text, [np.array([[1], [9], [2]], np.int32), np.array([[5], [7]], np.int32), np.int32(10)])
-    np.testing.assert_array_equal(result.ravel(), [10, 7 - (5 - 10), 10])
+    inputs = [np.array([[1], [9], [2]], np.int32), np.array([[5], [7]], np.int32), np.int32(10)]
+    (result,) = run(text, inputs)
+    np.testing.assert_array_equal(result.ravel(), [10, 10 - 5 - 7, 10])
+    check(text, inputs)
 
 
 def test_window_in_the_padding_selects_nothing() -> None:
