@@ -12,12 +12,12 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.xla import oracle
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.ir.dtypes import DTYPES, integer_limits
 from hlotool.ir.module import Module
 from hlotool.ir.types import ELEMENT_TYPES, ElementType
+from support.xla import oracle
 
 Array = npt.NDArray[Any]
 

@@ -7,10 +7,10 @@ from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
-from support.differential import random_array
 
 from hlotool.backends.numpy.window_slices import output_sizes
 from hlotool.ir.attributes import WindowDim
+from support.differential import random_array
 
 Rng: TypeAlias = np.random.Generator
 #: Text, arguments, roundings that floats may differ by.
