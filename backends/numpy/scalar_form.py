@@ -9,7 +9,7 @@ equal expressions are one object.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -128,6 +128,9 @@ class _Builder:
             return self.inline(next(instruction.called), operands)
         if opcode == "conditional":
             return self._conditional(instruction, operands)
+        if opcode == "bitcast" and element_type(instruction) is not element_type(_scalar(operands[0])):
+            # XLA's algebraic simplifier writes the bitcast-convert of a scalar like this.
+            return self._elementwise(replace(instruction, opcode="bitcast-convert"), operands)
         if opcode in _IDENTITIES:
             return _identity(instruction, operands[0])
         return self._elementwise(instruction, operands)
@@ -207,7 +210,7 @@ def _element(value: _Value, index: object) -> _Value:
 
 
 def _identity(instruction: Instruction, operand: _Value) -> _Value:
-    """`operand`; a copy or bitcast that changes the element type is none."""
+    """`operand`; a copy that changes the element type is none."""
     if isinstance(operand, Instruction):
         _check_scalar(instruction.shape)
         if element_type(instruction) is not element_type(operand):

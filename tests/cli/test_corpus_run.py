@@ -1,0 +1,63 @@
+"""`hlotool run` on the corpus: every healthy program agrees, every faulty one is found, nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hlotool.errors import ExitCode
+
+#: Directories of the corpus whose programs do not agree, and what is said of them instead.
+EXPECTED = {
+    "unsupported": {"host_callback", "table_lookup_elided_for_good"},
+    "not comparable": {"random_stateful"},
+    "not compared": {"unoptimized_snapshots", "unoptimized_snapshots_text", "unpaired"},
+    "differs": {
+        "int4_product",  # a fault of XLA's
+        "cumulative_window",
+        "dynamic_rnn_trip_count",
+        "int8_dot_rounding",
+        "model_fn_opcode",
+        "slices_off_by_one",
+        "train_mnist_mlp_constant",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def record(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The JSON record of one run over the corpus."""
+    paths = [str(corpus / name) for name in ("jax", "tf", "planted")]
+    result = subprocess.run(
+        [sys.executable, "-m", "hlotool", "run", *paths, "--json"],
+        env=os.environ | {"HLOTOOL_CACHE": str(tmp_path_factory.mktemp("cache"))},
+        cwd=corpus.parent,
+        capture_output=True,
+        timeout=300,
+    )
+    found: dict[str, Any] = json.loads(result.stdout)
+    assert result.returncode == found["exit_code"] == ExitCode.MISMATCH
+    return found
+
+
+def test_verdicts(record: dict[str, Any], corpus: Path) -> None:
+    groups = defaultdict(set)
+    for module in record["modules"]:
+        if module["verdict"] not in ("identical", "agree"):
+            groups[module["verdict"]].add(Path(module["path"]).relative_to(corpus).parts[1])
+    assert groups == EXPECTED
+
+
+def test_every_directory_is_there(record: dict[str, Any], corpus: Path) -> None:
+    seen = {Path(m["path"]).relative_to(corpus).parts[:2] for m in record["modules"]}
+    there = {
+        (top, d.name) for top in ("jax", "tf", "planted") for d in (corpus / top).iterdir() if d.is_dir()
+    }
+    assert seen == there
