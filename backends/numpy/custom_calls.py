@@ -5,14 +5,43 @@ A target's lowering is like an opcode's (see `registry`). Importing `kernels` re
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from inspect import getdoc
 
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.registry import Kernel, Rule, lowers
+from hlotool.backends.numpy.opaque_calls import why_opaque
+from hlotool.backends.numpy.registry import Calling, Kernel, Rule, lowers
 from hlotool.backends.numpy.shapes import attribute
-from hlotool.ir.module import Instruction
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.walk import reachable
 
 CUSTOM_CALLS: dict[str, Rule] = {}
+
+#: Operations that XLA's builder expands; where the expansion is printed, it is the called computation.
+_COMPOSITE = "xla_builder."
+
+#: In an error, the lines of so many calls of one target are listed.
+_LISTED_LINES = 4
+
+#: What introduces the source of a target's semantics in the docstring of its lowering.
+_SOURCE = re.compile(r"\b(?:XLA|NVIDIA|Source): ")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A custom call that can be executed.
+
+    Attributes:
+        name: as modules write it.
+        meaning: in one sentence.
+        source: where its semantics can be read.
+    """
+
+    name: str
+    meaning: str
+    source: str
 
 
 def custom_call(*targets: str) -> Callable[[Rule], Rule]:
@@ -33,12 +62,57 @@ def lower_custom_call(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The kernel of the target. XLA: operation_semantics.md#customcall.
 
     Raises:
-        Unsupported: nothing is known of the target, or it calls back into the user's Python process.
+        Unsupported: nothing is known of the target; the error lists all such targets of the program.
     """
     target = attribute(instruction, "custom_call_target", str, lowering)
     if target in CUSTOM_CALLS:
         return CUSTOM_CALLS[target](instruction, lowering)
-    if "callback" in target:
-        reason = f"custom call {target!r} calls the user's Python function, which is not in the dump"
-        raise lowering.unsupported(instruction, reason)
-    raise lowering.unsupported(instruction, f"custom call target {target!r} has no model here")
+    expansion = _expansion(instruction)
+    if expansion is not None:
+        return Calling(lowering.plan(expansion))
+    listed = _list_unknown([*_unknown_calls(lowering.module), instruction])
+    raise lowering.unsupported(instruction, f"custom calls without a model: {listed}")
+
+
+def _expansion(instruction: Instruction) -> Computation | None:
+    """The computation that says what a composite does, where it carries one."""
+    target = str(instruction.attributes.get("custom_call_target"))
+    return next(instruction.called, None) if target.startswith(_COMPOSITE) else None
+
+
+def _unknown_calls(module: Module) -> Iterable[Instruction]:
+    """The custom calls of the program that cannot be executed, in textual order."""
+    used = set(reachable(module.entry))
+    for computation in module.computations:
+        for instruction in computation.instructions if computation in used else ():
+            known = instruction.attributes.get("custom_call_target") in CUSTOM_CALLS
+            if instruction.opcode == "custom-call" and not known and _expansion(instruction) is None:
+                yield instruction
+
+
+def _list_unknown(calls: Iterable[Instruction]) -> str:
+    """Each target once, with the lines of its calls and what is known of it."""
+    by_target: dict[str, list[Instruction]] = {}
+    for call in dict.fromkeys(calls):
+        by_target.setdefault(str(call.attributes.get("custom_call_target")), []).append(call)
+    return "; ".join(_describe(target, found) for target, found in by_target.items())
+
+
+def _describe(target: str, calls: Sequence[Instruction]) -> str:
+    times = f" ×{len(calls)}" if len(calls) > 1 else ""
+    lines = [str(call.line) for call in calls if call.line]
+    shown = ", ".join(lines[:_LISTED_LINES]) + (", …" if len(lines) > _LISTED_LINES else "")
+    where = f" (line{'s' if len(lines) > 1 else ''} {shown})" if lines else ""
+    why = why_opaque(target)
+    return f"{target!r}{times}{where}" + (f", which {why}" if why else "")
+
+
+def targets() -> list[Target]:
+    """All custom calls that this backend executes, by name."""
+    return [_target(name, rule) for name, rule in sorted(CUSTOM_CALLS.items())]
+
+
+def _target(name: str, rule: Rule) -> Target:
+    text = " ".join((getdoc(rule) or "").split())
+    meaning, source = [*_SOURCE.split(text, maxsplit=1), ""][:2]
+    return Target(name, meaning.split(". ")[0].strip().rstrip("."), source.rstrip("."))

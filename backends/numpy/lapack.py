@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,11 +24,13 @@ from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, leaves
+from hlotool.ir.types import ArrayShape, ElementType, leaves
 
 #: Of one matrix: results in the order of the custom call's, None for scratch.
 Results: TypeAlias = Sequence[Any]
 Routine: TypeAlias = "Callable[..., Results]"
+
+_LETTERS = {ElementType.F32: "s", ElementType.F64: "d", ElementType.C64: "c", ElementType.C128: "z"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,18 @@ def lapack(*names: str, ranks: Sequence[int], letters: str = "sdcz") -> Callable
         return routine
 
     return register
+
+
+def lapack_call(instruction: Instruction, lowering: Lowering, options: Mapping[str, int]) -> LapackCall:
+    """The call of a routine whose name does not tell the element type: its first operand does.
+
+    Raises:
+        Unsupported: LAPACK has no routines for that type.
+    """
+    kind = array_shape(instruction.operands[0], lowering).element_type
+    if kind not in _LETTERS:
+        raise lowering.unsupported(instruction, f"a linear algebra routine on {kind}")
+    return LapackCall(_LETTERS[kind], options, partial(lowering.unsupported, instruction))
 
 
 def batched(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from hlotool.ir.dtypes import Array, dtype_of
@@ -38,3 +39,17 @@ def narrow(value: Array, element_type: ElementType) -> Array:
     if element_type is ElementType.F4E2M1FN:
         value = np.where(np.isnan(value), _F32.type(-0.0), value)
     return value.astype(dtype_of(element_type))
+
+
+def saturate(value: Array, element_type: ElementType) -> Array:
+    """`narrow`, except that what is too large becomes the largest finite number of `element_type`.
+
+    Libraries round so where they write f8.
+    """
+    limit = largest_finite(element_type)
+    return narrow(np.clip(value, -limit, limit), element_type)
+
+
+def largest_finite(element_type: ElementType) -> float:
+    """The largest finite number of a float type."""
+    return float(ml_dtypes.finfo(dtype_of(element_type)).max)  # type: ignore[no-untyped-call]

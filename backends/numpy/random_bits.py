@@ -7,6 +7,7 @@ counters and results map to arrays).
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -68,11 +69,11 @@ def _wrapped(counter: int) -> int:
 def _threefry_at(key: int, counter: int, dims: tuple[int, ...]) -> tuple[Array, Array]:
     """Both words at counters that number the elements of `dims` in row-major order."""
     counters = np.arange(prod(dims), dtype=np.uint64).reshape(dims) + np.uint64(counter)
-    return _threefry2x32(_halves(key), (counters.astype(np.uint32), (counters >> 32).astype(np.uint32)))
+    return threefry2x32(_halves(key), (counters.astype(np.uint32), (counters >> 32).astype(np.uint32)))
 
 
-def _threefry2x32(key: tuple[np.uint32, np.uint32], words: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Threefry-2x32 with 20 rounds."""
+def threefry2x32(key: tuple[Any, Any], words: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Threefry-2x32 with 20 rounds; keys may be arrays as well as the words."""
     schedule = (*key, key[0] ^ key[1] ^ _THREEFRY_PARITY)
     x: Array = words[0] + schedule[0]
     y: Array = words[1] + schedule[1]

@@ -53,7 +53,7 @@ def orgqr(call: LapackCall, a: Array, factors: Array) -> Results:
 @lapack("ormqr", ranks=(2, 1, 2), letters="sd")
 @lapack("unmqr", ranks=(2, 1, 2), letters="cz")
 def ormqr(call: LapackCall, a: Array, factors: Array, c: Array) -> Results:
-    """That orthogonal matrix, or its adjoint, times `c` on the side that `left` says."""
+    """The orthogonal matrix of Householder vectors, or its adjoint, times `c`; `left` says on which side."""
     function = call.function("unmqr" if call.is_complex else "ormqr")
     adjoint = "C" if call.is_complex else "T"
     arguments = ("L" if call.options["left"] else "R", adjoint if call.options["transpose"] else "N")

@@ -16,7 +16,7 @@ def gesdd(call: LapackCall, a: Array) -> Results:
 
 @lapack("gesvd", ranks=(2,))
 def gesvd(call: LapackCall, a: Array) -> Results:
-    """The same by QR iteration."""
+    """Singular values by QR iteration; results as for `gesdd`."""
     return _singular_values(call, "gesvd", a)
 
 

@@ -16,12 +16,13 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, leaves
 
 
-@custom_call("TopK")
+@custom_call("TopK", "__gpu$TopK")
 def topk_call(instruction: Instruction, lowering: Lowering) -> Kernel:
     """First elements of the last dimension and their s32 indices, as many as the result holds.
 
     The called computation compares two elements: GT finds the largest, LT the smallest. Floats compare in
-    total order, as in XLA's CPU runtime, whatever it says. XLA: topk_rewriter.cc.
+    total order, as in XLA's CPU runtime, whatever it says; kernels for GPUs leave the order of equal elements
+    open. XLA: topk_rewriter.cc, service/gpu/transforms/topk_specializer.cc.
     """
     operand = array_shape(instruction.operands[0], lowering)
     k = next(shape.dims[-1] for _, shape in leaves(instruction.shape) if isinstance(shape, ArrayShape))
@@ -36,7 +37,7 @@ def topk_call(instruction: Instruction, lowering: Lowering) -> Kernel:
 def lu_pivots_to_permutation(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The permutation that exchanging row i with row pivots[i], for one i after the other, makes.
 
-    Pivots count from 0. XLA: jax/_src/lax/linalg.py (lu_pivots_to_permutation).
+    Pivots count from 0; one that is no row exchanges nothing. Source: jaxlib/gpu/linalg_kernels.cu.cc.
     """
     size = array_shape(instruction, lowering).dims[-1]
 
@@ -46,7 +47,8 @@ def lu_pivots_to_permutation(instruction: Instruction, lowering: Lowering) -> Ke
         permutation = np.broadcast_to(np.arange(size, dtype=np.int32), (len(rows), size)).copy()
         each = np.arange(len(rows))
         for row in range(rows.shape[1]):
-            other = rows[:, row]
+            pivot = rows[:, row]
+            other = np.where((pivot >= 0) & (pivot < size), pivot, row)
             swapped = permutation[each, other]
             permutation[each, other] = permutation[:, row]
             permutation[:, row] = swapped

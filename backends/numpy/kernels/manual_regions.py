@@ -29,26 +29,26 @@ from hlotool.values.manual import ManualParts, along_axes, manual_parts
 
 @custom_call("SPMDFullToShardShape")
 def full_to_shard(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """This device's part of the operand, whose own sharding says which."""
+    """This device's part of the operand, whose own sharding says which. XLA: hlo_sharding_util.h."""
     sharding = instruction.operands[0].sharding
     return _enter(instruction, lowering, [sharding])
 
 
 @custom_call("SPMDShardToFullShape")
 def shard_to_full(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """The array of which each device holds a part, as the result's sharding says."""
+    """The array of which each device holds a part, as its sharding says. XLA: hlo_sharding_util.h."""
     return _leave(instruction, lowering, [instruction.sharding])
 
 
 @custom_call("xla.sdy.GlobalToLocalShape")
 def global_to_local(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """This device's part of each operand, along the manual axes."""
+    """This device's part of each operand, along the manual axes. XLA: shardy/constants.h."""
     return _enter(instruction, lowering, _named_shardings(instruction, lowering, "xla.sdy.in_shardings"))
 
 
 @custom_call("xla.sdy.LocalToGlobalShape")
 def local_to_global(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """The arrays of which each device holds a part, along the manual axes."""
+    """The arrays of which each device holds a part, along manual axes. XLA: shardy/constants.h."""
     return _leave(instruction, lowering, _named_shardings(instruction, lowering, "xla.sdy.out_shardings"))
 
 

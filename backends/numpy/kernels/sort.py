@@ -18,7 +18,7 @@ from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ElementType, TupleShape
 
 #: From operands with the sorted dimension last to the order along it.
-_Order = Callable[[Sequence[Array]], Array]
+Order = Callable[[Sequence[Array]], Array]
 
 
 @lowers("sort")
@@ -33,7 +33,7 @@ def sort(instruction: Instruction, lowering: Lowering) -> Kernel:
     """
     (axis,) = attribute(instruction, "dimensions", tuple, lowering)
     less = lanes(attribute(instruction, "to_apply", Computation, lowering), lowering)
-    order = _order_by(less, lowering)
+    order = order_by(less, lowering)
 
     def kernel(*operands: Array) -> tuple[Array, ...]:
         moved = [np.moveaxis(o, axis, -1) for o in operands]
@@ -45,7 +45,8 @@ def sort(instruction: Instruction, lowering: Lowering) -> Kernel:
     return lambda operand: kernel(operand)[0]
 
 
-def _order_by(less: Lanes, lowering: Lowering) -> _Order:
+def order_by(less: Lanes, lowering: Lowering) -> Order:
+    """The stable order that a comparator asks for."""
     form = less.form
     keys = sort_keys(form) if form is not None else None
     if form is None or keys is None:
@@ -53,7 +54,7 @@ def _order_by(less: Lanes, lowering: Lowering) -> _Order:
     return _by_keys(form, keys, lowering)
 
 
-def _by_keys(form: ScalarForm, keys: Sequence[SortKey], lowering: Lowering) -> _Order:
+def _by_keys(form: ScalarForm, keys: Sequence[SortKey], lowering: Lowering) -> Order:
     evaluate = vectorised(select_outputs(form, [k.value for k in keys]), lowering)
 
     def order(operands: Sequence[Array]) -> Array:

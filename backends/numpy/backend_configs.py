@@ -1,0 +1,151 @@
+"""What the backend config of an instruction says.
+
+XLA prints its own configs as JSON of protos: 64-bit integers are strings, enums are names or numbers, and
+what has its default value may be left out. A typed FFI call carries an MLIR dictionary such as
+`{lower = true, uplo = 76 : ui8}`, which optimised modules wrap into such a JSON object.
+
+XLA: service/gpu/backend_configs.proto, service/cpu/backend_config.proto.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.errors import Unsupported
+from hlotool.ir.attributes import BackendConfig
+from hlotool.ir.module import Instruction
+
+_T = TypeVar("_T")
+
+_ENTRY = re.compile(r'([\w.$-]+)\s*=\s*("(?:[^"\\]|\\.)*"|array<[^>]*>|\[[^\]]*\]|[^,{}\[\]]+)')
+
+#: Fields of the protos that wrap the attributes of a typed FFI call.
+_WRAPPERS = ("custom_call_backend_config", "custom_call_config")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Named values; what is absent has the default of its type, as in proto3.
+
+    Every accessor raises Unsupported when the value is of another type.
+
+    Attributes:
+        values: as decoded.
+        unsupported: makes the error for a config that cannot be handled, from the reason.
+    """
+
+    values: Mapping[str, Any]
+    unsupported: Callable[[str], Unsupported]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.values
+
+    def section(self, name: str) -> Config:
+        """A nested message; an empty one when it is absent."""
+        return Config(self._typed(name, Mapping, {}), self.unsupported)
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """A boolean; FFI calls also write 0 and 1."""
+        return bool(self._typed(name, int, default))
+
+    def integer(self, name: str, default: int = 0) -> int:
+        """An integer, which JSON may write as a string."""
+        return self._converted(name, int, default)
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """A floating-point number, which JSON writes as a string when it is infinite or NaN."""
+        return self._converted(name, float, default)
+
+    def text(self, name: str, default: str = "") -> str:
+        """A string."""
+        return str(self._typed(name, str, default))
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        """A list of integers."""
+        try:
+            return tuple(int(value) for value in self._typed(name, Sequence, ()))
+        except (TypeError, ValueError):
+            raise self._malformed(name) from None
+
+    def numbers(self, name: str) -> tuple[float, ...]:
+        """A list of floating-point numbers."""
+        try:
+            return tuple(float(value) for value in self._typed(name, Sequence, ()))
+        except (TypeError, ValueError):
+            raise self._malformed(name) from None
+
+    def choice(self, name: str, names: Sequence[str]) -> str:
+        """The name of an enum's value, of which `names` lists all by number."""
+        value = self.values.get(name, 0)
+        if isinstance(value, int) and 0 <= value < len(names):
+            return names[value]
+        if value in names:
+            return str(value)
+        raise self.unsupported(f"{name} {value!r} in the backend config")
+
+    def choices(self, name: str, names: Sequence[str]) -> list[str]:
+        """The names of a list of enum values."""
+        values = self._typed(name, Sequence, ())
+        return [Config({name: value}, self.unsupported).choice(name, names) for value in values]
+
+    def _typed(self, name: str, kind: type | tuple[type, ...], default: Any) -> Any:
+        value = self.values.get(name, default)
+        if not isinstance(value, kind):
+            raise self._malformed(name)
+        return value
+
+    def _converted(self, name: str, convert: Callable[[Any], _T], default: _T) -> _T:
+        try:
+            return convert(self.values.get(name, default))
+        except (TypeError, ValueError):
+            raise self._malformed(name) from None
+
+    def _malformed(self, name: str) -> Unsupported:
+        return self.unsupported(f"{name} is malformed in the backend config: {self.values.get(name)!r}")
+
+
+def read_config(instruction: Instruction, lowering: Lowering) -> Config:
+    """The backend config of an instruction; empty when it has none."""
+    config = instruction.attributes.get("backend_config")
+    text = config.text if isinstance(config, BackendConfig) else ""
+    return Config(_decode(text), partial(lowering.unsupported, instruction))
+
+
+def _decode(text: str) -> Mapping[str, Any]:
+    try:
+        values = json.loads(text)
+    except ValueError:
+        return _dictionary(text)
+    if not isinstance(values, Mapping):
+        return {}
+    for wrapper in _WRAPPERS:
+        inner = values.get(wrapper)
+        if isinstance(inner, Mapping):
+            return _dictionary(str(inner.get("attributes", "")))
+    return values
+
+
+def _dictionary(text: str) -> Mapping[str, Any]:
+    """The entries of an MLIR dictionary whose values are scalars or strings; others stay text."""
+    return {name: _scalar(value.strip()) for name, value in _ENTRY.findall(text)}
+
+
+def _scalar(text: str) -> Any:
+    if text.startswith('"'):
+        return text[1:-1]
+    value = text.split(":")[0].strip()
+    named = {"true": True, "false": False}
+    if value in named:
+        return named[value]
+    for convert in (int, float):
+        try:
+            return convert(value)
+        except ValueError:
+            continue
+    return text

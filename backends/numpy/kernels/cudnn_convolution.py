@@ -1,0 +1,156 @@
+"""Convolutions by cuDNN (and MIOpen, which XLA calls by the same names)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from hlotool.backends.numpy.activations import (
+    Activation,
+    elu,
+    gelu_erf,
+    identity,
+    leaky_relu,
+    relu,
+    relu6,
+    sigmoid,
+    tanh,
+)
+from hlotool.backends.numpy.backend_configs import Config, read_config
+from hlotool.backends.numpy.contraction import rounded, widened
+from hlotool.backends.numpy.convolution_call import read_convolution
+from hlotool.backends.numpy.custom_calls import custom_call
+from hlotool.backends.numpy.kernels.cudnn_reordering import restore_bias, restore_kernel
+from hlotool.backends.numpy.library_results import assembler, result_types
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.precision import compute_dtype
+from hlotool.backends.numpy.registry import Kernel
+from hlotool.backends.numpy.shapes import element_types
+from hlotool.ir.dtypes import Array, dtype_of, integer_limits
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ElementType
+
+#: `stream_executor.dnn.ActivationMode` by number.
+_MODES = (
+    "kNone",
+    "kSigmoid",
+    "kRelu",
+    "kRelu6",
+    "kReluX",
+    "kTanh",
+    "kBandPass",
+    "kElu",
+    "kLeakyRelu",
+    "kGeluExact",
+)
+_ACTIVATIONS: dict[str, Activation] = {
+    "kNone": identity,
+    "kSigmoid": sigmoid,
+    "kRelu": relu,
+    "kRelu6": relu6,
+    "kTanh": tanh,
+    "kElu": elu,
+    "kGeluExact": gelu_erf,
+}
+
+
+@custom_call("__cudnn$convForward")
+def convolve_forward(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Convolution of input and kernel, accumulated in f32 (s8 in s32), rounded once; then workspace.
+
+    The kernel may be in the order of int8x32 convolutions (see `cudnn_reordering`).
+
+    XLA: service/gpu/transforms/conv_rewriter.cc, service/gpu/gpu_conv_runner.cc.
+    """
+    call = read_convolution(instruction, lowering, "iko")
+    if _conv_config(instruction, lowering).flag("reordered_int8_nchw_vect"):
+        return _plain(instruction, lowering, lambda x, w: call.forward(x, restore_kernel(w)))
+    return _plain(instruction, lowering, call.forward)
+
+
+@custom_call("__cudnn$convBackwardInput")
+def convolve_backward_input(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Gradient of the input from that of the output and the kernel; window and labels are the forward ones.
+
+    XLA: service/gpu/transforms/conv_rewriter.cc (MatchBackwardInput), service/gpu/gpu_conv_runner.cc.
+    """
+    return _plain(instruction, lowering, read_convolution(instruction, lowering, "oki").backward_input)
+
+
+@custom_call("__cudnn$convBackwardFilter")
+def convolve_backward_filter(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Gradient of the kernel from the input and the gradient of the output; window as in the forward pass.
+
+    XLA: service/gpu/transforms/conv_rewriter.cc (MatchBackwardFilter), service/gpu/gpu_conv_runner.cc.
+    """
+    return _plain(instruction, lowering, read_convolution(instruction, lowering, "iok").backward_kernel)
+
+
+def _plain(instruction: Instruction, lowering: Lowering, convolve: Callable[[Array, Array], Array]) -> Kernel:
+    """The kernel of a convolution without epilogue."""
+    config = _conv_config(instruction, lowering)
+    if config.number("conv_result_scale", 1.0) != 1:
+        raise lowering.unsupported(instruction, "a scaled convolution without epilogue")
+    if len(instruction.operands) != 2:
+        raise lowering.unsupported(instruction, f"a convolution of {len(instruction.operands)} operands")
+    kind = result_types(instruction, lowering)[0]
+    assemble = assembler(instruction, lowering)
+    return lambda left, right: assemble([round_result(convolve(left, right), kind)])
+
+
+@custom_call("__cudnn$convBiasActivationForward")
+def convolve_bias_activation(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """activation(conv_result_scale · conv(x, w) + side_input_scale · side + bias), rounded once; workspace.
+
+    Operands: input, kernel, bias (one value per output feature), side input if it has a scale. Integers
+    accumulate in s32, all else happens in f32 (f64); an s8 result is rounded to nearest even and saturates.
+
+    XLA: service/gpu/transforms/cudnn_fused_conv_rewriter.h. NVIDIA: cudnnConvolutionBiasActivationForward.
+    """
+    call = read_convolution(instruction, lowering, "iko")
+    config = _conv_config(instruction, lowering)
+    reordered = config.flag("reordered_int8_nchw_vect")
+    scale, side_scale = config.number("conv_result_scale", 1.0), config.number("side_input_scale")
+    if len(instruction.operands) < 3 + bool(side_scale):
+        raise lowering.unsupported(instruction, "a convolution without its bias or side input")
+    kinds = element_types(instruction.operands, lowering)
+    kind = result_types(instruction, lowering)[0]
+    dtype = compute_dtype(kind) if kind.is_floating else np.dtype(np.float32)
+    activate = _activation(config)
+    assemble = assembler(instruction, lowering)
+
+    def kernel(image: Array, weights: Array, bias: Array, *side: Array) -> object:
+        if reordered:
+            weights, bias = restore_kernel(weights), restore_bias(bias)
+        total = call.forward(image, weights).astype(dtype) * dtype.type(scale)
+        if side_scale:
+            total = total + widened(side[0], kinds[3], dtype) * dtype.type(side_scale)
+        total = total + call.spread_bias(widened(bias, kinds[2], dtype))
+        return assemble([round_result(activate(total), kind)])
+
+    return kernel
+
+
+def round_result(value: Array, kind: ElementType) -> Array:
+    """A result in its declared type; integers round to nearest even and saturate, as cuDNN's do."""
+    if not kind.is_integer:
+        return rounded(value, kind)
+    low, high = integer_limits(kind)
+    return np.clip(np.rint(value), low, high).astype(dtype_of(kind))
+
+
+def _activation(config: Config) -> Activation:
+    mode = config.choice("activation_mode", _MODES)
+    if mode == "kLeakyRelu":
+        return leaky_relu(config.number("leakyrelu_alpha"))
+    if mode not in _ACTIVATIONS:
+        raise config.unsupported(f"activation_mode {mode}")
+    return _ACTIVATIONS[mode]
+
+
+def _conv_config(instruction: Instruction, lowering: Lowering) -> Config:
+    """The CudnnConvBackendConfig, which stood alone until 2023."""
+    config = read_config(instruction, lowering)
+    name = "cudnn_conv_backend_config"
+    return config.section(name) if name in config else config

@@ -1,0 +1,67 @@
+"""Layer normalisation by cuDNN."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hlotool.backends.numpy.accumulation import finish, native, sum_dtype
+from hlotool.backends.numpy.backend_configs import read_config
+from hlotool.backends.numpy.custom_calls import custom_call
+from hlotool.backends.numpy.library_results import assembler, result_types
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.registry import Kernel
+from hlotool.backends.numpy.shapes import element_types
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction
+
+#: `CudnnNormBackendConfig.Kind` by number.
+_KINDS = ("LAYER_FWD_INFER", "LAYER_FWD_TRAIN", "LAYER_BWD")
+
+
+@custom_call("__cudnn$norm")
+def layer_norm(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Layer normalisation over all dimensions but the first, or its gradient, computed in f64.
+
+    LAYER_FWD_INFER: x, scale, bias → y. LAYER_FWD_TRAIN: also the mean and 1 / sqrt(variance + epsilon) of
+    each row. LAYER_BWD: x, scale, gradient of y, mean, that factor → gradients of x, scale and bias. Then
+    workspace.
+
+    XLA: service/gpu/transforms/cudnn_norm_rewriter.cc, service/gpu/gpu_norm_runner.cc.
+    """
+    config = read_config(instruction, lowering).section("cudnn_norm_backend_config")
+    kind = config.choice("kind", _KINDS)
+    if len(instruction.operands) != (5 if kind == "LAYER_BWD" else 3):
+        raise lowering.unsupported(instruction, f"{kind} of {len(instruction.operands)} operands")
+    operand_kinds = element_types(instruction.operands, lowering)
+    result_kinds = result_types(instruction, lowering)
+    epsilon = config.number("epsilon")
+    results = {"LAYER_FWD_INFER": 1}.get(kind, 3)
+    assemble = assembler(instruction, lowering)
+
+    def kernel(*operands: Array) -> object:
+        wide = [native(o, k).astype(sum_dtype(k), copy=False) for o, k in zip(operands, operand_kinds)]
+        values = _gradients(*wide) if kind == "LAYER_BWD" else _forward(epsilon, *wide)
+        return assemble([finish(v, k) for v, k in zip(values[:results], result_kinds)])
+
+    return kernel
+
+
+def _forward(epsilon: float, x: Array, scale: Array, bias: Array) -> Sequence[Array]:
+    """(y, mean, 1 / sqrt(variance + epsilon))."""
+    mean = _row_mean(x)
+    factor = 1 / np.sqrt(_row_mean(np.square(x - mean)) + epsilon)
+    return (x - mean) * factor * scale + bias, mean, factor
+
+
+def _gradients(x: Array, scale: Array, grad: Array, mean: Array, factor: Array) -> Sequence[Array]:
+    """Gradients of x, scale and bias."""
+    normalised = (x - mean) * factor
+    pulled = grad * scale
+    inner = pulled - _row_mean(pulled) - normalised * _row_mean(pulled * normalised)
+    return inner * factor, (grad * normalised).sum(0, keepdims=True), grad.sum(0, keepdims=True)
+
+
+def _row_mean(x: Array) -> Array:
+    return np.asarray(x.mean(axis=tuple(range(1, x.ndim)), keepdims=True))

@@ -1,0 +1,185 @@
+"""Operations that XLA's CPU backend leaves to oneDNN."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hlotool.backends.numpy.accumulation import finish, native, sum_dtype
+from hlotool.backends.numpy.backend_configs import Config, read_config
+from hlotool.backends.numpy.contraction import multiply_matrices, operand_dtype, rounded, widened
+from hlotool.backends.numpy.convolution_call import Arrangement, ConvolutionCall
+from hlotool.backends.numpy.custom_calls import custom_call
+from hlotool.backends.numpy.library_results import assembler, result_shapes
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.post_ops import PostOps, float_of, read_post_ops
+from hlotool.backends.numpy.registry import Kernel
+from hlotool.backends.numpy.shapes import array_shape, element_types
+from hlotool.ir.attributes import WindowDim
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction
+
+
+@custom_call("__onednn$matmul")
+def matmul(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Matrix product, then bias and other operations, all in f32, rounded once; then scratchpad.
+
+    Operands: two arrays whose dimensions the config may permute and whose last two it may exchange, and one
+    per operation that adds. Weights packed for the processor are refused.
+
+    XLA: service/cpu/onednn_matmul.cc.
+    """
+    config = read_config(instruction, lowering).section("onednn_matmul_config")
+    if config.section("optimization_config").flag("weights_prepacked") or config.flag("weights_prepacked"):
+        raise lowering.unsupported(instruction, "a product with weights that are packed for the processor")
+    post_ops = _post_ops(instruction, lowering, config)
+    result = result_shapes(instruction, lowering)[0]
+    left, right = (
+        _matrix_order(config, side, array_shape(operand, lowering).rank, config.flag(flag))
+        for side, operand, flag in zip(("lhs", "rhs"), instruction.operands, ("transpose_a", "transpose_b"))
+    )
+    order = _matrix_order(config, "result", result.rank, False)
+    kinds = element_types(instruction.operands, lowering)
+    dtype = operand_dtype(result.element_type, *kinds[:2])
+    assemble = assembler(instruction, lowering)
+
+    def spread(kind: str, operand: Array) -> Array:
+        return operand.transpose(order) if kind == "SUM" else operand
+
+    def kernel(*operands: Array) -> object:
+        a, b, *addends = (widened(o, k, dtype) for o, k in zip(operands, kinds))
+        product = multiply_matrices(a.transpose(left), b.transpose(right))
+        total = post_ops.apply(product, addends, spread)
+        return assemble([rounded(total, result.element_type).transpose(np.argsort(order))])
+
+    return kernel
+
+
+def _matrix_order(config: Config, name: str, rank: int, transposed: bool) -> list[int]:
+    """The order of dimensions in which an array is a batch of matrices."""
+    listed = config.section(name).section("tensor").integers("dimensions")
+    order = [d - 1 for d in listed] if listed else list(range(rank))
+    if sorted(order) != list(range(rank)):
+        raise config.unsupported(f"the dimensions of {name} in the backend config: {listed}")
+    return [*order[:-2], *reversed(order[-2:])] if transposed and rank > 1 else order
+
+
+@custom_call("__onednn$convolution")
+def convolution(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Convolution, then bias and other operations, all in f32, rounded once; then scratchpad.
+
+    Window and dimensions stand in the config.
+
+    XLA: service/cpu/onednn_convolution.cc, service/cpu/onednn_contraction_rewriter.cc.
+    """
+    config = read_config(instruction, lowering).section("onednn_conv_config")
+    post_ops = _post_ops(instruction, lowering, config)
+    result = result_shapes(instruction, lowering)[0]
+    kinds = element_types(instruction.operands, lowering)
+    dtype = operand_dtype(result.element_type, *kinds[:2])
+    image, output = (
+        _Places(config.section(n).section("data"), "batch", "feature") for n in ("input", "output")
+    )
+    weights = _Places(config.section("kernel").section("filter"), "output_feature", "input_feature")
+    sizes = weights.arrangement.spatial_sizes(array_shape(instruction.operands[1], lowering).dims)
+    call = ConvolutionCall(
+        _window(config.section("window"), sizes, image.first_number),
+        max(1, config.integer("feature_groups")),
+        (image.arrangement, weights.arrangement, output.arrangement),
+        result.dims,
+        lambda left, right: (widened(left, kinds[0], dtype), widened(right, kinds[1], dtype)),
+    )
+    assemble = assembler(instruction, lowering)
+
+    def spread(kind: str, operand: Array) -> Array:
+        return call.spread_bias(operand) if operand.ndim == 1 else operand
+
+    def kernel(left: Array, right: Array, *rest: Array) -> object:
+        addends = [widened(o, k, dtype) for o, k in zip(rest, kinds[2:])]
+        total = post_ops.apply(call.forward(left, right), addends, spread)
+        return assemble([rounded(total, result.element_type)])
+
+    return kernel
+
+
+class _Places:
+    """Where a config says that the dimensions of an array stand.
+
+    Attributes:
+        first_number: that of the first dimension where it counts spatial ones; 1 until 2025, then 0.
+        arrangement: what it says.
+    """
+
+    def __init__(self, config: Config, first: str, feature: str) -> None:
+        features = (config.integer(f"{first}_dim"), config.integer(f"{feature}_dim"))
+        spatial = config.integers("spatial_dims")
+        everything = sum(range(len(features) + len(spatial)))
+        self.first_number = int(sum(features) + sum(spatial) > everything)
+        self.arrangement = Arrangement(
+            features[0], features[1:], tuple(d - self.first_number for d in spatial)
+        )
+        if sorted(self.arrangement.order) != list(range(len(features) + len(spatial))):
+            raise config.unsupported(f"dimensions {features} and {spatial} in the backend config")
+
+
+def _window(config: Config, sizes: Sequence[int], excess: int) -> tuple[WindowDim, ...]:
+    """The window; all of its numbers are stored larger by `excess`."""
+    absent = {"strides": 1, "window_dilations": 1, "pad_left": 0, "pad_right": 0}
+    strides, dilations, low, high = (
+        [value - excess for value in config.integers(name)] or [default] * len(sizes)
+        for name, default in absent.items()
+    )
+    return tuple(
+        WindowDim(size, stride, before, after, window_dilation=dilation)
+        for size, stride, before, after, dilation in zip(sizes, strides, low, high, dilations)
+    )
+
+
+def _post_ops(instruction: Instruction, lowering: Lowering, config: Config) -> PostOps:
+    post_ops = read_post_ops(config)
+    found, expected = len(instruction.operands), 2 + post_ops.operands
+    if found != expected:
+        raise lowering.unsupported(
+            instruction, f"{found} operands, where its backend config speaks of {expected}"
+        )
+    return post_ops
+
+
+@custom_call("__onednn$softmax")
+def softmax(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """exp(x - max) divided by its sum along one dimension.
+
+    XLA: service/cpu/onednn_softmax.cc.
+    """
+    config = read_config(instruction, lowering).section("onednn_softmax_config")
+    axis = config.integer("softmax_axis")
+    operand = array_shape(instruction.operands[0], lowering).element_type
+    result = array_shape(instruction, lowering).element_type
+
+    def kernel(x: Array) -> Array:
+        wide = native(x, operand).astype(sum_dtype(operand), copy=False)
+        exponentials = np.exp(wide - wide.max(axis=axis, keepdims=True))
+        return finish(exponentials / exponentials.sum(axis=axis, keepdims=True), result)
+
+    return kernel
+
+
+@custom_call("__onednn$layernorm")
+def layer_norm(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Normalisation of the last dimension: operands x, scale and shift.
+
+    XLA: service/cpu/onednn_layer_norm.cc.
+    """
+    config = read_config(instruction, lowering).section("onednn_layer_norm_config")
+    epsilon = float_of(config.integer("epsilon_typecast"))
+    kinds = element_types(instruction.operands, lowering)
+    result = array_shape(instruction, lowering).element_type
+
+    def kernel(*operands: Array) -> Array:
+        x, scale, shift = (native(o, k).astype(sum_dtype(k), copy=False) for o, k in zip(operands, kinds))
+        centred = x - x.mean(axis=-1, keepdims=True)
+        variance = np.square(centred).mean(axis=-1, keepdims=True)
+        return finish(centred / np.sqrt(variance + epsilon) * scale + shift, result)
+
+    return kernel
