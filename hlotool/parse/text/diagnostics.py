@@ -54,7 +54,7 @@ _ALTERNATIVES = re.compile(r"(?:\(\?:)?([a-z_|]+)\)?")
 _MOST_KEYS = 6
 _FOUND = re.compile(r"%?[A-Za-z0-9_.\-]+[:=]?|->|<=|\.\.\.")
 _LONGEST_FOUND = 40
-_MLIR = re.compile(r"(?:\s|//[^\n]*)*(?:#loc|(?:builtin\.)?module\s+(?:@|attributes|\{))")
+_MLIR = re.compile(r"(?:\s|//[^\n]*+)*+(?:#loc|(?:builtin\.)?module\s+(?:@|attributes|\{))")
 _GLUED_NAME = re.compile(r"%?[A-Za-z_][A-Za-z0-9_.\-]*=[A-Za-z(]")
 _WORD_BEFORE = re.compile(r"([A-Za-z0-9_]+)\Z")
 _BRACKET = re.compile(

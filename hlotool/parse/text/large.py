@@ -151,10 +151,12 @@ class LargeReader:
             lines = _LINE.findall(self._text, opened.body_start, opened.body_end)
             for number, parts in enumerate(lines):
                 if not self._line_is_read(parts, opened.line + 1 + number, opened):
-                    return self._remainder(opened, number) or self._rest(position, mark)
-            return self._close(opened)
+                    break
+            else:
+                return self._close(opened)
         except (Doubt, TextError):
             return self._rest(position, mark)
+        return self._remainder(opened, number) or self._rest(position, mark)
 
     def _open(self, position: int) -> _OpenComputation:
         """Read the line that opens a computation."""

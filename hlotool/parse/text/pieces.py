@@ -251,10 +251,12 @@ def _plain_array(text: str) -> ArrayShape | None:
     element_type = ELEMENT_TYPES.get(text[:type_end])
     sizes, order = text[type_end + 1 : dims_end], text[dims_end + 2 : -1]
     dims = tuple(map(int, sizes.split(","))) if sizes else ()
-    layout = Layout(tuple(map(int, order.split(",")))) if order else None
-    if element_type is None or (layout is not None and len(layout.minor_to_major) != len(dims)):
+    dimensions = tuple(map(int, order.split(","))) if order else ()
+    if element_type is None or (order and len(dimensions) != len(dims)):
         return None
-    return ArrayShape(element_type, dims, (), layout) if max(dims, default=0) < 10**_SAFE_DIGITS else None
+    if max((*dims, *dimensions), default=0) >= 10**_SAFE_DIGITS:
+        return None
+    return ArrayShape(element_type, dims, (), Layout(dimensions) if order else None)
 
 
 def _decode_metadata(text: str) -> Metadata:
