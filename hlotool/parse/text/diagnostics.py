@@ -55,7 +55,8 @@ _MOST_KEYS = 6
 _FOUND = re.compile(r"%?[A-Za-z0-9_.\-]+[:=]?|->|<=|\.\.\.")
 _LONGEST_FOUND = 40
 _MLIR = re.compile(r"(?:\s|//[^\n]*+)*+(?:#loc|(?:builtin\.)?module\s+(?:@|attributes|\{))")
-_GLUED_NAME = re.compile(r"%?[A-Za-z_][A-Za-z0-9_.\-]*=[A-Za-z(]")
+#: `x=f32[…`, `x=(…` or `x=add(…`: an instruction, not an attribute.
+_GLUED_NAME = re.compile(r"%?[A-Za-z_][A-Za-z0-9_.\-]*=\s*(?:\(|[a-z0-9]+\[|[a-z\-]+\()")
 _WORD_BEFORE = re.compile(r"([A-Za-z0-9_]+)\Z")
 _BRACKET = re.compile(
     r"""(?P<opening>[(\[{])|(?P<closing>[)\]}])|"[^"\\]*+(?:\\.[^"\\]*+)*+"|/\*.*?\*/|//[^\r\n]*|(?P<open_end>"|/\*)""",
@@ -97,7 +98,7 @@ def _position(error: UnexpectedInput) -> int | None:
 
 def _expected(error: UnexpectedInput, parser: Lark) -> str:
     accepted: set[str] = error.interactive_parser.accepts()  # type: ignore[no-untyped-call]
-    words = sorted({word for name in accepted for word in _words(name, parser)})
+    words = sorted({word for name in accepted for word in _words(name, parser)}) or [_WORDS["$END"]]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
