@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hlotool.backends.base import TOKEN
+from hlotool.backends.numpy.loop_fusion import Unit, fused
 from hlotool.backends.numpy.plan import Plan, Step
 from hlotool.backends.numpy.registry import RULES, Kernel
 from hlotool.errors import ElidedConstant, Unsupported
@@ -55,22 +56,19 @@ class Lowering:
     def _build(self, computation: Computation, kernel: Callable[[Instruction], Kernel]) -> Plan:
         slots = _assign_slots(computation)
         template: list[Any] = [None] * len(slots)
-        order = _execution_order(computation)
-        last_use = _last_uses(order, computation.root)
-        steps = []
-        unread: set[int] = set()
-        for position, instruction in enumerate(order):
-            if instruction.opcode == "parameter":
-                continue
+        units = []
+        for instruction in _execution_order(computation):
             if instruction.opcode == "constant":
                 template[slots[instruction]] = self._constant(instruction)
-                continue
-            operands = tuple(slots[o] for o in instruction.operands)
-            dying = {slots[o] for o in instruction.operands if last_use[o] == position} | unread
-            steps.append(Step(kernel(instruction), operands, slots[instruction], tuple(dying), instruction))
-            unread = set() if instruction in last_use else {slots[instruction]}
-        unused = [slots[p] for p in computation.parameters if p not in last_use]
-        return Plan(computation, steps, template, slots[computation.root], unused)
+            elif instruction.opcode != "parameter":
+                units.append(Unit(instruction, instruction.operands, kernel(instruction)))
+        steps = _steps(units, computation.root, slots)
+        quick_units = fused(units, computation.root)
+        quick_steps = _steps(quick_units, computation.root, slots) if quick_units is not units else None
+        template.extend([None] * (len(slots) - len(template)))
+        read = {o for unit in units for o in unit.operands} | {computation.root}
+        unused = [slots[p] for p in computation.parameters if p not in read]
+        return Plan(computation, steps, template, slots[computation.root], unused, quick_steps)
 
     def _constant(self, instruction: Instruction) -> Any:
         if instruction.literal is None:
@@ -125,11 +123,19 @@ def _execution_order(computation: Computation) -> list[Instruction]:
     return order
 
 
-def _last_uses(order: list[Instruction], root: Instruction) -> dict[Instruction, int]:
-    """Position of the last reader of every value; the root is read by the caller."""
-    last = {}
-    for position, instruction in enumerate(order):
-        for operand in instruction.operands:
-            last[operand] = position
-    last[root] = len(order)
-    return last
+def _steps(units: Sequence[Unit], root: Instruction, slots: dict[Instruction, int]) -> list[Step]:
+    """The steps that execute `units` in order; values made on the way get new slots.
+
+    Every step frees what it is the last to read, and what the step before it made in vain.
+    """
+    last_use = {operand: position for position, unit in enumerate(units) for operand in unit.operands}
+    last_use[root] = len(units)
+    steps = []
+    unread: set[int] = set()
+    for position, unit in enumerate(units):
+        result = slots.setdefault(unit.result, len(slots))
+        dying = {slots[o] for o in unit.operands if last_use[o] == position} | unread
+        operands = tuple(slots[o] for o in unit.operands)
+        steps.append(Step(unit.kernel, operands, result, tuple(dying), unit.result))
+        unread = set() if unit.result in last_use else {result}
+    return steps

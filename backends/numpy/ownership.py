@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +28,31 @@ def owned(array: Array, count: int) -> bool:
         count: `sys.getrefcount(array)`, taken by the kernel itself, in a statement of its own (another
             argument of the same call would count as a reference).
     """
-    if count > _exclusive_count() or not isinstance(array, np.ndarray) or not array.flags.writeable:
+    return count <= _exclusive_count() and _is_whole_buffer(array)
+
+
+def owns_item(values: list[Any], position: int) -> bool:
+    """The same for an operand in the list that a calling kernel takes over, and nowhere else."""
+    return _item_references(values, position) <= _exclusive_item_count() and _is_whole_buffer(
+        values[position]
+    )
+
+
+def _is_whole_buffer(array: Array) -> bool:
+    """Whether it can be written to, and nobody else holds what it is a view of."""
+    if not isinstance(array, np.ndarray) or not array.flags.writeable:
         return False
     return array.base is None or _base_references(array) <= _exclusive_base_count()
+
+
+def _item_references(values: list[Any], position: int) -> int:
+    return sys.getrefcount(values[position])
+
+
+@cache
+def _exclusive_item_count() -> int:
+    """What `_item_references` says of an array that only the list holds."""
+    return _item_references([np.zeros(1)], 0)
 
 
 def _base_references(view: Array) -> int:

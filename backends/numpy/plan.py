@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlotool.backends.base import Probe
+from hlotool.backends.numpy.failures import failure
 from hlotool.backends.numpy.registry import Calling, Kernel
 from hlotool.backends.numpy.run import Run
-from hlotool.errors import BackendCrashed, BackendOutOfMemory, HlotoolError
+from hlotool.errors import HlotoolError
 from hlotool.ir.module import Computation, Instruction
 
 
@@ -41,9 +42,16 @@ class Plan:
 
     Calling takes ownership of the list's values: the list is emptied, so that the values can be freed or
     updated in place as soon as nothing else holds them.
+
+    Attributes:
+        computation: what it executes.
+        steps: one per instruction: what runs under the eyes of a probe.
+        fused: what runs otherwise; the same bits, quicker.
+        root: slot of the result.
+        unused: slots of arguments that nothing reads.
     """
 
-    __slots__ = ("_code", "_template", "computation", "root", "steps", "unused")
+    __slots__ = ("_code", "_template", "computation", "fused", "root", "steps", "unused")
 
     def __init__(
         self,
@@ -52,13 +60,15 @@ class Plan:
         template: list[Any],
         root: int,
         unused: Sequence[int],
+        fused: Sequence[Step] | None = None,
     ) -> None:
         self.computation = computation
         self.steps = tuple(steps)
+        self.fused = tuple(fused) if fused is not None else self.steps
         self.root = root
         self.unused = tuple(unused)
         self._template = template
-        self._code = [_code(step) for step in self.steps]
+        self._code = [_code(step) for step in self.fused]
 
     def __call__(self, arguments: list[Any], run: Run | None = None) -> Any:
         run = run or Run()
@@ -78,16 +88,15 @@ class Plan:
                 slots[result] = kernel(values, run) if calling else kernel(*values)
         except HlotoolError:
             raise
-        except MemoryError as error:
-            raise self._out_of_memory(result, error) from error
         except Exception as error:
-            raise self._crashed(result, error) from error
+            raise failure(_instruction(self.fused, result), error) from error
         return slots[self.root]
 
     def _run_probed(self, slots: list[Any], run: Run, probe: Probe) -> Any:
         result = -1
         try:
-            for (kernel, operands, result, dying, calling), step in zip(self._code, self.steps):
+            for step in self.steps:
+                kernel, operands, result, dying, calling = _code(step)
                 values = [slots[i] for i in operands]
                 for i in dying:
                     slots[i] = None
@@ -96,22 +105,13 @@ class Plan:
                 del value
         except HlotoolError:
             raise
-        except MemoryError as error:
-            raise self._out_of_memory(result, error) from error
         except Exception as error:
-            raise self._crashed(result, error) from error
+            raise failure(_instruction(self.steps, result), error) from error
         return slots[self.root]
 
-    def _instruction(self, result: int) -> Instruction:
-        return next(s.instruction for s in self.steps if s.result == result)
 
-    def _out_of_memory(self, result: int, error: MemoryError) -> BackendOutOfMemory:
-        culprit = self._instruction(result)
-        return BackendOutOfMemory("numpy", f"out of memory at {_describe(culprit)}: {error}")
-
-    def _crashed(self, result: int, error: Exception) -> BackendCrashed:
-        culprit = self._instruction(result)
-        return BackendCrashed("numpy", f"{type(error).__name__} at {_describe(culprit)}: {error}")
+def _instruction(steps: Sequence[Step], result: int) -> Instruction:
+    return next(s.instruction for s in steps if s.result == result)
 
 
 def _code(step: Step) -> tuple[Callable[..., Any], tuple[int, ...], int, tuple[int, ...], bool]:
@@ -119,8 +119,3 @@ def _code(step: Step) -> tuple[Callable[..., Any], tuple[int, ...], int, tuple[i
     calling = isinstance(step.kernel, Calling)
     function = step.kernel.function if isinstance(step.kernel, Calling) else step.kernel
     return function, step.operands, step.result, step.dying, calling
-
-
-def _describe(instruction: Instruction) -> str:
-    where = f" (line {instruction.line})" if instruction.line else ""
-    return f"{instruction.opcode} %{instruction.name} {instruction.shape}{where}"

@@ -1,0 +1,194 @@
+"""Several elementwise instructions evaluated block by block, so that what lies between them stays in cache.
+
+Every element of the results is computed by the same kernels from the same operands as without blocks: the
+bits are the same. What is saved is memory traffic and memory.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from hlotool.backends.numpy.failures import failure
+from hlotool.backends.numpy.ownership import owns_item
+from hlotool.backends.numpy.run import Run
+from hlotool.errors import HlotoolError
+from hlotool.ir.dtypes import Array, dtype_of
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape
+
+#: Bytes of one block of the widest type: a handful of them fit into a second-level cache, and one operation
+#: on a block takes many times as long as calling it.
+_BLOCK_BYTES = 1 << 19
+
+#: Dimensions, outermost first, as they lie in memory.
+_Order: TypeAlias = tuple[int, ...]
+
+#: Python's operators as NumPy's functions, which can write their result into a given array.
+_UFUNCS: dict[Any, np.ufunc] = {
+    operator.add: np.add,
+    operator.sub: np.subtract,
+    operator.mul: np.multiply,
+    operator.truediv: np.divide,
+    operator.neg: np.negative,
+    operator.and_: np.bitwise_and,
+    operator.or_: np.bitwise_or,
+    operator.xor: np.bitwise_xor,
+    operator.lshift: np.left_shift,
+    operator.eq: np.equal,
+    operator.ne: np.not_equal,
+    operator.lt: np.less,
+    operator.le: np.less_equal,
+    operator.gt: np.greater,
+    operator.ge: np.greater_equal,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BlockStep:
+    """One kernel call on a block.
+
+    Attributes:
+        kernel: an elementwise function of whole arrays.
+        operands: numbers of its arguments: first come the inputs of the group, then the steps' results.
+        dying: numbers that nothing reads after this step.
+        output: which of the group's outputs it computes, or None.
+        instruction: what it executes, for errors.
+    """
+
+    kernel: Callable[..., Any]
+    operands: tuple[int, ...]
+    dying: tuple[int, ...]
+    output: int | None
+    instruction: Instruction
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One result of a group.
+
+    Attributes:
+        dtype: of its elements.
+        reusable: inputs whose blocks no step reads after the one that computes this output: it may overwrite
+            them if they are of its type and nobody else holds them.
+    """
+
+    dtype: np.dtype[Any]
+    reusable: tuple[int, ...]
+
+
+class Blocks:
+    """A group of elementwise instructions on arrays of the same dimensions.
+
+    Called with a list of its inputs: arrays of these dimensions, or scalars. The result is one array, or a
+    tuple when the group has several outputs.
+    """
+
+    def __init__(self, dims: tuple[int, ...], steps: Sequence[BlockStep], outputs: Sequence[Output]) -> None:
+        self.dims = dims
+        self.steps = tuple(steps)
+        self.outputs = tuple(outputs)
+        self._block_elements = _BLOCK_BYTES // max(4, *(_item_size(s.instruction) for s in self.steps))
+        self._code = [
+            (s.kernel, _UFUNCS.get(s.kernel, s.kernel), s.operands, s.dying, s.output) for s in self.steps
+        ]
+
+    def __call__(self, values: list[Any], run: Run) -> Any:
+        orders = _memory_orders([v for v in values if v.ndim])
+        results = self._results(values, orders[0])
+        inputs = [*values]
+        values.clear()
+        for index in block_indices(self.dims, orders, self._block_elements):
+            self._evaluate([v[index] if v.ndim else v for v in inputs], [result[index] for result in results])
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _results(self, values: list[Any], order: _Order) -> list[Array]:
+        """An array for every output: an input that nobody needs any more, or a new one."""
+        free = [i for i in range(len(values)) if _order_of(values[i]) == order and owns_item(values, i)]
+        results = []
+        for output in self.outputs:
+            fitting = [i for i in free if i in output.reusable and values[i].dtype == output.dtype]
+            if fitting:
+                free.remove(fitting[0])
+                results.append(values[fitting[0]])
+            else:
+                results.append(_empty(self.dims, output.dtype, order))
+        return results
+
+    def _evaluate(self, slots: list[Any], targets: Sequence[Array]) -> None:
+        """Compute one block of all outputs."""
+        inputs = len(slots)
+        try:
+            for kernel, into, operands, dying, output in self._code:
+                values = [slots[i] for i in operands]
+                for i in dying:
+                    slots[i] = None
+                if output is None:
+                    slots.append(kernel(*values))
+                elif isinstance(into, np.ufunc):
+                    slots.append(into(*values, out=targets[output]))
+                else:
+                    targets[output][...] = kernel(*values)
+                    slots.append(targets[output])
+        except HlotoolError:
+            raise
+        except Exception as error:
+            raise failure(self.steps[len(slots) - inputs].instruction, error) from error
+
+
+def block_indices(
+    dims: Sequence[int], orders: Sequence[_Order], elements: int
+) -> Iterator[tuple[slice, ...]]:
+    """Indices that cut arrays of `dims` into blocks of about so many elements.
+
+    Args:
+        dims: sizes of the dimensions.
+        orders: those in which the arrays lie in memory; blocks are long in the innermost dimension of each.
+        elements: of one block.
+    """
+    extents = [1] * len(dims)
+    innermost = {order[-1] for order in orders}
+    room = elements
+    if len(innermost) > 1:
+        side = max(1, int(elements ** (1 / len(innermost))))
+        for dim in innermost:
+            extents[dim] = min(dims[dim], side)
+            room //= extents[dim]
+    for dim in reversed(orders[0]):
+        extent = min(dims[dim], max(1, extents[dim] * room))
+        room = max(1, room * extents[dim] // extent)
+        extents[dim] = extent
+    for starts in product(*(range(0, size, extent) for size, extent in zip(dims, extents))):
+        yield tuple(slice(start, start + extent) for start, extent in zip(starts, extents))
+
+
+def _memory_orders(arrays: Sequence[Array]) -> list[_Order]:
+    """How the arrays lie in memory, row-major first; those that repeat elements do not count."""
+    row_major = tuple(range(arrays[0].ndim))
+    orders = {_order_of(a) for a in arrays} - {None}
+    return sorted((o for o in orders if o is not None), key=lambda o: o != row_major) or [row_major]
+
+
+def _order_of(array: Array) -> _Order | None:
+    """The dimensions, outermost first; those of one element are anywhere, so they come first."""
+    if array.flags.c_contiguous:
+        return tuple(range(array.ndim))
+    strides = [abs(stride) if size > 1 else sys.maxsize for size, stride in zip(array.shape, array.strides)]
+    return None if 0 in strides else tuple(sorted(range(array.ndim), key=lambda d: -strides[d]))
+
+
+def _empty(dims: Sequence[int], dtype: np.dtype[Any], order: _Order) -> Array:
+    """An array whose dimensions lie in memory in that order."""
+    inverse = sorted(range(len(order)), key=lambda d: order[d])
+    return np.empty([dims[d] for d in order], dtype).transpose(inverse)
+
+
+def _item_size(instruction: Instruction) -> int:
+    shape = instruction.shape
+    return dtype_of(shape.element_type).itemsize if isinstance(shape, ArrayShape) else 0
