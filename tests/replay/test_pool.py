@@ -54,8 +54,13 @@ def is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     status = Path(f"/proc/{pid}/stat")
-    # A dead orphan stays visible until the system's first process collects it.
-    return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
+    # A dead orphan stays visible until the system's first process collects it, and the first thread of a
+    # process may be dead while others still hold its pipes.
+    try:
+        is_dead = status.read_text().rpartition(")")[2].split()[0] == "Z"
+        return not is_dead or len(list(status.with_name("task").iterdir())) > 1
+    except FileNotFoundError:
+        return False
 
 
 def test_values_come_back_under_their_number() -> None:
