@@ -212,15 +212,22 @@ def test_a_broken_module_among_others_does_not_hide_them(run: Shell, dump: Path)
     assert "1 identical · 1 bad input" in run.out
 
 
+_INTERRUPTIBLE = """
+import signal, sys
+from hlotool.__main__ import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(main())
+"""
+
+
 def child(*arguments: object, **settings: Any) -> subprocess.Popen[str]:
     """A process that Ctrl-C reaches, even when a shell runs the tests in the background."""
     return subprocess.Popen(
-        [sys.executable, "-m", "hlotool", "run", *map(str, arguments)],
+        [sys.executable, "-c", _INTERRUPTIBLE, "run", *map(str, arguments)],
         cwd=REPOSITORY,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         **settings,
     )
 
