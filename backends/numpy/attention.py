@@ -105,3 +105,9 @@ class Attention:
         batch, _, *rest = gradient.shape
         grouped = gradient.reshape((batch, self.key.shape[1], -1, *rest))
         return np.asarray(grouped.sum(axis=2))
+
+
+def summed_to(value: Array, dims: tuple[int, ...]) -> Array:
+    """Sums over the dimensions along which an array of dimensions `dims` was broadcast."""
+    axes = tuple(i for i, (size, own) in enumerate(zip(value.shape, dims)) if own == 1 and size != 1)
+    return np.asarray(value.sum(axis=axes, keepdims=True))

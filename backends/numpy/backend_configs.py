@@ -83,8 +83,8 @@ class Config:
     def choice(self, name: str, names: Sequence[str]) -> str:
         """The name of an enum's value, of which `names` lists all by number."""
         value = self.values.get(name, 0)
-        if isinstance(value, int) and 0 <= value < len(names):
-            return names[value]
+        if str(value).isdecimal() and int(value) < len(names):
+            return names[int(value)]
         if value in names:
             return str(value)
         raise self.unsupported(f"{name} {value!r} in the backend config")

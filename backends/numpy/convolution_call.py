@@ -1,7 +1,7 @@
 """Convolutions by libraries: forward, and the gradients with respect to input and kernel.
 
 The window and the labels of a call describe the forward convolution, whichever of its three arrays the call
-computes. A dimension without label (`?`) holds neighbouring features, as NCHW_VECT_C layouts do.
+computes. A dimension without label holds neighbouring features, as in layouts NCHW_VECT_C.
 
 XLA: service/gpu/gpu_conv_runner.cc, service/gpu/transforms/conv_rewriter.cc.
 """
@@ -19,7 +19,8 @@ from hlotool.backends.numpy.convolution_gradients import input_gradient, kernel_
 from hlotool.backends.numpy.kernels.convolution import CanonicalConvolution
 from hlotool.backends.numpy.library_results import result_shapes
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.shapes import attribute, element_types
+from hlotool.backends.numpy.shapes import array_shape, attribute
+from hlotool.backends.numpy.window_slices import output_sizes
 from hlotool.ir.attributes import ConvolutionDimensions, Window, WindowDim
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
@@ -53,6 +54,10 @@ class Arrangement:
     def restored(self, value: Array, dims: Sequence[int]) -> Array:
         """A canonical array as one of dimensions `dims`."""
         return value.reshape([dims[d] for d in self.order]).transpose(np.argsort(self.order))
+
+    def feature_size(self, dims: Sequence[int]) -> int:
+        """The number of features of an array of dimensions `dims`."""
+        return prod(dims[d] for d in self.features)
 
     def spatial_sizes(self, dims: Sequence[int]) -> tuple[int, ...]:
         """The spatial dimensions of an array of dimensions `dims`."""
@@ -119,33 +124,43 @@ def read_convolution(instruction: Instruction, lowering: Lowering, roles: str) -
     """
     labels = attribute(instruction, "dim_labels", ConvolutionDimensions, lowering)
     dims = attribute(instruction, "window", Window, lowering, Window(())).dims
-    if any(dim.base_dilation != 1 for dim in dims):
-        raise lowering.unsupported(instruction, "a library convolution with base dilation")
-    arrangements = _arrangements(labels)
-    first, second, result = (arrangements[role] for role in roles)
-    shape = result_shapes(instruction, lowering)[0]
-    lhs, rhs = element_types(instruction.operands[:2], lowering)
-    dtype = np.dtype(np.int32) if lhs.is_integer else operand_dtype(shape.element_type, lhs, rhs)
+    if roles != "iko" and any(dim.base_dilation != 1 for dim in dims):
+        raise lowering.unsupported(instruction, "a gradient of a convolution with base dilation")
+    shapes = [array_shape(o, lowering) for o in instruction.operands[:2]]
+    shapes.append(result_shapes(instruction, lowering)[0])
+    arrangements = [_arrangement(labels, role, s.rank) for role, s in zip(roles, shapes)]
+    groups = attribute(instruction, "feature_group_count", int, lowering, 1)
+    by_role = {role: (a, s.dims) for role, a, s in zip(roles, arrangements, shapes)}
+    if not _fits(dims, groups, **by_role):
+        raise lowering.unsupported(instruction, "a convolution whose shapes do not fit its window or groups")
+    lhs, rhs, result = (s.element_type for s in shapes)
+    dtype = np.dtype(np.int32) if lhs.is_integer else operand_dtype(result, lhs, rhs)
     return ConvolutionCall(
         dims,
-        attribute(instruction, "feature_group_count", int, lowering, 1),
-        (first, second, result),
-        shape.dims,
+        groups,
+        (arrangements[0], arrangements[1], arrangements[2]),
+        shapes[2].dims,
         lambda left, right: (widened(left, lhs, dtype), widened(right, rhs, dtype)),
     )
 
 
-def _arrangements(labels: ConvolutionDimensions) -> dict[str, Arrangement]:
-    return {
-        "i": Arrangement(
-            labels.input_batch, (labels.input_feature, *labels.input_unused), labels.input_spatial
-        ),
-        "k": Arrangement(
-            labels.kernel_output_feature,
-            (labels.kernel_input_feature, *labels.kernel_unused),
-            labels.kernel_spatial,
-        ),
-        "o": Arrangement(
-            labels.output_batch, (labels.output_feature, *labels.output_unused), labels.output_spatial
-        ),
-    }
+#: An arrangement and the dimensions of its array.
+_Arranged = tuple[Arrangement, Sequence[int]]
+
+
+def _fits(dims: tuple[WindowDim, ...], groups: int, i: _Arranged, k: _Arranged, o: _Arranged) -> bool:
+    """Whether input, kernel and output belong to one convolution."""
+    spatial = [arrangement.spatial_sizes(sizes) for arrangement, sizes in (i, k, o)]
+    features = [arrangement.feature_size(sizes) for arrangement, sizes in (i, k)]
+    window = tuple(d.size for d in dims)
+    return spatial[1:] == [window, output_sizes(dims, spatial[0])] and features[0] == groups * features[1]
+
+
+def _arrangement(labels: ConvolutionDimensions, role: str, rank: int) -> Arrangement:
+    first, feature, spatial = {
+        "i": (labels.input_batch, labels.input_feature, labels.input_spatial),
+        "k": (labels.kernel_output_feature, labels.kernel_input_feature, labels.kernel_spatial),
+        "o": (labels.output_batch, labels.output_feature, labels.output_spatial),
+    }[role]
+    unlabelled = sorted(set(range(rank)) - {first, feature, *spatial})
+    return Arrangement(first, (feature, *unlabelled), spatial)

@@ -19,8 +19,9 @@ from hlotool.ir.walk import reachable
 
 CUSTOM_CALLS: dict[str, Rule] = {}
 
-#: Operations that XLA's builder expands; where the expansion is printed, it is the called computation.
-_COMPOSITE = "xla_builder."
+#: Calls that carry what they do as called computation: operations that XLA's builder expands, and kernels
+#: generated from HLO (early versions of XLA; now they are fusions).
+_COMPOSITES = ("xla_builder.", "__triton")
 
 #: In an error, the lines of so many calls of one target are listed.
 _LISTED_LINES = 4
@@ -77,7 +78,7 @@ def lower_custom_call(instruction: Instruction, lowering: Lowering) -> Kernel:
 def _expansion(instruction: Instruction) -> Computation | None:
     """The computation that says what a composite does, where it carries one."""
     target = str(instruction.attributes.get("custom_call_target"))
-    return next(instruction.called, None) if target.startswith(_COMPOSITE) else None
+    return next(instruction.called, None) if target.startswith(_COMPOSITES) else None
 
 
 def _unknown_calls(module: Module) -> Iterable[Instruction]:

@@ -89,6 +89,14 @@ class Gemm:
         """Number of operands that are added: C, then the bias."""
         return bool(self.beta) + self.epilogue.bias
 
+    def fits(self, a: Sequence[int], b: Sequence[int]) -> bool:
+        """Whether operands of dimensions `a` and `b` give the declared result."""
+        dims = self.dimensions
+        batch = [a[d] for d in dims.lhs_batch] or [b[d] for d in dims.rhs_batch]
+        free = [a[d] for d in dims.lhs_free(len(a))] + [b[d] for d in dims.rhs_free(len(b))]
+        contracted = [a[d] for d in dims.lhs_contracting] == [b[d] for d in dims.rhs_contracting]
+        return contracted and (*batch, *free) == self.result.dims
+
     def widen(self, operands: Sequence[Array]) -> list[Array]:
         """All operands in the type of the computation."""
         return [widened(o, k, self.dtype) for o, k in zip(operands, self.kinds)]

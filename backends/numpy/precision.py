@@ -13,20 +13,19 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from hlotool.backends.numpy.narrow_floats import F32, from_f32, to_f32
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.types import ElementType
-
-_F32 = np.dtype(np.float32)
 
 
 def compute_dtype(element_type: ElementType) -> np.dtype[Any]:
     """The dtype in which arithmetic on `element_type` is done."""
-    return _F32 if element_type.is_narrow_float else dtype_of(element_type)
+    return F32 if element_type.is_narrow_float else dtype_of(element_type)
 
 
 def widen(value: Array, element_type: ElementType) -> Array:
     """`value` in the compute type of `element_type`."""
-    return value.astype(_F32) if element_type.is_narrow_float else value
+    return to_f32(value) if element_type.is_narrow_float else value
 
 
 def narrow(value: Array, element_type: ElementType) -> Array:
@@ -37,8 +36,8 @@ def narrow(value: Array, element_type: ElementType) -> Array:
     if not element_type.is_narrow_float:
         return value
     if element_type is ElementType.F4E2M1FN:
-        value = np.where(np.isnan(value), _F32.type(-0.0), value)
-    return value.astype(dtype_of(element_type))
+        value = np.where(np.isnan(value), F32.type(-0.0), value)
+    return from_f32(value, dtype_of(element_type))
 
 
 def saturate(value: Array, element_type: ElementType) -> Array:

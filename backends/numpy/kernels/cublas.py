@@ -9,7 +9,7 @@ import numpy as np
 from hlotool.backends.numpy.backend_configs import Config, read_config
 from hlotool.backends.numpy.contraction import rounded
 from hlotool.backends.numpy.custom_calls import custom_call
-from hlotool.backends.numpy.gemm import read_dot_dimensions, read_gemm
+from hlotool.backends.numpy.gemm import Gemm, read_dot_dimensions, read_gemm
 from hlotool.backends.numpy.index_windows import as_int64
 from hlotool.backends.numpy.kernels.dot import scaled
 from hlotool.backends.numpy.kernels.ragged_dot import RaggedProduct
@@ -17,6 +17,7 @@ from hlotool.backends.numpy.library_results import assembler
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.precision import saturate
 from hlotool.backends.numpy.registry import Kernel
+from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
@@ -31,7 +32,7 @@ def matmul(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: service/gpu/transforms/gemm_rewriter.cc, service/gpu/matmul_utils.cc, backend_configs.proto.
     """
-    gemm = read_gemm(instruction, lowering, _gemm_config(instruction, lowering))
+    gemm = _product(instruction, lowering, _gemm_config(instruction, lowering))
     _expect_operands(instruction, lowering, 2 + gemm.addends)
     assemble = assembler(instruction, lowering)
 
@@ -52,13 +53,13 @@ def scaled_matmul(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: service/gpu/transforms/gemm_rewriter.cc (CreateF8CustomCall, F8ConvertD), ir_emitter_unnested.cc.
     """
-    gemm = read_gemm(instruction, lowering, _gemm_config(instruction, lowering))
+    gemm = _product(instruction, lowering, _gemm_config(instruction, lowering))
     if gemm.epilogue.aux:
         raise lowering.unsupported(instruction, "an f8 product that keeps what its activation is applied to")
     has_amax = len(gemm.result_kinds) > 1 and gemm.result_kinds[1] is ElementType.F32
     scales = len(instruction.operands) - 2 - gemm.addends
     if not 2 <= scales <= 4:
-        raise lowering.unsupported(instruction, f"an f8 product with {scales} scales")
+        raise lowering.unsupported(instruction, f"an f8 product of {len(instruction.operands)} operands")
     assemble = assembler(instruction, lowering)
 
     def kernel(*operands: Array) -> object:
@@ -98,7 +99,7 @@ def block_scaled_matmul(instruction: Instruction, lowering: Lowering) -> Kernel:
     mode = config.integer("scale_mode", 2)
     if mode != 2:
         raise lowering.unsupported(instruction, f"scales in the order of scale_mode {mode}")
-    gemm = read_gemm(instruction, lowering, config)
+    gemm = _product(instruction, lowering, config)
     _expect_operands(instruction, lowering, 4 + gemm.addends)
     assemble = assembler(instruction, lowering)
 
@@ -145,6 +146,17 @@ def _gemm_config(instruction: Instruction, lowering: Lowering) -> Config:
     """The GemmBackendConfig, which stood alone until 2023."""
     config = read_config(instruction, lowering)
     return config.section("gemm_backend_config") if "gemm_backend_config" in config else config
+
+
+def _product(instruction: Instruction, lowering: Lowering, config: Config) -> Gemm:
+    """A product that is not grouped."""
+    gemm = read_gemm(instruction, lowering, config)
+    a, b = (array_shape(o, lowering).dims for o in instruction.operands[:2])
+    if not gemm.fits(a, b):
+        raise lowering.unsupported(
+            instruction, f"a product of {a} and {b} that its dot_dimension_numbers do not fit"
+        )
+    return gemm
 
 
 def _expect_operands(instruction: Instruction, lowering: Lowering, count: int) -> None:

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hlotool.backends.numpy.attention import Attention, Mask
+from hlotool.backends.numpy.attention import Attention, Mask, summed_to
 from hlotool.backends.numpy.backend_configs import Config, read_config
 from hlotool.backends.numpy.contraction import rounded, widened
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.gemm import read_dot_dimensions
-from hlotool.backends.numpy.library_results import assembler, result_types
+from hlotool.backends.numpy.library_results import assembler, result_shapes, result_types
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.backends.numpy.shapes import array_shape, attribute, element_types
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ElementType
+from hlotool.ir.types import ArrayShape, ElementType
 
 #: `CudnnfMHABackendConfig.MaskType` by number.
 _MASKS = ("NO_MASK", "PADDING", "CAUSAL", "PADDING_CAUSAL", "ALIBI")
@@ -47,6 +47,8 @@ def attention(instruction: Instruction, lowering: Lowering) -> Kernel:
     kinds = element_types(instruction.operands, lowering)
     result_kinds = result_types(instruction, lowering)
     count = len(result_kinds) - 1
+    if count > 1:
+        call.expect_statistics(result_shapes(instruction, lowering)[1])
     query_order = call.order("bmm1", "lhs", "fc")
     key_order = call.order("bmm1", "rhs", "fc")
     value_order = call.order("bmm2", "rhs", "cf")
@@ -78,18 +80,20 @@ def attention_backward(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     Operands: Q, K, V, the logarithms of the sums of exponentials, gradient of the output, bias if the target
     names one, the output, lengths of queries and keys under a padding mask. Results: gradients of Q, K and V
-    as [batch, heads, length, features], of the bias if there are five results, workspace.
+    as [batch, heads, length, features], of the bias if there are five results, workspace. The gradient of the
+    bias is summed over those dimensions that have size 1 in its own shape.
 
     XLA: service/gpu/transforms/cudnn_custom_call_compiler.cc, stream_executor/cuda/cuda_dnn.cc.
     """
     call = _read_call(instruction, lowering, "bmm1_grad_gemm1_dot_dimension_numbers")
     kinds = element_types(instruction.operands, lowering)
-    result_kinds = result_types(instruction, lowering)
+    results = result_shapes(instruction, lowering)
     query_order = call.order("bmm1_grad_gemm1", "rhs", "cf")
     key_order = call.order("bmm1_grad_gemm2", "rhs", "cf")
     value_order = call.order("bmm2_grad_gemm2", "rhs", "fc")
     output_order = call.order("bmm2_grad_gemm1", "rhs", "cf")
     call.expect(6 + call.has_bias + 2 * call.has_lengths)
+    call.expect_statistics(array_shape(instruction.operands[3], lowering))
     assemble = assembler(instruction, lowering)
 
     def kernel(*operands: Array) -> object:
@@ -103,9 +107,9 @@ def attention_backward(instruction: Instruction, lowering: Lowering) -> Kernel:
         *gradients, scores = Attention(query, key, value, bias, kept, call.scale).backward(
             statistics, output, gradient
         )
-        if len(result_kinds) == 5 and bias is not None:
-            gradients.append(_summed_to(scores, bias.shape))
-        return assemble([rounded(g, k) for g, k in zip(gradients, result_kinds)])
+        if len(results) == 5:
+            gradients.append(summed_to(scores, results[3].dims))
+        return assemble([rounded(g, r.element_type) for g, r in zip(gradients, results)])
 
     return kernel
 
@@ -155,6 +159,11 @@ class _Call:
         if found != operands:
             raise self.config.unsupported(f"{found} operands, of which its backend config has {operands}")
 
+    def expect_statistics(self, shape: ArrayShape) -> None:
+        """Raise Unsupported unless that is one number per query: early versions kept all probabilities."""
+        if shape.rank != 3:
+            raise self.config.unsupported(f"attention that keeps {shape} for its gradient")
+
 
 def _read_call(instruction: Instruction, lowering: Lowering, first_product: str) -> _Call:
     config = read_config(instruction, lowering).section("cudnn_fmha_backend_config")
@@ -182,7 +191,6 @@ def _refuse(config: Config, instruction: Instruction, mask: str, first_product: 
         "attention on several sequences packed into one": config.integer("max_seg_per_batch") > 1,
         "attention with an ALiBi mask": mask == "ALIBI",
         "attention that modifies scores by a computation": any(True for _ in instruction.called),
-        "attention that is not flash attention": not config.flag("is_flash_attention", True),
         "attention whose config has no dot dimensions": first_product not in config,
     }
     for reason, applies in reasons.items():
@@ -201,9 +209,3 @@ def _unpaged(pages: Array, table: Array) -> Array:
     chosen = np.moveaxis(pages[table[:, 0, :, 0]], 1, 2)
     batch, heads, blocks, length, features = chosen.shape
     return chosen.reshape((batch, heads, blocks * length, features))
-
-
-def _summed_to(value: Array, dims: tuple[int, ...]) -> Array:
-    """Sums over the dimensions along which an array of dimensions `dims` was broadcast."""
-    axes = tuple(i for i, (size, own) in enumerate(zip(value.shape, dims)) if own == 1 and size != 1)
-    return np.asarray(value.sum(axis=axes, keepdims=True))
