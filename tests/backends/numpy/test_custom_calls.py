@@ -7,6 +7,7 @@ import pytest
 from support.differential import parse, run
 
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.backends.numpy.custom_calls import CUSTOM_CALLS, targets
 from hlotool.errors import Unsupported
 
 
@@ -72,15 +73,94 @@ def refusal(text: str) -> Unsupported:
 
 def test_unknown_targets_are_named() -> None:
     error = refusal(module('f32[2] custom-call(p0), custom_call_target="my_kernel"', "f32[2]"))
-    assert "'my_kernel'" in error.reason
+    assert error.reason == "custom calls without a model: 'my_kernel' (line 4)"
     assert error.instruction == "r"
     assert error.location.line == 4
+
+
+def test_all_unknown_targets_are_listed() -> None:
+    calls = "\n".join(
+        f'  c{i} = f32[2] custom-call(p), custom_call_target="{target}"'
+        for i, target in enumerate(["a", "Sharding", "b", "a", "tpu_custom_call", *["c"] * 5])
+    )
+    text = f"""HloModule m
+unused {{
+  p = f32[2] parameter(0)
+  ROOT c = f32[2] custom-call(p), custom_call_target="in_no_program"
+}}
+called {{
+  p = f32[2] parameter(0)
+  ROOT c = f32[2] custom-call(p), custom_call_target="b"
+}}
+ENTRY e {{
+  p = f32[2] parameter(0)
+{calls}
+  ROOT r = f32[2] call(p), to_apply=called
+}}"""
+    error = refusal(text)
+    assert error.reason == (
+        "custom calls without a model: 'b' ×2 (lines 8, 14); 'a' ×2 (lines 12, 15); 'tpu_custom_call' "
+        "(line 16), which runs a kernel in another language than HLO; 'c' ×5 (lines 17, 18, 19, 20, …)"
+    )
+    assert error.instruction == "c0"
+    assert error.location.line == 12
 
 
 @pytest.mark.parametrize("target", ["xla_ffi_python_cpu_callback", "xla_python_gpu_callback"])
 def test_callbacks_cannot_be_replayed(target: str) -> None:
     error = refusal(module(f'f32[2] custom-call(p0), custom_call_target="{target}"', "f32[2]"))
     assert "Python function" in error.reason
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("__cudnn$fmhaSoftmaxF8", "not public"),
+        ("cusparse_csr_matvec_ffi", "C structure"),
+        ("cudnn_rnn_ffi", "recurrent network"),
+        ("mosaic_gpu_v2", "another language"),
+        ("tridiagonal_solve_perturbed_ffi", "perturbing"),
+    ],
+)
+def test_why_a_known_target_has_no_model(target: str, reason: str) -> None:
+    error = refusal(module(f'f32[2] custom-call(p0), custom_call_target="{target}"', "f32[2]"))
+    assert reason in error.reason
+
+
+EXPANDED = """HloModule m
+expansion {
+  x = f32[2] parameter(0)
+  y = f32[2] parameter(1)
+  ROOT d = f32[2] subtract(x, y)
+}
+ENTRY e {
+  p = f32[2] parameter(0)
+  q = f32[2] parameter(1)
+  ROOT r = f32[2] custom-call(p, q), custom_call_target="TARGET", called_computations={expansion}
+}"""
+
+
+@pytest.mark.parametrize("target", ["xla_builder.math.Difference", "__triton"])
+def test_calls_that_carry_their_expansion(target: str) -> None:
+    text = EXPANDED.replace("TARGET", target)
+    x, y = np.array([5, 6], np.float32), np.array([1, 4], np.float32)
+    assert run(text, [x, y])[0].tolist() == [4, 2]
+
+
+def test_other_called_computations_are_no_expansion() -> None:
+    assert "'my_kernel'" in refusal(EXPANDED.replace("TARGET", "my_kernel")).reason
+
+
+def test_every_target_has_a_meaning_and_a_source() -> None:
+    listed = targets()
+    assert [t.name for t in listed] == sorted(CUSTOM_CALLS)
+    for target in listed:
+        assert target.meaning, target.name
+        assert "\n" not in target.meaning
+        assert target.source, target.name
+    gemm = next(t for t in listed if t.name == "__cublas$gemm")
+    assert gemm.meaning.startswith("D = activation(")
+    assert gemm.source.startswith("service/gpu/transforms/gemm_rewriter.cc")
 
 
 def test_infeed_is_refused() -> None:
