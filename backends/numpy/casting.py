@@ -110,7 +110,7 @@ def _to_complex(source: ElementType, target: ElementType) -> Conversion:
 def _float_to_float(source: ElementType, target: ElementType) -> Conversion:
     if not target.is_narrow_float:
         final = dtype_of(target)
-        return lambda x: x.astype(final)
+        return lambda x: widen(x, source).astype(final, copy=False)
     to_f32 = _to_f32(source, rounded_once=target not in _THROUGH_F32)
     return lambda x: narrow(to_f32(x), target)
 
@@ -123,7 +123,7 @@ def _to_f32(source: ElementType, rounded_once: bool) -> Conversion:
     """To f32; with `rounded_once` so that rounding the result again is as rounding `source` directly."""
     if source is ElementType.F64 and rounded_once:
         return _round_to_odd
-    return lambda x: x.astype(_F32)
+    return lambda x: widen(x, source).astype(_F32, copy=False)
 
 
 def _round_to_odd(x: Array) -> Array:
