@@ -1,6 +1,7 @@
 """Custom calls by target: which of them this backend can execute.
 
-A target's lowering is like an opcode's (see `registry`). Importing `kernels` registers all of them.
+A target's lowering is like an opcode's (see `registry`). Importing `kernels` registers those that belong to
+no library, `kernels.libraries` all others as soon as a program needs one.
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ def lower_custom_call(instruction: Instruction, lowering: Lowering) -> Kernel:
         Unsupported: nothing is known of the target; the error lists all such targets of the program.
     """
     target = attribute(instruction, "custom_call_target", str, lowering)
+    if target not in CUSTOM_CALLS:
+        _load_libraries()
     if target in CUSTOM_CALLS:
         return CUSTOM_CALLS[target](instruction, lowering)
     expansion = _expansion(instruction)
@@ -73,6 +76,12 @@ def lower_custom_call(instruction: Instruction, lowering: Lowering) -> Kernel:
         return Calling(lowering.plan(expansion))
     listed = _list_unknown([*_unknown_calls(lowering.module), instruction])
     raise lowering.unsupported(instruction, f"custom calls without a model: {listed}")
+
+
+def _load_libraries() -> None:
+    from hlotool.backends.numpy.kernels import libraries
+
+    libraries.load()
 
 
 def _expansion(instruction: Instruction) -> Computation | None:
@@ -110,6 +119,7 @@ def _describe(target: str, calls: Sequence[Instruction]) -> str:
 
 def targets() -> list[Target]:
     """All custom calls that this backend executes, by name."""
+    _load_libraries()
     return [_target(name, rule) for name, rule in sorted(CUSTOM_CALLS.items())]
 
 

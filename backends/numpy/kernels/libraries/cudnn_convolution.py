@@ -21,7 +21,7 @@ from hlotool.backends.numpy.backend_configs import Config, read_config
 from hlotool.backends.numpy.contraction import rounded, widened
 from hlotool.backends.numpy.convolution_call import read_convolution
 from hlotool.backends.numpy.custom_calls import custom_call
-from hlotool.backends.numpy.kernels.cudnn_reordering import restore_bias, restore_kernel
+from hlotool.backends.numpy.kernels.libraries.cudnn_reordering import restore_bias, restore_kernel
 from hlotool.backends.numpy.library_results import assembler, result_types
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.precision import compute_dtype
