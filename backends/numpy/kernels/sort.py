@@ -13,6 +13,7 @@ from hlotool.backends.numpy.merging import merge_sort
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.backends.numpy.scalar_form import ScalarForm, select_outputs
 from hlotool.backends.numpy.shapes import array_shape, attribute
+from hlotool.backends.numpy.stable_order import first_in_order, stable_order, take_along_last
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ElementType, TupleShape
@@ -38,7 +39,7 @@ def sort(instruction: Instruction, lowering: Lowering) -> Kernel:
     def kernel(*operands: Array) -> tuple[Array, ...]:
         moved = [np.moveaxis(o, axis, -1) for o in operands]
         chosen = order(moved)
-        return tuple(np.moveaxis(np.take_along_axis(m, chosen, axis=-1), -1, axis) for m in moved)
+        return tuple(np.moveaxis(take_along_last(m, chosen), -1, axis) for m in moved)
 
     if isinstance(instruction.shape, TupleShape):
         return kernel
@@ -59,17 +60,8 @@ def _by_keys(form: ScalarForm, keys: Sequence[SortKey], lowering: Lowering) -> O
 
     def order(operands: Sequence[Array]) -> Array:
         values = evaluate(*(o for operand in operands for o in (operand, operand)))
-        return _stable_order([k.ranks(v) for k, v in zip(keys, values)])
+        return stable_order([k.ranks(v) for k, v in zip(keys, values)])
 
-    return order
-
-
-def _stable_order(numbers: Sequence[Array]) -> Array:
-    """The order by several integers, most significant first, along the last dimension."""
-    order = np.argsort(numbers[-1], axis=-1, kind="stable")
-    for number in reversed(numbers[:-1]):
-        sorted_so_far = np.take_along_axis(number, order, axis=-1)
-        order = np.take_along_axis(order, np.argsort(sorted_so_far, axis=-1, kind="stable"), axis=-1)
     return order
 
 
@@ -103,7 +95,7 @@ def top(kind: ElementType, k: int, descending: bool) -> Callable[[Array], tuple[
     """Kernel of `topk` for one element type."""
 
     def kernel(operand: Array) -> tuple[Array, Array]:
-        order = np.argsort(ranks(operand, kind, descending), axis=-1, kind="stable")[..., :k]
-        return np.take_along_axis(operand, order, axis=-1), order.astype(np.int32)
+        order = first_in_order(ranks(operand, kind, descending), k)
+        return take_along_last(operand, order), order.astype(np.int32)
 
     return kernel
