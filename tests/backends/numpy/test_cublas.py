@@ -118,6 +118,15 @@ def test_what_a_factor_of_zero_drops_is_not_read() -> None:
     np.testing.assert_array_equal(run(text, [nan, nan, ones])[0], 2 * ones)
 
 
+def test_calls_without_workspace() -> None:
+    """As XLA made them until 2023, with a config that is a string."""
+    config = gemm_config().replace('"', '\\"')
+    operands = ["f32[4,6]", "f32[6,5]"]
+    values = operands_of(operands)
+    (result,) = run(call_module("__cublas$gemm", "f32[4,5]", operands, f'"{config}"'), values)
+    np.testing.assert_array_equal(result, values[0] @ values[1])
+
+
 def activation(name: str, x: Array) -> Array:
     """In f64."""
     if name == "RELU":
