@@ -15,8 +15,11 @@ from hlotool.backends.numpy.accumulation import finish, native, native_dtype
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ElementType
 
-#: Integers up to here are exact in f64.
-_EXACT = 1 << 53
+#: Integers up to here are exact in f32 and f64.
+_EXACT_F32, _EXACT_F64 = 1 << 24, 1 << 53
+
+#: Sums of fewer terms are not worth a product of their own.
+_FEW_TERMS = 256
 
 
 def operand_dtype(result: ElementType, *operands: ElementType) -> np.dtype[Any]:
@@ -38,10 +41,26 @@ def widened(value: Array, kind: ElementType, dtype: np.dtype[Any]) -> Array:
 
 def multiply_matrices(lhs: Array, rhs: Array) -> Array:
     """lhs [batch…, m, k] times rhs [batch…, k, n] in their common dtype, not rounded to a narrow type."""
-    if lhs.dtype.kind not in "iu" or not _exact_in_f64(lhs, rhs):
-        return _product(lhs, rhs)
-    wide = _product(lhs.astype(np.float64), rhs.astype(np.float64))
-    return wide.astype(np.int64).astype(lhs.dtype)
+    return _integer_product(lhs, rhs) if lhs.dtype.kind in "iu" else _product(lhs, rhs)
+
+
+def _integer_product(lhs: Array, rhs: Array) -> Array:
+    """Through floats, which BLAS multiplies, as far as no partial sum can exceed what they hold exactly."""
+    terms = lhs.shape[-1]
+    largest = max(1, _largest(lhs) * _largest(rhs))
+    part = _EXACT_F32 // largest
+    if part >= min(terms, _FEW_TERMS):
+        total = np.zeros((), lhs.dtype)
+        for start in range(0, max(1, terms), part):
+            some = slice(start, start + part)
+            total = total + _through(np.float32, np.int32, lhs[..., some], rhs[..., some, :])
+        return total
+    return _through(np.float64, np.int64, lhs, rhs) if terms * largest <= _EXACT_F64 else _product(lhs, rhs)
+
+
+def _through(floating: type, integer: type, lhs: Array, rhs: Array) -> Array:
+    exact = _product(lhs.astype(floating), rhs.astype(floating))
+    return exact.astype(integer).astype(lhs.dtype, copy=False)
 
 
 def rounded(product: Array, kind: ElementType) -> Array:
@@ -54,11 +73,6 @@ def matrix(value: Array, batch: tuple[int, ...], rows: tuple[int, ...], columns:
     sizes = value.shape
     shape = [*(sizes[d] for d in batch), prod(sizes[d] for d in rows), prod(sizes[d] for d in columns)]
     return value.transpose([*batch, *rows, *columns]).reshape(shape)
-
-
-def _exact_in_f64(lhs: Array, rhs: Array) -> bool:
-    """Whether no partial sum can exceed what f64 holds exactly."""
-    return int(lhs.shape[-1]) * _largest(lhs) * _largest(rhs) < _EXACT
 
 
 def _largest(value: Array) -> int:

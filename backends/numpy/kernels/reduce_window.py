@@ -99,11 +99,32 @@ def _slide(monoid: Monoid, x: Array, init: Array, dims: Sequence[WindowDim]) -> 
     sizes = output_sizes(dims, x.shape)
     domain = monoid.domain(x, init)
     values, start = domain.values
-    padded = _spread(values.astype(domain.dtype, copy=False), dims, domain.identity)
-    for axis, dim in enumerate(dims):
-        rows = np.moveaxis(padded, axis, -1)
-        padded = np.moveaxis(_slide_rows(monoid.ufunc, rows, dim, sizes[axis], domain), -1, axis)
-    return domain.restore(monoid.ufunc(start.astype(domain.dtype), padded))
+    reduced = values.astype(domain.dtype, copy=False)
+    running = _running_axis(dims, x.shape)
+    if running is not None:
+        reduced = _run(monoid.ufunc, reduced, running, backwards=dims[running].pad_low == 0)
+    else:
+        reduced = _spread(reduced, dims, domain.identity)
+        for axis, dim in enumerate(dims):
+            rows = np.moveaxis(reduced, axis, -1)
+            reduced = np.moveaxis(_slide_rows(monoid.ufunc, rows, dim, sizes[axis], domain), -1, axis)
+    return domain.restore(monoid.ufunc(start.astype(domain.dtype), reduced))
+
+
+def _running_axis(dims: Sequence[WindowDim], sizes: Sequence[int]) -> int | None:
+    """The axis of a cumulative sum and the like: every window is all that lies before (or behind) it."""
+    wide = [axis for axis, dim in enumerate(dims) if dim != WindowDim(1)]
+    if len(wide) != 1:
+        return None
+    size = sizes[wide[0]]
+    whole = (WindowDim(size, pad_low=size - 1), WindowDim(size, pad_high=size - 1))
+    return wide[0] if size and dims[wide[0]] in whole else None
+
+
+def _run(ufunc: np.ufunc, values: Array, axis: int, backwards: bool) -> Array:
+    if backwards:
+        return np.flip(ufunc.accumulate(np.flip(values, axis), axis=axis), axis)
+    return ufunc.accumulate(values, axis=axis)
 
 
 def _spread(x: Array, dims: Sequence[WindowDim], fill: Any) -> Array:

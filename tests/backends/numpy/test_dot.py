@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support.differential import Array, check, random_array, run, slow
 
+from hlotool.backends.numpy.contraction import multiply_matrices
 from hlotool.backends.numpy.kernels import convolution as convolution_module
 from hlotool.errors import Unsupported
 
@@ -290,3 +291,21 @@ def test_sparse_operands_are_refused() -> None:
     root.operands = (*root.operands, meta)
     with pytest.raises(Unsupported, match="sparse"):
         NumpyBackend().compile(module)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize("size", [1, 100, 127, 1 << 12, 1 << 16, 1 << 24, 1 << 31, 1 << 40])
+@pytest.mark.parametrize("terms", [0, 1, 5, 300, 3000])
+def test_integer_products_are_exact_whatever_floats_they_pass_through(
+    dtype: str, size: int, terms: int
+) -> None:
+    limits = np.iinfo(dtype)
+    low, high = max(limits.min, -size), min(limits.max, size)
+    rng = np.random.default_rng(0)
+    lhs, rhs = (rng.integers(low, high, shape, dtype, endpoint=True) for shape in ((2, terms), (terms, 3)))
+    lhs[:1], rhs[:, :1] = high, high
+    exact = lhs.astype(object) @ rhs.astype(object) if terms else np.zeros((2, 3), object)
+    wrapped = [[(int(v) - limits.min) % (1 << limits.bits) + limits.min for v in row] for row in exact]
+    product = multiply_matrices(lhs, rhs)
+    assert product.dtype == dtype
+    assert product.tolist() == wrapped

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from support.differential import check, random_array, run, slow
 
+from hlotool.backends.numpy.kernels import reduce
+
 INTEGERS = ("s4", "u8", "s32", "u64", *slow("u4", "s8", "s16", "u16", "u32", "s64"))
 FLOATS = ("f16", "bf16", "f32", "f64")
 
@@ -311,3 +313,18 @@ ENTRY e {
     np.testing.assert_array_equal(count, [100, 100, 100])
     np.testing.assert_allclose(mean, x.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(squares, 100 * x.var(axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64", "bf16", "s32", "u8", "pred"])
+@pytest.mark.parametrize("opcode", ["add", "multiply", "maximum", "minimum"])
+@pytest.mark.parametrize("columns", [1, 2, 3, 7])
+def test_short_last_dimensions(kind: str, opcode: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Column by column gives the bits of NumPy's own reduction."""
+    text = simple(kind, opcode, f"40,30,{columns}", "2", "40,30")
+    rng = np.random.default_rng(0)
+    arguments = [random_array(rng, kind, (40, 30, columns)), random_array(rng, kind, ())]
+    monkeypatch.setattr(reduce, "_LARGE", 1)
+    (by_columns,) = run(text, arguments)
+    monkeypatch.setattr(reduce, "_LARGE", 1 << 60)
+    (at_once,) = run(text, arguments)
+    assert by_columns.tobytes() == at_once.tobytes()
