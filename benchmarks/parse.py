@@ -12,6 +12,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 
@@ -53,10 +54,10 @@ def seconds(parse: Callable[[str], object], text: str, repeat: int) -> float:
 
 def xla_parser() -> Callable[[str], object] | None:
     try:
-        from jaxlib import _hlo
+        jaxlib = import_module("jaxlib._hlo")
     except ImportError:
         return None
-    parse: Callable[[str], object] = _hlo.hlo_module_from_text
+    parse: Callable[[str], object] = jaxlib.hlo_module_from_text
     return parse
 
 

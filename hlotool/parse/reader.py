@@ -67,10 +67,10 @@ def parse_literal(text: str, shape: Shape) -> Literal:
     from hlotool.parse.text.literals import decode_literal
 
     source = Source(text)
-    parse_syntax(source, "literal", strict=False)
     try:
         return decode_literal(text, shape)
     except TextError as error:
+        parse_syntax(source, "literal", strict=False)  # where even the syntax is wrong, that is the error
         raise source.error(error.message, error.position) from error
 
 

@@ -199,10 +199,18 @@ class AttributeActions:
         return Span(_start(children), _end(children))
 
     origin_table = origin
-    domain = origin
     sparsity = origin
 
+    def domain(self, children: list[Any]) -> Span:
+        tokens = [child for child in children if isinstance(child, Token)]
+        keys = [str(token) for token in tokens if token.endswith("=")]
+        kinds = [string(token) for token in tokens if token.type == "STRING"]
+        if sorted(keys) != ["entry=", "exit=", "kind="] or kinds != ["sharding"]:
+            raise TextError('a domain says kind="sharding", entry and exit, each once', _start(tokens))
+        return Span(_start(tokens), _end(tokens))
+
     def index(self, children: list[Token]) -> Token:
+        integers([token for token in children if token.type == "INT"])
         return children[0]
 
 

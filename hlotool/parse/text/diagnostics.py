@@ -57,6 +57,8 @@ _LONGEST_FOUND = 40
 _MLIR = re.compile(r"(?:\s|//[^\n]*+)*+(?:#loc|(?:builtin\.)?module\s+(?:@|attributes|\{))")
 #: `x=f32[…`, `x=(…` or `x=add(…`: an instruction, not an attribute.
 _GLUED_NAME = re.compile(r"%?[A-Za-z_][A-Za-z0-9_.\-]*=\s*(?:\(|[a-z0-9]+\[|[a-z\-]+\()")
+#: `x = …` where `x=…` is meant.
+_LOOSE_KEY = re.compile(r"([A-Za-z_][A-Za-z0-9_.\-]*)\s+=")
 _WORD_BEFORE = re.compile(r"([A-Za-z0-9_]+)\Z")
 _BRACKET = re.compile(
     r"""(?P<opening>[(\[{])|(?P<closing>[)\]}])|"[^"\\]*+(?:\\.[^"\\]*+)*+"|/\*.*?\*/|//[^\r\n]*|(?P<open_end>"|/\*)""",
@@ -84,8 +86,9 @@ def syntax_error(source: Source, error: UnexpectedInput, parser: Lark) -> HloSyn
     position = _position(error)
     if isinstance(error, UnexpectedToken) and error.token.type == "$END":
         position = None
-    message = f"expected {_expected(error, parser)}, found {_found(source.text, position)}"
-    hint = _hint(source.text, position)
+    accepted: set[str] = error.interactive_parser.accepts()  # type: ignore[no-untyped-call]
+    message = f"expected {_expected(accepted, parser)}, found {_found(source.text, position)}"
+    hint = _hint(source.text, position, accepted)
     return source.error(f"{message}: {hint}" if hint else message, position)
 
 
@@ -96,8 +99,10 @@ def _position(error: UnexpectedInput) -> int | None:
     return position
 
 
-def _expected(error: UnexpectedInput, parser: Lark) -> str:
-    accepted: set[str] = error.interactive_parser.accepts()  # type: ignore[no-untyped-call]
+def _expected(accepted: set[str], parser: Lark) -> str:
+    """What could have stood there; where any key could, particular ones are not listed."""
+    if "KEY" in accepted:
+        accepted = {name for name in accepted if not name.endswith("_KEY")}
     words = sorted({word for name in accepted for word in _words(name, parser)}) or [_WORDS["$END"]]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
@@ -131,7 +136,7 @@ def _found(text: str, position: int | None) -> str:
     return f"'{character}'" if character.isprintable() else f"the character {character!r}"
 
 
-def _hint(text: str, position: int | None) -> str | None:
+def _hint(text: str, position: int | None, accepted: set[str]) -> str | None:
     """What was probably meant."""
     if _MLIR.match(text):
         return "the text is MLIR, not HLO"
@@ -139,10 +144,14 @@ def _hint(text: str, position: int | None) -> str | None:
         return None
     if _GLUED_NAME.match(text, position):
         return "a name needs a blank before its '='"
+    if "KEY" in accepted and (key := _LOOSE_KEY.match(text, position)):
+        return f"there is no blank before the '=' of {key[1]}="
     before = _WORD_BEFORE.search(text, 0, position)
     if text.startswith("[", position) and before is not None:
         return f"{before[1]} is not an element type"
-    if "\udc80" <= text[position : position + 1] <= "\udcff":
+    word = _FOUND.match(text, position)
+    end = position if word is None else word.end()
+    if "\udc80" <= text[end : end + 1] <= "\udcff":
         return "the text is not UTF-8"
     return None
 

@@ -264,6 +264,8 @@ class LargeReader:
             metadata, rest = pieces.tail(attributes[at:])
             attributes = attributes[:at] + rest
         bound = pieces.bound(opcode, attributes)
+        if metadata is not None and bound.metadata is not None:
+            raise Doubt
         shape = pieces.shape(shape_text)
         operands: tuple[Instruction, ...] = ()
         literal = number = None

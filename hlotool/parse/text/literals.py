@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.literal import Literal
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
 from hlotool.parse.text.numbers import to_array, to_complex_array
@@ -77,8 +78,15 @@ def _decode(text: str, shape: Shape) -> Literal:
     if shape.is_dynamic:
         raise ValueError(f"a literal cannot have the dynamic shape {shape}")
     if shape.rank and _ELIDED.fullmatch(text):
-        return Literal(shape, None, elided=True)
+        return Literal(shape, None, elided=True) if shape.size else _empty(shape)
     return Literal(shape, _decode_array(text, shape))
+
+
+def _empty(shape: ArrayShape) -> Literal:
+    """An array without elements, of which nothing can be missing."""
+    array = np.zeros(shape.dims, dtype_of(shape.element_type))
+    array.flags.writeable = False
+    return Literal(shape, array)
 
 
 def _tuple_parts(text: str) -> list[str]:

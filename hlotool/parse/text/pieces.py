@@ -81,7 +81,7 @@ class Pieces:
     def _new_shape(self, text: str, depth: int) -> Shape:
         if text.startswith("/*"):
             return self.shape(after_comment(text), depth + 1)
-        is_plain = len(text) <= _LONGEST_PLAIN_SHAPE and not any(mark in text for mark in ":<?-")
+        is_plain = len(text) <= _LONGEST_PLAIN_SHAPE and not any(mark in text for mark in ":<?-/")
         if is_plain and self._proved.is_array(text):
             shape = _plain_array(text)
             if shape is not None:
