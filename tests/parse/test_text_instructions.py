@@ -178,10 +178,20 @@ MORE = {"async-start": ("calls",), "fusion": ("kind",), "scan": ("dimensions", "
             "has 2 flags, the parameter 1 buffers",
         ),
         ("y = f32[2] infeed(after-all())", "the shape is a non-empty tuple, not f32[2]"),
+        ("y = f32[2] collective-permute(x), source_target_pairs={}, slice_sizes={{1}}", "takes 4 operands"),
+        ("y = f32[2] conditional(f32[] constant(1)), branch_computations={}", "a scalar of pred or s32"),
+        ("y = f32[2] async-start(x), calls=negated", "the shape is ((operands), result, …)"),
     ],
 )
 def test_rules_of_opcodes(line: str, message: str) -> None:
     assert message in refusal(X, line)
+
+
+def test_channels_of_a_transfer_agree() -> None:
+    send = "s = (f32[2], u32[], token[]) send(x, after-all()), channel_id=1"
+    done = "d = token[] send-done(s), channel_id="
+    assert instruction(X, send, done + "1").opcode == "send-done"
+    assert refusal(X, send, done + "2") == "d: channel_id differs from that of s"
 
 
 def test_predicated_and_indexed_conditionals() -> None:
