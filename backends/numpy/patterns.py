@@ -19,8 +19,9 @@ def reinterpret(array: Array, source: ElementType, target: ElementType) -> Array
     Raises:
         ValueError: the bits do not make a whole number of elements.
     """
-    if source.bits < 8 and source.bits == target.bits:
-        return _from_low_bits(_low_bits(array, source).ravel(), target)
+    if source.bits < 8 and target.bits < 8:
+        # Not by way of bytes: the elements need not fill the last one.
+        return _from_low_bits(_regrouped(_low_bits(array, source).ravel(), source.bits, target.bits), target)
     raw = _to_bytes(array, source)
     return _from_bytes(raw, target)
 
@@ -28,9 +29,7 @@ def reinterpret(array: Array, source: ElementType, target: ElementType) -> Array
 def _to_bytes(array: Array, source: ElementType) -> Array:
     if source.bits >= 8:
         return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    groups = _low_bits(array, source).reshape(-1, 8 // source.bits)
-    joined: Array = np.bitwise_or.reduce(np.left_shift(groups, _shifts(source)), axis=1)
-    return joined
+    return _regrouped(_low_bits(array, source).ravel(), source.bits, 8)
 
 
 def _from_bytes(raw: Array, target: ElementType) -> Array:
@@ -38,8 +37,16 @@ def _from_bytes(raw: Array, target: ElementType) -> Array:
         return np.not_equal(raw, 0)
     if target.bits >= 8:
         return raw.view(dtype_of(target))
-    low = np.bitwise_and(np.right_shift(raw[:, None], _shifts(target)), (1 << target.bits) - 1)
-    return _from_low_bits(low.reshape(-1), target)
+    return _from_low_bits(_regrouped(raw, 8, target.bits), target)
+
+
+def _regrouped(low: Array, old: int, new: int) -> Array:
+    """Bytes that hold `old` bits each as bytes that hold `new` bits each, lowest bits first."""
+    shifts = np.arange(0, max(old, new), min(old, new), dtype=np.uint8)
+    if old < new:
+        joined: Array = np.bitwise_or.reduce(np.left_shift(low.reshape(-1, len(shifts)), shifts), axis=1)
+        return joined
+    return np.bitwise_and(np.right_shift(low[:, None], shifts), (1 << new) - 1).reshape(-1)
 
 
 def _low_bits(array: Array, source: ElementType) -> Array:
@@ -54,8 +61,3 @@ def _from_low_bits(low: Array, target: ElementType) -> Array:
     if is_sub_byte(target):
         return wrap(low.view(carrier(target)), target)
     return low.view(dtype_of(target))
-
-
-def _shifts(element_type: ElementType) -> Array:
-    """Where the elements of a byte lie in it."""
-    return np.arange(0, 8, element_type.bits, dtype=np.uint8)

@@ -1,0 +1,203 @@
+"""Elementwise opcodes, over all element types that XLA's CPU compiler takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from differential.cases import Draft, generates, scalar_computation
+from differential.operands import ALL, COMPLEX, F8, FLOATS, INTEGERS, NARROW, SIGNED, values
+from support.differential import Array
+
+from hlotool.ir.builder import array
+from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import OPCODES
+from hlotool.ir.types import ELEMENT_TYPES
+
+REAL = (*NARROW, *FLOATS)
+NUMBERS = (*INTEGERS, *REAL, *COMPLEX)
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """What an opcode is tried on.
+
+    Attributes:
+        kinds: element types.
+        corners: share of corner values; none where a function of complex numbers is only approximated.
+        spread: magnitudes of floats, as a power of ten.
+    """
+
+    kinds: tuple[str, ...]
+    corners: float = 0.3
+    spread: float = 3
+
+
+_EXACT = Domain(NUMBERS)
+_WITH_PRED = Domain(("pred", *NUMBERS))
+_REAL = Domain(REAL)
+#: Functions: f8 and f4 are computed in wider types with two roundings, which `sqrt` alone shows.
+_FUNCTION = Domain((*FLOATS, *COMPLEX), spread=1)
+
+DOMAINS = {
+    "abs": Domain((*SIGNED, *REAL, *COMPLEX)),
+    "cbrt": Domain(FLOATS),
+    "ceil": _REAL,
+    "cosine": _FUNCTION,
+    "count-leading-zeros": Domain(INTEGERS),
+    "erf": Domain(FLOATS, spread=1),
+    "exponential": _FUNCTION,
+    "exponential-minus-one": _FUNCTION,
+    "floor": _REAL,
+    "imag": Domain((*FLOATS, *COMPLEX)),
+    "is-finite": _REAL,
+    "log": _FUNCTION,
+    "log-plus-one": _FUNCTION,
+    "logistic": _FUNCTION,
+    "negate": _EXACT,
+    "not": Domain(("pred", *INTEGERS)),
+    "popcnt": Domain(INTEGERS),
+    "real": Domain((*FLOATS, *COMPLEX)),
+    "round-nearest-afz": _REAL,
+    "round-nearest-even": _REAL,
+    "rsqrt": _FUNCTION,
+    "sign": Domain((*SIGNED, *REAL, *COMPLEX)),
+    "sine": _FUNCTION,
+    "sqrt": Domain((*F8, *FLOATS, *COMPLEX)),
+    "tan": _FUNCTION,
+    "tanh": _FUNCTION,
+    "add": _WITH_PRED,
+    "and": Domain(("pred", *INTEGERS)),
+    "atan2": _FUNCTION,
+    "divide": _EXACT,
+    "maximum": Domain(("pred", *INTEGERS, *REAL)),
+    "minimum": Domain(("pred", *INTEGERS, *REAL)),
+    "multiply": _WITH_PRED,
+    "or": Domain(("pred", *INTEGERS)),
+    "power": Domain((*INTEGERS, *FLOATS, *COMPLEX), spread=1),
+    "remainder": Domain((*INTEGERS, *REAL)),
+    "shift-left": Domain(INTEGERS),
+    "shift-right-arithmetic": Domain(INTEGERS),
+    "shift-right-logical": Domain(INTEGERS),
+    "subtract": _EXACT,
+    "xor": Domain(("pred", *INTEGERS)),
+}
+UNARY = tuple(o for o in DOMAINS if OPCODES[o].min_operands == 1)
+BINARY = tuple(o for o in DOMAINS if OPCODES[o].min_operands == 2)
+
+
+def operands(draft: Draft, opcode: str, count: int) -> list[Instruction]:
+    """Parameters of one random type of the opcode's domain and of equal random dimensions."""
+    domain = DOMAINS[opcode]
+    kind = draft.choice(domain.kinds)
+    dims = draft.dims(high=7)
+    corners = 0.0 if kind in COMPLEX and domain.spread < 3 else domain.corners
+    return [draft.operand(kind, dims, corners=corners, spread=domain.spread) for _ in range(count)]
+
+
+@generates(*UNARY)
+def unary(draft: Draft, opcode: str) -> None:
+    draft.op(opcode, *operands(draft, opcode, 1))
+
+
+@generates(*BINARY)
+def binary_operation(draft: Draft, opcode: str) -> None:
+    draft.op(opcode, *operands(draft, opcode, 2))
+
+
+@generates("complex")
+def make_complex(draft: Draft, opcode: str) -> None:
+    kind, dims = draft.choice(("f32", "f64")), draft.dims()
+    draft.op(opcode, draft.operand(kind, dims), draft.operand(kind, dims))
+
+
+@generates("compare")
+def compare(draft: Draft, opcode: str) -> None:
+    kind, dims = draft.choice(ALL), draft.dims(high=7)
+    directions = ("EQ", "NE") if kind in COMPLEX else ("EQ", "NE", "LT", "LE", "GT", "GE")
+    attributes = {"direction": draft.choice(directions)}
+    if ELEMENT_TYPES[kind].is_floating and draft.chance(0.3):
+        attributes["type"] = "TOTALORDER"
+    draft.op(opcode, draft.operand(kind, dims), draft.operand(kind, dims), **attributes)
+
+
+@generates("clamp")
+def clamp(draft: Draft, opcode: str) -> None:
+    kind, dims = draft.choice((*INTEGERS, *REAL)), draft.dims()
+    bounds = () if draft.chance() else dims
+    low, x, high = (draft.operand(kind, d) for d in (bounds, dims, bounds))
+    draft.op(opcode, low, x, high)
+
+
+@generates("select")
+def select(draft: Draft, opcode: str) -> None:
+    kind, dims = draft.choice(ALL), draft.dims()
+    predicate = draft.operand("pred", () if draft.chance(0.3) else dims)
+    draft.op(opcode, predicate, draft.operand(kind, dims), draft.operand(kind, dims))
+
+
+@generates("convert")
+def convert(draft: Draft, opcode: str) -> None:
+    source = draft.choice(ALL)
+    # XLA's compiler dies on complex to pred.
+    target = draft.choice([t for t in ALL if not (t == "pred" and source in COMPLEX)])
+    x = draft.operand(source, draft.dims(high=7), spread=6)
+    draft.op(opcode, x, shape=array(target, *x.shape.dims))  # type: ignore[union-attr]
+
+
+@generates("bitcast-convert")
+def bitcast_convert(draft: Draft, opcode: str) -> None:
+    bits = {t: ELEMENT_TYPES[t].bits for t in (*INTEGERS, *F8, *FLOATS)}
+    source = draft.choice(bits)
+    target = draft.choice(t for t in bits if max(bits[t], bits[source]) % min(bits[t], bits[source]) == 0)
+    dims = result = draft.dims()
+    if bits[target] > bits[source]:
+        dims = (*dims, bits[target] // bits[source])
+    elif bits[target] < bits[source]:
+        result = (*result, bits[source] // bits[target])
+    draft.op(opcode, draft.argument(source, without_nan(draft, source, dims)), shape=array(target, *result))
+
+
+def without_nan(draft: Draft, kind: str, dims: tuple[int, ...]) -> Array:
+    """XLA promises nothing of the payloads of NaN."""
+    drawn = values(draft.rng, kind, dims)
+    if not ELEMENT_TYPES[kind].is_floating:
+        return drawn
+    return np.asarray(np.where(np.isnan(drawn.astype(np.float64)), drawn.dtype.type(1), drawn))
+
+
+@generates("reduce-precision")
+def reduce_precision(draft: Draft, opcode: str) -> None:
+    x = draft.operand(draft.choice(REAL), draft.dims(high=7), spread=6)
+    draft.op(opcode, x, exponent_bits=draft.size(2, 11), mantissa_bits=draft.size(0, 52))
+
+
+@generates("stochastic-convert")
+def stochastic_convert(draft: Draft, opcode: str) -> None:
+    source, dims = draft.choice(FLOATS), draft.dims(high=7)
+    noise = draft.operand(f"u{ELEMENT_TYPES[source].bits}", dims, corners=0)
+    draft.op(opcode, draft.operand(source, dims), noise, shape=array(draft.choice(SIGNED), *dims))
+
+
+#: Bodies for `map`, of parameters a and b of one type.
+BODIES = (
+    "ROOT r = {t}[] add(a, b)",
+    "c = {t}[] multiply(a, a)\n  ROOT r = {t}[] subtract(c, b)",
+    "p = pred[] compare(a, b), direction=LT\n  ROOT r = {t}[] select(p, b, a)",
+    "ROOT r = {t}[] copy(b)",
+    "two = {t}[] constant(2)\n  ROOT r = {t}[] maximum(a, two)",
+)
+
+
+@generates("map")
+def map_elements(draft: Draft, opcode: str) -> None:
+    kind, dims = draft.choice((*INTEGERS[2:6], *FLOATS)), draft.dims()
+    head = f"f {{\n  a = {kind}[] parameter(0)\n  b = {kind}[] parameter(1)\n  "
+    body = scalar_computation(head + draft.choice(BODIES).format(t=kind) + "\n}")
+    draft.op(
+        opcode,
+        draft.operand(kind, dims),
+        draft.operand(kind, dims),
+        to_apply=body,
+        dimensions=tuple(range(len(dims))),
+    )

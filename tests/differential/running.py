@@ -1,0 +1,166 @@
+"""Runs cases on both sides, many in one compilation; says where they differ and which rule explains it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from differential.cases import Case
+from differential.predicates import Difference, explained
+from support.agreement import EXACT, Tolerance, wrong
+from support.departures import DEPARTURES
+from support.differential import Array, leaves
+from support.merging import merge
+from support.xla import XlaError, oracle
+
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.ir.types import leaves as shape_leaves
+
+FOLDER = Path(__file__).resolve().parent
+
+#: Less work for LLVM, and the code generator that compiles many small kernels fastest; every fourth batch
+#: goes through the fusion emitters, which are XLA's default.
+QUICK = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+DEFAULT = {"xla_backend_optimization_level": 0}
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the cases.
+
+    Attributes:
+        cases: compared, by opcode.
+        rules: cases that a rule explains, by rule.
+        refused: cases that XLA cannot compile or run, with its message.
+        mismatches: descriptions of what no rule explains.
+    """
+
+    cases: Counter[str] = field(default_factory=Counter)
+    rules: Counter[str] = field(default_factory=Counter)
+    refused: list[tuple[Case, str]] = field(default_factory=list)
+    mismatches: list[str] = field(default_factory=list)
+
+    def __iadd__(self, other: Tally) -> Self:
+        self.cases += other.cases
+        self.rules += other.rules
+        self.refused += other.refused
+        self.mismatches += other.mismatches
+        return self
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{opcode} {count}" for opcode, count in sorted(self.cases.items()))
+        rules = ", ".join(f"{rule} {count}" for rule, count in sorted(self.rules.items()))
+        found = f"{len(self.mismatches)} mismatches, {len(self.refused)} refused by XLA"
+        return f"{self.cases.total()} cases, {found}\nby opcode: {counts}\nby rule: {rules or 'none used'}"
+
+
+@cache
+def tolerances() -> dict[tuple[str, str], Tolerance]:
+    """By opcode and element type, from tolerances.toml; what is not listed must be equal."""
+    table = {}
+    for row in tomllib.loads((FOLDER / "tolerances.toml").read_text(encoding="utf-8"))["tolerance"]:
+        for opcode in row["opcodes"]:
+            for kind in row["types"]:
+                assert (opcode, kind) not in table, (opcode, kind)
+                table[opcode, kind] = Tolerance(row["ulps"], row.get("of", "value"))
+    return table
+
+
+def tolerance(opcode: str, kind: ElementType) -> Tolerance:
+    """How far floats of `kind` may be apart."""
+    return tolerances().get((opcode, kind.value), EXACT)
+
+
+def on_numpy(case: Case) -> list[Array]:
+    """The leaves of the result."""
+    return leaves(NumpyBackend().compile(case.module).run(list(case.arguments)))
+
+
+def on_xla(cases: Sequence[Case], options: dict[str, Any]) -> Iterator[tuple[Case, list[Array] | str]]:
+    """The leaves of each case's result, or XLA's message; a batch that fails is halved."""
+    if not cases:
+        return
+    arguments = [argument for case in cases for argument in case.arguments]
+    try:
+        outputs = oracle().run(merge([case.module for case in cases]).to_text(), arguments, **options)
+    except XlaError as error:
+        if len(cases) == 1:
+            yield cases[0], str(error)
+            return
+        middle = len(cases) // 2
+        yield from on_xla(cases[:middle], options)
+        yield from on_xla(cases[middle:], options)
+        return
+    for case in cases:
+        count = len(result_shapes(case))
+        yield case, outputs[:count]
+        outputs = outputs[count:]
+
+
+def result_shapes(case: Case) -> list[ArrayShape]:
+    """Shapes of the array leaves of the result."""
+    found = [shape for _, shape in shape_leaves(case.module.entry.root.shape)]
+    return [shape for shape in found if isinstance(shape, ArrayShape)]
+
+
+def compare_all(cases: Sequence[Case], batch: int = 60) -> Tally:
+    """Compare on both sides, `batch` cases at a time."""
+    tally = Tally()
+    for start in range(0, len(cases), batch):
+        options = DEFAULT if start // batch % 4 == 3 else QUICK
+        for case, theirs in on_xla(cases[start : start + batch], options):
+            if isinstance(theirs, str):
+                tally.refused.append((case, theirs))
+            else:
+                compare(case, theirs, tally)
+    return tally
+
+
+def compare(case: Case, theirs: Sequence[Array], tally: Tally) -> None:
+    """Count one case."""
+    tally.cases[case.opcode] += 1
+    ours = on_numpy(case)
+    scales = absolute_terms(case) if needs_terms(case) else [None] * len(ours)
+    used: set[str] = set()
+    for number, (a, b, shape, scale) in enumerate(zip(ours, theirs, result_shapes(case), scales)):
+        kind = shape.element_type
+        unequal = wrong(b, a, kind, tolerance(case.opcode, kind), scale)
+        if not unequal.any():
+            continue
+        difference = Difference(case, number, kind, a, b)
+        for rule in DEPARTURES.values():
+            mask = explained(rule, difference) & unequal
+            if mask.any():
+                used.add(rule.id)
+                unequal = unequal & ~mask
+        if unequal.any():
+            tally.mismatches.append(describe(case, number, a, b, unequal))
+    tally.rules.update(used)
+
+
+def needs_terms(case: Case) -> bool:
+    """Whether some tolerance is relative to the terms of a sum."""
+    return any(tolerance(case.opcode, s.element_type).of == "terms" for s in result_shapes(case))
+
+
+def absolute_terms(case: Case) -> list[Array]:
+    """The same module on absolute values: for sums of products, the sum of the absolute terms."""
+    sizes = [np.abs(a) if a.dtype.kind in "fc" or "float" in a.dtype.name else a for a in case.arguments]
+    positive = [s.astype(a.dtype) for s, a in zip(sizes, case.arguments)]
+    return leaves(NumpyBackend().compile(case.module).run(positive))
+
+
+def describe(case: Case, leaf: int, ours: Array, theirs: Array, unequal: Array, limit: int = 4) -> str:
+    """The first elements that differ, and how to get the case again."""
+    rows = [
+        f"  leaf {leaf}{list(map(int, index))}: ours {ours[tuple(index)]}, XLA's {theirs[tuple(index)]}"
+        for index in np.argwhere(unequal)[:limit]
+    ]
+    return "\n".join([f"{np.count_nonzero(unequal)} elements differ", *rows, str(case)])

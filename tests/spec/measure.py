@@ -1,0 +1,89 @@
+"""Adds the `expect` lines that are missing in spec files, measured on real XLA.
+
+    PYTHONPATH=tests python -m spec.measure [FILE…]
+
+Cases that already have one, that expect an error, or that XLA cannot run are left alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from support.merging import bind
+from support.spec_files import (
+    OLD_EVALUATOR,
+    SEPARATOR,
+    SpecCase,
+    blocks,
+    flat_arrays,
+    read_case,
+    result_leaves,
+    spec_files,
+)
+from support.xla import XlaError, oracle
+
+from hlotool.errors import HlotoolError
+from hlotool.ir.printing.literals import array_text
+from hlotool.ir.types import ArrayShape, Shape
+
+
+def measured(case: SpecCase) -> list[str]:
+    """The missing lines."""
+    module, grid = case.module, case.grid
+    devices = range(len(grid))
+    if case.is_from_evaluator:
+        results = [oracle().run(bind(module, case.arguments(module)).to_text(), [])]
+    elif len(grid) == 1:
+        results = [oracle().run(case.text, flat_arrays(case.arguments(module)))]
+    else:
+        arguments = [flat_arrays(case.arguments(module, device)) for device in devices]
+        results = oracle(8).run_devices(case.text, arguments, grid.replicas, grid.partitions)
+    lines = []
+    for device, arrays in zip(devices, results):
+        where = f"[{device}]" if len(grid) > 1 else ""
+        lines += [f"// expect{where}: {_text(shape, arrays)}" for shape in result_leaves(module)]
+    return lines
+
+
+def _text(shape: Shape, arrays: list[np.ndarray]) -> str:
+    """Literal text of the next array; tokens have none."""
+    if not isinstance(shape, ArrayShape):
+        return "token"
+    return array_text(np.asarray(arrays.pop(0)), shape.element_type)
+
+
+def measurable(case: SpecCase) -> bool:
+    """Whether the jaxlib that is installed can give what is expected."""
+    if case.is_from_evaluator:
+        return True
+    return case.cannot_run_on_xla is None and OLD_EVALUATOR not in (case.one("source") or "")
+
+
+def complete(opcode: str, first: int, lines: list[str]) -> list[str]:
+    """One block of a file with its `expect` lines."""
+    case = read_case(opcode, first, lines)
+    known = {"expect", "expect-error", *(f"expect[{device}]" for device in range(8))}
+    if case is None or known & set(case.fields) or not measurable(case):
+        return lines
+    try:
+        added = measured(case)
+    except (XlaError, ValueError, HlotoolError) as error:
+        print(f"{case} (line {case.line}): {error}", file=sys.stderr)
+        return lines
+    comments = max(i for i, line in enumerate(lines) if line.startswith("// input") or "// case" in line)
+    return [*lines[: comments + 1], *added, *lines[comments + 1 :]]
+
+
+def main(names: list[str]) -> None:
+    """Complete the named files, or all."""
+    for path in map(Path, names) if names else spec_files():
+        done = [complete(path.stem, first, lines) for first, lines in blocks(path)]
+        text = f"\n{SEPARATOR}\n".join("\n".join(lines) for lines in done) + "\n"
+        if text != path.read_text(encoding="utf-8"):
+            path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,123 @@
+"""Whether two arrays agree: to the bit, or within units in the last place."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from hlotool.ir.types import ElementType
+from hlotool.numerics.ulp import epsilon, ulp_distance
+from support.differential import Array
+from support.elementwise import differing
+
+#: What a unit in the last place is measured at: the element itself, or the largest element of the array.
+MEASURES = ("value", "leaf", "terms")
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far apart floats may be.
+
+    Attributes:
+        ulps: units in the last place; 0 asks for equality (all NaN are equal, the zeros are not).
+        of: the magnitude whose last place counts. `value`: the element's own, of a complex number that of
+            its larger part. `leaf`: the largest finite one of the array. `terms`: given from outside, the
+            sum of the absolute terms that were added up.
+        bits: NaN payloads count, too.
+    """
+
+    ulps: float = 0
+    of: str = "value"
+    bits: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Tolerance:
+        """`exact`, `bits`, `4 ulp`, `4 ulp of leaf`; raises ValueError for anything else."""
+        if text in ("exact", "bits"):
+            return cls(bits=text == "bits")
+        found = re.fullmatch(r"(\d+) ulp(?: of (\w+))?", text)
+        if not found or found[2] not in (None, *MEASURES):
+            raise ValueError(f"tolerance {text!r}")
+        return cls(int(found[1]), found[2] or "value")
+
+
+EXACT = Tolerance()
+
+
+def wrong(
+    expected: Array,
+    actual: Array,
+    kind: ElementType,
+    tolerance: Tolerance = EXACT,
+    scale: Array | None = None,
+) -> Array:
+    """Where `actual` is further from `expected` than `tolerance` allows.
+
+    Args:
+        expected: an array of element type `kind`.
+        actual: as `expected`.
+        kind: element type of both.
+        tolerance: ignored for integers and pred, which must be equal.
+        scale: for `terms`: magnitudes that broadcast to the array.
+    """
+    assert expected.dtype == actual.dtype, f"{actual.dtype} instead of {expected.dtype}"
+    assert expected.shape == actual.shape, f"{actual.shape} instead of {expected.shape}"
+    if tolerance.bits:
+        return bytes_of(expected) != bytes_of(actual)
+    unequal = differing(actual, expected)
+    if not tolerance.ulps or not (kind.is_floating or kind.is_complex) or not unequal.any():
+        return unequal
+    return unequal & ~_close(expected, actual, kind, tolerance, scale)
+
+
+def bytes_of(array: Array) -> Array:
+    """Each element as an opaque value that is equal only to the same bits."""
+    return np.ascontiguousarray(array).reshape(array.shape).view(f"V{array.dtype.itemsize}")
+
+
+@np.errstate(all="ignore")
+def _close(
+    expected: Array, actual: Array, kind: ElementType, tolerance: Tolerance, scale: Array | None
+) -> Array:
+    if tolerance.of == "value" and not kind.is_complex:
+        either_nan = np.isnan(_wide(expected)) | np.isnan(_wide(actual))
+        both_zero = (_wide(expected) == 0) & (_wide(actual) == 0)
+        near: Array = ulp_distance(expected, actual, kind) <= tolerance.ulps
+        return near & ~either_nan & ~both_zero
+    magnitude = _magnitude(expected, tolerance.of, scale)
+    bound = tolerance.ulps * epsilon(kind) * magnitude
+    if not kind.is_complex:
+        return _near(_wide(expected), _wide(actual), bound)
+    parts = ((expected.real, actual.real), (expected.imag, actual.imag))
+    return np.logical_and.reduce([_near(_wide(e), _wide(a), bound) for e, a in parts])
+
+
+def _near(expected: Array, actual: Array, bound: Array) -> Array:
+    """Finite and within `bound`, or the same infinity or NaN."""
+    same = (expected == actual) | (np.isnan(expected) & np.isnan(actual))
+    finite: Array = np.isfinite(expected) & np.isfinite(actual) & (np.abs(expected - actual) <= bound)
+    return same | finite
+
+
+def _magnitude(expected: Array, of: str, scale: Array | None) -> Array:
+    size = _size(expected)
+    if of == "value":
+        return size
+    largest = np.asarray(size[np.isfinite(size)].max(initial=0))
+    if of == "leaf" or scale is None:
+        return largest
+    terms = _size(scale)
+    return np.where(np.isfinite(terms), terms, largest)
+
+
+def _size(array: Array) -> Array:
+    """Absolute values in f64, of complex numbers those of their larger part."""
+    if array.dtype.kind == "c":
+        return np.maximum(np.abs(_wide(array.real)), np.abs(_wide(array.imag)))
+    return np.abs(_wide(array))
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.float64)
