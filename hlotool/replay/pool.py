@@ -26,6 +26,9 @@ START_LIMIT = 120.0
 #: Read by the numeric libraries; several workers must not each take all cores.
 _THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
+#: Read by glibc: freed arrays are used again, not handed back to the system to come back page by page.
+_MEMORY_VARIABLES = {"MALLOC_MMAP_THRESHOLD_": str(1 << 26), "MALLOC_TRIM_THRESHOLD_": str(1 << 28)}
+
 
 @dataclass(frozen=True, slots=True)
 class Started:
@@ -191,7 +194,7 @@ class Pool:
         return Done(worker.task, error, worker.elapsed)
 
     def _add_worker(self) -> None:
-        worker = WorkerProcess(self._events, self._options, self._environment())
+        worker = WorkerProcess(self._events, self._options, worker_environment(self._limits.jobs))
         worker.limit_time(START_LIMIT)
         self._workers.append(worker)
 
@@ -199,9 +202,11 @@ class Pool:
         worker.close()
         self._workers.remove(worker)
 
-    def _environment(self) -> dict[str, str]:
-        threads = str(max(1, (os.cpu_count() or 1) // self._limits.jobs))
-        return dict.fromkeys(_THREAD_VARIABLES, threads) | dict(os.environ)
+
+def worker_environment(jobs: int) -> dict[str, str]:
+    """Environment of each of `jobs` workers; what the user has set is left alone."""
+    threads = str(max(1, (os.cpu_count() or 1) // jobs))
+    return dict.fromkeys(_THREAD_VARIABLES, threads) | _MEMORY_VARIABLES | dict(os.environ)
 
 
 class _Tasks:

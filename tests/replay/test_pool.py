@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from hlotool.errors import BackendCrashed, BackendFailed, BackendOutOfMemory, BackendTimeout
-from hlotool.replay.pool import Done, Limits, Pool, Started
+from hlotool.replay.pool import Done, Limits, Pool, Started, worker_environment
 
 GIB = 1 << 30
 
@@ -236,3 +236,13 @@ def test_a_busy_worker_ends_with_its_parent() -> None:
     while is_alive(worker) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not is_alive(worker)
+
+
+def test_workers_share_the_cores_and_keep_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    environment = worker_environment(jobs=4)
+    assert environment["OPENBLAS_NUM_THREADS"] == "2"
+    assert environment["OMP_NUM_THREADS"] == "3"
+    assert int(environment["MALLOC_TRIM_THRESHOLD_"]) > int(environment["MALLOC_MMAP_THRESHOLD_"])
