@@ -23,7 +23,7 @@ _WHOLE: Slices = (slice(None),)
 _Entry = tuple[tuple[int, ...], Slices, Slices]
 
 #: Elements of the matrix of patches that is held at once.
-_PATCH_ELEMENTS = 1 << 23
+_PATCH_ELEMENTS = 1 << 21
 
 
 @lowers("convolution")

@@ -11,6 +11,7 @@ from hlotool.backends.numpy.lanes import Lanes, lanes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.monoids import Domain, Monoid
 from hlotool.backends.numpy.registry import Kernel, lowers
+from hlotool.backends.numpy.row_blocks import by_rows
 from hlotool.backends.numpy.shapes import attribute
 from hlotool.backends.numpy.window_slices import output_sizes, window_slices
 from hlotool.ir.attributes import Window, WindowDim
@@ -96,19 +97,17 @@ def _accumulate(
 
 def _slide(monoid: Monoid, x: Array, init: Array, dims: Sequence[WindowDim]) -> Array:
     """Reduce dimension after dimension; holes hold the neutral element."""
+    running = _running_axis(dims, x.shape)
+    if running is not None:
+        return _run(monoid, x, init, running, backwards=dims[running].pad_low == 0)
     sizes = output_sizes(dims, x.shape)
     domain = monoid.domain(x, init)
     values, start = domain.values
-    reduced = values.astype(domain.dtype, copy=False)
-    running = _running_axis(dims, x.shape)
-    if running is not None:
-        reduced = _run(monoid.ufunc, reduced, running, backwards=dims[running].pad_low == 0)
-    else:
-        reduced = _spread(reduced, dims, domain.identity)
-        for axis, dim in enumerate(dims):
-            rows = np.moveaxis(reduced, axis, -1)
-            reduced = np.moveaxis(_slide_rows(monoid.ufunc, rows, dim, sizes[axis], domain), -1, axis)
-    return domain.restore(monoid.ufunc(start.astype(domain.dtype), reduced))
+    padded = _spread(values.astype(domain.dtype, copy=False), dims, domain.identity)
+    for axis, dim in enumerate(dims):
+        rows = np.moveaxis(padded, axis, -1)
+        padded = np.moveaxis(_slide_rows(monoid.ufunc, rows, dim, sizes[axis], domain), -1, axis)
+    return domain.restore(monoid.ufunc(start.astype(domain.dtype), padded))
 
 
 def _running_axis(dims: Sequence[WindowDim], sizes: Sequence[int]) -> int | None:
@@ -121,10 +120,18 @@ def _running_axis(dims: Sequence[WindowDim], sizes: Sequence[int]) -> int | None
     return wide[0] if size and dims[wide[0]] in whole else None
 
 
-def _run(ufunc: np.ufunc, values: Array, axis: int, backwards: bool) -> Array:
-    if backwards:
-        return np.flip(ufunc.accumulate(np.flip(values, axis), axis=axis), axis)
-    return ufunc.accumulate(values, axis=axis)
+def _run(monoid: Monoid, x: Array, init: Array, axis: int, backwards: bool) -> Array:
+    """All results from one pass over each row."""
+    step = -1 if backwards else 1
+
+    def run(rows: Sequence[Array]) -> list[Array]:
+        domain = monoid.domain(rows[0][..., ::step], init)
+        values, start = domain.values
+        totals = monoid.ufunc.accumulate(values.astype(domain.dtype, copy=False), axis=-1)
+        return [domain.restore(monoid.ufunc(start.astype(domain.dtype), totals))[..., ::step]]
+
+    (result,) = by_rows(run, [np.moveaxis(x, axis, -1)])
+    return np.moveaxis(result, -1, axis)
 
 
 def _spread(x: Array, dims: Sequence[WindowDim], fill: Any) -> Array:

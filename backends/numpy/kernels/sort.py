@@ -11,6 +11,7 @@ from hlotool.backends.numpy.lanes import Lanes, lanes, vectorised
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.merging import merge_sort
 from hlotool.backends.numpy.registry import Kernel, lowers
+from hlotool.backends.numpy.row_blocks import by_rows
 from hlotool.backends.numpy.scalar_form import ScalarForm, select_outputs
 from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.backends.numpy.stable_order import first_in_order, stable_order, take_along_last
@@ -36,10 +37,13 @@ def sort(instruction: Instruction, lowering: Lowering) -> Kernel:
     less = lanes(attribute(instruction, "to_apply", Computation, lowering), lowering)
     order = order_by(less, lowering)
 
+    def sort_rows(rows: Sequence[Array]) -> list[Array]:
+        chosen = order(rows)
+        return [take_along_last(r, chosen) for r in rows]
+
     def kernel(*operands: Array) -> tuple[Array, ...]:
-        moved = [np.moveaxis(o, axis, -1) for o in operands]
-        chosen = order(moved)
-        return tuple(np.moveaxis(take_along_last(m, chosen), -1, axis) for m in moved)
+        results = by_rows(sort_rows, [np.moveaxis(o, axis, -1) for o in operands])
+        return tuple(np.moveaxis(result, -1, axis) for result in results)
 
     if isinstance(instruction.shape, TupleShape):
         return kernel
@@ -87,6 +91,8 @@ def topk(instruction: Instruction, lowering: Lowering) -> Kernel:
     comes first. XLA: operation_semantics.md#topk.
     """
     kind = array_shape(instruction.operands[0], lowering).element_type
+    if kind.is_complex:
+        raise lowering.unsupported(instruction, f"topk is not defined on {kind}: it has no order")
     descending = attribute(instruction, "largest", bool, lowering, True)
     return top(kind=kind, k=attribute(instruction, "k", int, lowering), descending=descending)
 
@@ -94,8 +100,12 @@ def topk(instruction: Instruction, lowering: Lowering) -> Kernel:
 def top(kind: ElementType, k: int, descending: bool) -> Callable[[Array], tuple[Array, Array]]:
     """Kernel of `topk` for one element type."""
 
+    def top_of_rows(rows: Sequence[Array]) -> tuple[Array, Array]:
+        order = first_in_order(ranks(rows[0], kind, descending), k)
+        return take_along_last(rows[0], order), order.astype(np.int32)
+
     def kernel(operand: Array) -> tuple[Array, Array]:
-        order = first_in_order(ranks(operand, kind, descending), k)
-        return take_along_last(operand, order), order.astype(np.int32)
+        values, indices = by_rows(top_of_rows, [operand])
+        return values, indices
 
     return kernel
