@@ -10,8 +10,9 @@ import numpy as np
 
 from hlotool.backends.numpy.lanes import Lanes, lanes
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.monoids import Monoid
+from hlotool.backends.numpy.monoids import Domain, Monoid
 from hlotool.backends.numpy.registry import Kernel, lowers
+from hlotool.backends.numpy.row_blocks import by_rows
 from hlotool.backends.numpy.shapes import attribute
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Computation, Instruction
@@ -61,8 +62,16 @@ def reduce_monoid(monoid: Monoid, x: Array, init: Array, axes: tuple[int, ...]) 
     domain = monoid.domain(x, init)
     values, start = domain.values
     if axes == (x.ndim - 1,) and 0 < x.shape[-1] < _PAIRWISE and x.size >= _LARGE and x.dtype.kind != "c":
-        return domain.restore(_combine_columns(monoid.ufunc, values, start.astype(domain.dtype)))
+        return _reduce_columns(monoid.ufunc, values, start, domain)
     return domain.restore(monoid.ufunc.reduce(values, axis=axes, dtype=domain.dtype, initial=start))
+
+
+def _reduce_columns(ufunc: np.ufunc, values: Array, start: Array, domain: Domain) -> Array:
+    def reduce_rows(rows: Sequence[Array]) -> list[Array]:
+        return [domain.restore(_combine_columns(ufunc, rows[0], start.astype(domain.dtype)))[..., None]]
+
+    (result,) = by_rows(reduce_rows, [values])
+    return result[..., 0]
 
 
 def _combine_columns(ufunc: np.ufunc, values: Array, start: Array) -> Array:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,6 +20,11 @@ from hlotool.backends.numpy.shapes import attribute
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import TupleShape
+
+_Index: TypeAlias = tuple[slice, ...]
+
+#: Elements of the updates that are worked on together.
+_PART_ELEMENTS = 1 << 17
 
 
 @lowers("scatter")
@@ -91,7 +97,28 @@ def _layout(instruction: Instruction, lowering: Lowering) -> _Layout:
 def _apply(
     targets: Sequence[Array], indices: Array, updates: Sequence[Array], layout: _Layout, combine: Combine
 ) -> None:
-    """Change `targets` in place."""
+    """Change `targets` in place, by one part of the updates after the other."""
+    for at, of in _parts(indices, updates[0], layout):
+        _apply_part(targets, indices[at], [u[of] for u in updates], layout, combine)
+
+
+def _parts(indices: Array, update: Array, layout: _Layout) -> Iterator[tuple[_Index, _Index]]:
+    """Index of some windows' starts and of their updates, in order."""
+    scatter_dims = layout.scatter_dims(update.ndim)
+    if update.size <= _PART_ELEMENTS or not scatter_dims or layout.windows.batching:
+        yield (), ()
+        return
+    along = scatter_dims[0]
+    index_axis = 1 if layout.windows.index_vector_dim == 0 else 0
+    step = max(1, _PART_ELEMENTS // (update.size // update.shape[along]))
+    for start in range(0, update.shape[along], step):
+        part, whole = slice(start, start + step), (slice(None),)
+        yield (*whole * index_axis, part), (*whole * along, part)
+
+
+def _apply_part(
+    targets: Sequence[Array], indices: Array, updates: Sequence[Array], layout: _Layout, combine: Combine
+) -> None:
     sizes = targets[0].shape
     window = layout.window_sizes(len(sizes), updates[0].shape)
     scatter_dims = layout.scatter_dims(updates[0].ndim)

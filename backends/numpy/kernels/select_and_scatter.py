@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from hlotool.backends.numpy.window_slices import window_slices
 from hlotool.ir.attributes import Window, WindowDim
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Computation, Instruction
+
+#: Elements of the operand that are worked on together.
+_PART_ELEMENTS = 1 << 17
 
 
 @lowers("select-and-scatter")
@@ -39,13 +42,26 @@ def select_and_scatter(instruction: Instruction, lowering: Lowering) -> Kernel:
     combine = combiner(scatter)
 
     def kernel(operand: Array, source: Array, init: Array) -> Array:
-        selected = _selected(select, operand, source.shape, dims or [WindowDim(1)] * operand.ndim)
-        result = np.full((operand.size, 1), init, operand.dtype)
-        hit = selected >= 0
-        combine([result], selected[hit], [source[hit].reshape((-1, 1))])
-        return result.reshape(operand.shape)
+        windows = dims or [WindowDim(1)] * operand.ndim
+        result = np.full(operand.shape, init, operand.dtype)
+        for part in _parts(operand, windows):
+            sources = source[part]
+            selected = _selected(select, operand[part], sources.shape, windows)
+            hit = selected >= 0
+            combine([result[part].reshape((-1, 1))], selected[hit], [sources[hit].reshape((-1, 1))])
+        return result
 
     return kernel
+
+
+def _parts(operand: Array, dims: Sequence[WindowDim]) -> Iterator[tuple[slice, ...]]:
+    """Parts of the first dimension that no window spans, in order; of other arrays the whole."""
+    if not dims or dims[0] != WindowDim(1) or operand.size <= _PART_ELEMENTS:
+        yield ()
+        return
+    step = max(1, _PART_ELEMENTS // (operand.size // len(operand)))
+    for start in range(0, len(operand), step):
+        yield (slice(start, start + step),)
 
 
 def _selected(
