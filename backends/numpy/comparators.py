@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlotool.backends.numpy.accumulation import native
-from hlotool.backends.numpy.ordering import total_order_keys
+from hlotool.backends.numpy.ordering import SIGN_MAGNITUDE, total_order_keys
 from hlotool.backends.numpy.scalar_form import ScalarForm, element_type
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
@@ -41,7 +41,8 @@ class SortKey:
 
 def ranks(values: Array, kind: ElementType, descending: bool, total: bool = True) -> Array:
     """Integers that sort ascending as `values` sort; see SortKey for the order of floats."""
-    numbers = _ascending(native(values, kind), kind, total)
+    by_bits = total and kind in SIGN_MAGNITUDE
+    numbers = total_order_keys(values) if by_bits else _ascending(native(values, kind), kind, total)
     return ~numbers if descending else numbers
 
 

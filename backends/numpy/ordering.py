@@ -10,6 +10,17 @@ from typing import Any
 import numpy as np
 
 from hlotool.ir.dtypes import Array
+from hlotool.ir.types import ElementType
+
+#: Narrow floats whose bit patterns are a sign and a magnitude, NaN the largest; the others compare in f32.
+SIGN_MAGNITUDE = (
+    ElementType.F8E3M4,
+    ElementType.F8E4M3,
+    ElementType.F8E4M3FN,
+    ElementType.F8E5M2,
+    ElementType.F16,
+    ElementType.BF16,
+)
 
 _INTEGERS: dict[int, np.dtype[Any]] = {size: np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
 

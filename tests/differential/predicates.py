@@ -61,6 +61,10 @@ def explained(rule: Departure, difference: Difference) -> Array:
         return nothing | predicate(difference)
 
 
+def _wide(array: Array) -> Array:
+    return array.astype(np.float64)
+
+
 def flushes_denormals(difference: Difference) -> Array:
     """An operand is denormal, or the result is and XLA has a zero."""
     return flushed(difference.ours, difference.theirs, difference.operands)
@@ -70,7 +74,7 @@ def has_exponent_of_more_than_six_bits(difference: Difference) -> Array:
     """An integer exponent from 64 on, or one that s32 cannot hold."""
     if not difference.kind.is_integer:
         return np.asarray(False)
-    exponent = difference.operands[1].astype(np.float64)
+    exponent = _wide(difference.operands[1])
     return np.asarray((exponent >= 64) | (exponent <= -(2.0**31)))
 
 
@@ -95,7 +99,7 @@ def is_six(difference: Difference) -> Array:
     """The largest f4e2m1fn, made an integer."""
     if difference.source is not ElementType.F4E2M1FN or not difference.kind.is_integer:
         return np.asarray(False)
-    return np.asarray(np.abs(difference.operands[0].astype(np.float64)) == 6)
+    return np.asarray(np.abs(_wide(difference.operands[0])) == 6)
 
 
 def is_neighbour(difference: Difference) -> Array:
@@ -109,7 +113,7 @@ def is_below_minus_eleven(difference: Difference) -> Array:
     """Where exp(-x) is infinite in f16, or nearly so."""
     if difference.kind is not ElementType.F16:
         return np.asarray(False)
-    return np.asarray(difference.operands[0].astype(np.float64) < -10)
+    return np.asarray(_wide(difference.operands[0]) < -10)
 
 
 _FNUZ = (ElementType.F8E4M3FNUZ, ElementType.F8E4M3B11FNUZ, ElementType.F8E5M2FNUZ)
@@ -119,7 +123,7 @@ def is_tiny_fnuz(difference: Difference) -> Array:
     """A zero that XLA makes NaN, or a number below the normal ones of f16; or a zero of the other sign."""
     if not difference.kind.is_floating:
         return np.asarray(False)
-    ours, theirs = (a.astype(np.float64) for a in (difference.ours, difference.theirs))
+    ours, theirs = (_wide(a) for a in (difference.ours, difference.theirs))
     if difference.kind in _FNUZ:
         return ((ours == 0) & np.isnan(theirs)) | (np.abs(ours) < 2.0**-14)
     return (ours == 0) & (theirs == 0) & (difference.source in _FNUZ)
@@ -142,6 +146,19 @@ def is_not_finite(difference: Difference) -> Array:
 def is_zero(difference: Difference) -> Array:
     """Zeros of either sign."""
     return np.asarray((difference.ours == 0) & (difference.theirs == 0))
+
+
+def is_nan_made_infinite(difference: Difference) -> Array:
+    """NaN here, infinite there, where no mantissa bit is left."""
+    left = difference.case.instruction.attributes.get("mantissa_bits")
+    return np.asarray(np.isnan(_wide(difference.ours)) & np.isinf(_wide(difference.theirs)) & (left == 0))
+
+
+def is_scale_of_zero(difference: Difference) -> Array:
+    """The scale that is to be zero: NaN here, the smallest one there."""
+    if difference.kind is not ElementType.F8E8M0FNU:
+        return np.asarray(False)
+    return np.asarray(np.isnan(_wide(difference.ours)) & (_wide(difference.theirs) == 2.0**-127))
 
 
 def reduces_one_element(difference: Difference) -> Array:

@@ -12,12 +12,11 @@ from hlotool.backends.numpy import floats
 from hlotool.backends.numpy.elementwise import Function, elementwise, for_shape
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.masks import choose
-from hlotool.backends.numpy.ordering import total_order_keys
+from hlotool.backends.numpy.ordering import SIGN_MAGNITUDE, total_order_keys
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ElementType
 
 _DIRECTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "EQ": operator.eq,
@@ -49,23 +48,12 @@ def compare(instruction: Instruction, lowering: Lowering) -> Kernel:
     )
 
 
-#: Narrow floats whose bit patterns are a sign and a magnitude, NaN the largest; the others compare in f32.
-_SIGN_MAGNITUDE = (
-    ElementType.F8E3M4,
-    ElementType.F8E4M3,
-    ElementType.F8E4M3FN,
-    ElementType.F8E5M2,
-    ElementType.F16,
-    ElementType.BF16,
-)
-
-
 def _total_order(instruction: Instruction, lowering: Lowering, function: Function) -> Kernel:
     def keyed(a: Array, b: Array) -> Any:
         return function(total_order_keys(a), total_order_keys(b))
 
     element_type = array_shape(instruction.operands[0], lowering).element_type
-    if element_type in _SIGN_MAGNITUDE:
+    if element_type in SIGN_MAGNITUDE:
         return for_shape(keyed, array_shape(instruction, lowering))
     return elementwise(instruction, lowering, pred=function, integer=function, floating=keyed)
 

@@ -1,0 +1,92 @@
+"""Results of XLA kept in files, so that the numpy backend can be checked where jaxlib is absent.
+
+    PYTHONPATH=tests python -m differential.store
+
+writes `stored/jaxlib-VERSION.npz` for the jaxlib that is installed. Files of older versions stay: what XLA
+computed once remains right.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from differential.cases import Case, case
+from differential.running import DEFAULT, on_xla, result_shapes
+from support.differential import Array
+
+from hlotool.ir.dtypes import dtype_of
+from hlotool.ir.types import ArrayShape
+from hlotool.parse.reader import parse_module
+
+FOLDER = Path(__file__).resolve().parent / "stored"
+#: Cases of seed SEED from number 0 on.
+COUNT, SEED = 400, 2026
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored:
+    """A case with what XLA gave for it."""
+
+    case: Case
+    results: list[Array]
+
+
+def write(path: Path, version: str, stored: Sequence[Stored]) -> None:
+    """All texts as JSON and all arrays one behind the other, arguments before results."""
+    texts = [
+        {"number": s.case.number, "opcode": s.case.opcode, "text": s.case.module.to_text()} for s in stored
+    ]
+    arrays = [array for s in stored for array in (*s.case.arguments, *s.results)]
+    data = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+    head = json.dumps({"jaxlib": version, "seed": SEED, "cases": texts}).encode()
+    np.savez_compressed(path, head=np.frombuffer(head, np.uint8), data=np.frombuffer(data, np.uint8))
+
+
+def read(path: Path) -> Iterator[Stored]:
+    """The cases of a file; the shapes in their texts say how long each array is."""
+    with np.load(path) as file:
+        head, data = json.loads(file["head"].tobytes()), file["data"].tobytes()
+    position = 0
+
+    def take(shape: ArrayShape) -> Array:
+        nonlocal position
+        dtype = dtype_of(shape.element_type)
+        array = np.frombuffer(data, dtype, shape.size, position) if shape.size else np.empty(0, dtype)
+        position += array.nbytes
+        return array.reshape(shape.dims)
+
+    for row in head["cases"]:
+        module = parse_module(row["text"])
+        parameters = [p.shape for p in module.entry.parameters]
+        arguments = [take(shape) for shape in parameters if isinstance(shape, ArrayShape)]
+        read_case = Case(row["number"], row["opcode"], module, arguments)
+        yield Stored(read_case, [take(shape) for shape in result_shapes(read_case)])
+    assert position == len(data), f"{len(data) - position} bytes are left in {path.name}"
+
+
+def files() -> list[Path]:
+    """One file per jaxlib version."""
+    return sorted(FOLDER.glob("jaxlib-*.npz"))
+
+
+def main() -> None:
+    """Measure with the jaxlib that is installed, through its default code generators."""
+    from importlib.metadata import version
+
+    cases = [case(number, SEED) for number in range(COUNT)]
+    found = []
+    for start in range(0, COUNT, 50):
+        for measured, results in on_xla(cases[start : start + 50], DEFAULT):
+            if isinstance(results, str):
+                raise SystemExit(f"{measured}\n{results}")
+            found.append(Stored(measured, results))
+    FOLDER.mkdir(exist_ok=True)
+    write(FOLDER / f"jaxlib-{version('jaxlib')}.npz", version("jaxlib"), found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""The committed table of opcodes is what the code does."""
+
+from __future__ import annotations
+
+import pytest
+from spec.minimal_modules import minimal_texts
+from spec.opcode_table import FILE, RUNS, document, status
+
+from hlotool.ir.opcodes import OPCODES
+from hlotool.ir.types import ElementType
+from hlotool.parse.reader import parse_module
+
+#: Opcodes that need something which no dump holds.
+FROM_OUTSIDE = {"infeed", "recv", "recv-done"}
+
+
+def test_the_file_is_current() -> None:
+    assert FILE.read_text(encoding="utf-8") == document(), (
+        "PYTHONPATH=tests python -m spec.opcode_table --write"
+    )
+
+
+@pytest.mark.parametrize("opcode", OPCODES)
+def test_a_minimal_module_has_its_opcode(opcode: str) -> None:
+    for text in minimal_texts(opcode, ElementType.F32):
+        assert opcode in {i.opcode for i in parse_module(text).instructions()}
+
+
+def test_every_opcode_runs_for_some_type() -> None:
+    idle = {o for o in OPCODES if not any(status(o, kind)[0] == RUNS for kind in ElementType)}
+    assert idle == FROM_OUTSIDE
