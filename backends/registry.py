@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
 
 from hlotool.backends.base import Backend, DevicesBackend
 from hlotool.errors import Unsupported, UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 GROUP = "hlotool.backends"
 
@@ -23,7 +26,14 @@ BUILT_IN: dict[str, Callable[[], Backend]] = {"numpy": _create_numpy}
 
 def backend_names() -> list[str]:
     """All names that `get_backend` accepts."""
-    return sorted(set(BUILT_IN) | {entry.name for entry in entry_points(group=GROUP)})
+    return sorted(set(BUILT_IN) | {entry.name for entry in _entry_points()})
+
+
+def _entry_points() -> EntryPoints:
+    """Those of installed packages. The import takes longer than a small program, and built-ins need none."""
+    from importlib.metadata import entry_points
+
+    return entry_points(group=GROUP)
 
 
 def get_backend(name: str) -> Backend:
@@ -34,7 +44,7 @@ def get_backend(name: str) -> Backend:
     """
     if name in BUILT_IN:
         return BUILT_IN[name]()
-    for entry in entry_points(group=GROUP):
+    for entry in _entry_points():
         if entry.name == name:
             factory: Callable[[], Backend] = entry.load()
             return factory()
