@@ -1,7 +1,7 @@
 """The process in which a peer runs: reads one pickled request from stdin, prints one pickled answer.
 
-Peers: `xla` (jaxlib: parse + compile + run on CPU) and `eval` (StableHLO's interpreter, eval_module).
-Times are taken inside this process, after the imports, so that the peer pays nothing for being isolated.
+Peers: `hlotool`, `xla` (jaxlib: parse + compile + run on CPU) and `eval` (StableHLO's interpreter,
+eval_module). Times are taken inside this process, after the imports, so that nobody pays for being isolated.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import pickle
 import re
 import sys
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,36 @@ def _mlir(text: str) -> str:
 
     computation = _hlo.XlaComputation(_hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto())
     return str(_jax.mlir.xla_computation_to_mlir_module(computation))
+
+
+def run_hlotool(text: str, arguments: list[Any], repeats: int) -> dict[str, Any]:
+    """Seconds to parse, to plan, of the first and of the fastest later run; and the outputs."""
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    from hlotool.backends.numpy import NumpyBackend
+    from hlotool.parse.reader import parse_module
+
+    times = [time.perf_counter()]
+    module = parse_module(text)
+    times.append(time.perf_counter())
+    executable = NumpyBackend().compile(module)
+    times.append(time.perf_counter())
+    runs = []
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
+        result = executable.run(arguments)
+        runs.append(time.perf_counter() - start)
+        outputs = list(_leaves(result))
+        del result
+    parse, plan = times[1] - times[0], times[2] - times[1]
+    return {"parse": parse, "plan": plan, "first": runs[0], "run": min(runs[1:]), "outputs": outputs}
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple):
+        for element in value:
+            yield from _leaves(element)
+    else:
+        yield np.asarray(value)
 
 
 def run_xla(text: str, arguments: list[Any], repeats: int) -> dict[str, Any]:
@@ -92,7 +124,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     peer, text, arguments, repeats = pickle.load(sys.stdin.buffer)
-    run = {"xla": run_xla, "eval": run_eval}[peer]
+    run = {"hlotool": run_hlotool, "xla": run_xla, "eval": run_eval}[peer]
     try:
         answer: Any = run(text, arguments, repeats)
     except Exception as error:
