@@ -17,8 +17,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from hlotool.backends.numpy import NumpyBackend  # noqa: E402
-from hlotool.parse.reader import parse_module  # noqa: E402
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.parse.reader import parse_module
 
 _SCAN = """HloModule scan
 condition {{
