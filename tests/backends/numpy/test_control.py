@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 from typing import Any
 
@@ -118,6 +119,17 @@ def test_loops_update_their_buffers_in_place(step: str) -> None:
     tracemalloc.stop()
     assert result[:, 0].tolist() == [*range(iterations), 0]
     assert peak < 1.5 * result.nbytes
+
+
+def test_ten_thousand_updates_of_a_large_buffer() -> None:
+    """Time by iterations, not by bytes: copying 100 MB each time would take minutes."""
+    rows, columns = 10000, 2560
+    executable = NumpyBackend().compile(parse(writes("plain", rows, columns, rows)))
+    start = time.process_time()
+    result = leaves(executable.run([]))[0]
+    assert time.process_time() - start < 20
+    assert result.nbytes > 100e6
+    assert np.array_equal(result[:, -1], np.arange(rows))
 
 
 @pytest.mark.xla
