@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
-from support.differential import Array, check, parse, run
+from support.differential import Array, check, leaves, parse, random_array, run
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import Unsupported
@@ -257,3 +259,14 @@ ENTRY e {
 }"""
     x = np.arange(3, dtype=np.float32)
     assert run(text, [x])[0].tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("kind", ["f32", "bf16", "s4", "pred", "c128"])
+def test_broadcast_is_a_view_that_cannot_be_written_to(order: Any, kind: str) -> None:
+    x = np.array(random_array(np.random.default_rng(0), kind, (2, 3)), order=order)
+    text = one(f"{kind}[3,4,2]", "broadcast(p0), dimensions={2,0}", f"{kind}[2,3]")
+    (result,) = leaves(NumpyBackend().compile(parse(text)).run([x]))
+    assert result.tobytes() == np.broadcast_to(x.T[:, None, :], (3, 4, 2)).tobytes()
+    assert np.shares_memory(result, x)
+    assert not result.flags.writeable
