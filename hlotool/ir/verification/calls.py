@@ -9,30 +9,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hlotool.ir.attributes import FrontendAttributes
+from hlotool.ir.effects import has_own_side_effect
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.verification.findings import Findings
 from hlotool.ir.walk import Users
-
-#: Opcodes that run even when nobody reads their result. XLA: HloInstruction::HasSideEffectNoRecurse.
-_SIDE_EFFECTS = frozenset(
-    {
-        "all-gather-done",
-        "all-gather-start",
-        "all-reduce-done",
-        "all-reduce-start",
-        "collective-broadcast",
-        "collective-permute-done",
-        "collective-permute-start",
-        "infeed",
-        "outfeed",
-        "recv",
-        "recv-done",
-        "rng",
-        "rng-get-and-update-state",
-        "send",
-        "send-done",
-    }
-)
 
 #: Opcodes whose callees run on the caller's own thread.
 _SAME_THREAD = frozenset({"fusion", "while", "conditional"})
@@ -143,18 +123,8 @@ def _check_fused(findings: Findings, fusion: Instruction) -> None:
     used = {operand for i in fused.instructions for operand in i.operands}
     findings.check(fused.root not in used, "fusion", f"the root of {fused.name} must have no users", fusion)
     for instruction in fused.instructions:
-        if instruction is not fused.root and instruction not in used and not _has_side_effect(instruction):
+        if instruction is not fused.root and instruction not in used and not has_own_side_effect(instruction):
             findings.add("fusion", f"{instruction.name} in {fused.name} must have users", fusion)
-
-
-def _has_side_effect(instruction: Instruction) -> bool:
-    attributes = instruction.attributes
-    return (
-        instruction.opcode in _SIDE_EFFECTS
-        or attributes.get("custom_call_has_side_effect") is True
-        or attributes.get("constrain_layout") is True
-        or "channel_id" in attributes
-    )
 
 
 def _check_composite(findings: Findings, call: Instruction) -> None:
