@@ -73,7 +73,10 @@ _SPECIAL = {
         _passes("dynamic_rnn", values=True),
         Directory("gathers", "gathers", values=True),
         Directory("conv_windows", "conv_windows", values=True),
-        Directory("collectives", "collectives", keep=(*HLO_FILES, MODULE_INPUT)),
+        Directory("collectives", "collectives", keep=(*HLO_FILES, MODULE_INPUT), values=True),
+        Directory("pmap_step", "pmap_step", values=True),
+        Directory("sharded_mlp", "sharded_mlp", values=True),
+        Directory("sharded_train_step", "sharded_train_step", values=True),
         Directory(
             "donated_update",
             "donated_update",

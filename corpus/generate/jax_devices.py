@@ -57,3 +57,46 @@ def sharded_mlp() -> Iterator[Call]:
 
     x, w1 = place(array(8, 6), "x"), place(array(6, 8, seed=1), None, "y")
     yield sharded_mlp, x, w1, place(array(8, 4, seed=2), "y", None)
+
+
+@program("pmap", "all-reduce", "collective-permute", "partition-id", devices=8)
+def pmap_step() -> Iterator[Call]:
+    """A step of data-parallel training in pmap: a model per device, gradients averaged, neighbours heard."""
+
+    def pmap_step(w, x, y):
+        loss, gradient = jax.value_and_grad(lambda w: jnp.mean((jnp.tanh(x @ w) - y) ** 2))(w)
+        gradient = lax.pmean(gradient, "device")
+        heard = lax.ppermute(loss, "device", [(i, (i + 3) % 8) for i in range(8)])
+        return w - 0.1 * gradient, lax.psum(loss, "device"), heard, lax.axis_index("device")
+
+    step = jax.pmap(pmap_step, axis_name="device", in_axes=(None, 0, 0))
+    yield step, array(6, 3, seed=1), array(8, 4, 6), array(8, 4, 3, seed=2)
+
+
+@program("sharding", "all-reduce", "while", "spmd partitioner", devices=8)
+def sharded_train_step() -> Iterator[Call]:
+    """A step of training with momentum: examples over x, weights over y, two layers in a scan."""
+    mesh = _mesh()
+
+    def loss(weights, x, y):
+        hidden, _ = lax.scan(lambda h, w: (jnp.tanh(h @ w), None), x, weights["layers"])
+        logits = hidden @ weights["head"]
+        picked = jnp.take_along_axis(jax.nn.log_softmax(logits), y[:, None], axis=1)
+        return -jnp.mean(picked)
+
+    def sharded_train_step(weights, momentum, x, y):
+        value, gradient = jax.value_and_grad(loss)(weights, x, y)
+        momentum = jax.tree.map(lambda m, g: 0.9 * m + g, momentum, gradient)
+        return jax.tree.map(lambda w, m: w - 0.1 * m, weights, momentum), momentum, value
+
+    def place(value: np.ndarray, *spec: str | None):
+        return jax.device_put(value, NamedSharding(mesh, PartitionSpec(*spec)))
+
+    def tree(seed: int):
+        return {
+            "layers": place(array(2, 8, 8, seed=seed), None, None, "y"),
+            "head": place(array(8, 6, seed=seed + 1), "y", None),
+        }
+
+    labels = np.arange(16, dtype=np.int32) % 6
+    yield sharded_train_step, tree(1), tree(3), place(array(16, 8), "x", None), place(labels, "x")

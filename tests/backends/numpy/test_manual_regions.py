@@ -139,7 +139,7 @@ def sharding(text: str) -> Sharding:
 
 
 @pytest.mark.xla
-@pytest.mark.parametrize("name", ["sharded_mlp", "collectives"])
+@pytest.mark.parametrize("name", ["collectives", "pmap_step", "sharded_mlp", "sharded_train_step"])
 def test_programs_before_partitioning(corpus: Path, name: str) -> None:
     """XLA partitions the program and runs it on eight devices; put together, the results are ours."""
     (path,) = (corpus / "jax" / name).glob("*.before_optimizations.txt")
