@@ -24,7 +24,7 @@ class Directory:
     """One directory of the corpus.
 
     Attributes:
-        name: of the directory, below `jax/` or `tf/`.
+        name: of the directory, below `jax/`, `tf/` or `miscompiles/`.
         program: the program that fills it.
         flags: XLA_FLAGS, one an entry.
         keep: patterns of the files that stay, relative to the dump directory.
@@ -190,6 +190,8 @@ _SPECIAL = {
 
 def directories(framework: str, programs: dict[str, Program]) -> list[Directory]:
     """All directories of a framework: the special ones and, for each program not among them, a plain one."""
+    if framework == "miscompiles":
+        return [_passes(name, values=True) for name in sorted(programs)]
     special = _SPECIAL[framework]
     plain = [Directory(name, name) for name in programs if all(d.name != name for d in special)]
     return sorted([*special, *plain], key=lambda directory: directory.name)

@@ -1,7 +1,7 @@
 """Make the corpus: run each program in its own process with XLA's dump flags, keep what belongs in git.
 
 Usage:
-    python corpus/generate/generate.py --framework jax|tf [--only NAME]... [--out DIR]
+    python corpus/generate/generate.py --framework jax|tf|miscompiles [--only NAME]... [--out DIR]
     python corpus/generate/generate.py --planted
     python corpus/generate/generate.py --manifest
 
@@ -26,10 +26,14 @@ import manifest
 import plant
 from collect import ROOT, collect, write
 from directories import Directory, directories
-from programs import Program, load
+from programs import Fault, Program, load
 
 HAND_WRITTEN = {"modules": "one opcode or corner each", "malformed": "texts that a reader must refuse"}
-PACKAGES = {"jax": ("jax", "jaxlib", "numpy"), "tf": ("tensorflow", "keras", "numpy")}
+PACKAGES = {
+    "jax": ("jax", "jaxlib", "numpy"),
+    "tf": ("tensorflow", "keras", "numpy"),
+    "miscompiles": ("jax", "jaxlib", "numpy"),
+}
 TIMEOUT_SECONDS = 300
 
 
@@ -98,9 +102,19 @@ def entry(directory: Directory, program: Program, framework: str, target: Path) 
         },
         "xla_flags": environment(directory, program)["XLA_FLAGS"],
         "environment": variables,
+        **fault_table(program.fault),
         **manifest.digest(target),
     }
     return {key: value for key, value in table.items() if value not in ("", {})}
+
+
+def fault_table(fault: Fault | None) -> dict[str, Any]:
+    """What a search has to find in a dump of a wrong compilation."""
+    if fault is None:
+        return {}
+    found = {"level": fault.level, "pass": fault.pass_name, "opcodes": list(fault.opcodes)}
+    known = {"wrong": fault.wrong, "report": fault.report}
+    return {"fault": {key: value for key, value in {**found, **known}.items() if value}}
 
 
 def make(framework: str, only: list[str], out: Path, entries: dict[str, dict[str, Any]]) -> list[str]:
@@ -139,7 +153,7 @@ def main() -> None:
     """Parse the command line and do what it says."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     work = parser.add_mutually_exclusive_group(required=True)
-    work.add_argument("--framework", choices=("jax", "tf"))
+    work.add_argument("--framework", choices=("jax", "tf", "miscompiles"))
     work.add_argument("--planted", action="store_true", help="make the dumps with planted faults")
     work.add_argument("--manifest", action="store_true", help="only count the hand-written directories again")
     parser.add_argument(

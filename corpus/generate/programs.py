@@ -28,7 +28,27 @@ MODULES = {
         "jax_devices",
     ),
     "tf": ("tf_programs", "tf_training", "tf_random", "tf_shapes"),
+    "miscompiles": ("jax_miscompiles",),
 }
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is known of a wrong compilation, and a search has to find.
+
+    Attributes:
+        level: `pass` when the HLO text is wrong from one pass on, `codegen` when it is right to the end.
+        report: where it was reported or mended.
+        wrong: what happens, in one clause.
+        pass_name: the pass that breaks the program.
+        opcodes: what the instructions that codegen gets wrong do, one of which has to be named.
+    """
+
+    level: str
+    report: str
+    wrong: str
+    pass_name: str = ""
+    opcodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,6 +61,7 @@ class Program:
         x64: JAX keeps 64-bit types.
         devices: number of host devices.
         environment: variables that must be set before the framework is imported.
+        fault: what the compiler does wrong here.
     """
 
     body: Body
@@ -48,6 +69,7 @@ class Program:
     x64: bool = False
     devices: int = 1
     environment: tuple[tuple[str, str], ...] = ()
+    fault: Fault | None = None
 
     @property
     def name(self) -> str:

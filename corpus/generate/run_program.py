@@ -1,7 +1,7 @@
 """Child process of `generate.py`: run one program here, under the XLA_FLAGS of the environment.
 
-Usage: `python run_program.py jax|tf PROGRAM [FOLDER]`; with FOLDER, the arguments and results of the one call
-are written there as `inputs.npz` and `outputs.npz`.
+Usage: `python run_program.py jax|tf|miscompiles PROGRAM [FOLDER]`; with FOLDER, the arguments and results of
+the one call are written there as `inputs.npz` and `outputs.npz`.
 """
 
 import sys
@@ -22,7 +22,7 @@ def _flatten(tree: Any) -> list[np.ndarray]:
 
 
 def _save(path: Path, prefix: str, tree: Any) -> None:
-    np.savez(path, **{f"{prefix}_{number}": leaf for number, leaf in enumerate(_flatten(tree))})
+    np.savez_compressed(path, **{f"{prefix}_{number}": leaf for number, leaf in enumerate(_flatten(tree))})
 
 
 def main() -> None:
@@ -32,7 +32,7 @@ def main() -> None:
     if folder and len(calls) != 1:
         raise SystemExit(f"{name} makes {len(calls)} calls; values are kept of one only")
     for function, *arguments in calls:
-        if framework == "jax" and not hasattr(function, "lower"):
+        if framework != "tf" and not hasattr(function, "lower"):
             import jax
 
             function = jax.jit(function)
@@ -41,7 +41,7 @@ def main() -> None:
         results = function(*arguments)
         if folder:
             _save(Path(folder[0], "outputs.npz"), "out", results)
-        if framework == "jax":
+        if framework != "tf":
             jax_wait(results)
 
 

@@ -1,0 +1,91 @@
+"""Programs that a released jaxlib compiles wrongly, each reduced from or after a public report."""
+
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from programs import Call, Fault, program
+
+
+@program(
+    "dynamic-slice",
+    fault=Fault(
+        level="pass",
+        pass_name="algsimp",
+        report="https://github.com/openxla/xla/pull/48024",
+        wrong="the start index of the inner slice is clamped by the size of the outer one",
+    ),
+)
+def nested_dynamic_slice() -> Iterator[Call]:
+    """A dynamic slice of a dynamic slice whose start index is out of range, and so is clamped."""
+
+    def nested_dynamic_slice(x, start, inner_start):
+        rows = lax.dynamic_slice(x, (start,), (4,))
+        return lax.dynamic_slice(rows, (inner_start,), (2,)) * 2.0
+
+    yield nested_dynamic_slice, np.arange(10, dtype=np.float32), np.int32(8), np.int32(0)
+
+
+@program(
+    "dynamic-update-slice",
+    "fusion",
+    fault=Fault(
+        level="codegen",
+        opcodes=("dynamic-update-slice",),
+        report="https://github.com/openxla/xla/issues/49176",
+        wrong="the fusion updates its operand in place and reads elements that it has overwritten",
+    ),
+)
+def shifted_update_in_place() -> Iterator[Call]:
+    """Rows moved down by one within an array, then reshaped."""
+
+    def shifted_update_in_place(x):
+        base = x + np.int32(1)
+        return lax.dynamic_update_slice(base, base[:3], (1, 0, 0)).reshape((1, 4, 1))
+
+    yield shifted_update_in_place, np.arange(4, dtype=np.int32).reshape(4, 1, 1)
+
+
+@program(
+    "dot",
+    "reduce",
+    "fusion",
+    fault=Fault(
+        level="codegen",
+        opcodes=("dot", "multiply", "reduce"),
+        report="https://github.com/jax-ml/jax/issues/39103",
+        wrong="the library that runs the fusion loses the last row of 32,769",
+    ),
+)
+def norms_of_many_rows() -> Iterator[Call]:
+    """A small matrix times each of 32,769 rows, and the squared norms of the results."""
+
+    def norms_of_many_rows(x):
+        matrix = jnp.eye(3, dtype=x.dtype)
+        return jax.vmap(lambda row: jnp.sum((matrix @ row) ** 2))(x)
+
+    x = np.zeros((32769, 3), np.float32)
+    x[:, 0] = np.arange(len(x)) % 7 + 1
+    yield norms_of_many_rows, x
+
+
+@program(
+    "atan2",
+    "xor",
+    fault=Fault(
+        level="codegen",
+        opcodes=("atan2",),
+        report="https://github.com/openxla/xla/pull/46594",
+        wrong="atan2(0, 0), which is 0, becomes NaN when the kernel's compiler folds xor(a, a) to 0",
+    ),
+)
+def atan2_of_zeros() -> Iterator[Call]:
+    """The angle of (0, 0), where the zeros are the exclusive or of a comparison with itself."""
+
+    def atan2_of_zeros(x, y):
+        zero = ((x < y) ^ (x < y)).astype(jnp.float32)
+        return jnp.arctan2(zero, zero) + x
+
+    yield atan2_of_zeros, np.linspace(0, 1, 6, dtype=np.float32), np.full(6, 0.5, np.float32)

@@ -1,0 +1,32 @@
+"""Real miscompiles of released jaxlib versions: is the optimised HLO wrong, or only what it was made into?"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hlotool.cli.main import main
+
+CORPUS = Path(__file__).resolve().parents[2] / "corpus"
+ENTRIES: list[dict[str, Any]] = [
+    entry
+    for entry in tomllib.loads((CORPUS / "MANIFEST.toml").read_text())["directory"]
+    if entry["path"].startswith("miscompiles/")
+]
+CASES = [pytest.param(entry, id=entry["program"]) for entry in ENTRIES]
+HEALTHY = {"identical", "agree"}
+
+
+@pytest.mark.parametrize("entry", CASES)
+def test_the_level_of_a_miscompile_shows(entry: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    folder = CORPUS / entry["path"]
+    values = ["--inputs", str(folder / "inputs.npz"), "--outputs", str(folder / "outputs.npz")]
+    assert main(["run", str(folder), *values, "--json", "--no-resume"]) == 1
+    optimized, real = json.loads(capsys.readouterr().out)["modules"]
+    assert optimized["stage_tested"] == "cpu_after_optimizations"
+    assert (optimized["verdict"] in HEALTHY) == (entry["fault"]["level"] == "codegen")
+    assert real["verdict"] not in HEALTHY
