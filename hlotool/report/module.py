@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.replay.records import AGREEING, ErrorRecord, LeafRecord, ModuleRecord, Verdict
+from hlotool.replay.records import AGREEING, REALITY, ErrorRecord, LeafRecord, ModuleRecord, Verdict
 from hlotool.report.leaf import LeafDiff, OutputSummary
 from hlotool.report.words import leaf_name, plural, seconds, style_of, verdict_text, within
 
@@ -84,9 +84,15 @@ def _sides(module: ModuleRecord) -> Iterator[tuple[str, str]]:
         yield "ran", f"{module.stage_reference} on {module.reference}"
     elif module.tested is not None:
         yield "expected", f"{module.stage_reference} on {module.reference}"
-        yield "actual", f"{module.stage_tested} on {module.tested}"
+        yield "actual", _actual(module)
     elif module.stage_tested is not None:
         yield "stage", module.stage_tested
+
+
+def _actual(module: ModuleRecord) -> str:
+    """A stage on a backend, or where the real result comes from."""
+    is_real = module.stage_tested == REALITY
+    return f"{module.stage_tested} {module.tested}" if is_real else f"{module.stage_tested} on {module.tested}"
 
 
 def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str]]:
