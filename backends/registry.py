@@ -1,11 +1,14 @@
-"""Backends by name, from the entry points of group `hlotool.backends`."""
+"""Backends by name: the built-in ones, and those of the entry points of group `hlotool.backends`."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeAlias
 
 from hlotool.backends.base import Backend, DevicesBackend
+from hlotool.backends.spec import parse_spec
 from hlotool.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
@@ -13,19 +16,15 @@ if TYPE_CHECKING:
 
 GROUP = "hlotool.backends"
 
+#: Takes the options of the spec; a factory of a backend without any may take no argument at all.
+Factory: TypeAlias = Callable[..., Backend]
 
-def _create_numpy() -> Backend:
-    from hlotool.backends.numpy import create
-
-    return create()
-
-
-#: Known without an installed distribution, so that a plain checkout works.
-BUILT_IN: dict[str, Callable[[], Backend]] = {"numpy": _create_numpy}
+#: Factories as in entry points. Known without an installed distribution, so that a plain checkout works.
+BUILT_IN: dict[str, str] = {"numpy": "hlotool.backends.numpy:create"}
 
 
 def backend_names() -> list[str]:
-    """All names that `get_backend` accepts."""
+    """All names that `get_backend` accepts, without options."""
     return sorted(set(BUILT_IN) | {entry.name for entry in _entry_points()})
 
 
@@ -36,29 +35,41 @@ def _entry_points() -> EntryPoints:
     return entry_points(group=GROUP)
 
 
-def get_backend(name: str) -> Backend:
-    """The backend called `name`.
+def get_backend(text: str) -> Backend:
+    """The backend that `text` names: `NAME`, or `NAME:OPTIONS` as in `xla:disable=algsimp,opt=0`.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: there is none of that name, or it does not take these options.
     """
-    if name in BUILT_IN:
-        return BUILT_IN[name]()
+    spec = parse_spec(text)
+    factory = _factory(spec.name)
+    if inspect.signature(factory).parameters:
+        return factory(spec.options)
+    if spec.options:
+        raise UsageError(f"backend {spec.name} takes no options, got {text!r}")
+    return factory()
+
+
+def _factory(name: str) -> Factory:
+    if place := BUILT_IN.get(name):
+        module, _, function = place.partition(":")
+        built_in: Factory = getattr(import_module(module), function)
+        return built_in
     for entry in _entry_points():
         if entry.name == name:
-            factory: Callable[[], Backend] = entry.load()
-            return factory()
+            loaded: Factory = entry.load()
+            return loaded
     raise UsageError(f"no backend {name!r}; there are: {', '.join(backend_names())}")
 
 
-def get_devices_backend(name: str) -> DevicesBackend:
-    """The backend called `name`, which must execute programs for several devices.
+def get_devices_backend(text: str) -> DevicesBackend:
+    """The backend that `text` names, which must execute programs for several devices.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: there is none of that name, or it does not take these options.
         Unsupported: it executes programs for one device only.
     """
-    backend = get_backend(name)
+    backend = get_backend(text)
     if not isinstance(backend, DevicesBackend):
-        raise Unsupported(f"backend {name} runs programs for one device")
+        raise Unsupported(f"backend {text} runs programs for one device")
     return backend

@@ -14,6 +14,7 @@ from hlotool.backends.numpy.logical import LogicalExecutable
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.run import Run
+from hlotool.backends.spec import NO_OPTIONS, Options, check_options
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import has_manual_regions
@@ -66,6 +67,15 @@ class NumpyBackend:
         return DevicesExecutable(module, Lowering(module, grid).plan(module.entry), grid)
 
 
-def create() -> NumpyBackend:
-    """Entry point of group `hlotool.backends`."""
+#: Options of the backend's spec, by form, with their meaning.
+OPTIONS: dict[str, str] = {}
+
+
+def create(options: Options = NO_OPTIONS) -> NumpyBackend:
+    """Entry point of group `hlotool.backends`.
+
+    Raises:
+        UsageError: unknown options.
+    """
+    check_options("numpy", options, OPTIONS)
     return NumpyBackend()
