@@ -1,0 +1,102 @@
+"""The steps of a search: each is asked for by key, computed once, kept in the journal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from hlotool.search.journal import Journal
+
+#: Computes the values of several steps at once: pairs of position and value, in any order.
+Evaluate = Callable[[Sequence[int]], Iterator[tuple[int, Any]]]
+
+
+class Listener(Protocol):
+    """Is told how a search goes on."""
+
+    def step(self, text: str, verdict: str, seconds: float, again: bool) -> None:
+        """A step is done: what it was about, what came out; `again` when it was taken from the journal."""
+
+    def phase(self, text: str, steps: int | None = None) -> None:
+        """A new part of the search begins; `steps` is an estimate of its length."""
+
+
+class Silent:
+    """A listener that does not care."""
+
+    def step(self, text: str, verdict: str, seconds: float, again: bool) -> None:
+        """See `Listener`."""
+
+    def phase(self, text: str, steps: int | None = None) -> None:
+        """See `Listener`."""
+
+
+class Steps:
+    """Remembers what was asked.
+
+    Values are plain data: what JSON can hold.
+
+    Args:
+        journal: keeps the answers; None for the memory of this process only.
+        listener: is told about each step.
+
+    Attributes:
+        computed: steps that were computed in this process.
+        recalled: steps that the journal knew.
+        listener: see above.
+    """
+
+    def __init__(self, journal: Journal | None = None, listener: Listener | None = None) -> None:
+        self.listener: Listener = listener or Silent()
+        self.computed = 0
+        self.recalled = 0
+        self._journal = journal
+        self._known: dict[str, Any] = journal.read() if journal else {}
+        self._old = set(self._known)
+
+    @property
+    def problem(self) -> str:
+        """Why answers are no longer kept; empty as long as they are."""
+        return self._journal.problem if self._journal else ""
+
+    def ask(self, key: str, text: str, compute: Callable[[], Any], show: Callable[[Any], str] = str) -> Any:
+        """The value of one step.
+
+        Args:
+            key: everything that the value depends on.
+            text: what the step is about, for the listener.
+            compute: called unless the value is known.
+            show: the value in a few words.
+        """
+        start = time.perf_counter()
+        if not self._recall(key):
+            self._keep(key, compute())
+            self.computed += 1
+        value = self._known[key]
+        self.listener.step(text, show(value), time.perf_counter() - start, key in self._old)
+        self._old.discard(key)
+        return value
+
+    def known(self, key: str) -> Any | None:
+        """The value of a step that was asked for before."""
+        return self._known.get(key) if self._recall(key) else None
+
+    def keep(self, key: str, value: Any) -> None:
+        """Remember a step that was computed elsewhere."""
+        self._keep(key, value)
+        self.computed += 1
+
+    def missing(self, keys: Iterable[str]) -> list[str]:
+        """Those of `keys` whose values are not known."""
+        return [key for key in dict.fromkeys(keys) if key not in self._known]
+
+    def _recall(self, key: str) -> bool:
+        if key in self._old:
+            self.recalled += 1
+        return key in self._known
+
+    def _keep(self, key: str, value: Any) -> None:
+        self._known[key] = value
+        if self._journal is not None:
+            self._journal.add(key, value)
