@@ -87,7 +87,7 @@ def _minimize_level(
     first_failing: FirstFailing[frozenset[T]],
 ) -> frozenset[T]:
     def without(stay: tuple[T, ...]) -> frozenset[T]:
-        gone = [node for node in level if node not in set(stay)]
+        gone: list[T] = [node for node in level if node not in set(stay)]
         return kept - frozenset(_below(gone, children))
 
     stay = minimize(level, lambda candidates: first_failing([without(c) for c in candidates]))

@@ -1,8 +1,9 @@
 """Failures that show only sometimes: how often to repeat before an answer is believed.
 
-Wald's sequential probability ratio test: repeat until the record is (1 - confidence) times likelier under the
-one hypothesis than under the other: a wrong answer then has at most that probability. With a rate of 0 for healthy points one failure decides, and the number
-of repeats without any follows from the rate of failing ones.
+Wald's sequential probability ratio test: repeat until the record is 1 / (1 - confidence) times likelier under
+the one hypothesis than under the other; a wrong answer then has at most the probability 1 - confidence. With
+a rate of 0 for healthy points one failure decides, and the number of repeats without any follows from the
+rate of failing ones.
 """
 
 from __future__ import annotations
