@@ -17,7 +17,7 @@ import numpy as np
 
 from hlotool.ir.printer import PrintOptions, print_module
 from hlotool.parse.reader import parse_module
-from hlotool.replay.pool import worker_environment
+from hlotool.workers.pool import worker_environment
 
 HERE = Path(__file__).resolve().parent
 

@@ -54,8 +54,8 @@ def describe() -> list[BackendRecord]:
     from hlotool.backends.registry import backend_names
     from hlotool.errors import BackendFailed
     from hlotool.replay.describe import Description
-    from hlotool.replay.pool import Done, Limits, Pool
     from hlotool.report.records import BackendRecord
+    from hlotool.workers.pool import Done, Limits, Pool
 
     names = backend_names()
     found: dict[str, BackendRecord] = {}

@@ -26,10 +26,10 @@ from hlotool.errors import HlotoolError, UsageError
 if TYPE_CHECKING:
     from hlotool.replay.batch import Batch
     from hlotool.replay.options import RunOptions
-    from hlotool.replay.pool import Pool
     from hlotool.replay.records import ErrorRecord
     from hlotool.replay.task import Task
     from hlotool.report.records import RunRecord
+    from hlotool.workers.pool import Pool
 
 _DESCRIPTION = """\
 Replay every module of a dump: run the program as the frontend gave it (before optimizations) and
@@ -109,7 +109,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     start = time.perf_counter()
     from hlotool.replay.options import PRELOAD
-    from hlotool.replay.pool import Limits, Pool
+    from hlotool.workers.pool import Limits, Pool
 
     options = run_options(arguments)
     limits = Limits(options.workers, options.timeout, options.memory_limit)

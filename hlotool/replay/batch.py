@@ -16,10 +16,10 @@ from hlotool.dump.source import Source
 from hlotool.errors import BackendFailed, HlotoolError
 from hlotool.replay.journal import Journal, digest
 from hlotool.replay.options import RunOptions
-from hlotool.replay.pool import Done, Pool, Started
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.stages import select_stages
 from hlotool.replay.task import Task, failed_row
+from hlotool.workers.pool import Done, Pool, Started
 
 #: What a worker calls for each task.
 _FUNCTION = "hlotool.replay.run:replay_module"

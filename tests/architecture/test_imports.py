@@ -18,6 +18,7 @@ RANKS = {
     "errors": 0,
     "_version": 0,
     "ir": 1,
+    "workers": 1,
     "grammar": 2,
     "parse": 3,
     "values": 3,

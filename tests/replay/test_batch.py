@@ -14,9 +14,9 @@ from hlotool.replay import batch
 from hlotool.replay.batch import Batch, command_key, replay_all, task_key
 from hlotool.replay.journal import Journal
 from hlotool.replay.options import ReplayOptions, RunOptions
-from hlotool.replay.pool import Limits, Pool
 from hlotool.replay.records import ModuleRecord, Verdict
 from hlotool.replay.task import Task
+from hlotool.workers.pool import Limits, Pool
 
 
 @pytest.fixture(autouse=True)

@@ -20,10 +20,10 @@ from typing import IO, Any, Literal
 
 import msgspec
 
-from hlotool.replay.messages import GREETING, Answer, Call, Raised, Ready, Returned, read_call, write_message
+from hlotool.workers.messages import GREETING, Answer, Call, Raised, Ready, Returned, read_call, write_message
 
 #: For `python -c`: the parent's search path, so that the worker imports the same packages, installed or not.
-BOOT = "import sys; sys.path[:] = sys.argv[2:]; from hlotool.replay.worker import main; main(sys.argv[1])"
+BOOT = "import sys; sys.path[:] = sys.argv[2:]; from hlotool.workers.worker import main; main(sys.argv[1])"
 
 
 class WorkerOptions(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from hlotool.errors import BackendCrashed, BackendFailed, BackendOutOfMemory, BackendTimeout
-from hlotool.replay.pool import Done, Limits, Pool, Started, worker_environment
+from hlotool.workers.pool import Done, Limits, Pool, Started, worker_environment
 
 GIB = 1 << 30
 
@@ -184,7 +184,7 @@ def test_a_worker_that_dies_between_two_tasks_costs_none(pool: Pool) -> None:
 
 
 def test_garbage_on_the_channel_is_the_end_of_the_worker(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hlotool.replay.process._LAST_WORDS", 0.1)
+    monkeypatch.setattr("hlotool.workers.process._LAST_WORDS", 0.1)
     found = outcomes(pool, ["scribble", "after"])
     error = found[0]
     assert isinstance(error, BackendCrashed)
@@ -193,7 +193,7 @@ def test_garbage_on_the_channel_is_the_end_of_the_worker(pool: Pool, monkeypatch
 
 
 def test_a_worker_that_takes_for_ever_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hlotool.replay.pool.START_LIMIT", 0.2)
+    monkeypatch.setattr("hlotool.workers.pool.START_LIMIT", 0.2)
     with (
         Pool(Limits(), preload=["support.slow_import"]) as pool,
         pytest.raises(BackendCrashed, match=r"did not start: no answer within 0\.2 s"),
@@ -216,7 +216,7 @@ def test_close_leaves_no_process_behind() -> None:
 
 ORPHANING = """
 import os, sys, msgspec
-from hlotool.replay.pool import Done, Limits, Pool
+from hlotool.workers.pool import Done, Limits, Pool
 pool = Pool(Limits(jobs=1))
 done = next(e for e in pool.run("support.planted:process_id", [0]) if isinstance(e, Done))
 print(msgspec.msgpack.decode(done.value), flush=True)

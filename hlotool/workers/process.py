@@ -17,8 +17,8 @@ from typing import IO
 import msgspec
 
 from hlotool.errors import BackendCrashed, BackendFailed, BackendOutOfMemory, BackendTimeout
-from hlotool.replay.messages import Answer, Call, read_answer, skip_to_greeting, write_message
-from hlotool.replay.worker import BOOT, WorkerOptions
+from hlotool.workers.messages import Answer, Call, read_answer, skip_to_greeting, write_message
+from hlotool.workers.worker import BOOT, WorkerOptions
 
 #: Lines of a dead worker's output that go into its report.
 LOG_LINES = 20

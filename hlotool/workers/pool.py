@@ -16,9 +16,9 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 from hlotool.errors import BackendCrashed, BackendFailed
-from hlotool.replay.messages import Answer, Raised, Ready, Returned
-from hlotool.replay.process import WorkerProcess, out_of_memory
-from hlotool.replay.worker import WorkerOptions
+from hlotool.workers.messages import Answer, Raised, Ready, Returned
+from hlotool.workers.process import WorkerProcess, out_of_memory
+from hlotool.workers.worker import WorkerOptions
 
 #: Seconds that a worker may take until its imports are done.
 START_LIMIT = 120.0
