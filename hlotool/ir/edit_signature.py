@@ -183,9 +183,11 @@ def _restate_parameters(module: Module, numbers: Mapping[int, int]) -> None:
     if isinstance(flags, tuple) and len(flags) > 1:
         kept = tuple(bool(flag) for n, flag in enumerate(flags) if n in numbers)
         changes["allow_spmd_sharding_propagation_to_parameters"] = kept or None
-    for name, kind in (("input_output_alias", ParameterAlias), ("buffer_donor", BufferDonor)):
-        entries = [e for e in _listed(module, name, kind) if e.parameter in numbers]
-        changes[name] = tuple(replace(e, parameter=numbers[e.parameter]) for e in entries) or None
+    aliases = [a for a in _listed(module, "input_output_alias", ParameterAlias) if a.parameter in numbers]
+    moved = tuple(replace(a, parameter=numbers[a.parameter]) for a in aliases)
+    donors = [d for d in _listed(module, "buffer_donor", BufferDonor) if d.parameter in numbers]
+    changes["input_output_alias"] = moved or None
+    changes["buffer_donor"] = tuple(replace(d, parameter=numbers[d.parameter]) for d in donors) or None
     _change(module, changes)
 
 
