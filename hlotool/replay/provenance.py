@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hlotool.ir.attributes import Metadata, StackFrameTables
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ShapeIndex
@@ -16,7 +18,12 @@ def source_of_output(module: Module, index: ShapeIndex) -> SourceRecord:
 
     The position is that of the instruction, or else of the innermost call around it that has one.
     """
-    *calls, instruction = producers(module.entry, index)
+    return source_of(module, producers(module.entry, index))
+
+
+def source_of(module: Module, chain: Sequence[Instruction]) -> SourceRecord:
+    """What the module tells about the last instruction of `chain`; before it stand the calls that lead to it."""
+    *calls, instruction = chain
     positions = (_position(_metadata(i), module.stack_frames) for i in (instruction, *reversed(calls)))
     file, line, function = next(filter(None, positions), ("", 0, ""))
     return SourceRecord(
