@@ -342,7 +342,7 @@ _ROWS = (
     _row("reduce", (2, None), Class.REDUCTION, "to_apply dimensions", anchor="reduce"),
     _row("reduce-window", (2, None), Class.REDUCTION, "to_apply", "window", "reducewindow"),
     _row(
-        "scan", _ANY, Class.REDUCTION, "to_apply", "dimensions is_reverse is_associative num_carries", "scan"
+        "scan", _ANY, Class.REDUCTION, "to_apply dimensions num_carries", "is_reverse is_associative", "scan"
     ),
     _row("select-and-scatter", 3, Class.REDUCTION, "select scatter", "window", "selectandscatter"),
     _row("sort", _SOME, Class.REDUCTION, "dimensions to_apply", "is_stable", "sort"),
@@ -357,7 +357,13 @@ _ROWS = (
         "convwithgeneralpadding",
     ),
     _row("dot", (2, 4), Class.CONTRACTION, optional=f"{_DOT_DIMS} algorithm", anchor="dotgeneral"),
-    _row("ragged-dot", 3, Class.CONTRACTION, "lhs_ragged_dims", f"{_DOT_DIMS} rhs_group_dims", "raggeddot"),
+    _row(
+        "ragged-dot",
+        3,
+        Class.CONTRACTION,
+        optional=f"{_DOT_DIMS} lhs_ragged_dims rhs_group_dims",
+        anchor="raggeddot",
+    ),
     _row("scaled-dot", 4, Class.CONTRACTION, optional=f"{_DOT_DIMS} algorithm", anchor="scaleddot"),
     # control flow and calls
     _row("async-done", 1, Class.CONTROL, optional="async_execution_thread calls", anchor="async_ops.md"),
@@ -365,8 +371,9 @@ _ROWS = (
         "async-start",
         _ANY,
         Class.CONTROL,
-        optional="async_execution_thread calls output_to_operand_aliasing",
-        anchor="async_ops.md",
+        "calls",
+        "async_execution_thread output_to_operand_aliasing",
+        "async_ops.md",
     ),
     _row("async-update", 1, Class.CONTROL, optional="async_execution_thread calls", anchor="async_ops.md"),
     _row("call", _ANY, Class.CONTROL, "to_apply", "is_composite", "call"),
@@ -377,7 +384,7 @@ _ROWS = (
         optional="branch_computations true_computation false_computation",
         anchor="conditional",
     ),
-    _row("fusion", _ANY, Class.CONTROL, "calls", "kind output_to_operand_aliasing", "fusion"),
+    _row("fusion", _ANY, Class.CONTROL, "calls kind", "output_to_operand_aliasing", "fusion"),
     _row("while", 1, Class.CONTROL, "condition body", anchor="while"),
     # sources, tuples, annotations
     _row("add-dependency", 2, Class.ANNOTATION, anchor="hlo_opcode.h"),

@@ -51,6 +51,8 @@ PAIR = parse_shape("(f32[2]{0})")
         ("f32[2] sort(x), dimensions={0}, to_apply=less", "is_stable=true", True),
         ("pred[2] compare(x, x), direction=GE", "type=TOTALORDER", "TOTALORDER"),
         ("f32[] dot(x, x)", "operand_precision={highest, default}", ("highest", "default")),
+        ("f32[] dot(x, x)", "operand_precision={HIGHEST, Default}", ("highest", "default")),
+        ("f32[] dot(x, x)", "algorithm=DOT_F32_F32_F32", "dot_f32_f32_f32"),
         ("f32[] dot(x, x)", "algorithm=dot_f32_f32_f32", "dot_f32_f32_f32"),
         ("f32[4] pad(x, y)", "padding=-1_2_1", (PaddingDim(-1, 2, 1),)),
         ("f32[4,4] pad(x, y)", "padding=0_1x2_3", (PaddingDim(0, 1), PaddingDim(2, 3))),
@@ -66,6 +68,7 @@ PAIR = parse_shape("(f32[2]{0})")
         ("f32[2] collective-permute(x)", "source_target_pairs={}", ()),
         ("f32[2] batch-norm-inference(x, x, x, x, x), feature_index=0", "epsilon=1e-3", 1e-3),
         ("f32[] tan(y)", "result_accuracy={mode=highest}", ResultAccuracy("highest")),
+        ("f32[] tan(y)", "result_accuracy={mode=HIGHEST}", ResultAccuracy("highest")),
         (
             "f32[] tan(y)",
             "result_accuracy={tolerance={atol=0.5,rtol=1e-3,ulps=4}}",

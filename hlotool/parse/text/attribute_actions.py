@@ -170,9 +170,10 @@ class AttributeActions:
     # Accuracy
 
     def accuracy_mode(self, children: list[Token]) -> ResultAccuracy:
-        if children[1] not in ("default", "highest"):
+        mode = children[1].lower()
+        if mode not in ("default", "highest"):
             raise TextError(f"{children[1]} is none of default, highest", children[1].start_pos)
-        return ResultAccuracy(mode=str(children[1]))
+        return ResultAccuracy(mode=mode)
 
     def accuracy(self, children: list[Any]) -> ResultAccuracy:
         given = dict(children[1:])

@@ -34,8 +34,8 @@ OBSOLETE_ATTRIBUTES = frozenset(
     )
 )
 
-#: Attributes that XLA's parser demands although the IR can do without.
-_ALSO_REQUIRED = {"async-start": ("calls",), "fusion": ("kind",), "scan": ("dimensions", "num_carries")}
+#: Attributes whose words may be written in any case. XLA: hlo_instruction.cc, StringToEnum.
+_ANY_CASE = frozenset(("algorithm", "api_version", "distribution", "operand_precision", "schedule"))
 
 #: Words that an attribute may have as its value; `(opcode, attribute)` where it depends on the opcode.
 ENUMERATIONS: Mapping[str | tuple[str, str], tuple[str, ...]] = {
@@ -124,9 +124,8 @@ def bind(
         elif isinstance(value, _PENDING) or _is_list_of_callees(value):
             pending.append(attribute)
         else:
-            _check_value(opcode, attribute)
-            values[key] = value
-    missing = [key for key in (*OPCODES[opcode].required, *_ALSO_REQUIRED.get(opcode, ())) if key not in seen]
+            values[key] = _checked_value(opcode, attribute)
+    missing = [key for key in OPCODES[opcode].required if key not in seen]
     if missing:
         raise TextError(f"the attribute {missing[0]} of {opcode} is missing", position)
     predecessors, metadata = values.pop("control-predecessors", None), values.pop("metadata", None)
@@ -151,15 +150,27 @@ def _obsolete(opcode: str, attribute: AttributeSyntax, strict: bool) -> RawText:
     )
 
 
-def _check_value(opcode: str, attribute: AttributeSyntax) -> None:
-    """Words must be known, and lists of lists stand only where the opcode takes them."""
+def _checked_value(opcode: str, attribute: AttributeSyntax) -> Any:
+    """The value: words must be known, and lists of lists stand only where the opcode takes them."""
     key, value, at = attribute
     kind = attribute_kind(opcode, key)
-    if kind in (Kind.ENUM, Kind.ENUMS):
-        allowed = ENUMERATIONS.get((opcode, key)) or ENUMERATIONS[key]
-        for word in (value,) if isinstance(value, str) else value:
-            if word not in allowed:
-                raise TextError(f"{word} is not a value of {key}, which is one of {', '.join(allowed)}", at)
-    elif key == "slice_sizes" and value and isinstance(value[0], tuple) is (kind is Kind.INTS):
+    if kind is Kind.ENUM:
+        return _known_word(opcode, key, value, at)
+    if kind is Kind.ENUMS:
+        return tuple(_known_word(opcode, key, word, at) for word in value)
+    if key == "slice_sizes" and value and isinstance(value[0], tuple) is (kind is Kind.INTS):
         form = "a list of numbers" if kind is Kind.INTS else "lists of numbers"
         raise TextError(f"slice_sizes of {opcode} is {form}", at)
+    return value
+
+
+def _known_word(opcode: str, key: str, word: str, at: int) -> str:
+    """A word in the case in which XLA prints it."""
+    allowed = ENUMERATIONS.get((opcode, key)) or ENUMERATIONS[key]
+    if word in allowed:
+        return word
+    if key in _ANY_CASE:
+        for known in allowed:
+            if known.lower() == word.lower():
+                return known
+    raise TextError(f"{word} is not a value of {key}, which is one of {', '.join(allowed)}", at)
