@@ -11,8 +11,10 @@ from hlotool.backends.numpy.plan import Plan, Step
 from hlotool.backends.numpy.registry import RULES, Kernel
 from hlotool.errors import ElidedConstant, Unsupported
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
+from hlotool.ir.effects import has_side_effect
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.walk import post_order
 
 
 class Lowering:
@@ -57,11 +59,19 @@ class Lowering:
         slots = _assign_slots(computation)
         template: list[Any] = [None] * len(slots)
         units = []
+        left_out: set[Instruction] = set()
         for instruction in _execution_order(computation):
             if instruction.opcode == "constant":
                 template[slots[instruction]] = self._constant(instruction)
+            elif not left_out.isdisjoint(instruction.operands):
+                left_out.add(instruction)
             elif instruction.opcode != "parameter":
-                units.append(Unit(instruction, instruction.operands, kernel(instruction)))
+                try:
+                    units.append(Unit(instruction, instruction.operands, kernel(instruction)))
+                except Unsupported:
+                    if instruction in _needed(computation):
+                        raise
+                    left_out.add(instruction)
         steps = _steps(units, computation.root, slots)
         quick_units = fused(units, computation.root)
         quick_steps = _steps(quick_units, computation.root, slots) if quick_units is not units else None
@@ -76,6 +86,11 @@ class Lowering:
         if instruction.literal.has_elided:
             raise ElidedConstant(instruction.name, self.module.location(instruction))
         return literal_value(instruction.literal)
+
+
+def _needed(computation: Computation) -> set[Instruction]:
+    """What the result depends on, and what acts on the outside; nothing else need be executed. XLA: HloDCE."""
+    return set(post_order([computation.root, *filter(has_side_effect, computation.instructions)]))
 
 
 def literal_value(literal: Literal) -> Any:

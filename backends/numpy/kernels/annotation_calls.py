@@ -22,6 +22,7 @@ from hlotool.ir.types import ArrayShape, BufferShape
     "MoveToHost",
     "Pin",
     "PinToDevice",
+    "SetBound",
     "Sharding",
     "Unpin",
     "annotate_device_placement",
@@ -29,7 +30,10 @@ from hlotool.ir.types import ArrayShape, BufferShape
     "xla.sdy.PropagationBarrier",
 )
 def annotation(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """The operand. XLA: sharding_op_util.h, host_offload_utils.h, shardy/constants.h, despecializer.cc."""
+    """The operand.
+
+    XLA: sharding_op_util.h, host_offload_utils.h, shardy/constants.h, despecializer.cc, dynamic_padder.cc.
+    """
     return _same
 
 

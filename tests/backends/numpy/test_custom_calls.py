@@ -65,6 +65,17 @@ def test_halves_of_64_bit_integers() -> None:
     assert run(combine, [low, high])[0].tolist() == [0x0123456789ABCDEF, -1]
 
 
+def test_unknown_calls_that_nothing_needs() -> None:
+    """XLA drops them too, unless they have side effects."""
+    text = """f32[2] negate(p0)
+  c = (f32[2], f32[2]) custom-call(p0), custom_call_target="my_kernel"
+  e = f32[2] get-tuple-element(c), index=1
+  d = f32[2] add(e, p0)"""
+    assert run(module(text, "f32[2]"), [np.float32([1, 2])])[0].tolist() == [-1, -2]
+    acting = text.replace("my_kernel", 'my_kernel", custom_call_has_side_effect=true, backend_config="')
+    assert "my_kernel" in refusal(module(acting, "f32[2]")).reason
+
+
 def refusal(text: str) -> Unsupported:
     with pytest.raises(Unsupported) as caught:
         NumpyBackend().compile(parse(text))
@@ -95,7 +106,8 @@ called {{
 ENTRY e {{
   p = f32[2] parameter(0)
 {calls}
-  ROOT r = f32[2] call(p), to_apply=called
+  d = f32[2] call(p), to_apply=called
+  ROOT r = ({", ".join(["f32[2]"] * 11)}) tuple(d, {", ".join(f"c{i}" for i in range(10))})
 }}"""
     error = refusal(text)
     assert error.reason == (
