@@ -15,12 +15,16 @@ from typing import Any
 import msgspec
 
 from hlotool.replay.records import Record
-from hlotool.report.records import BackendsRecord, RunRecord
+from hlotool.report.records import BackendsRecord, ExplainRecord, RunRecord
 
 FOLDER = Path(__file__).parent / "schema"
 
 #: Committed file of each command's record.
-SCHEMAS: dict[str, type[Record]] = {"run-1.json": RunRecord, "backends-1.json": BackendsRecord}
+SCHEMAS: dict[str, type[Record]] = {
+    "run-1.json": RunRecord,
+    "backends-1.json": BackendsRecord,
+    "explain-1.json": ExplainRecord,
+}
 
 _ATTRIBUTE = re.compile(r"^    (\w+): (.+?)(?=^    \w+: |\Z)", re.MULTILINE | re.DOTALL)
 

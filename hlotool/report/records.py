@@ -14,6 +14,7 @@ from typing import Literal
 
 from hlotool._version import __version__
 from hlotool.errors import ExitCode
+from hlotool.explain.records import MatchRecord
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import AGREEING, DIFFERING, FAILED, ErrorRecord, ModuleRecord, Record, Verdict
 
@@ -78,6 +79,20 @@ class BackendsRecord(Record, frozen=True, kw_only=True):
     schema: Literal["hlotool.backends/1"] = "hlotool.backends/1"
     backends: list[BackendRecord]
     exit_code: int = 0
+
+
+class ExplainRecord(Record, frozen=True, kw_only=True):
+    """What `hlotool explain --json` prints.
+
+    Attributes:
+        schema: name and version of this format.
+        matches: what was recognised, in the order of the text.
+        exit_code: the command's exit status.
+    """
+
+    schema: Literal["hlotool.explain/1"] = "hlotool.explain/1"
+    matches: list[MatchRecord]
+    exit_code: int
 
 
 def summary_of(modules: Iterable[ModuleRecord]) -> dict[str, int]:

@@ -28,6 +28,7 @@ RANKS = {
     "backends": 4,
     "replay": 5,
     "search": 6,
+    "explain": 6,
     "repro": 7,
     "api": 7,
     "report": 8,

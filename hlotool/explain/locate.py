@@ -1,0 +1,63 @@
+"""Finds the instructions that a message names in the modules of a dump."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hlotool.dump.records import Dump, Stage
+from hlotool.errors import HlotoolError
+from hlotool.parse.reader import parse_module
+from hlotool.replay.provenance import source_of
+from hlotool.replay.records import SourceRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An instruction of a dump.
+
+    Attributes:
+        path: of the file.
+        module: of the dump.
+        stage: of the compilation.
+        source: the instruction, and the line of the user's program.
+    """
+
+    path: str
+    module: str
+    stage: str
+    source: SourceRecord
+
+
+def locate(dump: Dump, names: Sequence[str]) -> list[Place]:
+    """Where the instructions called `names` stand: of each module the first stage that has them."""
+    return [place for name in names for place in _places(dump, name)]
+
+
+def _places(dump: Dump, name: str) -> Iterator[Place]:
+    definition = re.compile(rf"^\s*(?:ROOT )?%?{re.escape(name)} = ", re.MULTILINE)
+    for module in dump.modules:
+        for stage in module.stages:
+            source = _find(stage, name, definition)
+            if source is not None:
+                yield Place(str(stage.source), module.title, stage.label, source)
+                break
+
+
+def _find(stage: Stage, name: str, definition: re.Pattern[str]) -> SourceRecord | None:
+    """Read as text first: to parse every stage of a dump takes long. A stage that cannot be read has nothing."""
+    if stage.text is None:
+        return None
+    try:
+        text = stage.text.read_text()
+        if not definition.search(text):
+            return None
+        module = parse_module(text, str(stage.text))
+    except HlotoolError:
+        return None
+    for computation in module.computations:
+        for instruction in computation.instructions:
+            if instruction.name == name:
+                return source_of(module, [instruction])
+    return None
