@@ -1,8 +1,8 @@
 """The catalogue of messages: data in `catalog/*.toml`, compiled to patterns.
 
-A message is written as it is printed, with `{field}` for what differs from one message to the next. The name of
-a field says what it matches (see `FIELDS`); a digit after it tells fields of one kind apart. Blanks match any
-white space, since logs fold lines.
+A message is written as it is printed, with `{field}` for what differs from one message to the next. The name
+of a field says what it matches (see `FIELDS`); a digit after it tells fields of one kind apart. Blanks match
+any white space, since logs fold lines.
 """
 
 from __future__ import annotations

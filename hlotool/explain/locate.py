@@ -46,7 +46,7 @@ def _places(dump: Dump, name: str) -> Iterator[Place]:
 
 
 def _find(stage: Stage, name: str, definition: re.Pattern[str]) -> SourceRecord | None:
-    """Read as text first: to parse every stage of a dump takes long. A stage that cannot be read has nothing."""
+    """Read as text first: to parse every stage takes long. A stage that cannot be read has nothing."""
     if stage.text is None:
         return None
     try:

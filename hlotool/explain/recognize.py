@@ -45,8 +45,8 @@ class _Hit:
 def recognize(text: str) -> list[Recognition]:
     """What `text` contains of the catalogue, in the order of appearance, each entry once.
 
-    Where messages overlap the longer one counts, and a class of errors counts only where nothing more specific
-    stands on the same line.
+    Where messages overlap the longer one counts, and a class of errors counts only where nothing more
+    specific stands on the same line.
     """
     starts = [0, *(i + 1 for i, character in enumerate(text) if character == "\n")]
     found: dict[str, Recognition] = {}

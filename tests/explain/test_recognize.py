@@ -1,4 +1,4 @@
-"""Each entry of the catalogue is recognised in a longer log: real ones, quoted ones, and one of each template."""
+"""Each entry of the catalogue is recognised in a longer log: real, quoted, and made of its template."""
 
 from __future__ import annotations
 
@@ -114,8 +114,10 @@ def test_a_repeated_message_is_one_entry_with_all_its_lines() -> None:
 
 
 def test_the_named_instruction_is_known() -> None:
-    text = "Tensor which is moved to host (starting from %tuple.64) is returned from the entry computation but the layout for this output is not set to host memory."
-    [found] = recognize(text)
+    text = (
+        'Found an instruction ("%tuple.64") which does device compute in host memory space. Converting into'
+    )
+    [found] = recognize(f"{text} host compute.")
     assert found.instructions == ["tuple.64"]
 
 
