@@ -117,7 +117,7 @@ def test_the_named_instruction_is_known() -> None:
     text = (
         'Found an instruction ("%tuple.64") which does device compute in host memory space. Converting into'
     )
-    [found] = recognize(f"{text} host compute.")
+    [found] = recognize(f"{text} Converting into host compute.")
     assert found.instructions == ["tuple.64"]
 
 
