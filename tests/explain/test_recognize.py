@@ -114,10 +114,8 @@ def test_a_repeated_message_is_one_entry_with_all_its_lines() -> None:
 
 
 def test_the_named_instruction_is_known() -> None:
-    text = (
-        'Found an instruction ("%tuple.64") which does device compute in host memory space. Converting into'
-    )
-    [found] = recognize(f"{text} Converting into host compute.")
+    text = 'Found an instruction ("%tuple.64") which does device compute in host memory space. '
+    [found] = recognize(text + "Converting into host compute.")
     assert found.instructions == ["tuple.64"]
 
 
