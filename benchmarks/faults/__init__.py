@@ -1,0 +1,48 @@
+"""Faults to plant in programs: what compilers really get wrong, as edits of a module.
+
+    for kind in CATALOGUE:
+        for site in kind.sites(module):
+            wrong = kind.plant(module, site, seed=0)
+
+Every planted module is valid HLO of the same interface. Whether the fault changes the result depends on the
+program and its inputs.
+"""
+
+from __future__ import annotations
+
+from . import (
+    arithmetic,
+    branches,
+    constants,
+    contractions,
+    elements,
+    indexing,
+    integers,
+    loops,
+    movement,
+    precision,
+    reductions,
+    regions,
+    sorting,
+    specials,
+)
+from .kind import FaultKind, Place, Site, places
+
+__all__ = ["CATALOGUE", "FaultKind", "Place", "Site", "places"]
+
+CATALOGUE: tuple[FaultKind, ...] = (
+    *elements.KINDS,
+    *regions.KINDS,
+    *movement.KINDS,
+    *arithmetic.KINDS,
+    *precision.KINDS,
+    *constants.KINDS,
+    *integers.KINDS,
+    *specials.KINDS,
+    *reductions.KINDS,
+    *contractions.KINDS,
+    *loops.KINDS,
+    *branches.KINDS,
+    *indexing.KINDS,
+    *sorting.KINDS,
+)
