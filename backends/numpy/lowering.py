@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy.loop_fusion import Unit, fused
 from hlotool.backends.numpy.plan import Plan, Step
-from hlotool.backends.numpy.registry import RULES, Kernel
+from hlotool.backends.numpy.registry import RULES, Kernel, Reading
 from hlotool.errors import ElidedConstant, Unsupported
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.walk import post_order
+
+if TYPE_CHECKING:
+    from hlotool.backends.numpy.policy import KernelPolicy
 
 
 class Lowering:
@@ -25,9 +28,12 @@ class Lowering:
         grid: the devices that will execute it.
     """
 
-    def __init__(self, module: Module, grid: DeviceGrid = ONE_DEVICE) -> None:
+    def __init__(
+        self, module: Module, grid: DeviceGrid = ONE_DEVICE, policy: KernelPolicy | None = None
+    ) -> None:
         self.module = module
         self.grid = grid
+        self._policy = policy
         self._plans: dict[Computation, Plan] = {}
 
     def plan(self, computation: Computation) -> Plan:
@@ -45,7 +51,8 @@ class Lowering:
         rule = RULES.get(instruction.opcode)
         if rule is None:
             raise self.unsupported(instruction, "the numpy backend has no kernel for this opcode")
-        return rule(instruction, self)
+        made = rule(instruction, self)
+        return made if self._policy is None else self._policy.kernel(instruction, made)
 
     def unsupported(self, instruction: Instruction, reason: str) -> Unsupported:
         """The error that says why `instruction` cannot be executed."""
@@ -67,13 +74,13 @@ class Lowering:
                 left_out.add(instruction)
             elif instruction.opcode != "parameter":
                 try:
-                    units.append(Unit(instruction, instruction.operands, kernel(instruction)))
+                    units.append(_unit(instruction, kernel(instruction)))
                 except Unsupported:
                     if instruction in _needed(computation):
                         raise
                     left_out.add(instruction)
         steps = _steps(units, computation.root, slots)
-        quick_units = fused(units, computation.root)
+        quick_units = units if self._policy is not None else fused(units, computation.root)
         quick_steps = _steps(quick_units, computation.root, slots) if quick_units is not units else None
         template.extend([None] * (len(slots) - len(template)))
         read = {o for unit in units for o in unit.operands} | {computation.root}
@@ -88,8 +95,14 @@ class Lowering:
         return literal_value(instruction.literal)
 
 
+def _unit(instruction: Instruction, kernel: Kernel) -> Unit:
+    if isinstance(kernel, Reading):
+        return Unit(instruction, kernel.operands, kernel.function)
+    return Unit(instruction, instruction.operands, kernel)
+
+
 def _needed(computation: Computation) -> set[Instruction]:
-    """What the result depends on, and what acts on the outside; nothing else need be executed. XLA: HloDCE."""
+    """What the result depends on, and what acts on the outside: all that must be executed. XLA: HloDCE."""
     return set(post_order([computation.root, *filter(has_side_effect, computation.instructions)]))
 
 

@@ -30,8 +30,21 @@ class Calling:
     function: Callable[[list[Any], Run], Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A kernel that reads other values than those of the operands.
+
+    Attributes:
+        function: takes the values of `operands`.
+        operands: instructions before this one, of the same computation.
+    """
+
+    function: Callable[..., Any]
+    operands: tuple[Instruction, ...]
+
+
 #: From operand values, in order, to the result. Kernels never modify operands they do not own.
-Kernel: TypeAlias = Callable[..., Any] | Calling
+Kernel: TypeAlias = Callable[..., Any] | Calling | Reading
 Rule: TypeAlias = "Callable[[Instruction, Lowering], Kernel]"
 
 RULES: dict[str, Rule] = {}

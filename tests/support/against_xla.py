@@ -1,11 +1,12 @@
-"""One module on the numpy backend and on real XLA, on the same generated inputs."""
+"""One module on the numpy backend and on real XLA, on the same inputs, on one device or on several."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from hlotool.backends.registry import get_backend
+from hlotool.backends.registry import get_backend, get_devices_backend
+from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
 from hlotool.numerics.compare import compare_values
@@ -13,6 +14,7 @@ from hlotool.numerics.dataflow import leaf_facts
 from hlotool.numerics.verdict import Comparison
 from hlotool.values.flatten import flatten
 from hlotool.values.generate import generate_inputs
+from support.devices import manual
 from support.xla import oracle
 
 
@@ -31,6 +33,27 @@ def against_xla(
     outputs = oracle().run(text, flat)
     shape = module.entry.root.shape
     return compare_values(shape, _nested(shape, outputs, actual), actual, facts=leaf_facts(module))
+
+
+def against_xla_on_devices(module: Module, text: str, grid: DeviceGrid) -> list[Comparison]:
+    """The comparison on each of several devices, which get different inputs; raises as `against_xla`."""
+    parameters = module.entry.parameters
+    arguments = [list(generate_inputs(module, seed=1 + device).values) for device in range(len(grid))]
+    actual = get_devices_backend("numpy").compile_devices(module, grid).run_devices(arguments)
+    flat = [[leaf for p, a in zip(parameters, row) for leaf in _arrays(p.shape, a)] for row in arguments]
+    partitioned = manual(text) if grid.partitions > 1 else text
+    expected = oracle(8).run_devices(partitioned, flat, grid.replicas, grid.partitions)
+    shape, facts = module.entry.root.shape, leaf_facts(module)
+    return [
+        compare_values(shape, _nested(shape, list(theirs), ours), ours, facts=facts)
+        for theirs, ours in zip(expected, actual)
+    ]
+
+
+def run_on_xla(module: Module, text: str) -> None:
+    """Only see whether XLA runs it; raises as `against_xla`."""
+    parameters = zip(module.entry.parameters, generate_inputs(module, seed=1).values)
+    oracle().run(text, [leaf for p, a in parameters for leaf in _arrays(p.shape, a)])
 
 
 def reason_not_to_run(text: str) -> str | None:

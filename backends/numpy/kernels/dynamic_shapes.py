@@ -1,11 +1,13 @@
 """Arrays whose size is known only at run time.
 
 Such an array is held at its actual size. What lies between the actual size and the bound has no meaning in
-HLO and is not kept; a program that enlarges an array again to look at it is refused.
+HLO, yet XLA keeps it, and a program that enlarges an array again sees it. That is computed anew where
+elementwise operations lead to it; other programs that enlarge an array are refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -15,11 +17,13 @@ import numpy as np
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.dynamic_dims import reshaped_dims
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.registry import Kernel, lowers
+from hlotool.backends.numpy.registry import Calling, Kernel, Reading, lowers
 from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, TupleShape
+from hlotool.ir.walk import post_order
 
 
 @lowers("get-dimension-size")
@@ -31,16 +35,75 @@ def get_dimension_size(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 @lowers("set-dimension-size")
 def set_dimension_size(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """The array cut to a size. XLA: operation_semantics.md#setdimensionsize."""
+    """The array cut to a size. XLA: operation_semantics.md#setdimensionsize, dynamic_padder.cc."""
     (dimension,) = attribute(instruction, "dimensions", tuple, lowering)
     before = (slice(None),) * dimension
 
-    def kernel(x: Array, size: Array) -> Any:
+    def cut(x: Array, size: Array) -> Any:
         wanted, known = int(size), x.shape[dimension]
         if not 0 <= wanted <= known:
             raise lowering.unsupported(instruction, f"size {wanted} where {known} elements are known")
         return x[(*before, slice(wanted))]
 
+    array, size = instruction.operands
+    if not array_shape(array, lowering).is_dynamic_dimension(dimension):
+        return cut
+    whole = _Whole(array, dimension, lowering)
+
+    def cut_or_enlarged(x: Array, size: Array, *sources: Array) -> Any:
+        return cut(x if size <= x.shape[dimension] else whole.evaluate(sources), size)
+
+    return Reading(cut_or_enlarged, (array, size, *whole.sources))
+
+
+class _Whole:
+    """An array as if one dimension of it had not been cut.
+
+    Args:
+        array: elementwise operations between it and where it was cut are executed again.
+        dimension: that was cut.
+        lowering: of the module.
+
+    Attributes:
+        sources: the instructions whose values are needed.
+    """
+
+    def __init__(self, array: Instruction, dimension: int, lowering: Lowering) -> None:
+        self._array = array
+        operands: dict[Instruction, tuple[Instruction, ...]] = {}
+        waiting = [array]
+        while waiting:
+            instruction = waiting.pop()
+            if instruction not in operands:
+                operands[instruction] = _through(instruction, dimension)
+                waiting.extend(operands[instruction])
+        order = [instruction for instruction in post_order([array]) if instruction in operands]
+        self.sources = tuple(i for i in order if not operands[i])
+        self._steps = [(i, _again(i, lowering), operands[i]) for i in order if operands[i]]
+
+    def evaluate(self, sources: Sequence[Array]) -> Any:
+        """The array, from the values of `sources`."""
+        values = dict(zip(self.sources, sources))
+        for instruction, function, operands in self._steps:
+            values[instruction] = function(*(values[operand] for operand in operands))
+        return values[self._array]
+
+
+def _through(instruction: Instruction, dimension: int) -> tuple[Instruction, ...]:
+    """The operands that determine what was cut off; none where that is not known."""
+    if instruction.opcode == "set-dimension-size":
+        return instruction.operands[:1] if instruction.attributes["dimensions"] == (dimension,) else ()
+    is_elementwise = instruction.row.opcode_class is Class.ELEMENTWISE and instruction.opcode != "map"
+    return instruction.operands if is_elementwise else ()
+
+
+def _again(instruction: Instruction, lowering: Lowering) -> Callable[..., Any]:
+    """The function of an elementwise operation; nothing happens where an array was cut."""
+    if instruction.opcode == "set-dimension-size":
+        return lambda x: x
+    kernel = lowering.kernel(instruction)
+    if isinstance(kernel, (Calling, Reading)):
+        raise lowering.unsupported(instruction, "an elementwise operation that calls computations")
     return kernel
 
 

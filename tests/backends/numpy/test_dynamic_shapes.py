@@ -62,6 +62,15 @@ MODULES = {
         "half = s32[] divide(n, two)",
         "y = f32[<=3,2] dynamic-reshape(d, half, two)",
     ),
+    "enlarged": module("f32[6] set-dimension-size(d, six), dimensions={0}", "six = s32[] constant(6)"),
+    "enlarged by one": module(
+        SUM,
+        "five = s32[] constant(5)",
+        "e = f32[<=6] negate(d)",
+        "f = f32[<=6] multiply(e, x)",
+        "g = f32[<=6] add(f, e)",
+        "y = f32[<=6] set-dimension-size(g, five), dimensions={0}",
+    ),
     "SliceToDynamic": module('f32[<=6] custom-call(x, n), custom_call_target="SliceToDynamic"'),
 }
 
@@ -94,12 +103,18 @@ def test_sizes_outside_the_bound_are_refused(n: int) -> None:
         run(MODULES["result"], [X, np.int32(n)])
 
 
-def test_enlarging_again_is_refused() -> None:
-    """XLA would show what lies behind the actual size; this backend does not keep it."""
-    text = module("f32[6] set-dimension-size(d, six), dimensions={0}", "six = s32[] constant(6)")
+def test_enlarging_shows_what_was_cut_off() -> None:
+    assert run(MODULES["enlarged"], [X, np.int32(4)])[0].tolist() == X.tolist()
+    assert run(MODULES["enlarged by one"], [X, np.int32(0)])[0] == -(X[:5] * X[:5] + X[:5]).sum()
+
+
+def test_enlarging_what_was_moved_is_refused() -> None:
+    """XLA shows what lies behind the actual size, by the way in which it moves elements."""
+    lines = ("six = s32[] constant(6)", "y = f32[<=6] reverse(d), dimensions={0}")
+    text = module("f32[6] set-dimension-size(y, six), dimensions={0}", *lines)
     with pytest.raises(Unsupported, match="size 6 where 4 elements are known"):
         run(text, [X, np.int32(4)])
-    assert run(text, [X, np.int32(6)])[0].tolist() == X.tolist()
+    assert run(text, [X, np.int32(6)])[0].tolist() == X[::-1].tolist()
 
 
 def test_reshape_splits_a_dynamic_dimension() -> None:
