@@ -87,8 +87,8 @@ def _minimize_level(
     first_failing: FirstFailing[frozenset[T]],
 ) -> frozenset[T]:
     def without(stay: tuple[T, ...]) -> frozenset[T]:
-        gone: list[T] = [node for node in level if node not in set(stay)]
-        return kept - frozenset(_below(gone, children))
+        below: list[T] = _below([node for node in level if node not in set(stay)], children)
+        return kept - frozenset(below)
 
     stay = minimize(level, lambda candidates: first_failing([without(c) for c in candidates]))
     return without(stay)

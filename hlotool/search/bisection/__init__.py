@@ -1,0 +1,1 @@
+"""From a wrong dump to a module, a pass, an instruction."""

@@ -1,0 +1,140 @@
+"""Asks worker processes about stages; no question twice, not even in another run of the command."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hlotool._version import __version__
+from hlotool.dump.records import DumpModule, Stage
+from hlotool.dump.source import Source
+from hlotool.errors import BackendFailed
+from hlotool.replay.options import ReplayOptions
+from hlotool.replay.records import ModuleRecord
+from hlotool.replay.task import failed_row
+from hlotool.search.bisection.judging import FUNCTION, RESULT, Question
+from hlotool.search.journal import digest
+from hlotool.search.steps import Steps
+from hlotool.workers.pool import Done, Pool
+
+
+class StageOracle:
+    """Judges stages in worker processes.
+
+    Args:
+        pool: of workers.
+        steps: remembers the answers.
+
+    Attributes:
+        questions: number of different questions asked, known ones included.
+    """
+
+    def __init__(self, pool: Pool, steps: Steps) -> None:
+        self.steps = steps
+        self.questions = 0
+        self._pool = pool
+
+    def ask(self, question: Question, text: str = "") -> ModuleRecord:
+        """The comparison that answers a question."""
+        self.questions += 1
+        key = question_key(question)
+        value = self.steps.ask(key, text or question.label, lambda: self._compute(question), _verdict)
+        return _of_stage(msgspec.convert(value, ModuleRecord), question)
+
+    def ask_all(self, questions: Sequence[Question]) -> list[ModuleRecord]:
+        """The answers to many questions, computed at the same time."""
+        keys = [question_key(question) for question in questions]
+        missing = self.steps.missing(keys)
+        first = {key: questions[keys.index(key)] for key in missing}
+        for index, value in self._compute_all(list(first.values())):
+            self.steps.keep(missing[index], value)
+        return [self.ask(question, question.task.module.title) for question in questions]
+
+    def call(self, key: str, text: str, function: str, argument: object) -> Any:
+        """The value of another function of the workers, in plain data; None when the worker died."""
+        return self.steps.ask(key, text, lambda: self._call(function, argument), lambda value: "")
+
+    def _call(self, function: str, argument: object) -> Any:
+        for event in self._pool.run(function, [argument]):
+            if isinstance(event, Done) and isinstance(event.value, bytes):
+                return msgspec.msgpack.decode(event.value)
+        return None
+
+    def _compute(self, question: Question) -> Any:
+        [(_, value)] = self._compute_all([question])
+        return value
+
+    def _compute_all(self, questions: Sequence[Question]) -> Iterator[tuple[int, Any]]:
+        for event in self._pool.run(FUNCTION, questions):
+            if isinstance(event, Done):
+                yield event.index, _plain(questions[event.index], event)
+
+
+def _plain(question: Question, done: Done) -> Any:
+    if isinstance(done.value, BackendFailed):
+        row = failed_row(question.task, done.value, done.seconds, str(question.stage.source))
+        return msgspec.to_builtins(row)
+    return msgspec.msgpack.decode(done.value)
+
+
+def _verdict(value: Any) -> str:
+    return str(value["verdict"])
+
+
+def _of_stage(row: ModuleRecord, question: Question) -> ModuleRecord:
+    """The answer to a question about equal texts, as one about this stage."""
+    path = row.path if question.tested == RESULT else str(question.stage.source)
+    return msgspec.structs.replace(row, path=path, name=question.task.module.title)
+
+
+def question_key(question: Question) -> str:
+    """Everything that the answer depends on: texts, not names."""
+    task = question.task
+    tested = "result" if question.tested == RESULT else stage_digest(task.module, question.tested)
+    return digest(
+        __version__,
+        "stage",
+        context_digest(task.module, task.options),
+        stage_digest(task.module, question.reference),
+        tested,
+        str(question.attempt),
+    )
+
+
+@lru_cache(maxsize=4096)
+def stage_digest(module: DumpModule, number: int) -> str:
+    """A key for the text of a stage, and for what fills in its constants."""
+    stage = module.stages[number]
+    return digest(*(source.read_bytes() for source in _sources([stage])))
+
+
+@lru_cache(maxsize=256)
+def context_digest(module: DumpModule, options: ReplayOptions) -> str:
+    """A key for all that the stages of a module are judged on."""
+    captures = [capture.source for capture in module.captures]
+    known = [module.stablehlo] if module.stablehlo else []
+    contents = [source.read_bytes() for source in (*captures, *known)]
+    files = [_file_digest(path) for path in (options.inputs, options.outputs) if path]
+    first = stage_digest(module, 0) if module.stages else ""
+    return digest(msgspec.json.encode(options), first, module.title, *contents, *files)
+
+
+def _sources(stages: Iterable[Stage]) -> list[Source]:
+    return [source for stage in stages for source in (stage.text, stage.proto) if source]
+
+
+def _file_digest(path: str) -> str:
+    """A key for the content of a file, of all files of a folder, or of the script in `SCRIPT.py:FUNCTION`."""
+    place = Path(path.rpartition(":")[0]) if ".py:" in path else Path(path)
+    files = sorted(f for f in place.rglob("*") if f.is_file()) if place.is_dir() else [place]
+    whole = hashlib.blake2b(path.encode())
+    for file in files:
+        whole.update(file.name.encode())
+        if file.is_file():
+            whole.update(file.read_bytes())
+    return whole.hexdigest()

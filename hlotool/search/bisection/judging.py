@@ -1,0 +1,127 @@
+"""Is a stage of a module right? Runs in worker processes, as replays do.
+
+Every stage is judged on the same arguments, those of the module's first stage, against a reference stage: the
+first one, or a later one when a second fault is looked for behind the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from hlotool.backends.base import Value
+from hlotool.dump.records import Stage
+from hlotool.errors import BackendOutOfMemory, HlotoolError, Location, Unsupported
+from hlotool.replay.compare import Actual, compare_row, parameter_difference, structural_row
+from hlotool.replay.program import Program, load_program
+from hlotool.replay.records import REALITY, ModuleRecord
+from hlotool.replay.spread import Outcome
+from hlotool.replay.task import Task, failed_row
+from hlotool.replay.trials import Trial, trials
+
+#: Instead of the number of a stage: what the program really returned.
+RESULT = -1
+
+#: What a worker calls.
+FUNCTION = "hlotool.search.bisection.judging:judge_stage"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One comparison of a bisection.
+
+    Attributes:
+        task: the module and the options of the replay.
+        tested: number of the stage to judge, or RESULT.
+        reference: number of the stage that gives the expected values.
+        attempt: counts the times that the same is asked again to confirm it.
+    """
+
+    task: Task
+    tested: int
+    reference: int = 0
+    attempt: int = 0
+
+    @property
+    def stage(self) -> Stage:
+        """The stage in question; of a result the last one, which should have given it."""
+        return self.task.module.stages[self.tested]
+
+    @property
+    def label(self) -> str:
+        """What is judged, in words."""
+        return REALITY if self.tested == RESULT else self.stage.label or self.stage.kind.value
+
+
+def judge_stage(question: Question) -> ModuleRecord:
+    """The worst comparison over all trials; errors become a record, too.
+
+    Raises:
+        MemoryError: some step needed more memory than there is.
+    """
+    try:
+        rows = list(_rows(question))
+    except BackendOutOfMemory as error:
+        raise MemoryError(error.message) from error
+    except HlotoolError as error:
+        return failed_row(question.task, error, 0.0, str(question.stage.source))
+    return max(rows, key=lambda row: row.verdict.rank)
+
+
+def _rows(question: Question) -> Iterator[ModuleRecord]:
+    task = question.task
+    reference = stage_program(task, question.reference)
+    if question.tested == RESULT:
+        yield from _result_rows(task, question.reference, reference)
+        return
+    tested = stage_program(task, question.tested)
+    if difference := parameter_difference(reference.runner, tested.runner):
+        yield structural_row(task, reference, tested, difference)
+        return
+    for trial, expected in zip(stage_trials(task), _expected(task, question.reference)):
+        outcome = tested.runner.run(trial.arguments, expected)
+        yield compare_row(task, reference, trial, expected, _actual(tested, outcome))
+
+
+def _result_rows(task: Task, number: int, reference: Program) -> Iterator[ModuleRecord]:
+    known = False
+    for trial, expected in zip(stage_trials(task), _expected(task, number)):
+        if trial.result is not None:
+            known = True
+            real = replace(_actual(reference, Outcome(trial.result)), label=REALITY, origin=trial.origin)
+            yield compare_row(task, reference, trial, expected, real)
+    if not known:
+        raise Unsupported("what the program returned is not known", location=Location(task.path))
+
+
+def _actual(program: Program, outcome: Outcome) -> Actual:
+    return Actual(
+        program.label,
+        program.path,
+        program.backend,
+        program.module,
+        program.facts,
+        outcome,
+        program.runner,
+    )
+
+
+@lru_cache(maxsize=4)
+def stage_program(task: Task, number: int) -> Program:
+    """A compiled stage, on global arrays where the first stage is; raises as `load_program`."""
+    origin = stage_program(task, 0) if number else None
+    return load_program(task.module, task.module.stages[number], task.options.reference, origin)
+
+
+@lru_cache(maxsize=1)
+def stage_trials(task: Task) -> tuple[Trial, ...]:
+    """The arguments that all stages are judged on."""
+    origin = stage_program(task, 0)
+    return tuple(trials(task.module, origin.module, task.options, origin.runner.copies))
+
+
+@lru_cache(maxsize=2)
+def _expected(task: Task, reference: int) -> tuple[Value, ...]:
+    program = stage_program(task, reference)
+    return tuple(program.runner.run(trial.arguments).value for trial in stage_trials(task))

@@ -1,0 +1,127 @@
+"""What a bisection found, as plain data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from hlotool.replay.records import ModuleRecord, Record, SourceRecord
+
+#: Where a fault came in.
+Level = Literal["pass", "codegen", "runtime-library", "flaky"]
+
+
+class PassRecord(Record, frozen=True, kw_only=True):
+    """A pass that may have done it.
+
+    Attributes:
+        name: as XLA names it, empty when no dump tells.
+        pipeline: that it ran in.
+        stage: the dump that was written after it.
+    """
+
+    name: str
+    pipeline: str
+    stage: str
+
+
+class SpotRecord(Record, frozen=True, kw_only=True):
+    """The instructions to blame, cut out into programs of their own.
+
+    Attributes:
+        instructions: of the wrong stage, operands first.
+        opcodes: theirs.
+        place: the calls around them, the outermost first.
+        inside: the instruction of a scalar computation that is not as it was; empty when there is none.
+        source: the line of the user's program.
+        before: HLO of the spot in the stage before; empty when there is none.
+        after: HLO of the spot in the wrong stage.
+        inputs: the values that occurred, as the bytes of an .npz file.
+        comparison: of the results of the two programs.
+    """
+
+    instructions: list[str]
+    opcodes: list[str]
+    place: list[str] = []
+    inside: str = ""
+    source: SourceRecord | None = None
+    before: str = ""
+    after: str = ""
+    inputs: bytes = b""
+    comparison: ModuleRecord | None = None
+
+
+class CulpritRecord(Record, frozen=True, kw_only=True):
+    """One fault.
+
+    Attributes:
+        module: that it was found in.
+        level: where it came in: a pass, the code made of the optimised program, a library that runs a part of
+            it, or runs that differ from each other.
+        pass_name: the accused pass; empty at other levels, and where no dump tells.
+        pipeline: that it ran in.
+        candidates: all passes that may be meant, when stages between good and bad could not be judged.
+        stage: the first wrong stage, or `result`.
+        stage_before: the last stage that is right.
+        signature: how it fails: kind, output, pattern.
+        instructions: to blame, in the wrong stage.
+        opcodes: theirs.
+        place: the calls around them, the outermost first.
+        source: the line of the user's program.
+        reduced_instructions: size of the minimal program, parameters not counted; None when there is none.
+        repro: folder of the repro bundle, empty when none was written.
+        confirmed: asked again, the answers were the same.
+        evidence: why this is believed, one line each.
+        comparison: the first wrong stage against the last right one's reference.
+        spot: the instructions cut out.
+        others: modules that fail in the same way.
+    """
+
+    module: str
+    level: Level
+    pass_name: str = msgspec.field(name="pass", default="")
+    pipeline: str = ""
+    candidates: list[PassRecord] = []
+    stage: str = ""
+    stage_before: str = ""
+    signature: str = ""
+    instructions: list[str] = []
+    opcodes: list[str] = []
+    place: list[str] = []
+    source: SourceRecord | None = None
+    reduced_instructions: int | None = None
+    repro: str = ""
+    confirmed: bool = False
+    evidence: list[str] = []
+    comparison: ModuleRecord | None = None
+    spot: SpotRecord | None = None
+    others: list[str] = []
+
+
+class BisectedModule(Record, frozen=True, kw_only=True):
+    """What the bisection of one module came to.
+
+    Attributes:
+        name: of the module.
+        path: of the file that speaks for it.
+        verdict: of its last stage (or of the captured result) against the first.
+        reason: in one line.
+        stages: number of its stages.
+        judged: number of comparisons made.
+        unusable: stages that could not be judged, and why.
+        is_monotonic: the history turns once; otherwise a pass repaired what another one broke.
+        history: the turns in words.
+        culprits: what was found.
+    """
+
+    name: str
+    path: str
+    verdict: str
+    reason: str = ""
+    stages: int = 0
+    judged: int = 0
+    unusable: list[str] = []
+    is_monotonic: bool = True
+    history: list[str] = []
+    culprits: list[CulpritRecord] = []
