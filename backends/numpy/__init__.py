@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from hlotool.backends.spec import NO_OPTIONS, Options, check_options
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import has_manual_regions
+
+if TYPE_CHECKING:
+    from hlotool.backends.numpy.varied import VariedBackend
 
 __all__ = ["DevicesExecutable", "LogicalExecutable", "NumpyBackend", "NumpyExecutable", "create", "kernels"]
 
@@ -68,14 +72,23 @@ class NumpyBackend:
 
 
 #: Options of the backend's spec, by form, with their meaning.
-OPTIONS: dict[str, str] = {}
+OPTIONS: dict[str, str] = {
+    "wide": "everything is computed in f64",
+    "perturbed=SEED": "every operation is off by as much as it may be",
+    "flush": "denormal results are zero",
+    "excess": "nothing is rounded to less than f32 inside fusions",
+}
 
 
-def create(options: Options = NO_OPTIONS) -> NumpyBackend:
+def create(options: Options = NO_OPTIONS) -> NumpyBackend | VariedBackend:
     """Entry point of group `hlotool.backends`.
 
     Raises:
-        UsageError: unknown options.
+        UsageError: unknown options, more than one of them, or a seed that is no number.
     """
     check_options("numpy", options, OPTIONS)
-    return NumpyBackend()
+    if not options:
+        return NumpyBackend()
+    from hlotool.backends.numpy.varied import variant
+
+    return variant(options)

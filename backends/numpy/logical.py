@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.manual_regions import REGION_TARGET, NotSeparable, RegionFinder
 from hlotool.ir.module import Computation, Instruction, Module
 
+if TYPE_CHECKING:
+    from hlotool.backends.numpy.policy import KernelPolicy
+
 
 class LogicalExecutable:
     """Runs the regions on all partitions and the rest once.
@@ -28,8 +31,9 @@ class LogicalExecutable:
     runs the whole program on the same arguments.
     """
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, policy: KernelPolicy | None = None) -> None:
         self.module = module
+        self._policy = policy
         self._grid = DeviceGrid(1, module.num_partitions)
         self._plan = self._separated()
 
@@ -45,24 +49,24 @@ class LogicalExecutable:
 
     def _separated(self) -> Plan | None:
         try:
-            return _LogicalLowering(self.module, self._grid).plan(self.module.entry)
+            return _LogicalLowering(self.module, self._grid, self._policy).plan(self.module.entry)
         except NotSeparable:
             self._everywhere  # noqa: B018 - what cannot be executed must show now
             return None
 
     @cached_property
     def _everywhere(self) -> DevicesExecutable:
-        plan = Lowering(self.module, self._grid).plan(self.module.entry)
+        plan = Lowering(self.module, self._grid, self._policy).plan(self.module.entry)
         return DevicesExecutable(self.module, plan, self._grid)
 
 
 class _LogicalLowering(Lowering):
     """Compiles the computations around the regions, and the regions for all devices."""
 
-    def __init__(self, module: Module, grid: DeviceGrid) -> None:
-        super().__init__(module)
+    def __init__(self, module: Module, grid: DeviceGrid, policy: KernelPolicy | None) -> None:
+        super().__init__(module, policy=policy)
         self._finder = RegionFinder()
-        self._inside = Lowering(module, grid)
+        self._inside = Lowering(module, grid, policy)
 
     def _build(self, computation: Computation, kernel: Callable[[Instruction], Kernel]) -> Plan:
         return super()._build(self._finder.outlined(computation), kernel)

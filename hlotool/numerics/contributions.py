@@ -53,6 +53,38 @@ _TRANSCENDENTAL = {"atan2", "power"} | {
     name for name, row in OPCODES.items() if "result_accuracy" in row.optional and name != "sqrt"
 }
 
+#: Custom calls that hand on their operand, in the same types on both sides.
+TRANSPARENT_CALLS = frozenset(
+    (
+        "LayoutConstraint",
+        "MoveToDevice",
+        "MoveToHost",
+        "Pin",
+        "PinToDevice",
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+        "Sharding",
+        "Unpin",
+        "annotate_device_placement",
+        "xla.sdy.FuncResultSharding",
+        "xla.sdy.GlobalToLocalShape",
+        "xla.sdy.LocalToGlobalShape",
+        "xla.sdy.PropagationBarrier",
+    )
+)
+#: Custom calls that do no arithmetic.
+EXACT_CALLS = TRANSPARENT_CALLS | {
+    "AllocateBuffer",
+    "AssumeGatherIndicesInBound",
+    "CreateBuffer",
+    "PadToStatic",
+    "SliceToDynamic",
+    "TopK",
+    "X64Combine",
+    "X64SplitHigh",
+    "X64SplitLow",
+}
+
 #: One ulp at 1 of what the dot algorithms round their inputs to, by the part of the name that says so; the
 #: split algorithms (`…_x3` and more) come close to f32 and are not listed.
 _ALGORITHM_EPSILON = {"tf32_tf32_f32": 2.0**-10, "bf16_bf16_f32": 2.0**-7, "bf16_bf16_bf16": 2.0**-7}
@@ -117,7 +149,7 @@ def _rounding_epsilon(instruction: Instruction, target: ElementType) -> float:
     if opcode in ("dot", "ragged-dot", "scaled-dot"):
         algorithm = str(instruction.attributes.get("algorithm", "")).removeprefix("dot_")
         return max(own, _ALGORITHM_EPSILON.get(algorithm, 0.0))
-    return own if _does_arithmetic(instruction) else 0.0
+    return own if does_arithmetic(instruction) else 0.0
 
 
 def _convert_epsilon(source: Shape, target: ElementType) -> float:
@@ -129,7 +161,10 @@ def _convert_epsilon(source: Shape, target: ElementType) -> float:
     return 0.0 if fits else own
 
 
-def _does_arithmetic(instruction: Instruction) -> bool:
+def does_arithmetic(instruction: Instruction) -> bool:
+    """Whether float results of `instruction` are rounded, instead of being chosen or moved."""
+    if instruction.opcode == "custom-call":
+        return instruction.attributes.get("custom_call_target") not in EXACT_CALLS
     match instruction.row.opcode_class:
         case Class.ELEMENTWISE:
             return instruction.opcode not in _EXACT
@@ -152,9 +187,14 @@ def _rounds(instruction: Instruction) -> bool:
     return instruction.opcode != "convert" and any(map(_is_float, _element_types(instruction.shape)))
 
 
-def _sum(instruction: Instruction, part: ArrayShape, origin: Origin, repetitions: int) -> Sum | None:
+def sum_length(instruction: Instruction, part: ArrayShape) -> int:
+    """How many terms one element of `part`, a leaf of the result, is summed from; 1 where it is no sum."""
     count = _TERMS.get(instruction.opcode)
-    length = repetitions * (max(1, count(instruction, part)) if count is not None else 1)
+    return max(1, count(instruction, part)) if count is not None else 1
+
+
+def _sum(instruction: Instruction, part: ArrayShape, origin: Origin, repetitions: int) -> Sum | None:
+    length = repetitions * sum_length(instruction, part)
     if length == 1:
         return None
     accumulator = part.element_type

@@ -1,0 +1,75 @@
+"""What a policy does to one array that a kernel returns or reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from hlotool.backends.numpy.noise import Noise
+from hlotool.backends.numpy.precision import narrow, widen
+from hlotool.backends.numpy.rounding_errors import Error
+from hlotool.ir.types import ElementType
+
+
+class Change(Protocol):
+    """Makes a value from a value."""
+
+    def __call__(self, value: Any) -> Any:
+        """The changed value; the given one is not modified."""
+
+
+@dataclass(frozen=True, slots=True)
+class Perturb:
+    """Random errors, and denormal numbers flushed to zero where the execution does so.
+
+    Attributes:
+        noise: which execution it is.
+        error: how large.
+        tiny: magnitudes below are denormal; 0 for none.
+    """
+
+    noise: Noise
+    error: Error
+    tiny: float = 0.0
+
+    def __call__(self, value: Any) -> Any:
+        changed = self.noise.perturbed(value, self.error.relative, self.error.zeros)
+        return flushed(changed, self.tiny) if self.tiny and self.noise.member.flushes else changed
+
+
+def flushed(value: Any, tiny: float) -> Any:
+    """Zeros of the same sign in place of magnitudes below `tiny`, part by part for complex numbers."""
+    if value.dtype.kind == "c":
+        parts = np.array(value, order="C", ndmin=1).view(value.real.dtype)
+        return flushed(parts, tiny).view(value.dtype).reshape(value.shape)[()]
+    return np.where(np.abs(value) < tiny, np.copysign(value.dtype.type(0), value), value)[()]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundToNarrow:
+    """Results of a narrow type, which are held in f32, rounded to it or not.
+
+    Attributes:
+        noise: which execution it is.
+        error: what a result may be off by before it is rounded.
+        kind: the narrow type.
+        keeps: not rounded; None leaves that to the execution.
+    """
+
+    noise: Noise
+    error: Error
+    kind: ElementType
+    keeps: bool | None = None
+
+    def __call__(self, value: Any) -> Any:
+        if self.noise.coin() if self.keeps is None else self.keeps:
+            return value
+        rounded = widen(narrow(value, self.kind), self.kind)
+        if self.noise.member.seed is None or not self.error.relative:
+            return rounded
+        off = self.noise.perturbed(value, self.error.relative, 0)
+        # What the type holds exactly is not rounded in any execution.
+        exact = np.equal(rounded, value)
+        return np.where(exact, rounded, widen(narrow(off, self.kind), self.kind))[()]

@@ -1,0 +1,137 @@
+"""Random relative errors on arrays: stochastic arithmetic in the manner of CADNA and Verificarlo.
+
+A perturbed number is x · (1 + e · ξ), ξ in [-1, 1]. Half of ξ is common to the elements that one operation
+computes, because the error of an approximation, or of a rounded constant, has a direction; the other half is
+each element's own. What looks exact (trailing zero bits: small integers, masks, powers of two) stays exact:
+it is so in every legal execution, and a counter that is off by an ulp would end a loop one iteration late.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hlotool.ir.dtypes import Array
+
+#: Elements perturbed together: they stay in the processor's cache.
+_BLOCK = 1 << 15
+#: Random numbers that all operations draw theirs from, beginning anywhere.
+_POOL = 1 << 17
+
+#: Integers of the same width.
+_BITS: dict[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype(np.float32): np.dtype(np.uint32),
+    np.dtype(np.float64): np.dtype(np.uint64),
+}
+#: Dtypes of the parts of complex numbers.
+_PARTS: dict[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype(np.complex64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.float64),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One legal execution out of many.
+
+    Attributes:
+        seed: of all its random numbers; None perturbs nothing.
+        keeps: how likely the result of an operation in a narrow type stays in f32: never (0), always (1) or
+            by a coin per operation.
+        flushes: denormal results become zero.
+    """
+
+    seed: int | None = None
+    keeps: float = 0.0
+    flushes: bool = False
+
+
+class Noise:
+    """Source of perturbations, the same in every thread: devices that compute the same get the same.
+
+    Attributes:
+        member: which execution runs.
+    """
+
+    def __init__(self, member: Member) -> None:
+        self.member = member
+        self._generation = 0
+        self._local = threading.local()
+        self._pool: dict[np.dtype[Any], Array] = {}
+
+    def restart(self) -> None:
+        """Begin an execution: every thread draws its numbers from the start."""
+        self._generation += 1
+
+    @property
+    def _random(self) -> random.Random:
+        local = self._local
+        if getattr(local, "generation", None) != self._generation:
+            local.generation = self._generation
+            local.random = random.Random(self.member.seed)
+        found: random.Random = local.random
+        return found
+
+    def coin(self) -> bool:
+        """Whether this result keeps more precision than its type has."""
+        if self.member.keeps in (0.0, 1.0):
+            return self.member.keeps == 1.0
+        return self._random.random() < self.member.keeps
+
+    def perturbed(self, value: Any, relative: float, zeros: int) -> Any:
+        """`value` with errors of up to `relative`; integers stay, infinities and NaN, too.
+
+        Args:
+            value: an array or NumPy scalar.
+            relative: largest relative error.
+            zeros: numbers whose last so many bits are zero look exact and stay; 0 spares none but zero.
+        """
+        if self.member.seed is None or relative == 0:
+            return value
+        dtype = value.dtype
+        if dtype in _PARTS:
+            return self._complex(value, relative, zeros)
+        if dtype not in _BITS or not value.size:
+            return value
+        if value.ndim == 0:
+            return self._scalar(value, relative, zeros)
+        result = np.empty(value.shape, dtype)
+        flat, source = result.reshape(-1), np.ascontiguousarray(value).reshape(-1)
+        common = 1 + relative / 2 * self._random.uniform(-1, 1)
+        for start in range(0, value.size, _BLOCK):
+            part = slice(start, start + _BLOCK)
+            self._fill(flat[part], source[part], relative / 2, common, zeros)
+        return result
+
+    def _complex(self, value: Any, relative: float, zeros: int) -> Any:
+        together: Array = np.array(value, order="C", ndmin=1)
+        parts = together.view(_PARTS[value.dtype])
+        changed: Array = self.perturbed(parts, relative, zeros)
+        whole = changed.view(value.dtype).reshape(value.shape)
+        return whole if value.ndim else whole[()]
+
+    def _scalar(self, value: Any, relative: float, zeros: int) -> Any:
+        if zeros and not int(value.view(_BITS[value.dtype])) & ((1 << zeros) - 1):
+            return value
+        changed = float(value) * (1 + relative * self._random.uniform(-1, 1))
+        return value.dtype.type(changed)
+
+    def _fill(self, out: Array, x: Array, own: float, common: float, zeros: int) -> None:
+        first = int(self._random.random() * (_POOL - _BLOCK))
+        factor = np.multiply(self._numbers(x.dtype)[first : first + len(x)], x.dtype.type(own))
+        factor += x.dtype.type(common)
+        np.multiply(x, factor, out=out)
+        if zeros:
+            bits = _BITS[x.dtype]
+            np.copyto(out, x, where=np.equal(np.bitwise_and(x.view(bits), bits.type((1 << zeros) - 1)), 0))
+
+    def _numbers(self, dtype: np.dtype[Any]) -> Array:
+        if dtype not in self._pool:
+            drawn: npt.NDArray[np.float64] = np.random.default_rng(0).uniform(-1, 1, _POOL)
+            self._pool[dtype] = drawn.astype(dtype)
+        return self._pool[dtype]

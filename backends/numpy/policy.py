@@ -1,0 +1,194 @@
+"""How floats are rounded and sums are ordered: one legal execution of a program out of many.
+
+By default every result is rounded to its declared type, and sums are as exact as can be. A policy changes it
+by a program in other types (`numerics.retyping`) and by kernels that are wrapped as the program is compiled:
+
+- wide: everything in f64, the best estimate of what the program means;
+- varied: every result is off by what its operation may be off by (`rounding_errors`), narrow types are
+  rounded or not, and denormal numbers are flushed or not, as `Noise.member` says. A sum in another order is a
+  sum of terms that are a little off, over n terms by about sqrt(n) roundings (Higham and Mary, "A new
+  approach to probabilistic rounding error analysis", 2019);
+- fused_excess: inside fusions nothing is rounded to a type narrower than f32, as XLA may do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, TypeAlias
+
+from hlotool.backends.numpy.changes import Change, Perturb, RoundToNarrow
+from hlotool.backends.numpy.noise import Noise
+from hlotool.backends.numpy.registry import Calling, Kernel, Reading
+from hlotool.backends.numpy.rounding_errors import EXACT, ZEROS, Error, declared_error, sum_error, wide_error
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Class
+from hlotool.ir.types import ArrayShape, ElementType, TupleShape, leaves
+from hlotool.ir.walk import Context, contexts
+from hlotool.numerics.contributions import does_arithmetic
+from hlotool.numerics.retyping import Retyped, widened, without_narrow_floats
+from hlotool.numerics.ulp import flush_threshold
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a backend does unlike the default.
+
+    Attributes:
+        wide: compute in f64.
+        varied: follow `Noise.member`.
+        fused_excess: keep f32 inside fusions.
+        uncertain: of a wide program: instructions that are rounded in their declared types all the same
+            (`numerics.compiler_made`).
+    """
+
+    wide: bool = False
+    varied: bool = False
+    fused_excess: bool = False
+    uncertain: frozenset[Instruction] = field(default=frozenset(), repr=False)
+
+    def program(self, module: Module) -> Retyped:
+        """What is executed in place of `module`."""
+        if self.wide:
+            return widened(module, copied={i for i in self.uncertain if i.opcode == "constant"})
+        if any(part.element_type.is_narrow_float for i in module.instructions() for part in _arrays(i)):
+            return without_narrow_floats(module)
+        return Retyped(module, {i: i for i in module.instructions()})
+
+
+def _arrays(instruction: Instruction) -> Iterator[ArrayShape]:
+    return (part for _, part in leaves(instruction.shape) if isinstance(part, ArrayShape))
+
+
+_Changes: TypeAlias = Mapping[int, Change]
+
+
+class KernelPolicy:
+    """Wraps the kernels of one program.
+
+    Args:
+        policy: what to do.
+        noise: which execution it is, and its random numbers.
+        program: what is compiled.
+        module: what it stands for.
+    """
+
+    def __init__(self, policy: Policy, noise: Noise, program: Retyped, module: Module) -> None:
+        self._policy = policy
+        self._noise = noise
+        self._origins = program.origins
+        self._fused = _fused(module) if policy.fused_excess else frozenset()
+
+    def kernel(self, instruction: Instruction, kernel: Kernel) -> Kernel:
+        """`kernel`, which executes `instruction`, under this policy."""
+        origin = self._origins.get(instruction)
+        if origin is None or isinstance(kernel, Reading) or not self._rounds(origin):
+            return kernel
+        changes = {
+            number: self._change(origin, part)
+            for number, (_, part) in enumerate(leaves(origin.shape))
+            if isinstance(part, ArrayShape) and _is_float(part)
+        }
+        if not changes:
+            return kernel
+        terms = self._terms(origin, next(_arrays(origin))) if self._policy.varied else {}
+        return _around(kernel, terms, changes, isinstance(origin.shape, TupleShape))
+
+    def _rounds(self, origin: Instruction) -> bool:
+        """Whether results are rounded here; constants have kernels only where they are uncertain."""
+        if origin.opcode in ("constant", "convert"):
+            return True
+        if origin.opcode == "fusion":
+            return self._policy.fused_excess
+        return does_arithmetic(origin)
+
+    def _change(self, origin: Instruction, part: ArrayShape) -> Change:
+        kind = part.element_type
+        if self._policy.wide:
+            return Perturb(self._noise, self._wide_error(origin, part))
+        rounded = origin.opcode in ("convert", "fusion")
+        error = EXACT if rounded else declared_error(origin, part)
+        if kind.is_narrow_float:
+            keeps = origin in self._fused if self._policy.fused_excess else None
+            return RoundToNarrow(self._noise, error, kind, keeps)
+        return Perturb(self._noise, error, flush_threshold(kind))
+
+    def _wide_error(self, origin: Instruction, part: ArrayShape) -> Error:
+        is_uncertain = origin in self._policy.uncertain
+        if origin.opcode == "convert" and not is_uncertain:
+            return EXACT
+        return wide_error(origin, part, is_uncertain)
+
+    def _terms(self, origin: Instruction, part: ArrayShape) -> _Changes:
+        """What happens to the operands that are summed."""
+        size = sum_error(origin, part)
+        if not size:
+            return {}
+        error = Error(size, ZEROS[ElementType.F32])
+        if self._policy.wide:
+            error = wide_error(origin, part, is_uncertain=False)
+        return {
+            number: Perturb(self._noise, error)
+            for number in _summed_operands(origin)
+            if isinstance(shape := origin.operands[number].shape, ArrayShape) and _is_float(shape)
+        }
+
+
+def _is_float(shape: ArrayShape) -> bool:
+    return shape.element_type.is_floating or shape.element_type.is_complex
+
+
+def _summed_operands(instruction: Instruction) -> range:
+    """The operands whose elements are the terms of sums, or factors of such terms."""
+    operands = len(instruction.operands)
+    match instruction.row.opcode_class, instruction.opcode:
+        case _, "scatter":
+            return range(operands // 2 + 1, operands)
+        case _, "select-and-scatter":
+            return range(1, 2)
+        case Class.REDUCTION, _:
+            return range(operands // 2)
+        case Class.CONTRACTION, _:
+            return range(1)
+        case Class.LIBRARY, _:
+            return range(operands)
+    return range(0)
+
+
+def _fused(module: Module) -> frozenset[Instruction]:
+    """All instructions inside of fusions."""
+    return frozenset(
+        instruction
+        for computation, found in contexts(module).items()
+        if Context.FUSED in found
+        for instruction in computation.instructions
+    )
+
+
+def _around(
+    kernel: Calling | Callable[..., Any], terms: _Changes, changes: _Changes, is_tuple: bool
+) -> Kernel:
+    """`kernel` with changed operands and results."""
+
+    def before(values: list[Any]) -> list[Any]:
+        for number, change in terms.items():
+            values[number] = change(values[number])
+        return values
+
+    def after(value: Any) -> Any:
+        if not is_tuple:
+            return changes[0](value)
+        return _changed_leaves(value, changes, count())
+
+    if isinstance(kernel, Calling):
+        function = kernel.function
+        return Calling(lambda values, run: after(function(before(values), run)))
+    return lambda *values: after(kernel(*before(list(values))))
+
+
+def _changed_leaves(value: Any, changes: _Changes, numbers: Iterator[int]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_changed_leaves(part, changes, numbers) for part in value)
+    change = changes.get(next(numbers))
+    return value if change is None else change(value)

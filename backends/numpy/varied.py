@@ -1,0 +1,180 @@
+"""The numpy backend under a policy: `numpy:wide`, `numpy:perturbed=SEED`, `numpy:flush`, `numpy:excess`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hlotool.backends.base import DevicesExecutable as DevicesProtocol
+from hlotool.backends.base import Executable, Probe, Value
+from hlotool.backends.numpy.arguments import check_arguments
+from hlotool.backends.numpy.lockstep import DevicesExecutable
+from hlotool.backends.numpy.logical import LogicalExecutable
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.noise import Member, Noise
+from hlotool.backends.numpy.plan import Plan
+from hlotool.backends.numpy.policy import KernelPolicy, Policy
+from hlotool.backends.numpy.run import Run
+from hlotool.backends.spec import Options
+from hlotool.errors import UsageError
+from hlotool.ir.devices import DeviceGrid
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.partitioning import has_manual_regions
+from hlotool.numerics.retyping import Retyped, retyped_value
+
+
+class VariedBackend:
+    """Executes HLO as another legal execution would, or in other types.
+
+    Args:
+        policy: what is unlike the default.
+        member: which execution of many; `noise.member` chooses another one for later runs.
+        keeps_wide: results of a wide execution stay in f64.
+
+    Attributes:
+        name: as on the command line.
+        noise: shared by all executables of this backend.
+    """
+
+    def __init__(
+        self, policy: Policy, member: Member | None = None, *, name: str = "numpy", keeps_wide: bool = False
+    ) -> None:
+        self.name = name
+        self.noise = Noise(member or Member())
+        self._policy = policy
+        self._keeps_wide = keeps_wide
+
+    @property
+    def version(self) -> str:
+        """`numpy:wide (numpy X.Y.Z)`."""
+        return f"{self.name} (numpy {np.__version__})"
+
+    def compile(self, module: Module) -> Executable:
+        """See `Backend.compile`."""
+        program, policy = self._prepare(module)
+        changed = program.module
+        if has_manual_regions(module) and module.num_partitions > 1 and module.replica_count == 1:
+            return _Varied(module, program, LogicalExecutable(changed, policy), self.noise, self._keeps_wide)
+        plan = Lowering(changed, policy=policy).plan(changed.entry)
+        return _Varied(module, program, _Planned(changed, plan), self.noise, self._keeps_wide)
+
+    def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesProtocol:
+        """See `DevicesBackend.compile_devices`."""
+        program, policy = self._prepare(module)
+        changed = program.module
+        plan = Lowering(changed, grid, policy).plan(changed.entry)
+        inner = DevicesExecutable(changed, plan, grid)
+        return _VariedDevices(module, program, inner, self.noise, self._keeps_wide)
+
+    def _prepare(self, module: Module) -> tuple[Retyped, KernelPolicy]:
+        program = self._policy.program(module)
+        return program, KernelPolicy(self._policy, self.noise, program, module)
+
+
+class _Planned:
+    """A module compiled to plans."""
+
+    def __init__(self, module: Module, plan: Plan) -> None:
+        self._module = module
+        self._plan = plan
+
+    def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
+        """See `Executable.run`."""
+        values = check_arguments(self._module, arguments)
+        with np.errstate(all="ignore"):
+            result: Value = self._plan(values, Run(probe))
+        return result
+
+
+class _Translation:
+    """Arguments, results and probes between a module and the program that stands for it."""
+
+    def __init__(self, module: Module, program: Retyped, keeps_wide: bool) -> None:
+        self._module = module
+        self._program = program
+        self._keeps_wide = keeps_wide
+
+    def arguments(self, values: Sequence[Value]) -> list[Any]:
+        """In the program's types."""
+        checked = check_arguments(self._module, values)
+        parameters = self._program.module.entry.parameters
+        return [retyped_value(value, p.shape) for value, p in zip(checked, parameters)]
+
+    def result(self, value: Value) -> Any:
+        """In the declared types, unless they stay wide."""
+        return value if self._keeps_wide else retyped_value(value, self._module.entry.root.shape)
+
+    def probe(self, probe: Probe | None) -> Probe | None:
+        """One that shows `probe` the instructions of the module with the program's values."""
+        if probe is None:
+            return None
+        origins = self._program.origins
+
+        def translated(instruction: Instruction, value: Value) -> None:
+            if instruction in origins:
+                probe(origins[instruction], value)
+
+        return translated
+
+
+class _Varied:
+    """An executable for one device."""
+
+    def __init__(
+        self, module: Module, program: Retyped, inner: Executable, noise: Noise, keeps_wide: bool
+    ) -> None:
+        self._translation = _Translation(module, program, keeps_wide)
+        self._inner = inner
+        self._noise = noise
+
+    def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
+        """See `Executable.run`."""
+        self._noise.restart()
+        translation = self._translation
+        result = self._inner.run(translation.arguments(arguments), translation.probe(probe))
+        final: Value = translation.result(result)
+        return final
+
+
+class _VariedDevices:
+    """An executable for several devices."""
+
+    def __init__(
+        self, module: Module, program: Retyped, inner: DevicesExecutable, noise: Noise, keeps_wide: bool
+    ) -> None:
+        self._translation = _Translation(module, program, keeps_wide)
+        self._inner = inner
+        self._noise = noise
+
+    def run_devices(
+        self, arguments: Sequence[Sequence[Value]], probes: Sequence[Probe | None] | None = None
+    ) -> list[Value]:
+        """See `DevicesExecutable.run_devices`."""
+        self._noise.restart()
+        translation = self._translation
+        shown = None if probes is None else [translation.probe(probe) for probe in probes]
+        results = self._inner.run_devices([translation.arguments(own) for own in arguments], shown)
+        return [translation.result(result) for result in results]
+
+
+def variant(options: Options) -> VariedBackend:
+    """The backend that one option of the spec names.
+
+    Raises:
+        UsageError: several options, or a seed that is no number.
+    """
+    if len(options) > 1:
+        raise UsageError(f"backend numpy takes one option, got {', '.join(options)}")
+    ((option, value),) = options.items()
+    match option:
+        case "wide":
+            return VariedBackend(Policy(wide=True), name="numpy:wide")
+        case "flush":
+            return VariedBackend(Policy(), Member(flushes=True), name="numpy:flush")
+        case "excess":
+            return VariedBackend(Policy(fused_excess=True), name="numpy:excess")
+    if not value.isdecimal():
+        raise UsageError(f"backend numpy: the seed of {option}={value} is no number")
+    return VariedBackend(Policy(varied=True), Member(int(value)), name=f"numpy:{option}={value}")

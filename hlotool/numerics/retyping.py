@@ -1,0 +1,273 @@
+"""Programs in other float types: the same instructions, computed in f64, or with nothing narrower than f32.
+
+A module is copied with every float type replaced by a wider one. Conversions between types that became the
+same are identities. What reads or makes bits (`bitcast-convert`, random numbers, custom calls, transfers to
+the host) keeps its declared types; its operands are converted to them before and its results back after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from hlotool.ir.dtypes import dtype_of
+from hlotool.ir.literal import Literal
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import Class
+from hlotool.ir.types import ArrayShape, BufferShape, ElementType, Shape, TupleShape
+from hlotool.ir.walk import call_order, reachable
+from hlotool.numerics.contributions import TRANSPARENT_CALLS
+
+#: The type that takes the place of another one.
+TypeMap: TypeAlias = Callable[[ElementType], ElementType]
+
+
+@dataclass(frozen=True, slots=True)
+class Retyped:
+    """A module in other types.
+
+    Attributes:
+        module: the copy.
+        origins: for each instruction of the copy the one that it stands for; conversions that were put in
+            have none.
+    """
+
+    module: Module
+    origins: Mapping[Instruction, Instruction]
+
+
+def to_f64(element_type: ElementType) -> ElementType:
+    """f64 for every float type, c128 for complex ones."""
+    if element_type.is_floating:
+        return ElementType.F64
+    return ElementType.C128 if element_type.is_complex else element_type
+
+
+def to_f32_at_least(element_type: ElementType) -> ElementType:
+    """f32 for narrower floats."""
+    return ElementType.F32 if element_type.is_narrow_float else element_type
+
+
+def widened(module: Module, copied: Collection[Instruction] = ()) -> Retyped:
+    """The module computed in f64 throughout, `reduce-precision` included.
+
+    Args:
+        module: what is copied.
+        copied: constants that are read through a `copy`, which stands for them in `origins`, so that an
+            execution can change their values.
+    """
+    return _Retyping(to_f64, drops_precision=False, copied=copied).module(module)
+
+
+def without_narrow_floats(module: Module) -> Retyped:
+    """The module with f32 in place of all narrower floats, as if nothing were rounded on the way."""
+    return _Retyping(to_f32_at_least, drops_precision=True).module(module)
+
+
+def retyped_shape(shape: Shape, types: TypeMap) -> Shape:
+    """`shape` with other element types; layouts lose the widths of elements."""
+    if isinstance(shape, TupleShape):
+        return TupleShape(tuple(retyped_shape(element, types) for element in shape.elements))
+    if isinstance(shape, BufferShape):
+        return BufferShape(_retyped_array(shape.array, types))
+    return _retyped_array(shape, types) if isinstance(shape, ArrayShape) else shape
+
+
+def _retyped_array(shape: ArrayShape, types: TypeMap) -> ArrayShape:
+    element_type = types(shape.element_type)
+    if element_type is shape.element_type:
+        return shape
+    layout = shape.layout and replace(shape.layout, element_bits=0)
+    return replace(shape, element_type=element_type, layout=layout)
+
+
+def retyped_value(value: Any, shape: Shape) -> Any:
+    """A runtime value with its floats converted to the element types of `shape`."""
+    if isinstance(shape, TupleShape):
+        return tuple(retyped_value(part, element) for part, element in zip(value, shape.elements))
+    if not isinstance(shape, ArrayShape):
+        return value
+    if not (shape.element_type.is_floating or shape.element_type.is_complex):
+        return value
+    with np.errstate(all="ignore"):
+        return np.asarray(value).astype(dtype_of(shape.element_type), copy=False)
+
+
+def _keeps_types(instruction: Instruction) -> bool:
+    """Whether it works on bits, or is known only in the declared types."""
+    match instruction.opcode:
+        case "bitcast-convert" | "stochastic-convert":
+            return True
+        case "bitcast":
+            return _element_type(instruction) is not _element_type(instruction.operands[0])
+        case "custom-call":
+            return instruction.attributes.get("custom_call_target") not in TRANSPARENT_CALLS
+    return instruction.row.opcode_class in (Class.RANDOM, Class.HOST)
+
+
+def _element_type(instruction: Instruction) -> ElementType | None:
+    return instruction.shape.element_type if isinstance(instruction.shape, ArrayShape) else None
+
+
+@dataclass(slots=True)
+class _Retyping:
+    """One copy in the making.
+
+    Attributes:
+        types: what becomes of each element type.
+        drops_precision: `reduce-precision` does so in the copy, too.
+        copied: constants read through a copy.
+    """
+
+    types: TypeMap
+    drops_precision: bool
+    copied: Collection[Instruction] = ()
+    origins: dict[Instruction, Instruction] = field(default_factory=dict)
+    computations: dict[Computation, Computation] = field(default_factory=dict)
+
+    def module(self, module: Module) -> Retyped:
+        """The copy of a whole module."""
+        for computation in call_order(module):
+            self.computations[computation] = _Body(self, computation).copy()
+        entry = self.computations[module.entry]
+        used = reachable(entry)
+        kept = {c.name for c in used if c in self.computations}
+        for computation in self.computations.values():
+            if computation.name in kept:
+                computation.name += ".retyped"
+        attributes = {k: v for k, v in module.attributes.items() if k != "entry_computation_layout"}
+        copy = replace(module, computations=used, entry=entry, attributes=attributes)
+        return Retyped(copy, self.origins)
+
+    def shape(self, shape: Shape) -> Shape:
+        """In the new types."""
+        return retyped_shape(shape, self.types)
+
+
+class _Body:
+    """The copy of one computation; every value exists in the new types, in the declared ones, or in both."""
+
+    def __init__(self, retyping: _Retyping, original: Computation) -> None:
+        self._retyping = retyping
+        self._original = original
+        self._instructions: list[Instruction] = []
+        self._new: dict[Instruction, Instruction] = {}
+        self._declared: dict[Instruction, Instruction] = {}
+        self._names = {i.name for i in original.instructions}
+
+    def copy(self) -> Computation:
+        """All of it."""
+        for instruction in self._original.instructions:
+            if _keeps_types(instruction):
+                self._keep(instruction)
+            else:
+                self._retype(instruction)
+        root = self._in_new_types(self._original.root)
+        return replace(self._original, instructions=self._instructions, root=root)
+
+    def _retype(self, old: Instruction) -> None:
+        shape = self._retyping.shape(old.shape)
+        new = replace(
+            old,
+            opcode=self._opcode(old),
+            shape=shape,
+            operands=tuple(map(self._in_new_types, old.operands)),
+            attributes=self._attributes(old),
+            literal=None if old.literal is None else _retyped_literal(old.literal, self._retyping.types),
+            control_predecessors=self._before(old),
+        )
+        if old in self._retyping.copied:
+            self._add(new)
+            new = self._made(new, "copy", shape, (new,))
+        self._add(new, old)
+        self._new[old] = new
+
+    def _opcode(self, old: Instruction) -> str:
+        is_identity = old.opcode == "reduce-precision" and not self._retyping.drops_precision
+        return "copy" if is_identity else old.opcode
+
+    def _attributes(self, old: Instruction) -> Mapping[str, Any]:
+        if self._opcode(old) != old.opcode:
+            return {}
+        copies = self._retyping.computations
+
+        def copied(value: Any) -> Any:
+            if isinstance(value, Computation):
+                return copies[value]
+            if isinstance(value, tuple):
+                return tuple(copied(part) for part in value)
+            return value
+
+        return {name: copied(value) for name, value in old.attributes.items()}
+
+    def _keep(self, old: Instruction) -> None:
+        operands = tuple(map(self._in_declared_types, old.operands))
+        new = replace(old, operands=operands, control_predecessors=self._before(old))
+        self._add(new, old)
+        self._declared[old] = new
+        if self._retyping.shape(old.shape) == old.shape:
+            self._new[old] = new
+
+    def _before(self, old: Instruction) -> tuple[Instruction, ...]:
+        found = (self._new.get(p) or self._declared.get(p) for p in old.control_predecessors)
+        return tuple(p for p in found if p is not None)
+
+    def _in_new_types(self, old: Instruction) -> Instruction:
+        if old not in self._new:
+            self._new[old] = self._converted(self._declared[old], self._retyping.shape(old.shape))
+        return self._new[old]
+
+    def _in_declared_types(self, old: Instruction) -> Instruction:
+        if old not in self._declared:
+            self._declared[old] = self._converted(self._new[old], old.shape)
+        return self._declared[old]
+
+    def _converted(self, value: Instruction, shape: Shape) -> Instruction:
+        """`value` with its arrays converted to the element types of `shape`."""
+        if value.shape == shape:
+            return value
+        if not isinstance(shape, TupleShape):
+            return self._add(self._made(value, "convert", shape, (value,)))
+        parts = []
+        for number, element in enumerate(shape.elements):
+            assert isinstance(value.shape, TupleShape)
+            part = self._made(
+                value, "get-tuple-element", value.shape.elements[number], (value,), index=number
+            )
+            parts.append(self._converted(self._add(part), element))
+        return self._add(self._made(value, "tuple", shape, tuple(parts)))
+
+    def _made(
+        self,
+        value: Instruction,
+        opcode: str,
+        shape: Shape,
+        operands: tuple[Instruction, ...],
+        **attributes: int,
+    ) -> Instruction:
+        return Instruction(self._name(value), opcode, shape, operands, attributes, line=value.line)
+
+    def _name(self, value: Instruction) -> str:
+        number = 0
+        while (name := f"{value.name}.converted.{number}") in self._names:
+            number += 1
+        self._names.add(name)
+        return name
+
+    def _add(self, new: Instruction, old: Instruction | None = None) -> Instruction:
+        self._instructions.append(new)
+        if old is not None:
+            self._retyping.origins[new] = old
+        return new
+
+
+def _retyped_literal(literal: Literal, types: TypeMap) -> Literal:
+    shape = retyped_shape(literal.shape, types)
+    if shape == literal.shape or literal.value is None:
+        return replace(literal, shape=shape)
+    if isinstance(literal.value, tuple):
+        return Literal(shape, tuple(_retyped_literal(e, types) for e in literal.value), literal.elided)
+    return Literal(shape, retyped_value(literal.value, shape), literal.elided)
