@@ -11,11 +11,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hlotool.backends.numpy.devices import check_single_device, this_device
+from hlotool.backends.numpy.kernels.permutes_in_place import InPlace
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Calling, Kernel, lowers
 from hlotool.backends.numpy.run import Run
 from hlotool.ir.attributes import Ints
-from hlotool.ir.devices import device_pairs, source_target_ids
+from hlotool.ir.devices import device_pairs, place_pairs, source_target_ids
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import TupleShape
 
@@ -38,21 +39,23 @@ def collective_permute(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 @lowers("collective-permute-start")
 def collective_permute_start(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """The operands, what `collective-permute` returns, and contexts."""
+    """The operands, what `collective-permute` returns, and contexts; in place, the buffer that is read."""
     permute = _permutation(instruction, lowering)
+    in_place = "slice_sizes" in instruction.attributes
     contexts = tuple(np.zeros((), np.uint32) for _ in range(_tuple_size(instruction) - 2))
 
     def kernel(values: list[Any], run: Run) -> Any:
         operands = tuple(values)
-        return (_packed(operands), permute(operands, run), *contexts)
+        sent = operands[0] if in_place else _packed(operands)
+        return (sent, permute(operands, run), *contexts)
 
     return Calling(kernel)
 
 
 def _permutation(instruction: Instruction, lowering: Lowering) -> _Permute:
-    if "slice_sizes" in instruction.attributes:
-        raise lowering.unsupported(instruction, f"{instruction.opcode} into slices of a buffer")
     check_single_device(instruction, lowering)
+    if "slice_sizes" in instruction.attributes:
+        return _permutation_in_place(instruction, lowering)
     if len(lowering.grid) == 1:
         return _to_itself(instruction, lowering)
     pairs = device_pairs(instruction, lowering.grid)
@@ -69,11 +72,35 @@ def _permutation(instruction: Instruction, lowering: Lowering) -> _Permute:
     return permute
 
 
+def _permutation_in_place(instruction: Instruction, lowering: Lowering) -> _Permute:
+    if len(lowering.grid) == 1:
+        slices = InPlace(instruction, lowering, [(0, 0)] * _received_from_itself(instruction, lowering))
+        return lambda operands, run: slices.exchange((0,), [operands])[0]
+    pairs = place_pairs(instruction, source_target_ids(instruction), lowering.grid)
+    slices = InPlace(instruction, lowering, pairs)
+    groups = _connected(pairs)
+
+    def permute(operands: tuple[Any, ...], run: Run) -> Any:
+        device = this_device(run)
+        group = groups.get(device.number)
+        if group is None:
+            return operands[1]
+        return device.meet(instruction, group, operands, lambda sent: slices.exchange(group, sent))
+
+    return permute
+
+
+def _received_from_itself(instruction: Instruction, lowering: Lowering) -> int:
+    """How often the only device receives from itself; an error if it receives from another one."""
+    senders = [source for source, target in source_target_ids(instruction) if target == 0]
+    if other := next(filter(None, senders), None):
+        raise lowering.unsupported(instruction, f"device {other} sends to device 0; one is executed")
+    return len(senders)
+
+
 def _to_itself(instruction: Instruction, lowering: Lowering) -> _Permute:
     """What the only device receives: from itself or from nobody."""
-    senders = [source for source, target in source_target_ids(instruction) if target == 0]
-    if senders and senders != [0]:
-        raise lowering.unsupported(instruction, f"device {senders[0]} sends to device 0; one is executed")
+    senders = _received_from_itself(instruction, lowering)
     return (lambda operands, run: _packed(operands)) if senders else lambda operands, run: _zeros(operands)
 
 
