@@ -62,7 +62,7 @@ class StageOracle:
     def _call(self, function: str, argument: object) -> Any:
         for event in self._pool.run(function, [argument]):
             if isinstance(event, Done) and isinstance(event.value, bytes):
-                return msgspec.msgpack.decode(event.value)
+                return msgspec.to_builtins(msgspec.msgpack.decode(event.value))
         return None
 
     def _compute(self, question: Question) -> Any:

@@ -81,7 +81,7 @@ def _rows(question: Question) -> Iterator[ModuleRecord]:
         return
     for trial, expected in zip(stage_trials(task), _expected(task, question.reference)):
         outcome = tested.runner.run(trial.arguments, expected)
-        yield compare_row(task, reference, trial, expected, _actual(tested, outcome))
+        yield compare_row(task, reference, trial, expected, actual_of(tested, outcome))
 
 
 def _result_rows(task: Task, number: int, reference: Program) -> Iterator[ModuleRecord]:
@@ -89,13 +89,14 @@ def _result_rows(task: Task, number: int, reference: Program) -> Iterator[Module
     for trial, expected in zip(stage_trials(task), _expected(task, number)):
         if trial.result is not None:
             known = True
-            real = replace(_actual(reference, Outcome(trial.result)), label=REALITY, origin=trial.origin)
+            real = replace(actual_of(reference, Outcome(trial.result)), label=REALITY, origin=trial.origin)
             yield compare_row(task, reference, trial, expected, real)
     if not known:
         raise Unsupported("what the program returned is not known", location=Location(task.path))
 
 
-def _actual(program: Program, outcome: Outcome) -> Actual:
+def actual_of(program: Program, outcome: Outcome) -> Actual:
+    """A result to be judged."""
     return Actual(
         program.label,
         program.path,

@@ -30,6 +30,7 @@ class SpotRecord(Record, frozen=True, kw_only=True):
     """The instructions to blame, cut out into programs of their own.
 
     Attributes:
+        level: where the fault came in.
         instructions: of the wrong stage, operands first.
         opcodes: theirs.
         place: the calls around them, the outermost first.
@@ -41,6 +42,7 @@ class SpotRecord(Record, frozen=True, kw_only=True):
         comparison: of the results of the two programs.
     """
 
+    level: Level = "pass"
     instructions: list[str]
     opcodes: list[str]
     place: list[str] = []

@@ -1,0 +1,249 @@
+"""One wrong module: from its history to culprits with the instructions to blame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from hlotool._version import __version__
+from hlotool.dump.records import Stage
+from hlotool.replay.records import AGREEING, DIFFERING, REALITY, ModuleRecord, SourceRecord
+from hlotool.replay.task import Task
+from hlotool.search.answers import Answer
+from hlotool.search.bisection.answers import answer_of, signature, wrong_outputs
+from hlotool.search.bisection.asking import StageOracle, context_digest, stage_digest
+from hlotool.search.bisection.judging import RESULT, Question
+from hlotool.search.bisection.passes import PassSearch, Turn
+from hlotool.search.bisection.records import BisectedModule, CulpritRecord, SpotRecord
+from hlotool.search.bisection.spotting import (
+    FUNCTION,
+    RESULT_FUNCTION,
+    ResultQuestion,
+    SpotQuestion,
+    is_wrong,
+)
+from hlotool.search.journal import digest
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """What a module's ends tell.
+
+    Attributes:
+        task: the module.
+        stages: the last stage against the first; None when there is only one.
+        result: what the program really returned against the first stage; None when it is not known.
+    """
+
+    task: Task
+    stages: ModuleRecord | None
+    result: ModuleRecord | None
+
+    @property
+    def wrong(self) -> ModuleRecord | None:
+        """The comparison that shows the failure, if any."""
+        for row in (self.stages, self.result):
+            if row is not None and row.verdict in DIFFERING:
+                return row
+        return None
+
+    @property
+    def decisive(self) -> ModuleRecord | None:
+        """The comparison that speaks for the module."""
+        return self.wrong or self.result or self.stages
+
+
+def ends_questions(task: Task) -> list[Question]:
+    """What is asked of every module before anything is searched."""
+    questions = []
+    if len(task.module.stages) > 1:
+        questions.append(Question(task, len(task.module.stages) - 1))
+    has_result = task.options.outputs is not None or task.module.captures
+    if has_result and task.module.stages:
+        questions.append(Question(task, RESULT))
+    return questions
+
+
+def ends_of(task: Task, questions: list[Question], rows: list[ModuleRecord]) -> Ends:
+    """The answers to `ends_questions`."""
+    stages = [row for q, row in zip(questions, rows) if q.tested != RESULT]
+    results = [row for q, row in zip(questions, rows) if q.tested == RESULT]
+    return Ends(task, stages[0] if stages else None, results[0] if results else None)
+
+
+@dataclass(slots=True)
+class Locator:
+    """Finds the culprits of one module.
+
+    Attributes:
+        ends: of the module.
+        oracle: judges its stages.
+        exhaustive: look at every stage.
+    """
+
+    ends: Ends
+    oracle: StageOracle
+    exhaustive: bool = False
+
+    def run(self) -> BisectedModule:
+        """Everything that is found."""
+        task, before = self.ends.task, self.oracle.questions
+        search = PassSearch(task, self.oracle.ask, self.exhaustive)
+        culprits: list[CulpritRecord] = []
+        if self._stages_are_wrong or self.exhaustive:
+            culprits += [self._pass_culprit(turn, search) for turn in search.run()]
+        if not culprits and self._result_is_wrong:
+            culprits.append(self._result_culprit())
+        row = self.ends.decisive
+        return BisectedModule(
+            name=task.module.title,
+            path=row.path if row else task.path,
+            verdict=row.verdict.value if row else "not compared",
+            reason=row.reason if row else task.module.unpaired_reason,
+            stages=len(task.module.stages),
+            judged=self.oracle.questions - before,
+            unusable=list(_unusable(search)),
+            is_monotonic=search.history.is_monotonic if search.history else True,
+            history=list(_turns(search)),
+            culprits=culprits,
+        )
+
+    @property
+    def _stages_are_wrong(self) -> bool:
+        return self.ends.stages is not None and self.ends.stages.verdict in DIFFERING
+
+    @property
+    def _result_is_wrong(self) -> bool:
+        return self.ends.result is not None and self.ends.result.verdict in DIFFERING
+
+    def _pass_culprit(self, turn: Turn, search: PassSearch) -> CulpritRecord:
+        good, bad = (_label(self.ends.task.module.stages[n]) for n in (turn.good, turn.bad))
+        candidates = turn.candidates
+        spot = self._stage_spot(turn)
+        found = spot if isinstance(spot, SpotRecord) else None
+        evidence = [
+            f"{good}: {_said(search.rows.get(turn.good))}",
+            f"{bad}: {_said(turn.comparison)}",
+            *self._pass_evidence(turn, spot),
+        ]
+        return CulpritRecord(
+            module=self.ends.task.module.title,
+            level="pass",
+            pass_name=candidates[-1].name,
+            pipeline=candidates[-1].pipeline,
+            candidates=candidates,
+            stage=bad,
+            stage_before=good,
+            signature=signature(turn.comparison),
+            instructions=found.instructions if found else [],
+            opcodes=found.opcodes if found else [],
+            place=found.place if found else [],
+            source=found.source if found else _first_source(turn.comparison),
+            reduced_instructions=len(found.instructions) if found else None,
+            confirmed=turn.confirmed,
+            evidence=evidence,
+            comparison=turn.comparison,
+            spot=found,
+        )
+
+    def _pass_evidence(self, turn: Turn, spot: SpotRecord | str) -> Iterator[str]:
+        if turn.confirmed:
+            yield "both asked again: the same answers"
+        if self._stages_are_wrong:
+            yield "the program as compiled differs from the program as given, too"
+        if self._result_is_wrong:
+            yield "so does what the program really returned"
+        if isinstance(spot, str):
+            yield f"the instructions could not be told: {spot}"
+        elif is_wrong(spot):
+            yield "the instructions alone, on the values that occurred, differ as well"
+
+    def _stage_spot(self, turn: Turn) -> SpotRecord | str:
+        outputs = wrong_outputs(turn.comparison)
+        if not outputs:
+            return turn.comparison.reason
+        question = SpotQuestion(self.ends.task, turn.good, turn.bad, tuple(outputs))
+        stages = [stage_digest(self.ends.task.module, number) for number in (turn.good, turn.bad)]
+        return self._spot(FUNCTION, question, *stages, repr(outputs))
+
+    def _result_culprit(self) -> CulpritRecord:
+        """Every stage is right, what came out is not."""
+        row = self.ends.result
+        assert row is not None
+        task = self.ends.task
+        again = self.oracle.ask(Question(task, RESULT, attempt=1), "again result")
+        spot = self._result_spot(row)
+        found = spot if isinstance(spot, SpotRecord) else None
+        last = _label(task.module.stages[-1])
+        evidence = [
+            f"{last}: {_said(self.ends.stages)}",
+            f"what the program returned: {_said(row)}",
+            "so the fault came in after the last stage: in code generation or in a library",
+        ]
+        if found and len(found.instructions) > 1:
+            evidence.append(f"{len(found.instructions)} kernels may have made it, the likeliest is first")
+        return CulpritRecord(
+            module=task.module.title,
+            level=found.level if found else "codegen",
+            stage=REALITY,
+            stage_before=last,
+            signature=signature(row),
+            instructions=found.instructions if found else [],
+            opcodes=found.opcodes if found else [],
+            source=found.source if found else _first_source(row),
+            reduced_instructions=1 if found and found.after else None,
+            confirmed=answer_of(again) is Answer.BAD,
+            evidence=evidence,
+            comparison=row,
+            spot=found,
+        )
+
+    def _result_spot(self, row: ModuleRecord) -> SpotRecord | str:
+        wrong = wrong_outputs(row)
+        if not wrong:
+            return row.reason
+        task = self.ends.task
+        right = [tuple(leaf.index) for leaf in row.leaves if leaf.verdict in AGREEING]
+        question = ResultQuestion(task, tuple(wrong), tuple(right))
+        last = stage_digest(task.module, len(task.module.stages) - 1)
+        return self._spot(RESULT_FUNCTION, question, last, repr((wrong, right)))
+
+    def _spot(self, function: str, question: object, *parts: str) -> SpotRecord | str:
+        task = self.ends.task
+        key = digest(__version__, function, context_digest(task.module, task.options), *parts)
+        value: Any = self.oracle.call(key, "instructions", function, question)
+        if value is None:
+            return "the process that looked for them died"
+        return value if isinstance(value, str) else msgspec.convert(value, SpotRecord)
+
+
+def _label(stage: Stage) -> str:
+    return stage.label or stage.kind.value
+
+
+def _said(row: ModuleRecord | None) -> str:
+    """A verdict with its reason."""
+    if row is None:
+        return "the program that all others are judged by"
+    return f"{row.verdict.value}, {row.reason}"
+
+
+def _first_source(row: ModuleRecord) -> SourceRecord | None:
+    return next((leaf.source for leaf in row.leaves if leaf.source is not None), None)
+
+
+def _unusable(search: PassSearch) -> Iterator[str]:
+    for number, row in sorted(search.rows.items()):
+        if answer_of(row) is Answer.UNUSABLE:
+            yield f"{_label(search.task.module.stages[number])}: {_said(row)}"
+
+
+def _turns(search: PassSearch) -> Iterator[str]:
+    """The turns of the history in words."""
+    for turn in search.history.transitions if search.history else ():
+        before, after = (_label(search.task.module.stages[n]) for n in (turn.before, turn.after))
+        was, becomes = ("right", "wrong") if turn.breaks else ("wrong", "right")
+        yield f"{before} is {was}, {after} is {becomes}"

@@ -1,0 +1,170 @@
+"""The instructions to blame, found in a worker process and sent home as text."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hlotool.errors import HlotoolError, Unsupported
+from hlotool.ir.attributes import Metadata
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import ShapeIndex
+from hlotool.replay.compare import compare_row
+from hlotool.replay.program import compile_program
+from hlotool.replay.provenance import source_of, source_of_output
+from hlotool.replay.records import DIFFERING, InputsRecord, ModuleRecord
+from hlotool.replay.spread import OneDevice
+from hlotool.replay.task import Task
+from hlotool.replay.trials import Trial
+from hlotool.search.bisection.codegen import isolate, level_of, opcodes_within, suspects
+from hlotool.search.bisection.judging import actual_of, stage_program, stage_trials
+from hlotool.search.bisection.records import SpotRecord
+from hlotool.search.bisection.spot import find_spot
+
+#: What workers call.
+FUNCTION = "hlotool.search.bisection.spotting:stage_spot"
+RESULT_FUNCTION = "hlotool.search.bisection.spotting:result_spot"
+
+
+@dataclass(frozen=True, slots=True)
+class SpotQuestion:
+    """Where do two stages part?
+
+    Attributes:
+        task: the module.
+        good: number of the stage that is right.
+        bad: number of the stage that is wrong.
+        outputs: leaves that differ, the one to look at first.
+    """
+
+    task: Task
+    good: int
+    bad: int
+    outputs: tuple[ShapeIndex, ...]
+
+
+def stage_spot(question: SpotQuestion) -> SpotRecord | str:
+    """The instructions of the wrong stage to blame; in words why they cannot be told."""
+    try:
+        return _stage_spot(question)
+    except HlotoolError as error:
+        return str(error)
+
+
+def _stage_spot(question: SpotQuestion) -> SpotRecord:
+    before, after = (stage_program(question.task, n) for n in (question.good, question.bad))
+    for program in (before, after):
+        if not isinstance(program.runner, OneDevice):
+            raise Unsupported(f"{program.label} is a program for each of several devices")
+    trial = stage_trials(question.task)[0]
+    spot = find_spot(before.module, after.module, trial.arguments, question.outputs[0])
+    left, right = _bare(spot.before), _bare(spot.after)
+    return SpotRecord(
+        instructions=[i.name for i in spot.instructions],
+        opcodes=[i.opcode for i in spot.instructions],
+        place=list(spot.place),
+        inside=spot.inside.name if spot.inside is not None else "",
+        source=source_of(after.module, spot.chain),
+        before=left.to_text(),
+        after=right.to_text(),
+        inputs=npz_bytes(spot.arguments),
+        comparison=compare_modules(question.task, left, right, spot.arguments),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ResultQuestion:
+    """Which kernel of the compiled program made the wrong result?
+
+    Attributes:
+        task: the module.
+        wrong: leaves of the result that are wrong.
+        right: leaves that are as they should be.
+    """
+
+    task: Task
+    wrong: tuple[ShapeIndex, ...]
+    right: tuple[ShapeIndex, ...]
+
+
+def result_spot(question: ResultQuestion) -> SpotRecord | str:
+    """The likeliest kernel, and the others that may be meant; in words why they cannot be told."""
+    try:
+        return _result_spot(question)
+    except HlotoolError as error:
+        return str(error)
+
+
+def _result_spot(question: ResultQuestion) -> SpotRecord:
+    program = stage_program(question.task, len(question.task.module.stages) - 1)
+    found = suspects(program.module, question.wrong, question.right)
+    if not found:
+        raise Unsupported("no code runs for the wrong outputs")
+    kernel = found[0]
+    text, inputs = "", b""
+    if isinstance(program.runner, OneDevice):
+        module, values = isolate(program.module, kernel, stage_trials(question.task)[0].arguments)
+        text, inputs = _bare(module).to_text(), npz_bytes(values)
+    return SpotRecord(
+        level=level_of(kernel),
+        instructions=[i.name for i in found],
+        opcodes=opcodes_within(kernel),
+        source=source_of_output(program.module, question.wrong[0]),
+        after=text,
+        inputs=inputs,
+    )
+
+
+def compare_modules(
+    task: Task, before: Module, after: Module, arguments: Sequence[Any]
+) -> ModuleRecord | None:
+    """What two small programs return for the same arguments, compared; None when one cannot run."""
+    try:
+        one = compile_program("before", "", before, task.options.reference)
+        other = compile_program("after", "", after, task.options.reference)
+        trial = Trial(tuple(arguments), InputsRecord(origin="given", description="values that occurred"))
+        expected = one.runner.run(trial.arguments).value
+        return compare_row(task, one, trial, expected, actual_of(other, other.runner.run(trial.arguments)))
+    except HlotoolError:
+        return None
+
+
+def _bare(module: Module) -> Module:
+    """The module without the tables of source positions, longer than what is left of the program."""
+    for instruction in module.instructions():
+        _strip(instruction)
+    module.stack_frames = None
+    return module
+
+
+def _strip(instruction: Instruction) -> None:
+    if instruction.metadata is not None:
+        name = instruction.metadata.op_name
+        instruction.metadata = Metadata(op_name=name) if name else None
+
+
+def npz_bytes(arguments: Sequence[Any]) -> bytes:
+    """An .npz file of arguments, as `--inputs` reads it: `arg_0`, `arg_1.0` for the first part of a tuple."""
+    arrays: dict[str, Any] = {}
+    for number, value in enumerate(arguments):
+        _collect(f"arg_{number}", value, arrays)
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+def _collect(key: str, value: Any, arrays: dict[str, Any]) -> None:
+    if isinstance(value, tuple):
+        for number, part in enumerate(value):
+            _collect(f"{key}.{number}", part, arrays)
+    elif isinstance(value, np.ndarray | np.generic):
+        arrays[key] = np.asarray(value)
+
+
+def is_wrong(record: SpotRecord) -> bool:
+    """Whether the two small programs differ, as the stages that they were cut from do."""
+    return record.comparison is not None and record.comparison.verdict in DIFFERING
