@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hlotool.backends.numpy.blocks import Blocks, BlockStep, Output
-from hlotool.backends.numpy.registry import Calling, Kernel
+from hlotool.backends.numpy.registry import Calling, Executed
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
@@ -48,7 +48,7 @@ class Unit:
 
     result: Instruction
     operands: tuple[Instruction, ...]
-    kernel: Kernel
+    kernel: Executed
 
 
 def fused(units: Sequence[Unit], root: Instruction) -> Sequence[Unit]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from hlotool.backends.base import Probe
 from hlotool.backends.numpy.failures import failure
-from hlotool.backends.numpy.registry import Calling, Kernel
+from hlotool.backends.numpy.registry import Calling, Executed
 from hlotool.backends.numpy.run import Run
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Computation, Instruction
@@ -30,7 +30,7 @@ class Step:
         instruction: what it executes, for errors and probes.
     """
 
-    kernel: Kernel
+    kernel: Executed
     operands: tuple[int, ...]
     result: int
     dying: tuple[int, ...]

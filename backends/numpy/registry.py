@@ -44,7 +44,9 @@ class Reading:
 
 
 #: From operand values, in order, to the result. Kernels never modify operands they do not own.
-Kernel: TypeAlias = Callable[..., Any] | Calling | Reading
+Executed: TypeAlias = Callable[..., Any] | Calling
+#: What a lowering returns.
+Kernel: TypeAlias = Executed | Reading
 Rule: TypeAlias = "Callable[[Instruction, Lowering], Kernel]"
 
 RULES: dict[str, Rule] = {}
