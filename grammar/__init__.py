@@ -1,8 +1,9 @@
 """The grammar of HLO text, and the parsers built from it.
 
-`hlo.lark` is the definition. Its LALR tables ship beside it in `hlo.tables.bin` so that starting up costs
-milliseconds; `python -m hlotool.grammar.build` writes them anew after a change. Tables that do not belong to
-this hlo.lark or to the installed lark are not used: then the parser is built from the text, in a second.
+`hlo.lark` is the definition. lark computes LALR tables from it, which ship beside it in `hlo.tables.bin`;
+`python -m hlotool.grammar.build` writes them anew after a change. They are run by a small engine of our own,
+so that lark is not loaded to read a text. Tables of another hlo.lark are not used: then they are computed, in
+a second or two.
 """
 
 from __future__ import annotations
@@ -10,13 +11,27 @@ from __future__ import annotations
 import pickle
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from lark import Lark, Transformer
+from hlotool.grammar.engine import Engine, EngineTables, Token, Unexpected
+
+__all__ = [
+    "GRAMMAR_PATH",
+    "STARTS",
+    "TABLES_PATH",
+    "Tables",
+    "Token",
+    "Unexpected",
+    "grammar_checksum",
+    "grammar_text",
+    "literal",
+    "parser",
+    "pattern",
+    "tables",
+    "terminal",
+]
 
 _FOLDER = Path(__file__).parent
 GRAMMAR_PATH = _FOLDER / "hlo.lark"
@@ -26,26 +41,26 @@ TABLES_PATH = _FOLDER / "hlo.tables.bin"
 STARTS = ("module", "computations", "remainder", "instruction", "attributes", "metadata", "shape", "literal")
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
+class Tables(NamedTuple):
     """What is computed from hlo.lark.
 
     Attributes:
-        lark_version: the tables fit this version of lark only.
         grammar_checksum: of the hlo.lark they were computed from.
-        parser: lark's serialized parser, `data` and `memo`.
+        engine: LALR tables.
         patterns: regular expressions of rules, by name; see `regular.py`.
+        terminals: regular expressions of terminals, by name.
+        literals: the terminals that are fixed strings, and these.
     """
 
-    lark_version: str
     grammar_checksum: int
-    parser: dict[str, Any]
+    engine: EngineTables
     patterns: dict[str, str]
+    terminals: dict[str, str]
+    literals: dict[str, str]
 
     def dump(self) -> bytes:
         """The content of hlo.tables.bin."""
-        fields = (self.lark_version, self.grammar_checksum, self.parser, self.patterns)
-        return zlib.compress(pickle.dumps(fields, protocol=5), 9)
+        return zlib.compress(pickle.dumps(tuple(self), protocol=5), 9)
 
     @classmethod
     def load(cls, content: bytes) -> Tables:
@@ -66,17 +81,11 @@ def grammar_checksum() -> int:
 @cache
 def tables() -> Tables:
     """The shipped tables where they fit, else fresh ones."""
-    import lark
-
     try:
         shipped = Tables.load(TABLES_PATH.read_bytes())
     except FileNotFoundError:
         shipped = None
-    if (
-        shipped is not None
-        and shipped.lark_version == lark.__version__
-        and shipped.grammar_checksum == grammar_checksum()
-    ):
+    if shipped is not None and shipped.grammar_checksum == grammar_checksum():
         return shipped
     from hlotool.grammar.build import compute_tables
 
@@ -84,38 +93,27 @@ def tables() -> Tables:
 
 
 @cache
-def load(transformer: Transformer[Any, Any] | None = None) -> Lark:
-    """The parser with all its start rules.
-
-    Args:
-        transformer: its methods are called instead of building trees, each with the list of children.
-    """
-    from lark import Lark
-
-    data = tables().parser
-    loaded: Lark = Lark._load_from_dict(  # type: ignore[no-untyped-call]  # what Lark.load does, with options
-        data["data"], data["memo"], transformer=transformer
-    )
-    return loaded
-
-
-@cache
-def parser(start: str = "module", transformer: Transformer[Any, Any] | None = None) -> Callable[[Any], Any]:
-    """A function that parses a string (or a `lark.TextSlice`).
+def parser(start: str, actions: object) -> Callable[..., Any]:
+    """A function that parses a string, or what of it lies behind a position.
 
     Args:
         start: one of STARTS.
-        transformer: as for `load`.
+        actions: methods by the names of rules, each called with the list of its children.
 
     Returns:
-        What parses; it raises `lark.UnexpectedInput` and returns a tree, or what the transformer makes of it.
+        What parses; it returns what the actions make of the text and raises `Unexpected`.
 
     Raises:
         ValueError: there is no such start rule.
     """
     if start not in STARTS:
         raise ValueError(f"no start rule {start}; there are {', '.join(STARTS)}")
-    return partial(load(transformer).parse, start=start)
+    return partial(_engine(actions).parse, start)
+
+
+@cache
+def _engine(actions: object) -> Engine:
+    return Engine(tables().engine, actions)
 
 
 def pattern(rule: str) -> str:
@@ -123,7 +121,11 @@ def pattern(rule: str) -> str:
     return tables().patterns[rule]
 
 
-@cache
 def terminal(name: str) -> str:
     """The regular expression of a terminal."""
-    return load().get_terminal(name).pattern.to_regexp()
+    return tables().terminals[name]
+
+
+def literal(name: str) -> str | None:
+    """The string that a terminal always is, None where it is an expression."""
+    return tables().literals.get(name)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import pickle
-
 import lark
 
 from hlotool.grammar import STARTS, TABLES_PATH, Tables, grammar_checksum, grammar_text
+from hlotool.grammar.analysis import engine_tables
 from hlotool.grammar.regular import RegularRules
 
 #: Rules that are also wanted as regular expressions, and what may stand before each of their tokens.
@@ -21,7 +19,7 @@ PATTERNS = {
 
 
 def build_parser(strict: bool = False) -> lark.Lark:
-    """The parser, from the text of the grammar.
+    """lark's parser, from the text of the grammar: it makes trees.
 
     Args:
         strict: raise `lark.GrammarError` or `lark.exceptions.LexError` on a conflict between rules, or where
@@ -40,12 +38,11 @@ def build_parser(strict: bool = False) -> lark.Lark:
 def compute_tables() -> Tables:
     """All of hlo.tables.bin."""
     parser = build_parser()
-    serialized = io.BytesIO()
-    parser.save(serialized)
     rules = RegularRules(grammar_text(), parser.terminals, excluded=["obsolete_field"])
     patterns = {rule: rules.pattern(rule, blank) for rule, blank in PATTERNS.items()}
-    data = pickle.loads(serialized.getvalue())
-    return Tables(lark.__version__, grammar_checksum(), data, patterns)
+    terminals = {t.name: t.pattern.to_regexp() for t in parser.terminals}
+    literals = {t.name: t.pattern.value for t in parser.terminals if t.pattern.type == "str"}
+    return Tables(grammar_checksum(), engine_tables(parser), patterns, terminals, literals)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,10 @@ import re
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.trees import TREES
 
 from hlotool import grammar
+from hlotool.grammar.build import build_parser
 from hlotool.grammar.regular import RegularRules
 
 #: A start rule, and a text that can be read from there with the rule in place of `$`.
@@ -33,7 +35,7 @@ FRAMES = {
 def test_patterns_are_sound(rule: str, data: st.DataObject) -> None:
     text = data.draw(st.from_regex(re.compile(grammar.pattern(rule), re.ASCII), fullmatch=True))
     start, frame = FRAMES[rule]
-    grammar.parser(start)(frame.replace("$", text))
+    grammar.parser(start, TREES)(frame.replace("$", text))
 
 
 def test_shapes() -> None:
@@ -45,14 +47,14 @@ def test_shapes() -> None:
 
 
 def test_rules_stand_within_themselves_up_to_a_depth() -> None:
-    rules = RegularRules(grammar.grammar_text(), grammar.load().terminals, depth=2)
+    rules = RegularRules(grammar.grammar_text(), build_parser().terminals, depth=2)
     shape = re.compile(rules.pattern("shape", "[ ]?"))
     assert shape.fullmatch("(f32[2], ((), token[]))")
     assert not shape.fullmatch("((((f32[]))))")
 
 
 def test_alternatives_can_be_left_out() -> None:
-    terminals = grammar.load().terminals
+    terminals = build_parser().terminals
     shape = re.compile(RegularRules(grammar.grammar_text(), terminals, ["tuple_shape"]).pattern("shape", ""))
     assert shape.fullmatch("f32[]")
     assert not shape.fullmatch("(f32[])")

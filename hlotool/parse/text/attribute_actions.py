@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lark import Token
-
+from hlotool.grammar import Token
 from hlotool.ir.attributes import (
     BufferDonor,
     ConvolutionDimensions,

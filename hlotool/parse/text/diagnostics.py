@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lark import Lark, UnexpectedInput
-from lark.exceptions import UnexpectedToken
-
+from hlotool import grammar
 from hlotool.errors import HloSyntaxError
 from hlotool.parse.text.syntax import Source, TextError
 
@@ -81,40 +79,29 @@ def check_nesting(text: str) -> None:
                 return  # a string or comment without an end: the parser says so
 
 
-def syntax_error(source: Source, error: UnexpectedInput, parser: Lark) -> HloSyntaxError:
-    """The error to raise for what lark found."""
-    position = _position(error)
-    if isinstance(error, UnexpectedToken) and error.token.type == "$END":
-        position = None
-    accepted: set[str] = error.interactive_parser.accepts()  # type: ignore[no-untyped-call]
-    message = f"expected {_expected(accepted, parser)}, found {_found(source.text, position)}"
-    hint = _hint(source.text, position, accepted)
-    return source.error(f"{message}: {hint}" if hint else message, position)
+def syntax_error(source: Source, found: grammar.Unexpected) -> HloSyntaxError:
+    """The error to raise for what the parser found."""
+    message = f"expected {_expected(found.expected)}, found {_found(source.text, found.position)}"
+    hint = _hint(source.text, found.position, found.expected)
+    return source.error(f"{message}: {hint}" if hint else message, found.position)
 
 
-def _position(error: UnexpectedInput) -> int | None:
-    position: int | None = (
-        error.token.start_pos if isinstance(error, UnexpectedToken) else error.pos_in_stream
-    )
-    return position
-
-
-def _expected(accepted: set[str], parser: Lark) -> str:
+def _expected(accepted: frozenset[str]) -> str:
     """What could have stood there; where any key could, particular ones are not listed."""
     if "KEY" in accepted:
-        accepted = {name for name in accepted if not name.endswith("_KEY")}
-    words = sorted({word for name in accepted for word in _words(name, parser)}) or [_WORDS["$END"]]
+        accepted = frozenset(name for name in accepted if not name.endswith("_KEY"))
+    words = sorted({word for name in accepted for word in _words(name)}) or [_WORDS["$END"]]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def _words(name: str, parser: Lark) -> list[str]:
+def _words(name: str) -> list[str]:
     """What a terminal is called."""
     if name in _WORDS:
         return [_WORDS[name]]
-    pattern = parser.get_terminal(name).pattern
-    if pattern.type == "str":
-        return [f"'{pattern.value}'"]
-    listed = _ALTERNATIVES.match(pattern.value)
+    literal = grammar.literal(name)
+    if literal is not None:
+        return [f"'{literal}'"]
+    listed = _ALTERNATIVES.match(grammar.terminal(name))
     alternatives = listed[1].split("|") if listed else []
     if name.endswith("_KEY"):
         return [f"{key}=" for key in alternatives] if len(alternatives) <= _MOST_KEYS else ["an attribute"]
@@ -136,7 +123,7 @@ def _found(text: str, position: int | None) -> str:
     return f"'{character}'" if character.isprintable() else f"the character {character!r}"
 
 
-def _hint(text: str, position: int | None, accepted: set[str]) -> str | None:
+def _hint(text: str, position: int | None, accepted: frozenset[str]) -> str | None:
     """What was probably meant."""
     if _MLIR.match(text):
         return "the text is MLIR, not HLO"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from lark import Token
-
+from hlotool.grammar import Token
 from hlotool.ir.attributes import BackendConfig, FrontendAttributes, Metadata, Statistics
 from hlotool.ir.printing.metadata import quote
 from hlotool.parse.text.syntax import AttributeSyntax, OtherValue, TextError

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from lark import TextSlice, UnexpectedInput
-
 from hlotool import grammar
 from hlotool.parse.text.diagnostics import check_nesting, syntax_error
 from hlotool.parse.text.structure_actions import actions
@@ -16,8 +14,8 @@ def parse_syntax(source: Source, start: str, strict: bool, begin: int = 0) -> An
     """Parse the text from `begin` on as the rule `start`; raises HloSyntaxError."""
     try:
         check_nesting(source.text)
-        return grammar.parser(start, actions(strict))(TextSlice(source.text, begin, len(source.text)))
+        return grammar.parser(start, actions(strict))(source.text, begin)
     except TextError as error:
         raise source.error(error.message, error.position) from error
-    except UnexpectedInput as error:
-        raise syntax_error(source, error, grammar.load(actions(strict))) from None
+    except grammar.Unexpected as error:
+        raise syntax_error(source, error) from None

@@ -173,12 +173,10 @@ class Pieces:
         """What the parser makes of a piece; a comment up to the end of the line would hide what follows."""
         if "//" in text and start == "shape":
             raise Doubt
-        from lark import UnexpectedInput
-
         check_nesting(text)
         try:
             return grammar.parser(start, actions(self._strict))(text)
-        except UnexpectedInput:
+        except grammar.Unexpected:
             raise Doubt from None
 
 

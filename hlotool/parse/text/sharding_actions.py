@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NamedTuple
 
-from lark import Token
-
+from hlotool.grammar import Token
 from hlotool.ir.attributes import (
     Ints,
     IotaTiles,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from lark import Token, Transformer
-
+from hlotool.grammar import Token
 from hlotool.ir.types import ELEMENT_TYPES, Shape
 from hlotool.parse.text.attribute_actions import AttributeActions
 from hlotool.parse.text.metadata_actions import MetadataActions
@@ -39,7 +38,7 @@ RESERVED = frozenset(_KEYWORDS.split()) | frozenset(ELEMENT_TYPES)
 class StructureActions:
     """Instructions, computations, modules."""
 
-    def IDENTIFIER(self, token: Token) -> Token:  # noqa: N802 - lark finds it by the terminal's name
+    def IDENTIFIER(self, token: Token) -> Token:  # noqa: N802 - found by the terminal's name
         if token in RESERVED:
             raise TextError(f"expected a name, found the reserved word {token}", token.start_pos)
         return token
@@ -155,12 +154,10 @@ class Actions(
     MetadataActions,
     ShardingActions,
     ShapeActions,
-    Transformer[Any, Any],
 ):
     """Every action of the grammar: rule names are method names."""
 
     def __init__(self, strict: bool) -> None:
-        Transformer.__init__(self)
         self.strict = strict
 
 

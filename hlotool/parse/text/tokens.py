@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from lark import Token
-
+from hlotool.grammar import Token
 from hlotool.parse.text.strings import unquote
 from hlotool.parse.text.syntax import TextError
 
