@@ -135,6 +135,17 @@ _ENTRIES = (
     ("sharding_unreduced", "", "f32[8]{0} negate(%x), sharding={unreduced}"),
     ("replicated_parameter", "", "f32[8]{0} parameter(1), parameter_replication={true}"),
     ("origin", "", 'f32[8]{0} negate(%x), origin={{"y" {0}}}'),
+    (
+        "origin_of_tuple",
+        "",
+        '((f32[8]{0}, f32[8]{0}), f32[8]{0}) parameter(1), origin={(({"y"}, {}), {"z" {1}})}',
+    ),
+    ("origin_of_nothing", "", "() parameter(1), origin={()}"),
+    (
+        "twice_called",
+        _ADD,
+        'f32[8]{0} custom-call(%x), custom_call_target="a", called_computations={%add, %add}',
+    ),
     ("tiled_layout", "", "f32[8]{0:T(8,128)(2,1)S(5)} copy(%x)"),
     ("split_layout", "", "f32[8]{0:T(8)SC(0:4)} copy(%x)"),
     ("packed_layout", "", "s4[8]{0:E(4)} convert(%x)"),

@@ -80,19 +80,20 @@ def read_statistics(proto: Message) -> Statistics | None:
     return Statistics(proto.stat_index_to_visualize, values) if values else None
 
 
-def read_origin(proto: Message) -> RawText | None:
-    """`origin={…}`: which values of the original program an instruction computes; None when unsaid."""
+def read_origin(proto: Message) -> RawText:
+    """`origin={…}`: which values of the original program an instruction computes."""
     if proto.is_synthetic_call:
         return RawText("{[synthetic_call]}")
     arrays = {tuple(e.shape_index): e.original_array for e in proto.elements}
-    return RawText(f"{{{_origin_node((), arrays)}}}") if arrays else None
+    return RawText(f"{{{_origin_node((), arrays)}}}")
 
 
 def _origin_node(index: tuple[int, ...], arrays: Mapping[tuple[int, ...], Message]) -> str:
     """A leaf `{"name" {index}}`, or `(…, …)` for the parts of a tuple."""
-    count = len([child for child in arrays if child[:-1] == index and child])
-    if count:
-        return "(" + ", ".join(_origin_node((*index, i), arrays) for i in range(count)) + ")"
+    depth = len(index)
+    if index not in arrays:
+        parts = [child[depth] for child in arrays if child[:depth] == index]
+        return f"({', '.join(_origin_node((*index, i), arrays) for i in range(max(parts, default=-1) + 1))})"
     array = arrays[index]
     if not array.instruction_name:
         return "{}"

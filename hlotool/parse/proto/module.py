@@ -1,7 +1,7 @@
 """HloModuleProto as a module of the IR, the same as the text parser makes of the module's text.
 
-What text has and a proto has not: `allow_spmd_sharding_propagation_…` and `alias_passthrough_params`. The
-numbers of replicas and partitions come from the device assignment, which XLA stores where it knows it.
+What text has and a proto has not: `allow_spmd_sharding_propagation_…`, `alias_passthrough_params`, and channel
+0, which XLA does not tell from none. The numbers of replicas and partitions come from the device assignment, which XLA stores where it knows it.
 XLA: hlo.proto, hlo_module.cc (CreateFromProto).
 """
 
@@ -163,7 +163,7 @@ class _ModuleReader:
             "sharding": read_sharding(proto.sharding) if proto.HasField("sharding") else None,
             "frontend_attributes": read_frontend_attributes(proto.frontend_attributes),
             "statistics": read_statistics(proto.statistics_viz),
-            "origin": read_origin(proto.original_value),
+            "origin": read_origin(proto.original_value) if proto.HasField("original_value") else None,
             "backend_config": read_backend_config(proto, self.proto.payloads),
         }
         return {name: value for name, value in values.items() if value is not None}
