@@ -1,7 +1,8 @@
 """HloModuleProto as a module of the IR, the same as the text parser makes of the module's text.
 
-What text has and a proto has not: `allow_spmd_sharding_propagation_…`, `alias_passthrough_params`, and channel
-0, which XLA does not tell from none. The numbers of replicas and partitions come from the device assignment, which XLA stores where it knows it.
+What text has and a proto has not: `allow_spmd_sharding_propagation_…`, `alias_passthrough_params`, and
+channel 0, which XLA does not tell from none. The numbers of replicas and partitions come from the device
+assignment, which XLA stores where it knows it.
 XLA: hlo.proto, hlo_module.cc (CreateFromProto).
 """
 
