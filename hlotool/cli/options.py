@@ -42,6 +42,24 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
 
+def add_input_options(parser: argparse.ArgumentParser) -> None:
+    """`--inputs`, `--outputs`, `--seed`, `--input-range`: what a program is run on."""
+    group = parser.add_argument_group("inputs", "captured in the dump, else generated, unless")
+    group.add_argument("--inputs", metavar="FILE", help=".npz, folder of MODULE.npz, or SCRIPT.py:FUNCTION")
+    group.add_argument("--outputs", metavar="FILE", help=".npz or folder: what the program really returned")
+    group.add_argument("--seed", type=int, default=0, help="of generated inputs [0]")
+    group.add_argument("--input-range", metavar="LO,HI", type=value_range, help="of generated inputs")
+
+
+def add_execution_options(parser: argparse.ArgumentParser) -> None:
+    """`--timeout`, `--memory-limit`, `--jobs`, `--no-resume`: of commands that run worker processes."""
+    group = parser.add_argument_group("execution")
+    group.add_argument("--timeout", metavar="SECONDS", type=seconds, default=300.0, help="per module [300]")
+    group.add_argument("--memory-limit", metavar="SIZE", type=byte_size, default=0, help="per process, as 8G")
+    group.add_argument("--jobs", metavar="N", type=count, default=0, help="processes [cores, at most 4]")
+    group.add_argument("--no-resume", action="store_true", help="start anew after an interruption")
+
+
 def join_signed_values(arguments: Sequence[str]) -> list[str]:
     """`--input-range -1,1` becomes `--input-range=-1,1`."""
     joined: list[str] = []

@@ -12,14 +12,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hlotool.cli.options import (
+    add_execution_options,
+    add_input_options,
     add_output_options,
-    byte_size,
-    count,
     exit_code_text,
     regex,
-    seconds,
     tolerance,
-    value_range,
 )
 from hlotool.errors import HlotoolError, UsageError
 
@@ -58,9 +56,9 @@ def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     )
     parser.add_argument("paths", nargs="+", metavar="PATH", help="dump directory, HLO file, archive or log")
     _add_choice_options(parser)
-    _add_input_options(parser)
+    add_input_options(parser)
     _add_comparison_options(parser)
-    _add_execution_options(parser)
+    add_execution_options(parser)
     add_output_options(parser)
     parser.set_defaults(command=execute)
 
@@ -82,27 +80,11 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_input_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("inputs", "captured in the dump, else generated, unless")
-    group.add_argument("--inputs", metavar="FILE", help=".npz, folder of MODULE.npz, or SCRIPT.py:FUNCTION")
-    group.add_argument("--outputs", metavar="FILE", help=".npz or folder: what the program really returned")
-    group.add_argument("--seed", type=int, default=0, help="of generated inputs [0]")
-    group.add_argument("--input-range", metavar="LO,HI", type=value_range, help="of generated inputs")
-
-
 def _add_comparison_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("tolerance", "derived per output from its type and its sums, unless")
     group.add_argument("--rtol", type=tolerance, help="relative to the larger magnitude")
     group.add_argument("--atol", type=tolerance, help="absolute")
     group.add_argument("--save-outputs", metavar="DIR", help="write expected and actual arrays as .npy")
-
-
-def _add_execution_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("execution")
-    group.add_argument("--timeout", metavar="SECONDS", type=seconds, default=300.0, help="per module [300]")
-    group.add_argument("--memory-limit", metavar="SIZE", type=byte_size, default=0, help="per process, as 8G")
-    group.add_argument("--jobs", metavar="N", type=count, default=0, help="processes [cores, at most 4]")
-    group.add_argument("--no-resume", action="store_true", help="start anew after an interruption")
 
 
 def execute(arguments: argparse.Namespace) -> int:
