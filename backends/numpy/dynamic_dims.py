@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.ir.types import ArrayShape
+from hlotool.ir.types import UNBOUNDED, ArrayShape
 
 
 def on_common_prefix(function: Callable[..., Any]) -> Kernel:
@@ -30,9 +30,12 @@ def on_common_prefix(function: Callable[..., Any]) -> Kernel:
 def reshaped_dims(actual: Sequence[int], source: ArrayShape, target: ArrayShape) -> tuple[int, ...] | None:
     """Actual dimensions of a reshape, or None when the elements do not fill them.
 
-    Dimensions are matched in groups with the same number of elements at the bound; in each group, at most
-    one dimension of the result may be dynamic.
+    A dimension without bound takes what is left. Otherwise dimensions are matched in groups with the same
+    number of elements at the bound; in each group, at most one dimension of the result may be dynamic.
     """
+    if UNBOUNDED in source.dims or UNBOUNDED in target.dims:
+        sizes = _fill(prod(actual), [None if n == UNBOUNDED else n for n in target.dims])
+        return None if sizes is None else tuple(sizes)
     result: list[int] = []
     for sources, targets in _groups(source.dims, target.dims):
         count = prod(actual[i] for i in sources)

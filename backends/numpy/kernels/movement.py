@@ -5,6 +5,7 @@ Arrays of dynamic size arrive at their actual size: dimensions that vary are rea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.ir.attributes import SliceDim
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.ir.types import UNBOUNDED, ArrayShape, ElementType
 
 
 @lowers("broadcast")
@@ -31,6 +32,7 @@ def broadcast(instruction: Instruction, lowering: Lowering) -> Kernel:
     dimensions = attribute(instruction, "dimensions", tuple, lowering, ())
     order = tuple(int(i) for i in np.argsort(dimensions))
     inserted = tuple(d for d in range(target.rank) if d not in dimensions)
+    _check_sizes(instruction, lowering, [target.dims[d] for d in inserted])
     if target.is_dynamic:
         return partial(_broadcast_dynamic, dims=target.dims, order=order, inserted=inserted)
     dims = target.dims
@@ -46,6 +48,12 @@ def broadcast(instruction: Instruction, lowering: Lowering) -> Kernel:
         return view
 
     return kernel
+
+
+def _check_sizes(instruction: Instruction, lowering: Lowering, sizes: Sequence[int]) -> None:
+    """Sizes that no operand tells must stand in the shape."""
+    if UNBOUNDED in sizes:
+        raise lowering.unsupported(instruction, f"nothing tells the sizes of {instruction.shape}")
 
 
 def _strides_in_result(source: ArrayShape, dimensions: tuple[int, ...], rank: int) -> tuple[int, ...]:
@@ -114,6 +122,7 @@ def iota(instruction: Instruction, lowering: Lowering) -> Kernel:
     """0, 1, 2, … along one dimension; narrow integers wrap. XLA: operation_semantics.md#iota."""
     shape = array_shape(instruction, lowering)
     dimension = attribute(instruction, "iota_dimension", int, lowering)
+    _check_sizes(instruction, lowering, shape.dims)
     with np.errstate(all="ignore"):
         numbers = converter(ElementType.S64, shape.element_type)(np.arange(shape.dims[dimension]))
     along = tuple(size if d == dimension else 1 for d, size in enumerate(shape.dims))

@@ -11,7 +11,7 @@ from support.differential import Array, leaves, parse, run
 from support.xla import oracle
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.errors import Unsupported
+from hlotool.errors import InputDataError, Unsupported
 
 X = np.arange(1, 7, dtype=np.float32)
 
@@ -132,6 +132,38 @@ ENTRY e {
   ROOT z = f32[<=8] negate(y)
 }"""
     assert run(text, [np.array([[1, 2], [3, 4]], np.float32)])[0].tolist() == [-1, -2, -3, -4]
+
+
+ADD = "add { a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] add(a, b) }"
+UNBOUNDED = {
+    "s32[?,3] abs(x)": [[1, 2, 3], [4, 5, 6]],
+    "s32[3,?] transpose(x), dimensions={1,0}": [[-1, -4], [-2, -5], [-3, -6]],
+    "s32[?] reshape(x)": [-1, -2, -3, -4, -5, -6],
+    "s32[3] reduce(x, zero), dimensions={0}, to_apply=add": [-5, -7, -9],
+    "s32[] get-dimension-size(x), dimensions={0}": 2,
+    "s32[?,3] concatenate(x, x), dimensions={0}": [[-1, -2, -3], [-4, -5, -6]] * 2,
+    "s32[2,?,3] broadcast(x), dimensions={1,2}": [[[-1, -2, -3], [-4, -5, -6]]] * 2,
+}
+
+
+@pytest.mark.parametrize("result", UNBOUNDED)
+def test_dimensions_without_bound(result: str) -> None:
+    """Arguments may be of any size. XLA's compilers take none of these."""
+    text = f"{ADD} ENTRY e {{ x = s32[?,3] parameter(0) zero = s32[] constant(0) ROOT r = {result} }}"
+    argument = np.int32([[-1, -2, -3], [-4, -5, -6]])
+    assert run(text, [argument])[0].tolist() == UNBOUNDED[result]
+
+
+@pytest.mark.parametrize("result", ["broadcast(zero), dimensions={}", "iota(), iota_dimension=1"])
+def test_sizes_that_nothing_tells(result: str) -> None:
+    text = f"ENTRY e {{ zero = s32[] constant(0) ROOT r = s32[?,3] {result} }}"
+    with pytest.raises(Unsupported, match=r"nothing tells the sizes of s32\[\?,3\]"):
+        run(text, [])
+
+
+def test_arguments_without_bound_still_have_a_rank() -> None:
+    with pytest.raises(InputDataError, match=r"expected s32\[\?,3\], got dimensions \[2,4\]"):
+        run("ENTRY e { ROOT x = s32[?,3] parameter(0) }", [np.zeros((2, 4), np.int32)])
 
 
 def test_pad_to_static() -> None:
