@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from hlotool.ir.edit import Editor, editing
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.walk import call_sites, reachable
+
+
+#: Asked before each removal.
+May: TypeAlias = Callable[[str], bool]
+
+
+def _always(_: str) -> bool:
+    return True
 
 
 def is_removable(edit: Editor, instruction: Instruction) -> bool:
@@ -17,58 +28,72 @@ def is_removable(edit: Editor, instruction: Instruction) -> bool:
     )
 
 
-def remove_dead_instructions(edit: Editor) -> int:
+def remove_dead_instructions(edit: Editor, may: May = _always) -> int:
     """Remove all that neither the root nor an acting instruction needs; returns how many.
 
     What waited for a removed instruction waits for what that one had to wait for.
     """
     removed = 0
     for instruction in reversed(list(edit)):
-        if is_removable(edit, instruction):
+        if is_removable(edit, instruction) and may("instruction"):
             edit.remove(instruction)
             removed += 1
     return removed
 
 
-def remove_dead_computations(module: Module) -> int:
+def remove_dead_computations(module: Module, may: May = _always) -> int:
     """Remove the computations that the entry does not reach; returns how many."""
     alive = set(reachable(module.entry))
-    before = len(module.computations)
-    module.computations = [c for c in module.computations if c in alive]
-    return before - len(module.computations)
+    dead = {c for c in reversed(module.computations) if c not in alive and may("computation")}
+    if dead:
+        # Where not all may go, callees of those that stay must stay, too.
+        kept = [c for c in module.computations if c not in dead]
+        needed = {c for one in kept for c in reachable(one)}
+        module.computations = [c for c in module.computations if c in needed]
+    return len(dead)
 
 
-def remove_dead_code(module: Module) -> int:
+def remove_dead_code(module: Module, may: May = _always) -> int:
     """Remove dead instructions everywhere, dead parameters of fusions, then dead computations.
 
+    Args:
+        module: changed in place.
+        may: asked before each removal of an "instruction", "parameter" or "computation".
+
     Returns:
-        how many instructions, parameters and computations are gone.
+        how many are gone.
     """
-    removed = remove_dead_computations(module)
-    # Callers first: an operand that only a removed call read is dead, too.
+    removed = remove_dead_computations(module, may)
+    # Callers first: what only a removed call needed is dead, too.
     for computation in reversed(list(module.computations)):
         with editing(computation) as edit:
-            removed += remove_dead_instructions(edit)
-    removed += remove_dead_computations(module)
-    return removed + _remove_dead_fusion_parameters(module)
+            removed += remove_dead_instructions(edit, may)
+    removed += remove_dead_computations(module, may)
+    return removed + _remove_dead_fusion_parameters(module, may)
 
 
-def _remove_dead_fusion_parameters(module: Module) -> int:
+def _remove_dead_fusion_parameters(module: Module, may: May) -> int:
     """Parameters that a fused computation does not read; XLA allows none."""
     removed = 0
-    for computation, sites in call_sites(module).items():
-        fusions = [site.instruction for site in sites if site.instruction.opcode == "fusion"]
-        if not fusions or len(fusions) != len(sites) or computation not in module.computations:
-            continue
+    for computation, fusions in fusions_of(module).items():
         dead = dead_parameters(computation)
-        if dead and not any("output_to_operand_aliasing" in f.attributes for f in fusions):
+        aliased = any("output_to_operand_aliasing" in f.attributes for f in fusions)
+        if dead and not aliased and may("parameter"):
             drop_parameters(computation, dead)
             for fusion in fusions:
                 fusion.operands = without(fusion.operands, dead)
             removed += len(dead)
-    if removed:
-        removed += remove_dead_code(module)
-    return removed
+    return removed + remove_dead_code(module, may) if removed else 0
+
+
+def fusions_of(module: Module) -> dict[Computation, list[Instruction]]:
+    """The computations that only fusions call, each with its fusions."""
+    found: dict[Computation, list[Instruction]] = {}
+    for computation, sites in call_sites(module).items():
+        fusions = [site.instruction for site in sites if site.instruction.opcode == "fusion"]
+        if fusions and len(fusions) == len(sites):
+            found[computation] = fusions
+    return found
 
 
 def dead_parameters(computation: Computation) -> set[int]:

@@ -1,0 +1,1 @@
+"""Passes: rewrites of modules, the manager that runs them, and the rules of fusion."""

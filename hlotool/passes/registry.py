@@ -1,0 +1,67 @@
+"""Passes by name: the built-in ones, and those of the entry points of group `hlotool.passes`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from hlotool.errors import UsageError
+from hlotool.passes.base import Pass
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
+
+GROUP = "hlotool.passes"
+
+#: Classes as in entry points. Known without an installed distribution, so that a plain checkout works.
+BUILT_IN: dict[str, str] = {
+    "cse": "hlotool.passes.cse:Cse",
+    "dce": "hlotool.passes.dce:Dce",
+    "defuse": "hlotool.passes.defuse:Defuse",
+    "deschedule": "hlotool.passes.despecialize:Deschedule",
+    "drop-control-dependencies": "hlotool.passes.despecialize:DropControlDependencies",
+    "drop-layouts": "hlotool.passes.drop_layouts:DropLayouts",
+    "extract": "hlotool.passes.extract:Extract",
+    "flatten": "hlotool.passes.flatten:Flatten",
+    "fold": "hlotool.passes.fold:Fold",
+    "inline": "hlotool.passes.inline:Inline",
+    "simplify-conditionals": "hlotool.passes.conditionals:SimplifyConditionals",
+    "simplify-tuples": "hlotool.passes.simplify_tuples:SimplifyTuples",
+    "synchronize": "hlotool.passes.despecialize:Synchronize",
+    "unroll": "hlotool.passes.unroll:Unroll",
+}
+
+#: Names that stand for several passes.
+PIPELINES: dict[str, str] = {
+    "despecialize": "deschedule,drop-control-dependencies,synchronize,defuse,drop-layouts",
+}
+
+
+def pass_names() -> list[str]:
+    """All names that `pass_class` accepts."""
+    return sorted(set(BUILT_IN) | {entry.name for entry in _entry_points()})
+
+
+def pass_class(name: str) -> type[Pass]:
+    """The pass called `name`.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    if place := BUILT_IN.get(name):
+        module, _, kind = place.partition(":")
+        built_in: type[Pass] = getattr(import_module(module), kind)
+        return built_in
+    for entry in _entry_points():
+        if entry.name == name:
+            loaded: type[Pass] = entry.load()
+            return loaded
+    names = ", ".join([*pass_names(), *PIPELINES])
+    raise UsageError(f"no pass {name!r}; there are: {names}")
+
+
+def _entry_points() -> EntryPoints:
+    """Those of installed packages."""
+    from importlib.metadata import entry_points
+
+    return entry_points(group=GROUP)

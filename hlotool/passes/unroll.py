@@ -1,0 +1,61 @@
+"""Loops whose trip count is known, as their iterations one after the other. XLA: while_loop_unroller.cc."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlotool.ir.edit import Editor, Names, computation_names, editing
+from hlotool.ir.edit_calls import insert_body
+from hlotool.ir.edit_dead import remove_dead_computations
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.walk import call_order, reachable
+from hlotool.passes.base import Context
+from hlotool.passes.trip_count import trip_count
+
+
+@dataclass(frozen=True, slots=True)
+class Unroll:
+    """Replace loops with a known trip count by their iterations.
+
+    Attributes:
+        max_trips: loops of more iterations stay.
+        max_instructions: loops that would become more instructions stay.
+    """
+
+    name: ClassVar[str] = "unroll"
+    max_trips: int = 32
+    max_instructions: int = 2000
+
+    def run(self, module: Module, context: Context) -> None:
+        """See `Pass.run`."""
+        names = computation_names(module)
+        # Inner loops first: what they become counts for the outer ones.
+        for computation in call_order(module):
+            if any(i.opcode == "while" for i in computation.instructions):
+                with editing(computation) as edit:
+                    self._unroll_all(module, edit, names, context)
+        remove_dead_computations(module)
+
+    def _unroll_all(self, module: Module, edit: Editor, names: Names, context: Context) -> None:
+        for loop in edit:
+            trips = trip_count(loop, self.max_trips) if loop.opcode == "while" else None
+            if trips is not None and self._may(loop, trips) and context.spend("loop"):
+                _unroll(module, edit, loop, trips, names)
+
+    def _may(self, loop: Instruction, trips: int) -> bool:
+        body = loop.attributes["body"]
+        assert isinstance(body, Computation)
+        own = all("channel_id" not in i.attributes for c in reachable(body) for i in c.instructions)
+        # Two instructions may not use one channel.
+        return own and trips * len(body.instructions) <= self.max_instructions
+
+
+def _unroll(module: Module, edit: Editor, loop: Instruction, trips: int, names: Names) -> None:
+    body = loop.attributes["body"]
+    assert isinstance(body, Computation)
+    (state,) = loop.operands
+    for _ in range(trips):
+        state = insert_body(module, edit, body, [state], loop, names)
+    edit.replace_uses(loop, state)
+    edit.remove(loop)
