@@ -20,7 +20,10 @@ GROUP = "hlotool.backends"
 Factory: TypeAlias = Callable[..., Backend]
 
 #: Factories as in entry points. Known without an installed distribution, so that a plain checkout works.
-BUILT_IN: dict[str, str] = {"numpy": "hlotool.backends.numpy:create"}
+BUILT_IN: dict[str, str] = {
+    "numpy": "hlotool.backends.numpy:create",
+    "xla": "hlotool.backends.xla:create",
+}
 
 
 def backend_names() -> list[str]:

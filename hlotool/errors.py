@@ -9,7 +9,8 @@ HlotoolError
 │   ├── ProtoError          a binary HLO file that cannot be decoded
 │   └── InputDataError      captured or scripted inputs that do not fit the program
 ├── Unsupported             correct HLO that this backend cannot execute (instruction, reason)
-│   └── ElidedConstant      `constant({...})` whose value is nowhere in the dump
+│   ├── ElidedConstant      `constant({...})` whose value is nowhere in the dump
+│   └── BackendUnavailable  a package or a device that the backend needs is missing
 └── BackendFailed           a backend died while it worked
     ├── BackendCrashed      signal, abort, unexpected exception
     ├── BackendTimeout      time limit
@@ -191,6 +192,13 @@ class ElidedConstant(Unsupported):
             "constant",
             location,
         )
+
+
+class BackendUnavailable(Unsupported):
+    """A backend that cannot be used here: a package or a device is missing; the reason names the remedy."""
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 class BackendFailed(HlotoolError):

@@ -10,7 +10,7 @@ import os
 import queue
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -77,15 +77,26 @@ class Pool:
         limits: how many workers, and what a task may take.
         preload: modules that a worker imports before its first task.
         backend: named in the errors of tasks that fail.
+        environment: of the workers; by default this process's, with the threads shared out.
+        interpreter: path of another Python interpreter to run the workers in; it has packages of its own.
 
     Attributes:
         notes: warnings of the workers for the user, each once.
     """
 
-    def __init__(self, limits: Limits, preload: Iterable[str] = (), backend: str = "worker") -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        preload: Iterable[str] = (),
+        backend: str = "worker",
+        environment: Mapping[str, str] | None = None,
+        interpreter: str = "",
+    ) -> None:
         self.notes: list[str] = []
         self._limits = limits
         self._backend = backend
+        self._environment = worker_environment(limits.jobs) if environment is None else environment
+        self._interpreter = interpreter
         self._options = WorkerOptions(tuple(preload), limits.memory)
         self._events: queue.SimpleQueue[tuple[WorkerProcess, Answer | None]] = queue.SimpleQueue()
         self._workers: list[WorkerProcess] = []
@@ -194,7 +205,7 @@ class Pool:
         return Done(worker.task, error, worker.elapsed)
 
     def _add_worker(self) -> None:
-        worker = WorkerProcess(self._events, self._options, worker_environment(self._limits.jobs))
+        worker = WorkerProcess(self._events, self._options, self._environment, self._interpreter)
         worker.limit_time(START_LIMIT)
         self._workers.append(worker)
 

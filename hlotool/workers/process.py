@@ -12,13 +12,14 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
 from typing import IO
 
 import msgspec
 
 from hlotool.errors import BackendCrashed, BackendFailed, BackendOutOfMemory, BackendTimeout
 from hlotool.workers.messages import Answer, Call, read_answer, skip_to_greeting, write_message
-from hlotool.workers.worker import BOOT, WorkerOptions
+from hlotool.workers.worker import BOOT, BOOT_ELSEWHERE, WorkerOptions, is_worker
 
 #: Lines of a dead worker's output that go into its report.
 LOG_LINES = 20
@@ -70,6 +71,12 @@ class WorkerProcess:
     Answers arrive in the queue given at construction as `(worker, answer)`; `(worker, None)` says that the
     process is gone, and comes exactly once.
 
+    Args:
+        events: gets the answers.
+        options: how it is set up.
+        environment: its variables.
+        interpreter: path of a Python interpreter with packages of its own; empty for this one.
+
     Attributes:
         task: number of the task it works on, None when idle or not ready yet.
         is_ready: it finished its imports.
@@ -80,7 +87,8 @@ class WorkerProcess:
         self,
         events: queue.SimpleQueue[tuple[WorkerProcess, Answer | None]],
         options: WorkerOptions,
-        environment: dict[str, str],
+        environment: Mapping[str, str],
+        interpreter: str = "",
     ) -> None:
         self.task: int | None = None
         self.is_ready = False
@@ -90,14 +98,15 @@ class WorkerProcess:
         self._time_limit: float | None = None
         self._is_timed_out = False
         self._memory_limit = options.memory_limit
+        # Ctrl-C goes to the first parent alone, and a kill reaches the worker's own workers too.
+        self._is_leader = not is_worker()
         self._process = subprocess.Popen(
-            [sys.executable, "-c", BOOT, msgspec.json.encode(options).decode(), *sys.path],
+            _command(options, interpreter),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment,
-            # Ctrl-C goes to the parent alone, and a kill reaches the worker's own children too.
-            start_new_session=True,
+            start_new_session=self._is_leader,
         )
         self._drain = threading.Thread(target=self._drain_log, name="worker log", daemon=True)
         self._drain.start()
@@ -139,7 +148,7 @@ class WorkerProcess:
     def kill(self) -> None:
         """End the process and its children at once."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            if hasattr(os, "killpg"):
+            if self._is_leader and hasattr(os, "killpg"):
                 os.killpg(self._process.pid, _SIGKILL)
             else:
                 self._process.kill()
@@ -189,6 +198,16 @@ class WorkerProcess:
         with self._pipe(self._process.stderr) as stream:
             while part := os.read(stream.fileno(), 1 << 14):
                 self.log.append(part)
+
+
+def _command(options: WorkerOptions, interpreter: str) -> list[str]:
+    """What starts a worker: in this interpreter with the same search path, or in another one with its own."""
+    setup = msgspec.json.encode(options).decode()
+    if not interpreter:
+        return [sys.executable, "-c", BOOT, setup, *sys.path]
+    package = sys.modules["hlotool"].__file__
+    assert package is not None
+    return [interpreter, "-c", BOOT_ELSEWHERE, setup, package]
 
 
 def out_of_memory(backend: str, limit: int, detail: str = "", log: str = "") -> BackendOutOfMemory:

@@ -25,6 +25,18 @@ from hlotool.workers.messages import GREETING, Answer, Call, Raised, Ready, Retu
 #: For `python -c`: the parent's search path, so that the worker imports the same packages, installed or not.
 BOOT = "import sys; sys.path[:] = sys.argv[2:]; from hlotool.workers.worker import main; main(sys.argv[1])"
 
+#: For another interpreter with packages of its own: nothing but `hlotool` itself comes from the parent's.
+BOOT_ELSEWHERE = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("hlotool", sys.argv[2])
+sys.modules["hlotool"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules["hlotool"])
+from hlotool.workers.worker import main
+main(sys.argv[1])
+"""
+
+_is_worker = False
+
 
 class WorkerOptions(msgspec.Struct, frozen=True):
     """How a worker is set up.
@@ -40,6 +52,8 @@ class WorkerOptions(msgspec.Struct, frozen=True):
 
 def main(options_json: str) -> None:
     """Serve calls until the parent goes away."""
+    global _is_worker
+    _is_worker = True
     requests, answers = _private_channel()
     answers.write(GREETING)
     calls = _listen(requests)
@@ -49,6 +63,11 @@ def main(options_json: str) -> None:
     write_message(answers, Ready(limit_memory(options.memory_limit)))
     while True:
         write_message(answers, execute(calls.get()))
+
+
+def is_worker() -> bool:
+    """Whether this process is a worker itself."""
+    return _is_worker
 
 
 def _preload(names: Sequence[str]) -> None:
@@ -86,6 +105,16 @@ def limit_memory(limit: int) -> list[str]:
     except (ValueError, OSError) as error:
         return [f"--memory-limit has no effect here: {error}"]
     return []
+
+
+def address_space_limit() -> int:
+    """The bound on this process's address space in bytes, which its workers inherit; 0 when there is none."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return 0 if limit == resource.RLIM_INFINITY else limit
 
 
 def _private_channel() -> tuple[IO[bytes], IO[bytes]]:

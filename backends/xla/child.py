@@ -1,0 +1,184 @@
+"""The process that holds XLA: compiles and runs for its parent.
+
+XLA aborts and crashes on some inputs, so it never runs in the user's process. Nothing of hlotool is imported
+here but the protocol and the worker: the interpreter may be another one, with another jaxlib.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hlotool.backends.xla import jaxlib_api
+from hlotool.backends.xla.protocol import (
+    ArrayData,
+    Compiled,
+    Execution,
+    Flag,
+    Program,
+    Results,
+    Route,
+    Setup,
+)
+
+Array = npt.NDArray[Any]
+
+#: Loaded executables by number. Numbers are never used again, not even by the process that replaces this one.
+_executables: dict[int, _Loaded] = {}
+_numbers = itertools.count(time.time_ns())
+
+
+class Refused(Exception):
+    """XLA cannot make StableHLO of a program."""
+
+
+class _Loaded:
+    """An executable and where it runs."""
+
+    def __init__(self, executable: Any, devices: list[Any]) -> None:
+        self.executable = executable
+        self.devices = devices
+
+
+@cache
+def devices(platform: str) -> list[Any]:
+    """The devices of a platform; the first call sets XLA up.
+
+    Raises:
+        ImportError: jax or jaxlib is not installed.
+        RuntimeError: there is no such device.
+    """
+    jax = _jax()
+    if platform == "cpu":
+        jax.config.update("jax_platforms", "cpu")
+        jaxlib_api.initialize_lapack()
+    jax.config.update("jax_enable_x64", True)
+    return list(jax.devices(platform))
+
+
+def _jax() -> Any:
+    import jax
+
+    return jax
+
+
+def describe(platform: str) -> Setup:
+    """What this process computes with."""
+    import jaxlib.version
+
+    found = devices(platform)
+    first = found[0]
+    return Setup(jaxlib.version.__version__, first.client.platform, first.device_kind, len(found))
+
+
+def compile_program(program: Program) -> Compiled:
+    """Compile, and keep the executable until it is released."""
+    release(program.released)
+    count = program.replicas * program.partitions
+    chosen = devices(program.platform)[:count]
+    if len(chosen) < count:
+        raise RuntimeError(f"{count} devices are needed, there are {len(chosen)}")
+    options = _compile_options(program)
+    if program.route is Route.MLIR:
+        code = _stablehlo(program.text)
+        executable = jaxlib_api.compile_stablehlo(code, chosen, options)
+    else:
+        executable = _inject(program, chosen, options)
+    number = next(_numbers)
+    _executables[number] = _Loaded(executable, chosen)
+    return Compiled(number)
+
+
+def _stablehlo(text: str) -> str:
+    try:
+        return jaxlib_api.to_stablehlo(text)
+    except Exception as error:
+        raise Refused(str(error)) from error
+
+
+def _inject(program: Program, chosen: list[Any], options: Any) -> Any:
+    """Compile the host, and let the program take its place on the way."""
+    host, proto = _stablehlo(program.host), jaxlib_api.to_proto(program.text)
+    is_late = program.route is Route.POST_SCHEDULER
+    with jaxlib_api.instead_of_what_is_compiled(proto, is_late) as used:
+        executable = jaxlib_api.compile_stablehlo(host, chosen, options)
+    if not used:
+        raise NotImplementedError(f"XLA for {program.platform} takes no programs between its passes")
+    return executable
+
+
+def release(numbers: Iterable[int]) -> None:
+    """Forget executables."""
+    for number in numbers:
+        _executables.pop(number, None)
+
+
+def _compile_options(program: Program) -> Any:
+    options = jaxlib_api.find("CompileOptions")()
+    build = options.executable_build_options
+    options.num_replicas = build.num_replicas = program.replicas
+    options.num_partitions = build.num_partitions = program.partitions
+    count = program.replicas * program.partitions
+    if count > 1:
+        build.use_spmd_partitioning = program.partitions > 1
+        if hasattr(build, "use_shardy_partitioner"):
+            build.use_shardy_partitioner = program.shardy
+        grid = np.arange(count).reshape(program.replicas, program.partitions)
+        options.device_assignment = jaxlib_api.find("DeviceAssignment").create(grid)
+    options.env_option_overrides = _set_flags(build.debug_options, program.flags)
+    return options
+
+
+def _set_flags(debug_options: Any, flags: Sequence[Flag]) -> list[tuple[str, Any]]:
+    """Set flags where the options have a field for them; the others are to be given by name."""
+    others: list[tuple[str, Any]] = []
+    for name, value in flags:
+        plain = ",".join(value) if isinstance(value, tuple) else value
+        if hasattr(debug_options, name):
+            setattr(debug_options, name, plain)
+        else:
+            others.append((name, plain))
+    return others
+
+
+def run_program(execution: Execution) -> Results:
+    """Run an executable on one or more devices; `known` is False when it is not in this process."""
+    loaded = _executables.get(execution.executable)
+    if loaded is None:
+        return Results(False, [])
+    columns = [[_array(data) for data in row] for row in zip(*execution.arguments)]
+    placed = [_place(loaded.devices, column) for column in columns]
+    outputs = loaded.executable.execute_sharded(placed).disassemble_into_single_device_arrays()
+    count = len(execution.arguments)
+    return Results(True, [[ArrayData.of(np.asarray(leaf[d])) for leaf in outputs] for d in range(count)])
+
+
+def _array(data: ArrayData) -> Array:
+    return data.to_array(_dtype(data.dtype))
+
+
+@cache
+def _dtype(name: str) -> np.dtype[Any]:
+    import ml_dtypes
+
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+def _place(chosen: list[Any], parts: Sequence[Array]) -> Any:
+    """One parameter's value on each device.
+
+    XLA's Python interface wants one array over all devices: as far as JAX knows, they hold copies.
+    """
+    jax = _jax()
+    if len(chosen) == 1:
+        return jax.device_put(parts[0], chosen[0])
+    mesh = jax.sharding.Mesh(np.array(chosen), ("device",))
+    placed = [jax.device_put(part, device) for part, device in zip(parts, chosen)]
+    copies = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    return jax.make_array_from_single_device_arrays(parts[0].shape, copies, placed)

@@ -1,0 +1,90 @@
+"""The private parts of jaxlib that the backend needs, wherever a version keeps them.
+
+Every version since 0.4.26, the first that goes with NumPy 2, has what is needed to compile StableHLO. Names
+have moved: `xla_extension` became `_jax` (0.6.1), from which `_hlo` was split off (0.10). Version 0.10.2 let
+programs in between its passes (`_xla`). Imported in the process that holds XLA only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+#: Where names live, newest place first.
+_HOMES = ("jaxlib._hlo", "jaxlib._jax", "jaxlib.xla_extension")
+
+#: Under which programs are let in between XLA's passes.
+_HOOK = "hlotool"
+
+
+def find(name: str) -> Any:
+    """A class or function of jaxlib's extension module.
+
+    Raises:
+        ImportError: this version has none of that name.
+    """
+    for home in _HOMES:
+        try:
+            module = import_module(home)
+        except ImportError:
+            continue
+        if hasattr(module, name):
+            return getattr(module, name)
+    raise ImportError(f"this jaxlib has no {name}")
+
+
+def to_stablehlo(text: str) -> str:
+    """StableHLO for HLO text."""
+    module = find("hlo_module_from_text")(text)
+    computation = find("XlaComputation")(module.as_serialized_hlo_module_proto())
+    found: str = find("mlir").xla_computation_to_mlir_module(computation)
+    return found
+
+
+def to_proto(text: str) -> bytes:
+    """The serialized HloModuleProto of HLO text."""
+    return bytes(find("hlo_module_from_text")(text).as_serialized_hlo_module_proto())
+
+
+def compile_stablehlo(code: str, devices: list[Any], options: Any) -> Any:
+    """A loaded executable."""
+    client = devices[0].client
+    if not hasattr(client, "compile_and_load"):
+        return client.compile(code, options)
+    return client.compile_and_load(code, find("DeviceList")(tuple(devices)), options)
+
+
+@contextmanager
+def instead_of_what_is_compiled(proto: bytes, after_scheduler: bool) -> Iterator[list[bool]]:
+    """Meanwhile `proto` takes the place of every module that is compiled, before or after the scheduler.
+
+    Gives:
+        a list that gets an element each time that happens.
+
+    Raises:
+        NotImplementedError: this jaxlib lets no programs in.
+    """
+    try:
+        from jaxlib import _xla
+    except ImportError:
+        raise NotImplementedError("only jaxlib 0.10.2 and newer run programs that are optimised") from None
+    stage, used = int(after_scheduler), []
+
+    def swap(_: bytes) -> bytes:
+        used.append(True)
+        return proto
+
+    _xla.register_xla_transform(_HOOK, stage, swap)
+    try:
+        yield used
+    finally:
+        _xla.clear_xla_transform(_HOOK, stage)
+
+
+def initialize_lapack() -> None:
+    """Without it programs that call LAPACK crash."""
+    from jaxlib.cpu import _lapack
+
+    _lapack.initialize()

@@ -1,0 +1,124 @@
+"""Processes that hold XLA, shared by all programs that go with the same set-up."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar
+
+import msgspec
+
+from hlotool.backends.xla.failures import typed_error
+from hlotool.backends.xla.protocol import Compiled, Execution, Program, Results, Setup
+from hlotool.errors import BackendFailed
+from hlotool.workers.pool import Done, Limits, Pool
+from hlotool.workers.worker import address_space_limit
+
+_T = TypeVar("_T")
+
+_CHILD = "hlotool.backends.xla.child"
+
+#: Devices of a process that has more than one: most programs for several devices go with it.
+_MANY_DEVICES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessKey:
+    """What a process is set up with once and for all.
+
+    Attributes:
+        platform: `cpu`, `gpu` or `tpu`.
+        python: path of its interpreter, empty for this one.
+        devices: how many it has on the CPU; the other platforms have what there is.
+        timeout: seconds per call.
+    """
+
+    platform: str = "cpu"
+    python: str = ""
+    devices: int = 1
+    timeout: float | None = None
+
+
+def key_for(platform: str, python: str, devices: int, timeout: float | None) -> ProcessKey:
+    """The process for a program that needs so many devices."""
+    if devices > 1:
+        devices = max(_MANY_DEVICES, devices)
+    return ProcessKey(platform, python, devices if platform == "cpu" else 1, timeout)
+
+
+@cache
+def shared_process(key: ProcessKey) -> XlaProcess:
+    """The one process of this set-up; it starts with its first call and ends with this process."""
+    return XlaProcess(key)
+
+
+class XlaProcess:
+    """A process that holds XLA. One that dies or hangs is replaced at the next call.
+
+    All methods raise BackendFailed when it dies or takes too long, Unsupported for what XLA refuses, and
+    BackendUnavailable when a package or a device is missing.
+    """
+
+    def __init__(self, key: ProcessKey) -> None:
+        self.key = key
+        self._released: list[int] = []
+        self._lock = threading.Lock()
+        limits = Limits(1, key.timeout, address_space_limit())
+        environment = process_environment(key)
+        self._pool = Pool(limits, (_CHILD,), "xla", environment, key.python)
+        atexit.register(self._pool.close)
+
+    def setup(self) -> Setup:
+        """What it computes with."""
+        return self.call(f"{_CHILD}:describe", self.key.platform, Setup)
+
+    def compile(self, program: Program) -> Compiled:
+        """Compile a program."""
+        return self.call(f"{_CHILD}:compile_program", program, Compiled)
+
+    def run(self, execution: Execution) -> Results:
+        """Run what was compiled."""
+        return self.call(f"{_CHILD}:run_program", execution, Results)
+
+    def release(self, executable: int) -> None:
+        """Have an executable forgotten with the next compilation."""
+        self._released.append(executable)
+
+    def take_released(self) -> tuple[int, ...]:
+        """The executables to forget."""
+        numbers, self._released = tuple(self._released), []
+        return numbers
+
+    def call(self, function: str, argument: object, kind: type[_T]) -> _T:
+        """Call any function in the process; its result is of `kind`."""
+        with self._lock:
+            value = self._value(function, argument)
+        if isinstance(value, BackendFailed):
+            raise typed_error(value)
+        return msgspec.msgpack.decode(value, type=kind)
+
+    def _value(self, function: str, argument: object) -> bytes | BackendFailed:
+        try:
+            events = list(self._pool.run(function, [argument]))
+        except BackendFailed as error:
+            return error
+        return next(event.value for event in events if isinstance(event, Done))
+
+    def close(self) -> None:
+        """End it."""
+        self._pool.close()
+        atexit.unregister(self._pool.close)
+
+
+def process_environment(key: ProcessKey) -> Mapping[str, str]:
+    """Variables of a process: those of this one, but for what would change XLA behind the user's back."""
+    kept = {n: v for n, v in os.environ.items() if n != "XLA_FLAGS" and not n.startswith("JAX_")}
+    # A process that takes all memory of a GPU would leave none for the next one.
+    kept.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    if key.devices > 1:
+        kept["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={key.devices}"
+    return kept
