@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from math import prod
 
-from hlotool.ir.attributes import ConvolutionDimensions, Window
+from hlotool.ir.attributes import ConvolutionDimensions, ReplicaGroups, Window
+from hlotool.ir.devices import GroupMode, expand_groups, group_mode
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import OPCODES, Class
 from hlotool.ir.types import ArrayShape, ElementType, Shape, leaves
@@ -85,25 +86,32 @@ EXACT_CALLS = TRANSPARENT_CALLS | {
     "X64SplitLow",
 }
 
+#: Collectives that combine values of several devices, arithmetically if their computation does.
+_SUMMING_COLLECTIVES = frozenset({"all-reduce", "all-reduce-start", "reduce-scatter"})
+
 #: One ulp at 1 of what the dot algorithms round their inputs to, by the part of the name that says so; the
 #: split algorithms (`…_x3` and more) come close to f32 and are not listed.
 _ALGORITHM_EPSILON = {"tf32_tf32_f32": 2.0**-10, "bf16_bf16_f32": 2.0**-7, "bf16_bf16_bf16": 2.0**-7}
 
 
-def contribution(instruction: Instruction, inherited: Facts, repetitions: int) -> tuple[Facts, ...]:
+def contribution(
+    instruction: Instruction, inherited: Facts, repetitions: int, devices: int = 1
+) -> tuple[Facts, ...]:
     """Facts of every leaf of the result.
 
     Args:
         instruction: one that depends on all of its operands (no call, no tuple).
         inherited: joined facts of the operands.
         repetitions: iterations of the loops around it.
+        devices: of the program, all of which take part in a collective that names no groups.
     """
     if instruction.opcode in _RANDOM:
         inherited = inherited.join(Facts(random=origin_of(instruction)))
-    return tuple(_leaf(instruction, inherited, part, repetitions) for _, part in leaves(instruction.shape))
+    parts = leaves(instruction.shape)
+    return tuple(_leaf(instruction, inherited, part, repetitions, devices) for _, part in parts)
 
 
-def _leaf(instruction: Instruction, inherited: Facts, part: Shape, repetitions: int) -> Facts:
+def _leaf(instruction: Instruction, inherited: Facts, part: Shape, repetitions: int, devices: int) -> Facts:
     if not isinstance(part, ArrayShape):
         return inherited
     if not _is_float(part.element_type):
@@ -114,7 +122,7 @@ def _leaf(instruction: Instruction, inherited: Facts, part: Shape, repetitions: 
     origin = origin_of(instruction)
     own = Facts(
         rounding=Rounding(unit, part.element_type, origin),
-        sum=_sum(instruction, part, origin, repetitions),
+        sum=_sum(instruction, part, origin, repetitions, devices),
         transcendental=origin if instruction.opcode in _TRANSCENDENTAL else None,
     )
     return inherited.join(own)
@@ -187,18 +195,39 @@ def _rounds(instruction: Instruction) -> bool:
     return instruction.opcode != "convert" and any(map(_is_float, _element_types(instruction.shape)))
 
 
-def sum_length(instruction: Instruction, part: ArrayShape) -> int:
-    """How many terms one element of `part`, a leaf of the result, is summed from; 1 where it is no sum."""
+def sum_length(instruction: Instruction, part: ArrayShape, devices: int = 1) -> int:
+    """How many terms one element of `part`, a leaf of the result, is summed from; 1 where it is no sum.
+
+    Args:
+        instruction: any.
+        part: a leaf of its result.
+        devices: of the program.
+    """
+    if instruction.opcode in _SUMMING_COLLECTIVES:
+        return _participants(instruction, devices)
     count = _TERMS.get(instruction.opcode)
     return max(1, count(instruction, part)) if count is not None else 1
 
 
-def _sum(instruction: Instruction, part: ArrayShape, origin: Origin, repetitions: int) -> Sum | None:
-    length = repetitions * sum_length(instruction, part)
+def _participants(instruction: Instruction, devices: int) -> int:
+    """How many devices a collective combines; all of them where the groups do not tell."""
+    groups = instruction.attributes.get("replica_groups")
+    ids = expand_groups(groups) if isinstance(groups, ReplicaGroups) else ()
+    named = max(map(len, ids), default=0)
+    if not named or group_mode(instruction) is GroupMode.CROSS_REPLICA_AND_PARTITION:
+        return max(named, devices)
+    return named
+
+
+def _sum(
+    instruction: Instruction, part: ArrayShape, origin: Origin, repetitions: int, devices: int
+) -> Sum | None:
+    length = repetitions * sum_length(instruction, part, devices)
     if length == 1:
         return None
     accumulator = part.element_type
-    if instruction.row.opcode_class is Class.CONTRACTION and accumulator.is_narrow_float:
+    makes_products = instruction.row.opcode_class is Class.CONTRACTION or instruction.opcode == "custom-call"
+    if makes_products and accumulator.is_narrow_float:
         accumulator = ElementType.F32
     return Sum(length, math.sqrt(length) * epsilon(accumulator), origin)
 
@@ -262,10 +291,37 @@ def _batch_norm_terms(instruction: Instruction, _: ArrayShape) -> int:
     return shape.size // max(1, shape.dims[feature])
 
 
-def _custom_call_terms(instruction: Instruction, _: ArrayShape) -> int:
-    """A library routine that sums at most along the longest dimension of an operand."""
-    shapes = (o.shape for o in instruction.operands)
-    return max((max(s.dims, default=1) for s in shapes if isinstance(s, ArrayShape)), default=1)
+def _custom_call_terms(instruction: Instruction, part: ArrayShape) -> int:
+    """Products and convolutions by their sizes; any other library routine sums along a dimension at most."""
+    target = str(instruction.attributes.get("custom_call_target"))
+    shapes = [o.shape for o in instruction.operands if isinstance(o.shape, ArrayShape)]
+    longest = max((max(s.dims, default=1) for s in shapes), default=1)
+    if len(shapes) < 2:
+        return longest
+    if "conv" in target:
+        return _library_convolution_terms(instruction, target, shapes[1], part)
+    if "gemm" in target or "matmul" in target:
+        return max(longest, math.isqrt(shapes[0].size * shapes[1].size // max(1, part.size)))
+    return longest
+
+
+def _library_convolution_terms(
+    instruction: Instruction, target: str, second: ArrayShape, part: ArrayShape
+) -> int:
+    """Of a convolution or its gradients; `second` is the kernel, or the gradient of the output.
+
+    Calls without labels say in their configuration which dimension holds the output's features: one whose
+    size both the kernel and the output have.
+    """
+    labels, groups = (instruction.attributes.get(name) for name in ("dim_labels", "feature_group_count"))
+    if not isinstance(labels, ConvolutionDimensions):
+        return second.size // max(1, min((d for d in second.dims if d in part.dims), default=1))
+    if "BackwardFilter" in target:
+        return second.size // max(1, second.dims[labels.output_feature])
+    if "BackwardInput" in target:
+        parts = groups if isinstance(groups, int) else 1
+        return second.size // max(1, second.dims[labels.kernel_input_feature] * parts)
+    return second.size // max(1, second.dims[labels.kernel_output_feature])
 
 
 _TERMS: dict[str, Callable[[Instruction, ArrayShape], int]] = {

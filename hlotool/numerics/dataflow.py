@@ -23,7 +23,7 @@ Leaves: TypeAlias = tuple[Facts, ...]
 
 def leaf_facts(module: Module) -> Leaves:
     """Facts of every leaf of the entry's result, in tuple order."""
-    analysis = _Analysis(loop_repetitions(module))
+    analysis = _Analysis(loop_repetitions(module), module.replica_count * module.num_partitions)
     arguments = [(NOTHING,) * leaf_count(p.shape) for p in module.entry.parameters]
     return analysis.evaluate(module.entry, tuple(arguments))
 
@@ -43,8 +43,9 @@ def leaf_count(shape: Shape) -> int:
 class _Analysis:
     """Evaluates computations on facts, each (computation, arguments) once."""
 
-    def __init__(self, repetitions: Mapping[Computation, int]) -> None:
+    def __init__(self, repetitions: Mapping[Computation, int], devices: int) -> None:
         self._repetitions = repetitions
+        self._devices = devices
         self._results: dict[tuple[Computation, tuple[Leaves, ...]], Leaves] = {}
 
     def evaluate(self, computation: Computation, arguments: tuple[Leaves, ...]) -> Leaves:
@@ -64,7 +65,8 @@ class _Analysis:
             if rule is not None:
                 values[instruction] = rule(self, instruction, operands)
             else:
-                values[instruction] = contribution(instruction, _join_all(operands), repetitions)
+                inherited = _join_all(operands)
+                values[instruction] = contribution(instruction, inherited, repetitions, self._devices)
         return values[computation.root]
 
     def fixpoint(self, body: Computation, condition: Computation, state: Leaves) -> Leaves:

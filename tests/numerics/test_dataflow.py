@@ -79,6 +79,70 @@ def test_reduce_precision_rounds_to_its_mantissa() -> None:
     assert facts.rounding.epsilon == 2.0**-10
 
 
+@pytest.mark.parametrize(
+    ("header", "attributes", "length"),
+    [
+        ("replica_count=8", "replica_groups={{0,1,2,3},{4,5,6,7}}", 4),
+        ("replica_count=8", "replica_groups=[1,8]<=[8]", 8),
+        ("replica_count=8", "replica_groups={}", 8),
+        ("num_partitions=8", "channel_id=1, use_global_device_ids=true, replica_groups=[4,2]<=[8]", 2),
+        ("num_partitions=8", "channel_id=1, replica_groups={{0}}", 8),
+    ],
+)
+def test_an_all_reduce_sums_over_its_group(header: str, attributes: str, length: int) -> None:
+    text = f"""HloModule m, {header}
+{ADD}
+ENTRY e {{ x = f32[4] parameter(0) ROOT r = f32[4] all-reduce(x), {attributes}, to_apply=add }}"""
+    (facts,) = leaf_facts(parse_module(text))
+    assert facts.sum is not None
+    assert facts.sum.length == length
+
+
+def test_an_all_reduce_that_chooses_sums_nothing() -> None:
+    (facts,) = _facts(
+        "x = f32[4] parameter(0) ROOT r = f32[4] all-reduce(x), replica_groups={{0,1}}, to_apply=max", MAX
+    )
+    assert facts == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("call", "length"),
+    [
+        ('bf16[2,9] custom-call(a, b), custom_call_target="__cublas$gemm"', 60),
+        ('f32[2,9] custom-call(a, b), custom_call_target="__cublas$lt$matmul"', 60),
+        (
+            'f32[8,5,5,16] custom-call(x, w), custom_call_target="__cudnn$convForward", '
+            "window={size=3x3}, dim_labels=b01f_01io->b01f",
+            3 * 3 * 4,
+        ),
+        (
+            'f32[8,7,7,4] custom-call(dy, w), custom_call_target="__cudnn$convBackwardInput", '
+            "window={size=3x3}, dim_labels=b01f_01io->b01f",
+            3 * 3 * 16,
+        ),
+        (
+            'f32[3,3,4,16] custom-call(x, dy), custom_call_target="__cudnn$convBackwardFilter", '
+            "window={size=3x3}, dim_labels=b01f_01io->b01f",
+            8 * 5 * 5,
+        ),
+        ('f32[8,5,5,16] custom-call(x, w), custom_call_target="__onednn$convolution"', 3 * 3 * 4),
+        ('f32[8,7,7,4] custom-call(x), custom_call_target="my_norm"', 8),
+    ],
+)
+def test_library_calls_sum_what_their_sizes_say(call: str, length: int) -> None:
+    (facts,) = _facts(
+        f"""a = bf16[2,3,20] parameter(0)
+        b = bf16[3,20,9] parameter(1)
+        x = f32[8,7,7,4] parameter(2)
+        w = f32[3,3,4,16] parameter(3)
+        dy = f32[8,5,5,16] parameter(4)
+        ROOT r = {call}"""
+    )
+    assert facts.sum is not None
+    assert facts.sum.length == length
+    assert facts.sum.error == math.sqrt(length) * 2.0**-23
+
+
 def test_a_dot_sums_its_contracting_dimensions() -> None:
     (facts,) = _facts(
         """x = f32[3,4,5] parameter(0)
