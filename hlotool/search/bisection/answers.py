@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from hlotool.replay.records import AGREEING, DIFFERING, ModuleRecord
+from hlotool.replay.records import AGREEING, DIFFERING, ModuleRecord, Verdict
 from hlotool.search.answers import Answer
+
+#: The sides differ and the program is not wrong for it.
+_EXCUSED = frozenset({Verdict.RANGE, Verdict.SEMANTICS})
 
 
 def answer_of(row: ModuleRecord) -> Answer:
-    """Good where the two sides agree, bad where they differ, unusable where nothing can be said."""
+    """Good where the two sides agree, bad where one is wrong, unusable where nothing can be said."""
     if row.verdict in DIFFERING:
         return Answer.BAD
-    return Answer.GOOD if row.verdict in AGREEING else Answer.UNUSABLE
+    return Answer.GOOD if row.verdict in AGREEING | _EXCUSED else Answer.UNUSABLE
 
 
 def wrong_outputs(row: ModuleRecord) -> list[tuple[int, ...]]:
-    """Indices of the leaves that differ."""
+    """Indices of the leaves that are wrong."""
     return [tuple(leaf.index) for leaf in row.leaves if leaf.verdict in DIFFERING]
 
 

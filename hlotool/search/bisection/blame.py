@@ -25,6 +25,9 @@ _TELLING_SIZE = 8
 #: The part of the observed difference that an operand must show to be to blame for it.
 _SHARE = 1 / 8
 
+#: Operations of the right program that are kept to show what a pass was given, even where it kept a value.
+_OWN_WAY = 24
+
 _COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 
 _Name: TypeAlias = tuple[str, str, tuple[int, ...], tuple[int, ...]]
@@ -134,21 +137,17 @@ class _Search:
 
     def _blame(self, one: Node, other: Node, members: list[Node], known: dict[Node, Node]) -> Blame:
         """Complete the region on the other side."""
-        ends: dict[Node, Node] = dict(known)
-        inside: list[Node] = []
-        for node in _backwards(one, ends):
-            if node is not one and node.instruction.opcode != "constant" and node not in known:
-                twin = self._named_after.get(_name(node))
-                if twin is not None and _same_shape(twin, node) and not self.differ(node, twin):
-                    ends[node] = twin
-                    continue
-            if node not in known:
-                inside.append(node)
-        pairs: dict[Node, tuple[Node | None, Node | None]] = {}
-        for twin, node in {**ends, **known}.items():
-            pairs[twin] = (twin, node)
-        for parameter in [n for n in (*inside, *members) if _is_parameter(n)]:
-            pairs.setdefault(parameter, self._parameter_pair(parameter, parameter in inside))
+        ends = dict(known)
+        inside = self._own_way(one, known)
+        if inside is None:
+            inside = self._until_agreement(one, ends)
+        pairs: dict[Node, tuple[Node | None, Node | None]] = {n: (n, twin) for n, twin in ends.items()}
+        for node in inside:
+            if _is_parameter(node):
+                pairs.setdefault(node, (node, None))
+        for node in members:
+            if _is_parameter(node):
+                pairs.setdefault(node, (None, node))
         return Blame(
             one,
             other,
@@ -157,8 +156,28 @@ class _Search:
             tuple(dict.fromkeys(pairs.values())),
         )
 
-    def _parameter_pair(self, parameter: Node, is_before: bool) -> tuple[Node | None, Node | None]:
-        return (parameter, None) if is_before else (None, parameter)
+    def _own_way(self, one: Node, known: dict[Node, Node]) -> list[Node] | None:
+        """All that makes `one` of known values: the pattern that the pass found; None when it is long."""
+        inside: list[Node] = []
+        for node in _backwards(one, known):
+            if node not in known:
+                inside.append(node)
+            if len(inside) > _OWN_WAY:
+                return None
+        return inside
+
+    def _until_agreement(self, one: Node, ends: dict[Node, Node]) -> list[Node]:
+        """What makes `one` of values that both programs have; these are added to `ends`."""
+        inside: list[Node] = []
+        for node in _backwards(one, ends):
+            if node in ends:
+                continue
+            twin = self._named_after.get(_name(node)) if node.instruction.opcode != "constant" else None
+            if node is not one and twin and _same_shape(twin, node) and not self.differ(node, twin):
+                ends[node] = twin
+                continue
+            inside.append(node)
+        return inside
 
     def _equal_value(self, node: Node, one: Node) -> Node | None:
         """A value of the right program that is this one; not what is in question itself."""

@@ -15,7 +15,7 @@ from hlotool.search.bisection.locate import Ends, Locator, ends_of, ends_questio
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Findings:
     """What the bisection of a directory came to.
 
@@ -23,25 +23,31 @@ class Findings:
         modules: one entry per module that was searched, or could not be.
         healthy: names of the modules that agree from end to end.
         culprits: all that were found; where several modules fail in the same way, that of the smallest.
+        comparisons: number of stages judged.
     """
 
     modules: list[BisectedModule] = field(default_factory=list)
     healthy: list[str] = field(default_factory=list)
     culprits: list[CulpritRecord] = field(default_factory=list)
+    comparisons: int = 0
 
 
 def bisect_directory(
-    tasks: Sequence[Task], oracle: StageOracle, exhaustive: bool = False, every_module: bool = False
-) -> Findings:
+    tasks: Sequence[Task],
+    oracle: StageOracle,
+    findings: Findings,
+    exhaustive: bool = False,
+    every_module: bool = False,
+) -> None:
     """Find the modules that are wrong and what made them so.
 
     Args:
         tasks: the modules.
         oracle: judges their stages.
+        findings: gets what is found, as it is found.
         exhaustive: look at every stage of every module, so that no fault that was repaired can hide.
         every_module: search each wrong module; otherwise the smallest of those that fail in the same way.
     """
-    findings = Findings()
     wrong: dict[str, list[Ends]] = {}
     oracle.steps.listener.phase("modules", len(tasks))
     for ends in _all_ends(tasks, oracle):
@@ -57,7 +63,6 @@ def bisect_directory(
             findings.modules.append(_not_judged(ends))
     for group in wrong.values():
         _search_group(group, oracle, exhaustive, findings)
-    return findings
 
 
 def _all_ends(tasks: Sequence[Task], oracle: StageOracle) -> list[Ends]:

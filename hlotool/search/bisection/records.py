@@ -39,6 +39,9 @@ class SpotRecord(Record, frozen=True, kw_only=True):
         before: HLO of the spot in the stage before; empty when there is none.
         after: HLO of the spot in the wrong stage.
         inputs: the values that occurred, as the bytes of an .npz file.
+        program: HLO of the whole program as given, where what it returned is wrong and no stage is.
+        program_inputs: its arguments, as the bytes of an .npz file.
+        outputs: what it returned, likewise.
         comparison: of the results of the two programs.
     """
 
@@ -51,6 +54,9 @@ class SpotRecord(Record, frozen=True, kw_only=True):
     before: str = ""
     after: str = ""
     inputs: bytes = b""
+    program: str = ""
+    program_inputs: bytes = b""
+    outputs: bytes = b""
     comparison: ModuleRecord | None = None
 
 

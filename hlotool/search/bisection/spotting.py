@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,9 +105,10 @@ def _result_spot(question: ResultQuestion) -> SpotRecord:
     if not found:
         raise Unsupported("no code runs for the wrong outputs")
     kernel = found[0]
+    trial = next(t for t in stage_trials(question.task) if t.result is not None)
     text, inputs = "", b""
     if isinstance(program.runner, OneDevice):
-        module, values = isolate(program.module, kernel, stage_trials(question.task)[0].arguments)
+        module, values = isolate(program.module, kernel, trial.arguments)
         text, inputs = _bare(module).to_text(), npz_bytes(values)
     return SpotRecord(
         level=level_of(kernel),
@@ -116,6 +117,9 @@ def _result_spot(question: ResultQuestion) -> SpotRecord:
         source=source_of_output(program.module, question.wrong[0]),
         after=text,
         inputs=inputs,
+        program=stage_program(question.task, 0).module.to_text(),
+        program_inputs=npz_bytes(trial.arguments),
+        outputs=npz_bytes([trial.result]),
     )
 
 
@@ -147,22 +151,19 @@ def _strip(instruction: Instruction) -> None:
         instruction.metadata = Metadata(op_name=name) if name else None
 
 
-def npz_bytes(arguments: Sequence[Any]) -> bytes:
-    """An .npz file of arguments, as `--inputs` reads it: `arg_0`, `arg_1.0` for the first part of a tuple."""
-    arrays: dict[str, Any] = {}
-    for number, value in enumerate(arguments):
-        _collect(f"arg_{number}", value, arrays)
+def npz_bytes(values: Sequence[Any]) -> bytes:
+    """An .npz file of the arrays in `values`, in order, tuples depth first, as `--inputs` reads it."""
     stream = io.BytesIO()
-    np.savez(stream, **arrays)
+    np.savez(stream, **{f"arg_{number}": array for number, array in enumerate(_arrays(tuple(values)))})
     return stream.getvalue()
 
 
-def _collect(key: str, value: Any, arrays: dict[str, Any]) -> None:
+def _arrays(value: Any) -> Iterator[Any]:
     if isinstance(value, tuple):
-        for number, part in enumerate(value):
-            _collect(f"{key}.{number}", part, arrays)
+        for part in value:
+            yield from _arrays(part)
     elif isinstance(value, np.ndarray | np.generic):
-        arrays[key] = np.asarray(value)
+        yield np.asarray(value)
 
 
 def is_wrong(record: SpotRecord) -> bool:

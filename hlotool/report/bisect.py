@@ -1,0 +1,168 @@
+"""The report of `hlotool bisect` for people: each culprit with the spot, the values and the reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hlotool.replay.records import DIFFERING
+from hlotool.report.bisect_next import next_command
+from hlotool.report.bisect_records import BisectRecord
+from hlotool.report.leaf import LeafDiff, source_facts
+from hlotool.report.words import plural, seconds
+from hlotool.search.bisection.records import BisectedModule, CulpritRecord
+
+#: Lines of a program that are shown unless everything is asked for.
+_LINES = 30
+#: Names of instructions and modules shown, likewise.
+_NAMES = 6
+
+_LEVELS = {
+    "pass": "pass",
+    "codegen": "code generation",
+    "runtime-library": "run-time library",
+    "flaky": "flaky",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BisectReport:
+    """A whole bisection: culprits, what could not be judged, totals, the next command.
+
+    Attributes:
+        record: what to show.
+        quiet: only the culprits in one line each.
+        verbose: everything in full.
+    """
+
+    record: BisectRecord
+    quiet: bool = False
+    verbose: bool = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        record = self.record
+        for number, culprit in enumerate(record.culprits, start=1):
+            yield _headline(culprit, number, len(record.culprits))
+            if not self.quiet:
+                yield from _details(culprit, self.verbose)
+                yield Text("")
+        if not self.quiet:
+            yield from _histories(record.modules)
+            yield from _silent(record.modules, self.verbose)
+        yield self._totals()
+        if command := next_command(record):
+            yield Text.assemble(("next: ", "dim"), (command, "bold"), no_wrap=True, overflow="ignore")
+
+    def _totals(self) -> Text:
+        record = self.record
+        text = Text.assemble((f"{plural(len(record.culprits), 'culprit')}", "bold"))
+        text.append(f" · {plural(len(record.healthy), 'healthy module')}")
+        text.append(f" · {plural(record.comparisons, 'comparison')} · {seconds(record.seconds)}", "dim")
+        if record.interrupted:
+            text.append("\ninterrupted; the same command goes on with what is left", "yellow")
+        return text
+
+
+def _headline(culprit: CulpritRecord, number: int, total: int) -> Text:
+    counter = f"culprit {number} of {total}  " if total > 1 else ""
+    text = Text.assemble(("✗ ", "bold red"), counter, (_LEVELS[culprit.level], "bold"))
+    if culprit.level == "pass":
+        text.append(f" {culprit.pass_name or 'unknown: no dump tells'}", "bold red")
+    if not culprit.confirmed:
+        text.append("  not confirmed: asked again, the answer was another", "yellow")
+    return text
+
+
+def _details(culprit: CulpritRecord, verbose: bool) -> Iterator[RenderableType]:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in _facts(culprit, verbose):
+        grid.add_row(name, Text(value))
+    yield Padding(grid, (0, 0, 0, 2))
+    yield from (Padding(part, (1, 0, 0, 2)) for part in _spot(culprit, verbose))
+    yield from (Padding(part, (1, 0, 0, 2)) for part in _values(culprit, verbose))
+    yield Padding(Text("why"), (1, 0, 0, 2))
+    yield from (Padding(Text(f"- {line}"), (0, 0, 0, 4)) for line in culprit.evidence)
+
+
+def _facts(culprit: CulpritRecord, verbose: bool) -> Iterator[tuple[str, str]]:
+    yield "module", culprit.module
+    if culprit.others:
+        yield "", f"and {_listed(culprit.others, verbose)}, which fail in the same way"
+    if culprit.pipeline:
+        yield "pipeline", culprit.pipeline
+    yield "right", culprit.stage_before
+    yield "wrong", culprit.stage
+    if len(culprit.candidates) > 1:
+        names = dict.fromkeys(c.name for c in culprit.candidates if c.name)
+        yield "or", f"{', '.join(names)}: stages in between could not be judged"
+    if culprit.source is not None:
+        yield from source_facts(culprit.source)
+    if culprit.instructions:
+        yield "to blame", _listed([f"%{name}" for name in reversed(culprit.instructions)], verbose)
+    if culprit.spot and culprit.spot.inside:
+        yield "", f"%{culprit.spot.inside} of its scalar computation is not as it was"
+    yield from (("" if number else "inside", part) for number, part in enumerate(culprit.place))
+    yield "failure", culprit.signature
+    if culprit.repro:
+        yield "repro", culprit.repro
+
+
+def _listed(names: list[str], verbose: bool) -> str:
+    shown = names if verbose else names[:_NAMES]
+    more = f", … ({len(names)})" if len(names) > len(shown) else ""
+    return ", ".join(shown) + more
+
+
+def _spot(culprit: CulpritRecord, verbose: bool) -> Iterator[RenderableType]:
+    """The HLO of the spot: both sides, or the one kernel."""
+    spot = culprit.spot
+    if spot is None or not spot.after:
+        return
+    if not spot.before:
+        yield Text(f"the kernel\n{_body(spot.after, verbose)}")
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table.add_column("before", overflow="fold", ratio=1)
+    table.add_column("after", overflow="fold", ratio=1)
+    table.add_row(Text(_body(spot.before, verbose)), Text(_body(spot.after, verbose)))
+    yield table
+
+
+def _body(text: str, verbose: bool) -> str:
+    """A module without its header, cut where it is long."""
+    _, _, rest = text.partition("\n")
+    lines = rest.strip("\n").splitlines()
+    if len(lines) > _LINES and not verbose:
+        lines = [*lines[:_LINES], f"… {len(lines) - _LINES} lines more"]
+    return "\n".join(lines)
+
+
+def _values(culprit: CulpritRecord, verbose: bool) -> Iterator[RenderableType]:
+    own = culprit.spot.comparison if culprit.spot else None
+    row = own or culprit.comparison
+    wrong = [leaf for leaf in row.leaves if leaf.verdict in DIFFERING] if row else []
+    yield from map(LeafDiff, wrong if verbose else wrong[:1])
+
+
+def _histories(modules: list[BisectedModule]) -> Iterator[RenderableType]:
+    """Histories that turn more than once, and stages that could not be judged."""
+    for module in modules:
+        if not module.is_monotonic:
+            yield Text(f"{module.name}: a fault was made and repaired on the way:", "yellow")
+            yield from (Padding(Text(turn), (0, 0, 0, 2)) for turn in module.history)
+
+
+def _silent(modules: list[BisectedModule], verbose: bool) -> Iterator[RenderableType]:
+    """Modules of which nothing is said."""
+    silent = [module for module in modules if not module.culprits]
+    for module in silent if verbose else silent[:_NAMES]:
+        yield Text(f"{module.name}: {module.verdict}, {module.reason}", "dim")
+    if len(silent) > _NAMES and not verbose:
+        yield Text(f"and {len(silent) - _NAMES} modules more of which nothing can be said", "dim")

@@ -1,0 +1,78 @@
+"""What `hlotool bisect --json` and `hlotool repro verify --json` print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from hlotool.errors import ExitCode
+from hlotool.replay.options import RunOptions
+from hlotool.replay.records import DIFFERING, ErrorRecord, Record
+from hlotool.repro.verify import Verification
+from hlotool.search.bisection.records import BisectedModule, CulpritRecord
+
+
+class BisectRecord(Record, frozen=True, kw_only=True):
+    """What `hlotool bisect --json` prints.
+
+    Attributes:
+        schema: name and version of this format.
+        versions: of hlotool, Python, the packages that compute, and the platform.
+        paths: as given.
+        options: that decide about the results.
+        culprits: what was found, one entry per fault.
+        modules: those that were searched, and those that could not be judged.
+        healthy: names of the modules that agree from end to end.
+        comparisons: stages judged, those known from an interrupted run included.
+        notes: what was passed over, and warnings.
+        error: why the whole command came to nothing.
+        interrupted: the user stopped it; the same command goes on.
+        exit_code: the command's exit status.
+        seconds: wall time.
+    """
+
+    schema: Literal["hlotool.bisect/1"] = "hlotool.bisect/1"
+    versions: dict[str, str]
+    paths: list[str]
+    options: RunOptions
+    culprits: list[CulpritRecord] = []
+    modules: list[BisectedModule] = []
+    healthy: list[str] = []
+    comparisons: int = 0
+    notes: list[str] = []
+    error: ErrorRecord | None = None
+    interrupted: bool = False
+    exit_code: int
+    seconds: float = 0.0
+
+
+class VerifyRecord(Record, frozen=True, kw_only=True):
+    """What `hlotool repro verify --json` prints.
+
+    Attributes:
+        schema: name and version of this format.
+        bundles: one entry per bundle.
+        exit_code: the command's exit status.
+    """
+
+    schema: Literal["hlotool.repro/1"] = "hlotool.repro/1"
+    bundles: list[Verification]
+    exit_code: int
+
+
+def bisect_exit_code(
+    culprits: Sequence[CulpritRecord], modules: Sequence[BisectedModule], healthy: Sequence[str]
+) -> ExitCode:
+    """The exit status of a bisection: a confirmed culprit, a failure without one, or nothing wrong."""
+    if culprits:
+        return ExitCode.MISMATCH if all(c.confirmed for c in culprits) else ExitCode.INCONCLUSIVE
+    if any(module.verdict in {verdict.value for verdict in DIFFERING} for module in modules):
+        return ExitCode.INCONCLUSIVE
+    return ExitCode.AGREE if healthy else ExitCode.NOTHING_COMPARED
+
+
+def verify_exit_code(bundles: Sequence[Verification]) -> ExitCode:
+    """The gravest of the bundles' own."""
+    order = (ExitCode.MISMATCH, ExitCode.INCONCLUSIVE, ExitCode.NOTHING_COMPARED)
+    found = {bundle.exit_code for bundle in bundles}
+    return next((code for code in order if code in found), ExitCode.AGREE)

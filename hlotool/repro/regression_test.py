@@ -1,0 +1,34 @@
+"""A bundle as a pytest file: it fails as expected until the fault is gone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hlotool.repro.bundle import Bundle
+
+_TEST = '''\
+"""{title}
+
+Passes as an expected failure while the fault is there; fails (XPASS) when it is gone. Run: pytest {name}
+"""
+
+from pathlib import Path
+
+import pytest
+
+from hlotool.repro.verify import verify
+
+
+@pytest.mark.xfail(reason={reason!r}, strict=True)
+def test_repro() -> None:
+    found = verify(Path(__file__).parent)
+    assert found.fails is not None, f"nothing could be compared: {{found.reason}}"
+    assert not found.fails, found.reason
+'''
+
+
+def test_text(bundle: Bundle) -> str:
+    """`test_repro.py`."""
+    title = bundle.title.replace("\\", "\\\\").replace('"""', "'''")
+    return _TEST.format(title=title.rstrip("."), name="test_repro.py", reason=bundle.signature)
