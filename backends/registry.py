@@ -26,9 +26,19 @@ BUILT_IN: dict[str, str] = {
 }
 
 
+#: Options of built-in backends that choose the kind of device.
+DEVICES = {"xla": ("gpu", "tpu")}
+
+
 def backend_names() -> list[str]:
     """All names that `get_backend` accepts, without options."""
     return sorted(set(BUILT_IN) | {entry.name for entry in _entry_points()})
+
+
+def listed_backends() -> list[str]:
+    """What `hlotool backends` shows: all names, and variants that run on devices of their own."""
+    names = backend_names()
+    return [spec for name in names for spec in (name, *(f"{name}:{o}" for o in DEVICES.get(name, ())))]
 
 
 def _entry_points() -> EntryPoints:

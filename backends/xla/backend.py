@@ -75,8 +75,9 @@ class XlaBackend:
 
     @property
     def version(self) -> str:
-        """`jaxlib X.Y.Z`."""
-        return f"jaxlib {self.setup.jaxlib}"
+        """`jaxlib X.Y.Z`, and the options that tell variants apart."""
+        _, _, options = self.name.partition(":")
+        return f"jaxlib {self.setup.jaxlib}" + (f" ({options})" if options else "")
 
     @property
     def device(self) -> str:

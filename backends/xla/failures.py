@@ -22,12 +22,18 @@ _STATUS = re.compile(r"\w*(?:Xla|Jax)RuntimeError: ([A-Z_]+): (.*)", re.DOTALL)
 #: Options that XLA does not know, or whose value has another type.
 _BAD_OPTION = re.compile(r"No such compile option|While setting option|is not a valid .* value")
 
+#: What JAX says of platforms that have no device here.
+_NO_DEVICE = re.compile(
+    r"RuntimeError: (Unknown backend.*|Unable to initialize backend.*|Backend '\w+' failed to initialize.*)"
+)
+
 #: XLA understood the question and says no.
 _REFUSALS = frozenset(
     {"INVALID_ARGUMENT", "UNIMPLEMENTED", "NOT_FOUND", "FAILED_PRECONDITION", "OUT_OF_RANGE"}
 )
 
-_REMEDY = "pip install 'hlotool[xla]'"
+#: What brings the packages that are missing.
+REMEDY = "pip install 'hlotool[xla]'"
 
 
 def typed_error(error: BackendFailed) -> HlotoolError:
@@ -39,9 +45,9 @@ def typed_error(error: BackendFailed) -> HlotoolError:
     if "No module named" in error.message + error.log:
         missing = re.search(r"No module named '([\w.]+)'", error.message + error.log)
         name = missing[1] if missing else "a package"
-        return BackendUnavailable(f"backend xla needs {name}: {_REMEDY}")
-    if found := re.match(r"RuntimeError: (Unknown backend.*|Unable to initialize backend.*)", error.message):
-        return BackendUnavailable(f"backend xla finds no such device: {found[1]}")
+        return BackendUnavailable(f"backend xla needs {name}: {REMEDY}")
+    if found := _NO_DEVICE.match(error.message):
+        return BackendUnavailable(f"no such device: {found[1]}")
     if found := re.match(r"Refused: (.*)", error.message, re.DOTALL):
         return Unsupported(f"XLA: {' '.join(found[1].split())}")
     if found := re.match(r"NotImplementedError: (.*)", error.message):

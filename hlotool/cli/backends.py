@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING, Any
 
 from hlotool.cli.options import add_output_options, exit_code_text
@@ -51,15 +52,15 @@ def describe() -> list[BackendRecord]:
     """Every backend by name, each loaded in a process of its own."""
     import msgspec
 
-    from hlotool.backends.registry import backend_names
+    from hlotool.backends.registry import listed_backends
     from hlotool.errors import BackendFailed
     from hlotool.replay.describe import Description
     from hlotool.report.records import BackendRecord
     from hlotool.workers.pool import Done, Limits, Pool
 
-    names = backend_names()
+    names = listed_backends()
     found: dict[str, BackendRecord] = {}
-    with Pool(Limits(1, _TIMEOUT)) as pool:
+    with Pool(Limits(min(len(names), os.cpu_count() or 1), _TIMEOUT)) as pool:
         for event in pool.run("hlotool.replay.describe:describe_backend", names):
             if not isinstance(event, Done):
                 continue
@@ -68,5 +69,11 @@ def describe() -> list[BackendRecord]:
                 found[name] = BackendRecord(name=name, available=False, reason=event.value.message)
                 continue
             known = msgspec.msgpack.decode(event.value, type=Description)
-            found[name] = BackendRecord(name=name, available=True, version=known.version, device=known.device)
+            found[name] = BackendRecord(
+                name=name,
+                available=not known.reason,
+                version=known.version,
+                device=known.device,
+                reason=known.reason,
+            )
     return [found[name] for name in names]

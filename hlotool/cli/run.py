@@ -41,6 +41,9 @@ examples:
   hlotool run dump.tar.gz --jobs 8 --json         an archive, eight processes, JSON for scripts
   hlotool run FILE.hlo --inputs in.npz --outputs out.npz
                                                   does the program give what the hardware gave?
+  hlotool run FILE.hlo --test xla                 does real XLA give what the numpy reference gives?
+  hlotool run FILE.hlo --reference xla --test xla:disable=algsimp
+                                                  does XLA give the same without one of its passes?
 """
 
 
@@ -73,10 +76,10 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
         help="shell patterns of stage names, the reference first; '*' tests every stage",
     )
     group.add_argument(
-        "--reference", metavar="NAME", default="numpy", help="backend of the reference [numpy]"
+        "--reference", metavar="BACKEND", default="numpy", help="what runs the reference [numpy]"
     )
     group.add_argument(
-        "--backend", metavar="NAME", default="numpy", help="backend of the tested stage [numpy]"
+        "--test", metavar="BACKEND", default="numpy", help="what runs the tested stages: xla, xla:opt=0, …"
     )
 
 
@@ -97,11 +100,12 @@ def execute(arguments: argparse.Namespace) -> int:
     limits = Limits(options.workers, options.timeout, options.memory_limit)
     error: HlotoolError | None = None
     notes: list[str] = []
-    with Pool(limits, PRELOAD, options.backend) as pool:
+    with Pool(limits, PRELOAD, "replay") as pool:
         pool.start()
         from hlotool.replay.batch import Batch
 
         try:
+            check_backends(options)
             tasks = find_tasks(arguments.paths, options, notes)
             batch = _replay(tasks, pool, arguments, options, notes)
         except HlotoolError as problem:
@@ -119,7 +123,7 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
 
     return RunOptions(
         reference=arguments.reference,
-        backend=arguments.backend,
+        backend=arguments.test,
         stages=tuple(filter(None, arguments.stages.split(","))),
         inputs=arguments.inputs,
         outputs=arguments.outputs,
@@ -133,6 +137,19 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
         jobs=arguments.jobs,
         only=arguments.only.pattern if arguments.only else None,
     )
+
+
+def check_backends(options: RunOptions) -> None:
+    """Refuse backends that do not exist, or not with these options, before anything is run on them.
+
+    Raises:
+        UsageError: the user's mistake.
+        BackendUnavailable: a package is missing.
+    """
+    from hlotool.backends.registry import get_backend
+
+    for name in {options.reference, options.backend} - {"numpy"}:
+        get_backend(name)
 
 
 def find_tasks(paths: Sequence[str], options: RunOptions, notes: list[str]) -> list[Task]:

@@ -195,7 +195,7 @@ def test_a_broken_backend_stays_listed_with_its_reason(monkeypatch: pytest.Monke
     from hlotool.backends import registry
     from hlotool.cli.backends import describe
 
-    monkeypatch.setattr(registry, "backend_names", lambda: ["absent", "numpy"])
+    monkeypatch.setattr(registry, "listed_backends", lambda: ["absent", "numpy"])
     absent, numpy = describe()
     assert not absent.available
     assert "no backend 'absent'" in absent.reason
