@@ -38,3 +38,25 @@ def dynamic_unique() -> Iterator[Call]:
     x = tf.constant([3, 1, 3, 2, 1])
     yield unique_values, x
     yield unique_sum, x
+
+
+@program("dynamic TensorArray", "wrong result of TensorFlow")
+def truncated_tensor_array() -> Iterator[Call]:
+    """A TensorArray that should grow: XLA keeps its first size and drops the writes beyond it."""
+
+    @tf.function(jit_compile=True)
+    def without_room(x):
+        array = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
+        for step in range(3):
+            array = array.write(step, x * float(step))
+        return array.stack()
+
+    @tf.function(jit_compile=True)
+    def room_for_one(x):
+        array = tf.TensorArray(tf.float32, size=1, dynamic_size=True)
+        for step in range(3):
+            array = array.write(step, x * float(step))
+        return array.stack()
+
+    yield without_room, tf.constant(2.0)
+    yield room_for_one, tf.constant(2.0)

@@ -65,4 +65,9 @@ class RunOptions(ReplayOptions, frozen=True, kw_only=True):
     @property
     def workers(self) -> int:
         """How many worker processes to start at most."""
-        return self.jobs or min(_AUTOMATIC_JOBS, os.cpu_count() or 1)
+        return worker_count(self.jobs)
+
+
+def worker_count(jobs: int) -> int:
+    """`jobs` if given, else as many as suit the machine."""
+    return jobs or min(_AUTOMATIC_JOBS, os.cpu_count() or 1)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from hlotool.replay.records import Record
-from hlotool.report.records import BackendsRecord, ExplainRecord, RunRecord
+from hlotool.report.records import BackendsRecord, CheckRecord, ExplainRecord, RulesRecord, RunRecord
 
 FOLDER = Path(__file__).parent / "schema"
 
@@ -23,6 +23,8 @@ FOLDER = Path(__file__).parent / "schema"
 SCHEMAS: dict[str, type[Record]] = {
     "run-1.json": RunRecord,
     "backends-1.json": BackendsRecord,
+    "check-1.json": CheckRecord,
+    "rules-1.json": RulesRecord,
     "explain-1.json": ExplainRecord,
 }
 

@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
 from hlotool._version import __version__
+from hlotool.check.findings import FailedFile, Finding, Severity
 from hlotool.errors import ExitCode
 from hlotool.explain.records import MatchRecord
 from hlotool.replay.options import RunOptions
@@ -93,6 +94,62 @@ class ExplainRecord(Record, frozen=True, kw_only=True):
     schema: Literal["hlotool.explain/1"] = "hlotool.explain/1"
     matches: list[MatchRecord]
     exit_code: int
+
+
+class CheckRecord(Record, frozen=True, kw_only=True):
+    """What `hlotool check --json` prints.
+
+    Attributes:
+        schema: name and version of this format.
+        versions: of hlotool, Python, the packages that compute, and the platform.
+        paths: as given.
+        findings: in the order of the dump; those about several modules last.
+        failures: files that could not be checked.
+        modules: how many were looked at.
+        files: how many files were looked at.
+        ignored: findings that the configuration accepts.
+        exit_code: the command's exit status.
+    """
+
+    schema: Literal["hlotool.check/1"] = "hlotool.check/1"
+    versions: dict[str, str]
+    paths: list[str]
+    findings: list[Finding]
+    failures: list[FailedFile] = []
+    modules: int = 0
+    files: int = 0
+    ignored: int = 0
+    exit_code: int
+
+
+class RuleRecord(Record, frozen=True, kw_only=True):
+    """One rule of `hlotool check`.
+
+    Attributes:
+        id: for `--only`, `--skip` and the configuration.
+        severity: of its findings, unless they say otherwise.
+        title: what it finds.
+        remedy: what to do about its findings.
+    """
+
+    id: str
+    severity: Severity
+    title: str
+    remedy: str = ""
+
+
+class RulesRecord(Record, frozen=True, kw_only=True):
+    """What `hlotool check --list-rules --json` prints.
+
+    Attributes:
+        schema: name and version of this format.
+        rules: all of them.
+        exit_code: the command's exit status.
+    """
+
+    schema: Literal["hlotool.rules/1"] = "hlotool.rules/1"
+    rules: list[RuleRecord]
+    exit_code: int = 0
 
 
 def summary_of(modules: Iterable[ModuleRecord]) -> dict[str, int]:

@@ -29,6 +29,7 @@ RANKS = {
     "replay": 5,
     "search": 6,
     "explain": 6,
+    "check": 6,
     "repro": 7,
     "api": 7,
     "report": 8,

@@ -1,0 +1,146 @@
+"""What rules on whole dumps need to know of each program: small enough to keep of thousands."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import ArrayShape, leaves
+from hlotool.replay.records import Record
+
+#: Names that TensorFlow gives to what it compiles: prefix, function, trace number, attributes.
+_TENSORFLOW = re.compile(
+    r"(?:a_|cluster_)?(?:_*(?:inference|forward|backward)_+)(?P<function>.+?)(?:_(?P<trace>\d+))?"
+    r"(?:__Xla.*|__)?(?:_?\.\d+)?"
+)
+_JAX = re.compile(r"(?P<kind>jit|pmap)_(?P<function>.+)")
+#: PyTorch/XLA has one name for all: the number tells programs apart.
+_TORCH = re.compile(r"(?P<function>SyncTensorsGraph)\.\d+")
+
+
+class ParameterFact(Record, frozen=True, kw_only=True):
+    """An entry parameter.
+
+    Attributes:
+        name: of the user's program where the dump tells it, else of the HLO.
+        shape: without layout.
+    """
+
+    name: str
+    shape: str
+
+
+class ProgramFacts(Record, frozen=True, kw_only=True):
+    """A program as the frontend gave it.
+
+    Attributes:
+        module: of the dump.
+        file: where it stands.
+        function: of the user's program.
+        frontend: `jax`, `tensorflow`, `torch`, or empty.
+        trace: TensorFlow's number of the trace, empty elsewhere.
+        parameters: of the entry.
+        results: shapes of the leaves of the result.
+        instructions: how many there are.
+        structure: digest of opcodes and graph, without shapes and constants.
+        text: digest of the program without names and positions.
+        constants: small constants, `name: shape value`, in order.
+        source: file and line of the user's program, empty when the dump does not tell.
+    """
+
+    module: str
+    file: str
+    function: str
+    frontend: str
+    trace: str
+    parameters: list[ParameterFact]
+    results: list[str]
+    instructions: int
+    structure: str
+    text: str
+    constants: list[str]
+    source: str = ""
+
+
+def program_facts(module: Module, title: str, file: str) -> ProgramFacts:
+    """The facts of `module`, which the dump calls `title` and keeps in `file`."""
+    frontend, function, trace = _function(module.name)
+    parameters = [ParameterFact(name=parameter_name(p), shape=_logical(p)) for p in module.entry.parameters]
+    instructions = list(module.instructions())
+    numbers = {instruction: number for number, instruction in enumerate(instructions)}
+    structure, text = hashlib.sha256(), hashlib.sha256()
+    for instruction in instructions:
+        operands = [numbers.get(operand, -1) for operand in instruction.operands]
+        structure.update(f"{instruction.opcode}{operands}".encode())
+        text.update(f"{instruction.opcode}{operands}{_logical(instruction)}{_value(instruction)}".encode())
+    return ProgramFacts(
+        module=title,
+        file=file,
+        function=function,
+        frontend=frontend,
+        trace=trace,
+        parameters=parameters,
+        results=[str(shape.without_layout()) for shape in _arrays(module.entry.root)],
+        instructions=len(instructions),
+        structure=structure.hexdigest()[:16],
+        text=text.hexdigest()[:16],
+        constants=list(_constants(instructions)),
+        source=_source(module),
+    )
+
+
+def _function(name: str) -> tuple[str, str, str]:
+    """Frontend, function and trace of a module called `name`."""
+    if match := _TORCH.fullmatch(name):
+        return "torch", match["function"], ""
+    if match := _TENSORFLOW.fullmatch(name):
+        return "tensorflow", match["function"], match["trace"] or ""
+    if match := _JAX.fullmatch(name):
+        return "jax", match["function"], ""
+    return "", name, ""
+
+
+def parameter_name(parameter: Instruction) -> str:
+    """JAX writes the argument's own name into the metadata, TensorFlow one name for all."""
+    name = parameter.metadata.op_name if parameter.metadata else ""
+    return name if name and "/" not in name and name != "XLA_Args" else parameter.name
+
+
+def _arrays(instruction: Instruction) -> Iterator[ArrayShape]:
+    return (shape for _, shape in leaves(instruction.shape) if isinstance(shape, ArrayShape))
+
+
+def _logical(instruction: Instruction) -> str:
+    shapes = [shape.logical_text() for shape in _arrays(instruction)]
+    return shapes[0] if len(shapes) == 1 else f"({', '.join(shapes)})"
+
+
+def _value(instruction: Instruction) -> str:
+    literal = instruction.literal
+    if literal is None or literal.value is None or isinstance(literal.value, tuple):
+        return ""
+    return hashlib.sha256(literal.array.tobytes()).hexdigest()[:16]
+
+
+def _constants(instructions: list[Instruction]) -> Iterator[str]:
+    """Those of at most eight elements: what a Python number or a shape becomes."""
+    for instruction in instructions:
+        literal = instruction.literal
+        if literal is None or literal.value is None or isinstance(literal.value, tuple):
+            continue
+        if literal.array.size <= 8:
+            yield f"{_logical(instruction)} {literal.array.tolist()}"
+
+
+def _source(module: Module) -> str:
+    """The innermost position of the first instruction that has one."""
+    from hlotool.replay.provenance import source_of
+
+    for instruction in module.entry.instructions:
+        if instruction.opcode != "parameter" and instruction.metadata is not None:
+            found = source_of(module, [instruction])
+            if found.file:
+                return f"{found.file}:{found.file_line}"
+    return ""

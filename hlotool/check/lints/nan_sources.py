@@ -1,0 +1,76 @@
+"""Where NaN and infinity come from, as far as the ranges of values tell without running."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from hlotool.check.findings import Severity
+from hlotool.check.rules import Problem, module_rule
+from hlotool.check.subject import Subject
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape
+from hlotool.values.interval import Interval
+
+
+@module_rule(
+    "nan-source",
+    Severity.NOTE,
+    "log, division or square root whose operand is known to reach the value where it breaks",
+    remedy="keep the operand away from there: add an epsilon, clamp it, or select before the operation",
+)
+def nan_source(subject: Subject) -> Iterator[Problem]:
+    """Operands with a known bound at or beyond the bad value; what may be anything is left alone."""
+    groups: dict[object, list[tuple[Instruction, str, bool]]] = {}
+    for instruction in subject.instructions:
+        if not isinstance(instruction.shape, ArrayShape) or not instruction.shape.element_type.is_floating:
+            continue
+        operands = [subject.ranges.of(operand) for operand in instruction.operands]
+        if found := _problem(instruction, operands):
+            groups.setdefault(_line(instruction), []).append((instruction, *found))
+    for group in groups.values():
+        instruction, message, _ = group[0]
+        others = f", and {len(group) - 1} more from this line" if len(group) > 1 else ""
+        is_certain = any(certain for _, _, certain in group)
+        yield Problem(message + others, instruction, severity=Severity.WARNING if is_certain else None)
+
+
+def _line(instruction: Instruction) -> object:
+    """The line of the user's program; an instruction without one stands for itself."""
+    metadata = instruction.metadata
+    if metadata is None:
+        return instruction
+    return metadata.stack_frame_id or (metadata.source_file, metadata.source_line, metadata.op_name)
+
+
+def _problem(instruction: Instruction, operands: list[Interval]) -> tuple[str, bool] | None:
+    """What goes wrong, and whether it does for every value."""
+    match instruction.opcode:
+        case "log":
+            return _log(operands[0])
+        case "sqrt" if operands[0].high < 0:
+            return "the square root of a negative number is NaN", True
+        case "rsqrt" if operands[0].low == 0:
+            return "the operand reaches 0, where rsqrt is infinite", False
+        case "divide":
+            return _divide(instruction, operands[1])
+    return None
+
+
+def _log(operand: Interval) -> tuple[str, bool] | None:
+    if operand.high < 0:
+        return "the logarithm of a negative number is NaN", True
+    if operand.low == 0:
+        return "the operand reaches 0, where the logarithm is -infinity", False
+    return None
+
+
+def _divide(instruction: Instruction, divisor: Interval) -> tuple[str, bool] | None:
+    if divisor.low == divisor.high == 0:
+        return "the divisor is always 0", True
+    touches = (divisor.low == 0 and math.isfinite(divisor.low)) or divisor.high == 0
+    if touches and divisor.avoid != 0:
+        numerator, denominator = instruction.operands
+        both = " (0/0 is NaN)" if numerator is denominator else ""
+        return f"the divisor reaches 0{both}", False
+    return None

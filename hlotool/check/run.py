@@ -1,0 +1,99 @@
+"""Checks dumps: every module in a worker process, then what only shows when modules are compared."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from hlotool.check.facts import ProgramFacts
+from hlotool.check.findings import FailedFile, Finding
+from hlotool.check.rules import all_rules
+from hlotool.check.task import CheckResult, CheckTask
+from hlotool.dump.names import Kind
+from hlotool.dump.records import Dump, DumpModule, Stage
+from hlotool.errors import BackendFailed
+from hlotool.replay.errors import error_record
+from hlotool.workers.pool import Done, Pool
+
+#: What a worker imports before its first module.
+PRELOAD = ("hlotool.check.task", "hlotool.parse.reader", "hlotool.ir.verifier")
+
+_decoder = msgspec.msgpack.Decoder(CheckResult)
+
+
+@dataclass(slots=True)
+class Report:
+    """Everything that was found.
+
+    Attributes:
+        findings: by file, in the order of the dump; those about several modules last.
+        failures: files that could not be checked.
+        modules: how many were looked at.
+        stages: how many files were looked at.
+        ignored: how many findings the configuration accepts; they are not among `findings`.
+    """
+
+    findings: list[Finding] = field(default_factory=list)
+    failures: list[FailedFile] = field(default_factory=list)
+    modules: int = 0
+    stages: int = 0
+    ignored: int = 0
+
+
+def check(dumps: Iterable[Dump], pool: Pool, rules: frozenset[str], stages: Sequence[str] = ()) -> Report:
+    """Apply `rules` to all modules of `dumps`.
+
+    Args:
+        dumps: as `open_dump` found them.
+        pool: where the work is done.
+        rules: ids.
+        stages: shell patterns of stage names; without any, the first and the last stage of each module.
+    """
+    tasks = [task for dump in dumps for module in dump.modules if (task := _task(module, rules, stages))]
+    report = Report(modules=len(tasks), stages=sum(len(task.stages) for task in tasks))
+    results: list[CheckResult | None] = [None] * len(tasks)
+    for event in pool.run("hlotool.check.task:check_module", tasks):
+        if isinstance(event, Done):
+            results[event.index] = _result(tasks[event.index], event.value)
+    found = [result for result in results if result is not None]
+    for result in found:
+        report.findings += result.findings
+        report.failures += result.failures
+    facts = [result.facts for result in found if result.facts is not None]
+    report.findings += dump_findings(facts, rules)
+    return report
+
+
+def dump_findings(facts: Sequence[ProgramFacts], rules: frozenset[str]) -> Iterator[Finding]:
+    """What the rules on whole dumps say."""
+    for rule in all_rules().values():
+        if rule.id in rules and rule.check_dump is not None:
+            yield from rule.check_dump(facts)
+
+
+def _task(module: DumpModule, rules: frozenset[str], patterns: Sequence[str]) -> CheckTask | None:
+    available = module.stages or module.others
+    if patterns:
+        chosen = tuple(s for s in available if any(fnmatch.fnmatchcase(s.label, p) for p in patterns))
+    else:
+        chosen = (available[0], available[-1]) if len(available) > 1 else tuple(available)
+    if not chosen:
+        return None
+    return CheckTask(module, chosen, rules, _is_program(chosen[0], module))
+
+
+def _is_program(stage: Stage, module: DumpModule) -> bool:
+    """The stage is what a frontend gave; of a file alone one has to assume so."""
+    return stage.kind in (Kind.BEFORE_OPTIMIZATIONS, Kind.PLAIN) or len(module.stages) == 1
+
+
+def _result(task: CheckTask, value: bytes | BackendFailed) -> CheckResult:
+    if isinstance(value, BackendFailed):
+        failure = FailedFile(
+            file=str(task.stages[0].source), module=task.module.title, error=error_record(value)
+        )
+        return CheckResult(failures=[failure])
+    return _decoder.decode(value)

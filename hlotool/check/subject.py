@@ -1,0 +1,82 @@
+"""A module under inspection, with what several rules need to know of it, computed once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.types import ArrayShape
+from hlotool.ir.walk import CallSite, Users, call_sites, reachable, users
+from hlotool.values.forward import ForwardRanges
+
+
+@dataclass(eq=False)
+class Subject:
+    """A module under inspection.
+
+    Attributes:
+        module: to look at; it does not change meanwhile.
+        is_program: it is the program as the user wrote it, not one that passes have changed.
+    """
+
+    module: Module
+    is_program: bool = True
+
+    @cached_property
+    def computations(self) -> list[Computation]:
+        """What the entry reaches, callees before callers."""
+        return reachable(self.module.entry)
+
+    @cached_property
+    def instructions(self) -> list[Instruction]:
+        """All instructions of those computations."""
+        return [i for computation in self.computations for i in computation.instructions]
+
+    @cached_property
+    def owners(self) -> dict[Instruction, Computation]:
+        """The computation of each instruction."""
+        return {i: computation for computation in self.computations for i in computation.instructions}
+
+    @cached_property
+    def users(self) -> Users:
+        """Who reads each instruction."""
+        found: Users = {}
+        for computation in self.computations:
+            found.update(users(computation))
+        return found
+
+    @cached_property
+    def call_sites(self) -> dict[Computation, list[CallSite]]:
+        """Where each computation is called."""
+        return call_sites(self.module)
+
+    @cached_property
+    def ranges(self) -> ForwardRanges:
+        """What values each instruction is sure to have, whatever the parameters hold."""
+        return ForwardRanges(self.owners)
+
+    def clamped_dimension(self, instruction: Instruction) -> int | None:
+        """The first dimension in which a dynamic slice or update starts out of range whatever the data."""
+        sizes = _slice_sizes(instruction)
+        if sizes is None:
+            return None
+        array, window, first = sizes
+        for dimension, index in enumerate(instruction.operands[first:]):
+            interval = self.ranges.of(index)
+            if interval.low > array.dims[dimension] - window[dimension] or interval.high < 0:
+                return dimension
+        return None
+
+
+def _slice_sizes(instruction: Instruction) -> tuple[ArrayShape, tuple[int, ...], int] | None:
+    """The array, the sizes of the part, and which operand is the first start index."""
+    if instruction.opcode not in ("dynamic-slice", "dynamic-update-slice"):
+        return None
+    first = 1 if instruction.opcode == "dynamic-slice" else 2
+    array = instruction.operands[0].shape
+    part = instruction.shape if first == 1 else instruction.operands[1].shape
+    if not isinstance(array, ArrayShape) or not isinstance(part, ArrayShape):
+        return None
+    one_each = len(instruction.operands) - first == array.rank
+    return (array, part.dims, first) if one_each else None

@@ -1,0 +1,27 @@
+"""Rules of the language: what XLA's own verifier enforces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlotool.check.findings import Severity
+from hlotool.check.rules import Applies, Problem, module_rule
+from hlotool.check.subject import Subject
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.verifier import verify
+
+
+@module_rule(
+    "invalid-hlo",
+    Severity.ERROR,
+    "HLO that XLA's verifier rejects",
+    remedy="a pass or a tool wrote it: `hlotool bisect` finds which",
+    applies=Applies.EVERY_STAGE,
+)
+def invalid_hlo(subject: Subject) -> Iterator[Problem]:
+    """Every broken rule of the verifier, named in the message."""
+    module = subject.module
+    named: dict[str, Instruction | Computation] = {c.name: c for c in module.computations}
+    named.update((instruction.name, instruction) for instruction in module.instructions())
+    for error in verify(module):
+        yield Problem(f"{error.message} [{error.rule}]", named.get(error.instruction or ""))

@@ -1,0 +1,146 @@
+"""`hlotool check`: what is wrong with programs, before anything runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from hlotool.cli.options import add_output_options, count, exit_code_text, seconds
+from hlotool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from hlotool.check.run import Report
+    from hlotool.report.records import CheckRecord
+
+_DESCRIPTION = """\
+Check programs without running them: the rules of HLO, the legality of fusions and of host offloading, and
+what is legal but probably not meant: recompilation, unrolled loops, stateful random numbers, and more.
+"""
+
+_EXAMPLES = """\
+examples:
+  hlotool check DIR                               every module: the first and the last stage
+  hlotool check DIR --stages '*'                  every stage that was dumped
+  hlotool check FILE.hlo --only invalid-hlo
+  hlotool check DIR --sarif > findings.sarif      for code review tools
+"""
+
+_SEVERITIES = ("error", "warning", "note")
+
+
+def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
+    """Add the command to the parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "check",
+        help="find what is wrong in programs without running them",
+        description=_DESCRIPTION,
+        epilog=f"{_EXAMPLES}\n{exit_code_text()}",
+        formatter_class=formatter,
+        usage="hlotool check [options] PATH ...",
+    )
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="dump directory, HLO file, archive or log")
+    group = parser.add_argument_group("what to check")
+    group.add_argument("--only", metavar="RULE,...", default="", help="these rules only")
+    group.add_argument("--skip", metavar="RULE,...", default="", help="all rules but these")
+    group.add_argument("--stages", metavar="PATTERN,...", default="", help="stages [the first and the last]")
+    group.add_argument("--config", metavar="FILE", help="accepted findings [hlotool.toml, if there is one]")
+    group.add_argument("--list-rules", action="store_true", help="list the rules and what they find")
+    group = parser.add_argument_group("result")
+    group.add_argument("--show", choices=_SEVERITIES, default="note", help="least severity shown [note]")
+    group.add_argument("--fail-on", choices=_SEVERITIES, default="warning", help="exit 1 from here [warning]")
+    group.add_argument("--sarif", action="store_true", help="print SARIF 2.1.0 on stdout")
+    group = parser.add_argument_group("execution")
+    group.add_argument("--timeout", metavar="SECONDS", type=seconds, default=300.0, help="per module [300]")
+    group.add_argument("--jobs", metavar="N", type=count, default=0, help="processes [cores, at most 4]")
+    add_output_options(parser)
+    parser.set_defaults(command=execute)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit code."""
+    if arguments.list_rules:
+        return _list_rules(arguments)
+    if not arguments.paths:
+        raise UsageError("nothing to check: give a dump directory or an HLO file")
+    record = _record(arguments, _check(arguments))
+    _show(record, arguments)
+    return record.exit_code
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _check(arguments: argparse.Namespace) -> Report:
+    from hlotool.check.config import accepted, choose_rules, load_config
+    from hlotool.check.run import PRELOAD, check
+    from hlotool.dump.directory import open_dump
+    from hlotool.replay.options import worker_count
+    from hlotool.workers.pool import Limits, Pool
+
+    config = load_config(arguments.config)
+    rules = choose_rules(_names(arguments.only), [*config.skip, *_names(arguments.skip)])
+    with Pool(Limits(worker_count(arguments.jobs), arguments.timeout), PRELOAD) as pool:
+        pool.start()
+        dumps = [open_dump(path) for path in arguments.paths]
+        report = check(dumps, pool, rules, _names(arguments.stages))
+    report.findings, report.ignored = accepted(report.findings, config)
+    return report
+
+
+def _record(arguments: argparse.Namespace, report: Report) -> CheckRecord:
+    from hlotool.check.findings import Severity
+    from hlotool.report.records import CheckRecord, versions
+
+    limit = Severity(arguments.fail_on).rank
+    shown = Severity(arguments.show).rank
+    is_grave = any(finding.severity.rank <= limit for finding in report.findings)
+    code = ExitCode.MISMATCH if is_grave else ExitCode.AGREE
+    if report.failures and code is ExitCode.AGREE:
+        code = ExitCode.USAGE
+    return CheckRecord(
+        versions=versions(),
+        paths=arguments.paths,
+        findings=[finding for finding in report.findings if finding.severity.rank <= shown],
+        failures=report.failures,
+        modules=report.modules,
+        files=report.stages,
+        ignored=report.ignored,
+        exit_code=code,
+    )
+
+
+def _show(record: CheckRecord, arguments: argparse.Namespace) -> None:
+    from hlotool.cli.output import emit, emit_bytes
+
+    if arguments.json or arguments.sarif:
+        import msgspec
+
+        from hlotool.report.sarif import sarif
+
+        document = sarif(record) if arguments.sarif else record
+        emit_bytes(msgspec.json.encode(document) + b"\n")
+        return
+    from hlotool.report.check import CheckReport
+    from hlotool.report.console import console_for, render
+
+    emit(
+        render(console_for(sys.stdout), CheckReport(record, verbose=arguments.verbose, quiet=arguments.quiet))
+    )
+
+
+def _list_rules(arguments: argparse.Namespace) -> int:
+    from hlotool.check.rules import all_rules
+    from hlotool.cli.output import emit, emit_bytes
+    from hlotool.report.check import RuleTable, rules_record
+    from hlotool.report.console import console_for, render
+
+    rules = list(all_rules().values())
+    if arguments.json:
+        import msgspec
+
+        emit_bytes(msgspec.json.encode(rules_record(rules)) + b"\n")
+    else:
+        emit(render(console_for(sys.stdout), RuleTable(rules)))
+    return ExitCode.AGREE
