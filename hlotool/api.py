@@ -178,7 +178,7 @@ def compare(
     <Verdict.IDENTICAL: 'identical'>
     >>> result = compare([np.float32([1, 2])], [np.float32([1, 2.5])])
     >>> result.verdict, result.leaves[0].metrics.worst_absolute.index
-    (<Verdict.DIFFERS: 'differs'>, (1,))
+    (<Verdict.WRONG: 'wrong'>, (1,))
     """
     shapes = [_shape(side, arrays) for side, arrays in (("expected", expected), ("actual", actual))]
     facts = leaf_facts(module) if module is not None else None

@@ -44,11 +44,13 @@ class Member:
         keeps: how likely the result of an operation in a narrow type stays in f32: never (0), always (1) or
             by a coin per operation.
         flushes: denormal results become zero.
+        scale: multiplies every error.
     """
 
     seed: int | None = None
     keeps: float = 0.0
     flushes: bool = False
+    scale: float = 1.0
 
 
 class Noise:
@@ -98,6 +100,7 @@ class Noise:
             return self._complex(value, relative, zeros)
         if dtype not in _BITS or not value.size:
             return value
+        relative *= self.member.scale
         if value.ndim == 0:
             return self._scalar(value, relative, zeros)
         result = np.empty(value.shape, dtype)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from hlotool.numerics.facts import NOTHING, Facts
 from hlotool.numerics.metrics import Element, Metrics, bitwise_equal, measure
 from hlotool.numerics.tolerance import Tolerance, chosen_by_user, derive, leaf_scale
 from hlotool.numerics.verdict import Comparison, LeafComparison, Verdict, aggregate, format_index
+
+#: From element type, facts and the scale of the values to a tolerance.
+DeriveTolerance: TypeAlias = Callable[[ElementType, Facts, float], Tolerance]
 
 
 def compare_values(
@@ -24,6 +28,7 @@ def compare_values(
     facts: Sequence[Facts] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
+    derived: DeriveTolerance = derive,
 ) -> Comparison:
     """Compare what a reference and a tested execution returned.
 
@@ -35,12 +40,13 @@ def compare_values(
         facts: one per leaf of `shape` (`dataflow.leaf_facts`); without them only the element type counts.
         rtol: together with `atol`, plain tolerances instead of derived ones.
         atol: see `rtol`; one of the two given, the other one is 0.
+        derived: from element type, facts and scale to a tolerance, where the user sets none.
     """
     if actual_shape is not None and strip_layouts(shape) != strip_layouts(actual_shape):
         wrong = _different_shapes(shape, actual_shape)
         if wrong is not None:
             return aggregate([wrong])
-    return aggregate(_compare(shape, expected, actual, facts, rtol, atol))
+    return aggregate(_compare(shape, expected, actual, facts, _Tolerances(rtol, atol, derived)))
 
 
 def _different_shapes(expected: Shape, actual: Shape) -> LeafComparison | None:
@@ -76,13 +82,12 @@ def _compare(
     expected: Any,
     actual: Any,
     facts: Sequence[Facts] | None,
-    rtol: float | None,
-    atol: float | None,
+    tolerances: _Tolerances,
 ) -> Iterator[LeafComparison]:
     for number, (index, part) in enumerate(leaves(shape)):
         if isinstance(part, ArrayShape):
             known = facts[number] if facts is not None else NOTHING
-            yield _compare_leaf(index, part, _part(expected, index), _part(actual, index), known, rtol, atol)
+            yield _compare_leaf(index, part, _part(expected, index), _part(actual, index), known, tolerances)
 
 
 def _part(value: Any, index: ShapeIndex) -> Any:
@@ -100,8 +105,7 @@ def _compare_leaf(
     expected: Any,
     actual: Any,
     facts: Facts,
-    rtol: float | None,
-    atol: float | None,
+    tolerances: _Tolerances,
 ) -> LeafComparison:
     text = shape.logical_text()
     wrong = _misfit(shape.element_type, expected, actual)
@@ -113,9 +117,9 @@ def _compare_leaf(
     if facts.random is not None:
         reason = f"depends on {facts.random}, whose value differs between legal executions"
         return LeafComparison(index, text, Verdict.NOT_COMPARABLE, reason)
-    tolerance = _tolerance(shape.element_type, e, a, facts, rtol, atol)
+    tolerance = tolerances.of(shape.element_type, e, a, facts)
     metrics = measure(e, a, shape.element_type, tolerance)
-    verdict = Verdict.DIFFERS if metrics.mismatched else Verdict.AGREE
+    verdict = Verdict.WRONG if metrics.mismatched else Verdict.AGREE
     return LeafComparison(index, text, verdict, _reason(metrics, tolerance, facts), metrics, tolerance)
 
 
@@ -135,17 +139,18 @@ def _dims(array: Array) -> str:
     return ",".join(map(str, array.shape))
 
 
-def _tolerance(
-    element_type: ElementType,
-    expected: Array,
-    actual: Array,
-    facts: Facts,
-    rtol: float | None,
-    atol: float | None,
-) -> Tolerance:
-    if rtol is not None or atol is not None:
-        return chosen_by_user(rtol, atol, element_type)
-    return derive(element_type, facts, leaf_scale(expected, actual))
+@dataclass(frozen=True, slots=True)
+class _Tolerances:
+    """Where tolerances come from; see `compare_values`."""
+
+    rtol: float | None
+    atol: float | None
+    derived: DeriveTolerance
+
+    def of(self, element_type: ElementType, expected: Array, actual: Array, facts: Facts) -> Tolerance:
+        if self.rtol is not None or self.atol is not None:
+            return chosen_by_user(self.rtol, self.atol, element_type)
+        return self.derived(element_type, facts, leaf_scale(expected, actual))
 
 
 def _reason(metrics: Metrics, tolerance: Tolerance, facts: Facts) -> str:

@@ -79,6 +79,9 @@ SUM = 8.0
 #: No tolerance is wider than this: beyond it every value would pass.
 WIDEST = 0.5
 
+#: Ulps that need no explanation; of narrow types, where an ulp is a lot.
+_FEW, _FEW_NARROW = 4, 1
+
 #: Elements that `leaf_scale` looks at.
 _SAMPLE = 1 << 16
 #: The scale is at most this many lower quartiles.
@@ -103,6 +106,22 @@ def derive(element_type: ElementType, facts: Facts = NOTHING, scale: float = 0.0
     rtol = min(ulps * unit + sums, WIDEST)
     denormal = flush_threshold(element_type)
     return Tolerance(rtol * scale, rtol, denormal, _reason(ulps, coarsest, facts))
+
+
+def few_ulps(element_type: ElementType, facts: Facts = NOTHING, scale: float = 0.0) -> Tolerance:
+    """What needs no explanation: differences of a few ulps, where ulps are small.
+
+    Args:
+        element_type: of the leaf.
+        facts: not looked at.
+        scale: magnitude of the leaf's values (`leaf_scale`).
+    """
+    if not (element_type.is_floating or element_type.is_complex):
+        return EXACT
+    count = _FEW_NARROW if element_type.is_narrow_float else _FEW
+    rtol = min(count * epsilon(element_type), WIDEST)
+    reason = f"{count:g} ulp of {element_type.real_part}: too close to need an explanation"
+    return Tolerance(rtol * scale, rtol, flush_threshold(element_type), reason)
 
 
 def _reason(ulps: float, coarsest: ElementType, facts: Facts) -> str:

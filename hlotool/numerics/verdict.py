@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hlotool.ir.types import ShapeIndex
+from hlotool.numerics.facts import Origin
 from hlotool.numerics.metrics import Metrics
 from hlotool.numerics.tolerance import Tolerance
 
@@ -16,12 +17,20 @@ class Verdict(enum.Enum):
 
     #: Every bit is the same.
     IDENTICAL = "identical"
-    #: Differs by no more than the tolerance.
+    #: Differs by no more than a few ulps, or than a tolerance.
     AGREE = "agree"
+    #: Differs by what legal executions of the program differ by.
+    ROUNDING = "rounding"
     #: Its value legally differs between executions: comparing it would mean nothing.
     NOT_COMPARABLE = "not comparable"
-    #: Differs by more than the tolerance.
-    DIFFERS = "differs"
+    #: Legal executions of the program differ so much that nothing can be said.
+    UNSTABLE = "unstable"
+    #: One side overflows, or makes a NaN, where the other one takes a way round.
+    RANGE = "range"
+    #: Explained by a known difference between XLA's implementations.
+    SEMANTICS = "semantics"
+    #: No legal execution returns this.
+    WRONG = "wrong"
     #: Element types, dimensions or tuple structure differ.
     STRUCTURAL = "structural"
 
@@ -40,6 +49,36 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a verdict beyond `agree` rests on.
+
+    Attributes:
+        seed: of the ensemble's random numbers.
+        members: executions in the ensemble, the reference included; 0 when none was needed.
+        ratio: of the decisive statistic: the result's over the largest of the legal executions.
+        statistic: which statistic that is (`exchangeability.STATISTICS`, or `flips`).
+        score: distance of the worst element from the centre of the ensemble, in spreads.
+        width: spread of the ensemble relative to the values.
+        wide: what the comparison of two programs in f64 showed: `equal`, `within` (within what rounded
+            constants do), `outside`; empty without one.
+        pattern: kind of the error, such as `constant factor`; empty where none was recognised.
+        instruction: which amplifies rounding, or overflows.
+        rule: id of the known semantic difference.
+    """
+
+    seed: int
+    members: int = 0
+    ratio: float = 0.0
+    statistic: str = ""
+    score: float = 0.0
+    width: float = 0.0
+    wide: str = ""
+    pattern: str = ""
+    instruction: Origin | None = None
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class LeafComparison:
     """One array of the result.
 
@@ -50,6 +89,7 @@ class LeafComparison:
         reason: why, in one clause.
         metrics: the numbers; None when there was nothing to compare element by element.
         tolerance: what was accepted; None likewise.
+        evidence: what the verdict rests on; None where the tolerance decides.
     """
 
     index: ShapeIndex
@@ -58,6 +98,7 @@ class LeafComparison:
     reason: str
     metrics: Metrics | None = None
     tolerance: Tolerance | None = None
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +129,8 @@ def aggregate(leaves: Iterable[LeafComparison]) -> Comparison:
 def format_index(index: ShapeIndex) -> str:
     """`{1,0}`, as HLO writes shape indices."""
     return "{" + ",".join(map(str, index)) + "}"
+
+
+def format_position(index: tuple[int, ...]) -> str:
+    """`[1,7]`, the position of an element."""
+    return f"[{','.join(map(str, index))}]"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
 
-from hlotool.backends.base import Value
+from hlotool.backends.base import Backend, Value
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, leaves, strip_layouts
-from hlotool.numerics.compare import compare_values
 from hlotool.numerics.dataflow import Leaves, join_leaves
+from hlotool.replay.ensemble import Side
+from hlotool.replay.judge import judge_sides
 from hlotool.replay.leaves import leaf_records, output_records
 from hlotool.replay.program import Program
 from hlotool.replay.provenance import source_of_output
@@ -33,6 +35,7 @@ class Actual:
         facts: what its leaves depend on.
         outcome: the result.
         runner: what such results come from.
+        program: what gave it, where that is not the reference.
     """
 
     label: str
@@ -42,6 +45,7 @@ class Actual:
     facts: Leaves
     outcome: Outcome
     runner: Runner
+    program: Program | None = None
 
 
 def compare_row(
@@ -50,12 +54,13 @@ def compare_row(
     """The row of one comparison."""
     shape = reference.runner.result
     facts = join_leaves(reference.facts, actual.facts)
-    comparison = compare_values(
-        shape,
+    comparison = judge_sides(
+        _side(reference, trial),
         expected,
         actual.outcome.value,
-        actual_shape=actual.runner.result,
+        tested=_tested_side(reference, actual, trial, expected),
         facts=facts,
+        seed=task.options.seed,
         rtol=task.options.rtol,
         atol=task.options.atol,
     )
@@ -82,12 +87,29 @@ def compare_row(
     return _with_faults(row, actual) if actual.outcome.faults else row
 
 
+def _side(program: Program, trial: Trial, expected: Value | None = None) -> Side:
+    """`program` on the arguments of a trial, for the judge."""
+
+    def execute(backend: Backend) -> Callable[[], Value]:
+        runner = program.compiled_by(backend)
+        return lambda: runner.run(trial.arguments, expected).value
+
+    return Side(program.module, program.runner.result, execute)
+
+
+def _tested_side(reference: Program, actual: Actual, trial: Trial, expected: Value) -> Side | None:
+    """The tested program, where it is another one than the reference."""
+    if actual.program is None or actual.program.module is reference.module:
+        return None
+    return _side(actual.program, trial, expected)
+
+
 def _with_faults(row: ModuleRecord, actual: Actual) -> ModuleRecord:
     """The row of a result that contradicts itself: however close the values are, they differ."""
     faults = actual.outcome.faults
     marked = [_with_fault(leaf, faults.get(tuple(leaf.index)), actual.module) for leaf in row.leaves]
     index, fault = next(iter(faults.items()))
-    verdict = max(row.verdict, Verdict.DIFFERS, key=lambda verdict: verdict.rank)
+    verdict = max(row.verdict, Verdict.WRONG, key=lambda verdict: verdict.rank)
     reason = f"out{''.join(f'[{i}]' for i in index)}: {fault}"
     return msgspec.structs.replace(
         row, verdict=verdict, reason=reason, leaves=marked, notes=[*row.notes, reason]
@@ -98,7 +120,7 @@ def _with_fault(leaf: LeafRecord, fault: str | None, module: Module) -> LeafReco
     if fault is None or leaf.verdict is Verdict.STRUCTURAL:
         return leaf
     source = source_of_output(module, tuple(leaf.index))
-    return msgspec.structs.replace(leaf, verdict=Verdict.DIFFERS, reason=fault, source=source)
+    return msgspec.structs.replace(leaf, verdict=Verdict.WRONG, reason=fault, source=source)
 
 
 def structural_row(task: Task, reference: Program, program: Program, reason: str) -> ModuleRecord:

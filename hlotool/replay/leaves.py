@@ -55,7 +55,7 @@ def leaf_records(
 def _leaf_record(leaf: LeafComparison, module: Module, facts: Facts, output: ShapeIndex) -> LeafRecord:
     verdict = Verdict(leaf.verdict.value)
     metrics = leaf.metrics or Metrics(0)
-    differs = verdict is Verdict.DIFFERS
+    differs = verdict is Verdict.WRONG
     return LeafRecord(
         index=list(leaf.index),
         shape=leaf.shape,

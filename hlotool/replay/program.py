@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from hlotool.backends.registry import get_backend, get_devices_backend
+from hlotool.backends.base import Backend, DevicesBackend
+from hlotool.backends.registry import get_backend
 from hlotool.dump.loading import load_stage
 from hlotool.dump.records import Capture, DumpModule, Stage
 from hlotool.errors import Location, Unsupported
@@ -32,6 +34,7 @@ class Program:
         module: parsed and verified.
         runner: runs it.
         backend: name and version of what runs it.
+        compiled_by: compiles it by another backend, in the same way.
     """
 
     label: str
@@ -39,6 +42,7 @@ class Program:
     module: Module
     runner: Runner
     backend: str
+    compiled_by: Callable[[Backend], Runner]
 
     @cached_property
     def facts(self) -> Leaves:
@@ -84,19 +88,31 @@ def compile_program(
     """Verify and compile `module`, whose result is spread as `sharding` says; raises as `load_program`."""
     verify_or_raise(module)
     engine = get_backend(backend)
+
+    def compiled_by(engine: Backend) -> Runner:
+        return _compile(module, engine, reference, sharding, path)
+
+    return Program(label, path, module, compiled_by(engine), engine.version, compiled_by)
+
+
+def _compile(
+    module: Module, engine: Backend, reference: Program | None, sharding: Sharding | None, path: str
+) -> Runner:
+    """The program as something to run; see `compile_program`."""
     if _is_for_one(module, reference):
-        return Program(label, path, module, OneDevice(module, engine.compile(module)), engine.version)
+        return OneDevice(module, engine.compile(module))
     grid = DeviceGrid(module.replica_count, module.num_partitions)
-    executable = get_devices_backend(backend).compile_devices(module, grid)
+    if not isinstance(engine, DevicesBackend):
+        raise Unsupported(f"backend {engine.name} runs programs for one device")
+    executable = engine.compile_devices(module, grid)
     if reference is None or reference.runner.copies > 1:
-        return Program(label, path, module, EachDevice(module, executable, len(grid)), engine.version)
+        return EachDevice(module, executable, len(grid))
     try:
         meshes = tuple(module_meshes(reference.module).values())
         shardings = result_shardings(module, sharding, reference.module)
-        runner = Partitioned(module, executable, reference.runner, shardings, meshes)
+        return Partitioned(module, executable, reference.runner, shardings, meshes)
     except ValueError as error:
         raise Unsupported(f"sharding of the entry: {error}", location=Location(path)) from error
-    return Program(label, path, module, runner, engine.version)
 
 
 def _is_for_one(module: Module, reference: Program | None) -> bool:

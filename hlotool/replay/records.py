@@ -15,12 +15,20 @@ class Verdict(enum.Enum):
 
     #: Every bit is the same.
     IDENTICAL = "identical"
-    #: Differs by no more than the tolerance.
+    #: Differs by no more than a few ulps, or than a tolerance.
     AGREE = "agree"
+    #: Differs by what legal executions of the program differ by.
+    ROUNDING = "rounding"
     #: It ran, but there was nothing to compare it with.
     NOT_COMPARED = "not compared"
     #: Compared by value it would mean nothing: random numbers, unknown custom calls.
     NOT_COMPARABLE = "not comparable"
+    #: Legal executions of the program differ so much that nothing can be said.
+    UNSTABLE = "unstable"
+    #: One side overflows, or makes a NaN, where the other one takes a way round.
+    RANGE = "range"
+    #: Explained by a known difference between XLA's implementations.
+    SEMANTICS = "semantics"
     #: Correct HLO that the backend cannot execute.
     UNSUPPORTED = "unsupported"
     #: No HLO, broken HLO, or inputs that do not fit.
@@ -31,8 +39,8 @@ class Verdict(enum.Enum):
     TIMEOUT = "timeout"
     #: More memory than the limit, or than there is.
     OUT_OF_MEMORY = "out of memory"
-    #: Differs by more than the tolerance.
-    DIFFERS = "differs"
+    #: No legal execution returns this, or it is outside of tolerances that the user set.
+    WRONG = "wrong"
     #: Element types, dimensions or tuple structure differ.
     STRUCTURAL = "structural"
 
@@ -48,9 +56,11 @@ _RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 REALITY = "result"
 
 #: The two sides were compared and agree.
-AGREEING = frozenset({Verdict.IDENTICAL, Verdict.AGREE})
-#: The two sides were compared and differ.
-DIFFERING = frozenset({Verdict.DIFFERS, Verdict.STRUCTURAL})
+AGREEING = frozenset({Verdict.IDENTICAL, Verdict.AGREE, Verdict.ROUNDING})
+#: The two sides were compared and one of them is wrong.
+DIFFERING = frozenset({Verdict.WRONG, Verdict.STRUCTURAL})
+#: The two sides were compared and differ, and no compiler is to blame.
+EXCUSED = frozenset({Verdict.UNSTABLE, Verdict.RANGE, Verdict.SEMANTICS})
 #: A backend died.
 FAILED = frozenset({Verdict.CRASHED, Verdict.TIMEOUT, Verdict.OUT_OF_MEMORY})
 

@@ -93,7 +93,11 @@ def _trial_rows(
             yield compare_row(task, reference, trial, expected, _actual(program, outcome))
     if trial.result is not None:
         real = replace(
-            _actual(reference, Outcome(trial.result)), label=REALITY, path=task.path, origin=trial.origin
+            _actual(reference, Outcome(trial.result)),
+            label=REALITY,
+            path=task.path,
+            origin=trial.origin,
+            program=None,
         )
         yield compare_row(task, reference, trial, expected, real)
     elif is_alone:
@@ -109,6 +113,7 @@ def _actual(program: Program, outcome: Outcome) -> Actual:
         program.facts,
         outcome,
         program.runner,
+        program,
     )
 
 

@@ -77,7 +77,7 @@ def _facts(rows: Sequence[tuple[str, str]]) -> Table:
 
 
 def _leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
-    if leaf.verdict not in (Verdict.IDENTICAL, Verdict.DIFFERS):
+    if leaf.verdict not in (Verdict.IDENTICAL, Verdict.WRONG):
         yield "reason", leaf.reason
     if leaf.mismatched:
         yield "mismatched", share(leaf.mismatched, leaf.total)

@@ -13,15 +13,19 @@ _GOOD, _NEUTRAL, _WARNING, _FAILED, _BAD = "green", "dim", "yellow", "magenta", 
 LOOKS: dict[Verdict, tuple[str, str]] = {
     Verdict.IDENTICAL: ("✓", _GOOD),
     Verdict.AGREE: ("✓", _GOOD),
+    Verdict.ROUNDING: ("✓", _GOOD),
     Verdict.NOT_COMPARED: ("·", _NEUTRAL),
     Verdict.NOT_COMPARABLE: ("·", _WARNING),
+    Verdict.UNSTABLE: ("~", _WARNING),
+    Verdict.RANGE: ("~", _WARNING),
+    Verdict.SEMANTICS: ("~", _WARNING),
     Verdict.UNSUPPORTED: ("?", _WARNING),
     Verdict.BAD_INPUT: ("!", _WARNING),
     Verdict.CRASHED: ("!", _FAILED),
     Verdict.TIMEOUT: ("!", _FAILED),
     Verdict.OUT_OF_MEMORY: ("!", _FAILED),
     Verdict.STRUCTURAL: ("✗", _BAD),
-    Verdict.DIFFERS: ("✗", _BAD),
+    Verdict.WRONG: ("✗", _BAD),
 }
 
 
@@ -112,7 +116,7 @@ def compared_stages(module: ModuleRecord) -> str:
 
 def distance(module: ModuleRecord) -> str:
     """How far the outputs of a module are apart, in a few words; empty when nothing was compared."""
-    if module.verdict is Verdict.DIFFERS:
+    if module.verdict is Verdict.WRONG:
         return _worst_leaf(module.leaves)
     if module.verdict is Verdict.STRUCTURAL:
         return module.reason
@@ -128,7 +132,7 @@ def within(distance: int) -> str:
 
 
 def _worst_leaf(leaves: Sequence[LeafRecord]) -> str:
-    wrong = [leaf for leaf in leaves if leaf.verdict is Verdict.DIFFERS]
+    wrong = [leaf for leaf in leaves if leaf.verdict is Verdict.WRONG]
     if not wrong:
         return ""
     leaf = max(wrong, key=lambda leaf: leaf.mismatched / leaf.total if leaf.total else 1.0)

@@ -99,8 +99,8 @@ def test_json(run: Shell, dump: Path) -> None:
     write_module(dump, 1, DOUBLE, UNKNOWN_CALL, "jit_g")
     record = run.json(dump, "--seed", 3, "--input-range", "-2,2", "--jobs", 1)
     assert record["schema"] == "hlotool.run/1"
-    assert record["summary"] == {"unsupported": 1, "differs": 1}
-    assert [m["verdict"] for m in record["modules"]] == ["differs", "unsupported"]
+    assert record["summary"] == {"unsupported": 1, "wrong": 1}
+    assert [m["verdict"] for m in record["modules"]] == ["unsupported", "wrong"]
     assert record["options"]["seed"] == 3
     assert record["options"]["input_range"] == [-2.0, 2.0]
     assert record["versions"]["numpy"]
@@ -147,7 +147,7 @@ def test_stages(run: Shell, dump: Path) -> None:
     assert run(dump) == ExitCode.AGREE
     assert run(dump, "--stages", "before_optimizations,*algsimp*") == ExitCode.MISMATCH
     assert run(dump, "--stages", "before_optimizations,*") == ExitCode.MISMATCH
-    assert "1 identical · 1 differs" in run.out
+    assert "1 identical · 1 wrong" in run.out
 
 
 def test_several_paths(run: Shell, dump: Path, tmp_path: Path) -> None:

@@ -36,14 +36,14 @@ def test_the_four_verdicts_of_one_leaf() -> None:
     x = np.linspace(1, 2, 7)
     assert _compare(x, x).verdict is Verdict.IDENTICAL
     assert _compare(x, x * (1 + 1e-6)).verdict is Verdict.AGREE
-    assert _compare(x, x * 1.01).verdict is Verdict.DIFFERS
+    assert _compare(x, x * 1.01).verdict is Verdict.WRONG
     assert _compare(x, x[:6]).verdict is Verdict.STRUCTURAL
 
 
 def test_order_of_verdicts() -> None:
-    order = ["identical", "agree", "not comparable", "differs", "structural"]
-    assert [v.value for v in sorted(Verdict, key=lambda v: v.rank)] == order
-    assert worst([Verdict.AGREE, Verdict.DIFFERS, Verdict.IDENTICAL]) is Verdict.DIFFERS
+    order = "identical, agree, rounding, not comparable, unstable, range, semantics, wrong, structural"
+    assert [v.value for v in sorted(Verdict, key=lambda v: v.rank)] == order.split(", ")
+    assert worst([Verdict.AGREE, Verdict.WRONG, Verdict.IDENTICAL]) is Verdict.WRONG
     assert worst([]) is Verdict.IDENTICAL
 
 
@@ -72,8 +72,8 @@ def test_the_worst_leaf_speaks_for_the_result() -> None:
     actual = (np.ones(2, np.float32), (np.array([1, 3], np.int32), object()))
     comparison = compare_values(shape, expected, actual)
     assert [leaf.index for leaf in comparison.leaves] == [(0,), (1, 0)]
-    assert [leaf.verdict for leaf in comparison.leaves] == [Verdict.IDENTICAL, Verdict.DIFFERS]
-    assert comparison.verdict is Verdict.DIFFERS
+    assert [leaf.verdict for leaf in comparison.leaves] == [Verdict.IDENTICAL, Verdict.WRONG]
+    assert comparison.verdict is Verdict.WRONG
     assert comparison.reason.startswith("output {1,0}: 1 of 2 elements differ (0.5), worst error 1 at [1]")
 
 
@@ -125,7 +125,7 @@ def test_integers_made_of_floats_say_so() -> None:
     decided = Facts(decision=Origin(9, "argmax", "reduce"))
     shape, x = _vector(S32, 1), np.array([1], np.int32)
     comparison = compare_values(shape, x, x + 1, facts=[decided])
-    assert comparison.verdict is Verdict.DIFFERS
+    assert comparison.verdict is Verdict.WRONG
     assert comparison.reason.endswith("made of floats by reduce %argmax (line 9), where one ulp can flip it")
 
 
@@ -133,7 +133,7 @@ def test_user_tolerances_replace_the_derived_one() -> None:
     assert _compare([1.0], [1.5], rtol=0.5).verdict is Verdict.AGREE
     assert _compare([1.0], [1.5], atol=0.5).verdict is Verdict.AGREE
     exact = _compare([1.0], [1.0 + 2.0**-23], atol=0.0)
-    assert exact.verdict is Verdict.DIFFERS
+    assert exact.verdict is Verdict.WRONG
     assert exact.reason.endswith("allowed none")
 
 

@@ -107,8 +107,8 @@ def test_compare() -> None:
     assert hlotool.compare(expected, expected).verdict is Verdict.IDENTICAL
     close = [np.float32([1, np.nextafter(np.float32(2), np.float32(3))]), np.int32(3)]
     assert hlotool.compare(expected, close).verdict is Verdict.AGREE
-    assert hlotool.compare(expected, close, rtol=0.0, atol=0.0).verdict is Verdict.DIFFERS
-    assert hlotool.compare(expected, [expected[0], np.int32(4)]).verdict is Verdict.DIFFERS
+    assert hlotool.compare(expected, close, rtol=0.0, atol=0.0).verdict is Verdict.WRONG
+    assert hlotool.compare(expected, [expected[0], np.int32(4)]).verdict is Verdict.WRONG
     assert hlotool.compare(expected, expected[:1]).verdict is Verdict.STRUCTURAL
     assert hlotool.compare(expected, [expected[0].astype(np.float64), 3]).verdict is Verdict.STRUCTURAL
 
@@ -119,7 +119,7 @@ def test_compare_knows_what_the_module_sums() -> None:
     module = hlotool.parse(text)
     expected = [np.ones((1000, 1), np.float32)]
     actual = [np.full((1000, 1), 1 + 3e-5, np.float32)]
-    assert hlotool.compare(expected, actual).verdict is Verdict.DIFFERS
+    assert hlotool.compare(expected, actual).verdict is Verdict.WRONG
     assert hlotool.compare(expected, actual, module=module).verdict is Verdict.AGREE
     with pytest.raises(InputDataError, match="returns 1 arrays, 2 are expected"):
         hlotool.compare(expected * 2, actual * 2, module=module)

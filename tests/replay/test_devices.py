@@ -86,8 +86,8 @@ def test_a_partitioned_program_agrees_with_the_global_one(tmp_path: Path) -> Non
 def test_a_wrong_partition_is_found(tmp_path: Path, old: str, new: str) -> None:
     assert old in PARTITIONED
     row = replay_pair(tmp_path, LOGICAL, PARTITIONED.replace(old, new))
-    assert row.verdict is Verdict.DIFFERS
-    assert all(leaf.verdict is Verdict.DIFFERS for leaf in row.leaves)
+    assert row.verdict is Verdict.WRONG
+    assert all(leaf.verdict is Verdict.WRONG for leaf in row.leaves)
 
 
 def test_copies_that_contradict_each_other(tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_copies_that_contradict_each_other(tmp_path: Path) -> None:
         " {devices=[2,1,2]<=[4] last_tile_dim_replicate}}",
     )
     row = replay_pair(tmp_path, LOGICAL, spread, rtol=1.0, atol=1.0)
-    assert row.verdict is Verdict.DIFFERS
-    assert [leaf.verdict for leaf in row.leaves] == [Verdict.AGREE, Verdict.DIFFERS]
+    assert row.verdict is Verdict.WRONG
+    assert [leaf.verdict for leaf in row.leaves] == [Verdict.AGREE, Verdict.WRONG]
     assert "devices 0 and 1 should hold copies" in row.leaves[1].reason
     assert row.leaves[1].source is not None
     assert row.leaves[1].source.instruction == "u"
@@ -149,9 +149,9 @@ def test_replicas_have_inputs_of_their_own(tmp_path: Path) -> None:
 def test_a_forgotten_exchange_between_replicas(tmp_path: Path) -> None:
     after = REPLICAS.replace("replica_groups={}", "replica_groups={{0},{1}}")
     row = replay_pair(tmp_path, REPLICAS, after)
-    assert row.verdict is Verdict.DIFFERS
+    assert row.verdict is Verdict.WRONG
     verdicts = [leaf.verdict for leaf in row.leaves]
-    assert verdicts == [Verdict.DIFFERS, Verdict.IDENTICAL, Verdict.DIFFERS, Verdict.IDENTICAL]
+    assert verdicts == [Verdict.WRONG, Verdict.IDENTICAL, Verdict.WRONG, Verdict.IDENTICAL]
     assert row.leaves[2].source is not None
     assert row.leaves[2].source.instruction == "s"
 

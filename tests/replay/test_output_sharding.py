@@ -57,7 +57,7 @@ ENTRY main {
 
     assert verdict() is Verdict.IDENTICAL
     Path(f"{title}.{AFTER}.hlo.pb").write_bytes(proto(sharded=True))
-    assert verdict() is Verdict.DIFFERS
+    assert verdict() is Verdict.WRONG
 
 
 MESH = 'frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=2]>}}'

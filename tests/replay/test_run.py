@@ -40,7 +40,7 @@ def test_a_legal_rewrite_agrees(tmp_path: Path) -> None:
 
 def test_a_miscompiled_program_differs_with_its_source_line(tmp_path: Path) -> None:
     row = replay_pair(tmp_path, DOUBLE, SQUARE)
-    assert row.verdict is Verdict.DIFFERS
+    assert row.verdict is Verdict.WRONG
     [leaf] = row.leaves
     assert (leaf.total, leaf.shape, leaf.index) == (4, "f32[4]", [])
     assert leaf.mismatched == 4
@@ -113,7 +113,7 @@ def test_given_inputs_and_outputs(tmp_path: Path) -> None:
     assert good.inputs is not None
     assert good.inputs.description == f"from {inputs}"
     [bad] = replay(tmp_path / "f.hlo", inputs=inputs, outputs=str(tmp_path / "bad.npz"))
-    assert bad.verdict is Verdict.DIFFERS
+    assert bad.verdict is Verdict.WRONG
 
 
 def test_outputs_without_inputs_would_mean_nothing(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_every_stage_is_tested_where_one_fails(tmp_path: Path) -> None:
     rows = replay(tmp_path, stages=("before_optimizations", "*"))
     assert {row.stage_tested: row.verdict for row in rows} == {
         "simplification.after_algsimp.before_dce": Verdict.BAD_INPUT,
-        "simplification.after_dce.before_cse": Verdict.DIFFERS,
+        "simplification.after_dce.before_cse": Verdict.WRONG,
         "cpu_after_optimizations": Verdict.IDENTICAL,
     }
 

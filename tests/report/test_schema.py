@@ -63,7 +63,7 @@ def test_backends_follow_their_schema() -> None:
         ([], ExitCode.NOTHING_COMPARED),
         ([Verdict.AGREE, Verdict.BAD_INPUT], ExitCode.USAGE),
         ([Verdict.TIMEOUT, Verdict.BAD_INPUT], ExitCode.BACKEND_FAILED),
-        ([Verdict.AGREE, Verdict.CRASHED, Verdict.DIFFERS], ExitCode.MISMATCH),
+        ([Verdict.AGREE, Verdict.CRASHED, Verdict.WRONG], ExitCode.MISMATCH),
         ([Verdict.STRUCTURAL, Verdict.AGREE], ExitCode.MISMATCH),
     ],
 )

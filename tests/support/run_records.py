@@ -91,7 +91,7 @@ def differing_leaf(index: Sequence[int] = ()) -> LeafRecord:
     return LeafRecord(
         index=list(index),
         shape="f32[128,64]",
-        verdict=Verdict.DIFFERS,
+        verdict=Verdict.WRONG,
         reason="3 of 8192 elements differ",
         total=8192,
         mismatched=3,
@@ -117,7 +117,7 @@ def saved_leaf(index: Sequence[int] = ()) -> LeafRecord:
     return LeafRecord(
         index=list(index),
         shape="f32[8]",
-        verdict=Verdict.DIFFERS,
+        verdict=Verdict.WRONG,
         reason="1 of 8 elements differ",
         total=8,
         mismatched=1,
@@ -209,7 +209,7 @@ def agreeing(name: str) -> ModuleRecord:
 
 def differing(name: str) -> ModuleRecord:
     leaves = [agreeing_leaf([0]), differing_leaf([1]), saved_leaf([2])]
-    return module(name, Verdict.DIFFERS, leaves=leaves, reason="output {1}: 3 of 8192 elements differ")
+    return module(name, Verdict.WRONG, leaves=leaves, reason="output {1}: 3 of 8192 elements differ")
 
 
 def run(modules: Sequence[ModuleRecord], **fields: Any) -> RunRecord:

@@ -1,0 +1,310 @@
+"""Could a result be one more legal execution? Statistics of one leaf against an ensemble of such executions.
+
+Every element has a centre and a spread. The centre is an interval: from the mean of the ensemble to the value
+in f64, because a result may round less than the ensemble does. The spread is that of the ensemble, smoothed
+over the rows and columns of the leaf, so that a lucky coincidence accuses nobody. An element's score is its
+distance from the centre over the spread.
+
+Five statistics look at the scores: the worst element; the root mean square of the leaf, of a row, of a column
+and of a slice of the first dimension; and the sum with signs, which sees a bias that no element shows. What
+they may be, the members of the ensemble say themselves: each is scored against all others (leave one out). A
+ratio is the result's statistic over the largest of the members'; legal executions have ratios around a half.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from hlotool.ir.dtypes import Array
+from hlotool.ir.types import ElementType
+from hlotool.numerics.ulp import epsilon, flush_threshold
+
+_Floats = npt.NDArray[np.float64]
+_Flags = npt.NDArray[np.bool_]
+
+#: Names of the statistics, as reports print them.
+STATISTICS = ("worst element", "whole output", "row", "column", "slice", "bias")
+#: What each statistic may be at least: an ensemble of a few members can be lucky as a whole.
+_LEAST = np.array([3.0, 0.6, 0.8, 0.8, 0.8, 2.0])
+
+#: An element's spread is at least this much of its neighbours'.
+_SMOOTHING = 0.25
+#: Elements scored together.
+_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How a result stands to the ensemble.
+
+    Attributes:
+        ratio: the largest of `ratios`.
+        ratios: by statistic: the result's over the largest of the members'.
+        members: size of the ensemble.
+        width: spread of the ensemble relative to the values (root mean squares).
+        worst: index of the element with the highest score.
+        worst_score: its distance from the centre in spreads.
+        beyond: elements further out than any member's, flat, in row-major order.
+        misplaced: NaN or infinite on one side only, where all members agree; a part of `beyond`.
+        distances: per element: distance from the centre in spreads, with sign.
+    """
+
+    ratio: float
+    ratios: dict[str, float]
+    members: int
+    width: float
+    worst: tuple[int, ...]
+    worst_score: float
+    beyond: _Flags = field(repr=False)
+    misplaced: int
+
+    @property
+    def statistic(self) -> str:
+        """The statistic with the largest ratio."""
+        return max(self.ratios, key=lambda name: self.ratios[name])
+
+
+def score(
+    actual: Array,
+    members: Sequence[Array],
+    element_type: ElementType,
+    shadow: Array | None = None,
+    resolution: float | None = None,
+) -> Score:
+    """Score a float or complex array.
+
+    Args:
+        actual: the result in question.
+        members: legal results, at least three, of the same dimensions.
+        element_type: declared; says what an ulp is.
+        shadow: the value in f64 (or c128).
+        resolution: relative size of differences that never count; half an ulp of `element_type` by default.
+    """
+    leaf = _Leaf(actual, members, element_type, shadow, resolution)
+    return leaf.score()
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Sums of squared scores of one candidate by row, column and slice."""
+
+    rows: _Floats
+    columns: _Floats
+    slices: _Floats
+    worst: float = 0.0
+    squares: float = 0.0
+    signed: float = 0.0
+
+
+class _Leaf:
+    def __init__(
+        self,
+        actual: Array,
+        members: Sequence[Array],
+        element_type: ElementType,
+        shadow: Array | None,
+        resolution: float | None,
+    ) -> None:
+        self._dims = actual.shape
+        self._parts = 2 if element_type.is_complex else 1
+        self._actual = _flat(actual, element_type)
+        self._members = [_flat(member, element_type) for member in members]
+        self._shadow = None if shadow is None else _flat(shadow, element_type)
+        self._resolution = epsilon(element_type) / 2 if resolution is None else resolution
+        self._tiny = flush_threshold(element_type)
+        size = self._size = self._actual.size
+        self._columns = max(1, (self._dims[-1] if self._dims else 1) * self._parts)
+        self._rows = max(1, size // self._columns)
+        self._slices = self._dims[0] if len(self._dims) > 2 else 1
+
+    def score(self) -> Score:
+        """See `score`."""
+        pooled = self._pool()
+        count = len(self._members)
+        candidates = [self._new_sums() for _ in range(count + 1)]
+        actual_scores = np.zeros(self._size)
+        misplaced = np.zeros(self._size, np.bool_)
+        for part in self._blocks():
+            block = _Block(self, part, pooled)
+            for number in range(count):
+                self._add(candidates[number], part, block.left_out(number))
+            scores, wrong = block.actual()
+            actual_scores[part], misplaced[part] = scores, wrong
+            self._add(candidates[count], part, scores)
+        statistics = np.array([self._statistics(sums) for sums in candidates])
+        legal = np.maximum(statistics[:-1].max(axis=0), _LEAST)
+        ratios = statistics[-1] / legal
+        beyond: _Flags = np.greater(np.abs(actual_scores), legal[0])
+        beyond |= misplaced
+        worst = int(np.argmax(np.where(misplaced, np.inf, np.abs(actual_scores)))) if self._size else 0
+        if misplaced.any():
+            ratios[0] = math.inf
+        return Score(
+            float(ratios.max(initial=0.0)),
+            {name: float(ratio) for name, ratio in zip(STATISTICS, ratios)},
+            count,
+            pooled.width,
+            self._index(worst),
+            float(abs(actual_scores[worst])) if self._size else 0.0,
+            self._by_element(beyond),
+            int(self._by_element(misplaced).sum()),
+        )
+
+    def _blocks(self) -> Iterator[slice]:
+        return (slice(start, start + _BLOCK) for start in range(0, self._size, _BLOCK))
+
+    def _index(self, position: int) -> tuple[int, ...]:
+        if not self._size:
+            return ()
+        return tuple(int(n) for n in np.unravel_index(position // self._parts, self._dims))
+
+    def _by_element(self, flags: _Flags) -> _Flags:
+        """One flag per complex number."""
+        found: _Flags = np.any(flags.reshape(-1, self._parts), axis=1)
+        return found
+
+    def _new_sums(self) -> _Sums:
+        return _Sums(np.zeros(self._rows), np.zeros(self._columns), np.zeros(self._slices))
+
+    def _add(self, sums: _Sums, part: slice, scores: _Floats) -> None:
+        squares = scores * scores
+        sums.worst = max(sums.worst, float(np.abs(scores).max(initial=0)))
+        sums.squares += float(squares.sum())
+        sums.signed += float(scores.sum())
+        _accumulate(sums, self.places(part, len(scores)), squares)
+
+    def places(self, part: slice, count: int) -> tuple[npt.NDArray[np.intp], ...]:
+        """Row, column and slice of each element of a block."""
+        position = np.arange(part.start, part.start + count)
+        row, column = np.divmod(position, self._columns)
+        return row, column, position // max(1, self._size // self._slices)
+
+    def _statistics(self, sums: _Sums) -> list[float]:
+        size = max(1, self._size)
+        means = (
+            sums.squares / size,
+            sums.rows.max(initial=0) / self._columns,
+            sums.columns.max(initial=0) / self._rows,
+            sums.slices.max(initial=0) / max(1, size // self._slices),
+        )
+        return [sums.worst, *map(math.sqrt, means), abs(sums.signed) / math.sqrt(size)]
+
+    def _pool(self) -> _Pool:
+        """Spreads by row, by column and over the leaf."""
+        sums, scale = self._new_sums(), 0.0
+        for part in self._blocks():
+            members = np.stack([m[part] for m in self._members]).astype(np.float64)
+            usable = np.isfinite(members).all(axis=0)
+            members[:, ~usable] = 0
+            variance = members.var(axis=0, ddof=1)
+            _accumulate(sums, self.places(part, len(variance)), variance)
+            sums.squares += float(variance.sum())
+            with np.errstate(over="ignore"):
+                scale += float((members.mean(axis=0) ** 2).sum())
+        size = max(1, self._size)
+        rows, columns = sums.rows / self._columns, sums.columns / self._rows
+        width = math.sqrt(sums.squares / scale) if scale else 0.0
+        return _Pool(rows, columns, sums.squares / size, width)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """Mean variances of the ensemble.
+
+    Attributes:
+        rows: by row.
+        columns: by column.
+        whole: over the leaf.
+        width: relative to the mean square of the values.
+    """
+
+    rows: _Floats
+    columns: _Floats
+    whole: float
+    width: float
+
+    def expected(self, row: npt.NDArray[np.intp], column: npt.NDArray[np.intp]) -> _Floats:
+        """The variance that an element's row and column let expect."""
+        if self.whole == 0:
+            return np.zeros(row.shape)
+        with np.errstate(all="ignore"):
+            product: _Floats = self.rows[row] * (self.columns[column] / self.whole)
+        return product
+
+
+class _Block:
+    """Some elements of all candidates."""
+
+    def __init__(self, leaf: _Leaf, part: slice, pool: _Pool) -> None:
+        with np.errstate(all="ignore"):
+            self._values = np.stack([m[part] for m in leaf._members]).astype(np.float64)
+            self._actual = leaf._actual[part].astype(np.float64)
+            self._finite = np.isfinite(self._values).all(axis=0)
+            row, column, _ = leaf.places(part, self._actual.size)
+            self._origin = np.where(self._finite, self._values[0], 0)
+            self._offsets = np.where(self._finite, self._values - self._origin, 0)
+            self._sum = self._offsets.sum(axis=0)
+            self._squares = (self._offsets**2).sum(axis=0)
+            shadow = leaf._shadow[part] if leaf._shadow is not None else self._origin
+            self._shadow = np.where(np.isfinite(shadow), shadow - self._origin, 0.0)
+            self._has_shadow = (
+                np.isfinite(shadow) if leaf._shadow is not None else np.zeros(shadow.shape, bool)
+            )
+            smoothed = _SMOOTHING**2 * pool.expected(row, column)
+            step = leaf._resolution * np.abs(self._origin) + leaf._tiny
+            self._least = smoothed + step * step
+
+    def _scores(self, offset: _Floats, total: _Floats, squares: _Floats, count: int) -> _Floats:
+        """Scores of one candidate against `count` others with the given sums."""
+        mean = total / count
+        variance = np.maximum(squares - count * mean * mean, 0) / (count - 1)
+        truth = np.where(self._has_shadow, self._shadow, mean)
+        low, high = np.minimum(mean, truth), np.maximum(mean, truth)
+        distance = offset - np.clip(offset, low, high)
+        with np.errstate(all="ignore"):
+            scores: _Floats = distance / np.sqrt(variance + self._least)
+        return np.where(distance == 0, 0.0, scores)
+
+    def left_out(self, number: int) -> _Floats:
+        """Scores of a member against all others."""
+        own = self._offsets[number]
+        return self._scores(own, self._sum - own, self._squares - own * own, len(self._values) - 1)
+
+    def actual(self) -> tuple[_Floats, _Flags]:
+        """Scores of the result, and where it is NaN or infinite unlike all members."""
+        with np.errstate(all="ignore"):
+            offset = np.where(np.isfinite(self._actual) & self._finite, self._actual - self._origin, 0)
+        scores = self._scores(offset, self._sum, self._squares, len(self._values))
+        scores[~(np.isfinite(self._actual) & self._finite)] = 0
+        kinds = np.stack([_kind(values) for values in self._values])
+        agreed = (kinds == kinds[0]).all(axis=0)
+        return scores, agreed & (_kind(self._actual) != kinds[0])
+
+
+def _kind(values: _Floats) -> npt.NDArray[np.int8]:
+    """0 finite, 1 NaN, 2 and 3 infinite."""
+    kind = np.isnan(values).astype(np.int8)
+    kind[np.isposinf(values)] = 2
+    kind[np.isneginf(values)] = 3
+    return kind
+
+
+def _accumulate(sums: _Sums, places: tuple[npt.NDArray[np.intp], ...], values: _Floats) -> None:
+    for total, place in zip((sums.rows, sums.columns, sums.slices), places):
+        first = int(place[0]) if total is not sums.columns else 0
+        counted = np.bincount(place - first, weights=values)
+        total[first : first + len(counted)] += counted
+
+
+def _flat(array: Array, element_type: ElementType) -> Array:
+    """Row-major, complex numbers as pairs, in a dtype that NumPy computes with."""
+    if element_type.is_complex:
+        wide = np.ascontiguousarray(array)
+        return wide.reshape(-1).view(wide.real.dtype)
+    flat: Array = np.ascontiguousarray(array).reshape(-1)
+    return flat if flat.dtype in (np.float32, np.float64) else flat.astype(np.float64)

@@ -1,0 +1,117 @@
+"""Legal executions of one program on one set of arguments, drawn as they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hlotool.backends.base import Backend, Value
+from hlotool.backends.numpy.noise import Member
+from hlotool.backends.numpy.policy import Policy
+from hlotool.backends.numpy.varied import VariedBackend
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import ArrayShape, Shape
+from hlotool.values.flatten import flatten
+
+#: Runs a program under a policy: from a backend to a function of nothing that executes once.
+Execute = Callable[[Backend], Callable[[], Value]]
+
+#: How likely results of narrow types stay in f32, by member.
+_KEEPS = (0.0, 1.0, 0.5)
+#: Every so many members flush denormal numbers.
+_FLUSHES = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One program of a comparison, and how it can be executed.
+
+    Attributes:
+        module: the program.
+        shape: of its result.
+        execute: runs it on the arguments of the comparison, on one device or many.
+    """
+
+    module: Module
+    shape: Shape
+    execute: Execute
+
+
+def side_of(module: Module, arguments: Sequence[Value]) -> Side:
+    """A program for one device on `arguments`."""
+
+    def execute(backend: Backend) -> Callable[[], Value]:
+        executable = backend.compile(module)
+        return lambda: executable.run(arguments)
+
+    return Side(module, module.entry.root.shape, execute)
+
+
+class Ensemble:
+    """Executions of one side; each is run once.
+
+    Args:
+        side: what is executed.
+        seed: of all random numbers.
+        scale: multiplies every error.
+    """
+
+    def __init__(self, side: Side, seed: int, scale: float = 1.0) -> None:
+        self.side = side
+        self._seed = seed
+        self._scale = scale
+        self._members: list[list[Array]] = []
+        self._wide: dict[frozenset[Instruction], list[list[Array]]] = {}
+
+    def members(self, count: int) -> list[list[Array]]:
+        """The leaves of the first `count` members, computed in the declared types."""
+        while len(self._members) < count:
+            backend, run = self._declared
+            backend.noise.member = self._member(len(self._members))
+            self._members.append(self._leaves(run()))
+        return self._members[:count]
+
+    @cached_property
+    def shadow(self) -> list[Array]:
+        """The leaves in f64, nothing perturbed."""
+        return self._leaves(self.side.execute(VariedBackend(Policy(wide=True), keeps_wide=True))())
+
+    def wide_members(self, count: int, uncertain: frozenset[Instruction]) -> list[list[Array]]:
+        """Leaves in f64, with `uncertain` values rounded anew in their declared types."""
+        known = self._wide.setdefault(uncertain, [])
+        if len(known) < count:
+            policy = Policy(wide=True, varied=True, uncertain=uncertain)
+            backend = VariedBackend(policy, keeps_wide=True)
+            run = self.side.execute(backend)
+            for number in range(len(known), count):
+                backend.noise.member = Member(self._seed_of(number), scale=self._scale)
+                known.append(self._leaves(run()))
+        return known[:count]
+
+    @cached_property
+    def _declared(self) -> tuple[VariedBackend, Callable[[], Value]]:
+        backend = VariedBackend(Policy(varied=True))
+        return backend, self.side.execute(backend)
+
+    def _member(self, number: int) -> Member:
+        keeps = _KEEPS[number % len(_KEEPS)]
+        return Member(self._seed_of(number), keeps, number % _FLUSHES == _FLUSHES - 1, self._scale)
+
+    def _seed_of(self, number: int) -> int:
+        return hash((self._seed, number))
+
+    def _leaves(self, value: Any) -> list[Array]:
+        return array_leaves(self.side.shape, value)
+
+
+def array_leaves(shape: Shape, value: Any) -> list[Array]:
+    """The arrays of a value, in tuple order; what is no array is an empty one."""
+    return [
+        np.asarray(leaf) if isinstance(part, ArrayShape) else np.empty(0)
+        for _, part, leaf in flatten(shape, value)
+    ]

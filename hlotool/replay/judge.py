@@ -1,0 +1,366 @@
+"""The verdict on a result: is it one more legal execution of the program, and if not, what is wrong with it?
+
+Cheap evidence comes first. Equal bits and differences of a few ulps settle most outputs. For the others an
+ensemble of legal executions is drawn (`ensemble`), and the result is compared with what they differ by
+(`numerics.exchangeability`, `numerics.flips`). Where the tested side is a program, too, both are executed in
+f64: rewrites that are right then agree far below what the declared types show (`wide`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hlotool.backends.base import Value
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.errors import HlotoolError
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Module
+from hlotool.ir.types import ArrayShape, ElementType, leaves
+from hlotool.numerics.compare import compare_values
+from hlotool.numerics.dataflow import join_leaves, leaf_facts
+from hlotool.numerics.exchangeability import Score, score
+from hlotool.numerics.facts import Facts
+from hlotool.numerics.flips import Flips, flips
+from hlotool.numerics.reasons import legal_reason, range_reason, wrong_reason
+from hlotool.numerics.tolerance import few_ulps
+from hlotool.numerics.ulp import epsilon
+from hlotool.numerics.verdict import Comparison, Evidence, LeafComparison, Verdict, aggregate
+from hlotool.replay.ensemble import Ensemble, Side, array_leaves, side_of
+from hlotool.replay.wide import Wide, WideRelation
+
+#: A result is wrong when its statistic is so many times what legal executions have.
+LIMIT = 3.0
+#: Below this the first members settle it.
+_CLEAR = 1.0
+#: Sizes of the ensemble, the reference not counted: it grows where the answer is near the limit.
+_SIZES = (4, 8, 16)
+#: Ratios from here on need no larger ensemble.
+_CERTAIN = 100.0
+#: An ensemble is unstable when its spread is this many times the square root of an ulp, or this large at all.
+_UNSTABLE, _WIDEST = 8.0, 0.25
+#: Integers are unstable when legal executions differ on more than this share of them.
+_UNSTABLE_SHARE = 0.05
+#: How much larger errors are made to see what flips, and the share of elements that flips may explain.
+_LOUDER, _FEW = 16.0, 0.02
+#: One ulp at 1 of types that hide faults.
+_COARSE = 2.0**-11
+#: Relative error of a value that was saved from an overflow.
+_SAVED = 1e-3
+
+
+def judge(
+    reference: Module,
+    arguments: Sequence[Value],
+    expected: Value | None,
+    actual: Value,
+    *,
+    tested: Module | None = None,
+    seed: int = 0,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> Comparison:
+    """Judge what a tested execution of a program returned.
+
+    Pure, in this process, and the same for the same arguments. Programs are for one device; `hlotool run`
+    judges programs for several devices by `judge_sides`.
+
+    Args:
+        reference: the program as it should be, such as the module before optimizations.
+        arguments: one value per entry parameter.
+        expected: what the numpy backend returns for `reference`; None has it computed.
+        actual: the result in question, of the same shape: of another program, another backend, or captured.
+        tested: the program that gave `actual`, where that is HLO of its own (after a pass, say) and not
+            `reference` itself. It takes the same arguments.
+        seed: of the ensemble.
+        rtol: with `atol`, plain tolerances instead of an ensemble.
+        atol: see `rtol`.
+
+    Returns:
+        a verdict with reasons for the whole and for each leaf.
+
+    Raises:
+        Unsupported: the numpy backend cannot execute `reference`.
+        InputDataError: the arguments do not fit.
+    """
+    if expected is None:
+        expected = NumpyBackend().compile(reference).run(arguments)
+    other = None if tested is None else side_of(tested, arguments)
+    facts = leaf_facts(reference)
+    if tested is not None:
+        facts = join_leaves(facts, leaf_facts(tested))
+    return judge_sides(
+        side_of(reference, arguments),
+        expected,
+        actual,
+        tested=other,
+        facts=facts,
+        seed=seed,
+        rtol=rtol,
+        atol=atol,
+    )
+
+
+def judge_sides(
+    reference: Side,
+    expected: Value,
+    actual: Value,
+    *,
+    tested: Side | None = None,
+    facts: Sequence[Facts],
+    seed: int = 0,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> Comparison:
+    """As `judge`, of programs that know how to be executed.
+
+    Args:
+        reference: the program as it should be.
+        expected: its result.
+        actual: the result in question.
+        tested: the program that gave it, where that is another one.
+        facts: of the leaves, joined over both sides.
+        seed: of the ensemble.
+        rtol: with `atol`, plain tolerances.
+        atol: see `rtol`.
+    """
+    plain = rtol is not None or atol is not None
+    quick = compare_values(
+        reference.shape,
+        expected,
+        actual,
+        actual_shape=tested.shape if tested is not None else None,
+        facts=facts,
+        rtol=rtol,
+        atol=atol,
+        derived=few_ulps,
+    )
+    if plain or (quick.verdict is Verdict.STRUCTURAL and len(quick.leaves) == 1):
+        return quick
+    return _Judge(reference, tested, expected, actual, facts, seed).settle(quick)
+
+
+class _Judge:
+    """Settles the leaves that a quick look leaves open."""
+
+    def __init__(
+        self,
+        reference: Side,
+        tested: Side | None,
+        expected: Value,
+        actual: Value,
+        facts: Sequence[Facts],
+        seed: int,
+    ) -> None:
+        self._seed = seed
+        self._facts = facts
+        self._shapes = [part for _, part in leaves(reference.shape)]
+        self._numbers = {index: number for number, (index, _) in enumerate(leaves(reference.shape))}
+        self._expected = array_leaves(reference.shape, expected)
+        self._actual = array_leaves(reference.shape, actual)
+        self._ensemble = Ensemble(reference, seed)
+        self._louder = Ensemble(reference, seed + 1, scale=_LOUDER)
+        self._tested = None if tested is None else Ensemble(tested, seed)
+        self._wide = None if self._tested is None else Wide(self._ensemble, self._tested)
+
+    def settle(self, quick: Comparison) -> Comparison:
+        """The comparison with every open leaf judged."""
+        return aggregate([self._settled(leaf) for leaf in quick.leaves])
+
+    def _settled(self, leaf: LeafComparison) -> LeafComparison:
+        number = self._numbers.get(leaf.index)
+        if number is None or leaf.metrics is None or leaf.verdict not in (Verdict.AGREE, Verdict.WRONG):
+            return leaf
+        if leaf.verdict is Verdict.AGREE and not self._deserves_a_second_look(number):
+            return leaf
+        wide = self._wide.relation(number) if self._wide is not None else None
+        if leaf.verdict is Verdict.AGREE and wide is not WideRelation.OUTSIDE:
+            return leaf
+        case = Case(leaf, number, wide)
+        try:
+            return self._judged(case)
+        except HlotoolError as error:
+            return self._without_ensemble(case, error)
+
+    def _deserves_a_second_look(self, number: int) -> bool:
+        """An ulp of a narrow type hides a lot: what the programs mean decides, where both are at hand."""
+        rounding = self._facts[number].rounding
+        return self._wide is not None and rounding is not None and rounding.epsilon >= _COARSE
+
+    def _judged(self, case: Case) -> LeafComparison:
+        shape = self._shapes[case.number]
+        assert isinstance(shape, ArrayShape)
+        if _is_float(shape.element_type):
+            return self._float(case, shape.element_type)
+        return self._exact(case)
+
+    def _float(self, case: Case, element_type: ElementType) -> LeafComparison:
+        found = self._score(case.number, element_type)
+        if case.wide is WideRelation.OUTSIDE:
+            return self._wrong(case, found)
+        if found.misplaced:
+            return self._misplaced(case, found)
+        if found.ratio <= LIMIT or self._flips_when_louder(case.number, found):
+            return self._legal(case, found, is_unstable=found.width > _unstable_width(element_type))
+        if case.wide is not None and self._is_less_stable(case.number, element_type):
+            return self._legal(case, found, is_unstable=False)
+        return self._wrong(case, found)
+
+    def _score(self, number: int, element_type: ElementType) -> Score:
+        """Against an ensemble that grows while the answer is near the limit."""
+        actual, shadow = self._actual[number], self._ensemble.shadow[number]
+        for size in _SIZES:
+            members = [self._expected[number], *(m[number] for m in self._ensemble.members(size))]
+            found = score(actual, members, element_type, shadow if shadow.shape == actual.shape else None)
+            if found.ratio <= _CLEAR or _CERTAIN < found.ratio < math.inf:
+                break
+        return found
+
+    def _exact(self, case: Case) -> LeafComparison:
+        """Integers and preds: exact, unless floats decide about them."""
+        number = case.number
+        if self._facts[number].decision is None:
+            return self._wrong(case, None)
+        for size in _SIZES:
+            found = flips(self._actual[number], self._integer_members(number, size))
+            if found.ratio <= _CLEAR:
+                break
+        is_legal = found.ratio <= LIMIT or self._reached_when_louder(number, found)
+        if case.wide is WideRelation.OUTSIDE or not is_legal:
+            return self._wrong(case, found)
+        share = found.varied / max(1, self._actual[number].size)
+        return self._legal(case, found, is_unstable=share > _UNSTABLE_SHARE)
+
+    def _integer_members(self, number: int, size: int) -> list[Array]:
+        return [self._expected[number], *(m[number] for m in self._ensemble.members(size))]
+
+    def _flips_when_louder(self, number: int, found: Score) -> bool:
+        """Whether the few elements that are out of reach flip when every error is larger.
+
+        A comparison that is nearly a tie flips in one execution out of many, and then a few elements are far
+        off. Errors that are several times as large make it flip more often.
+        """
+        beyond = found.beyond
+        if not beyond.any() or beyond.mean() > _FEW:
+            return False
+        centre = self._expected[number].reshape(-1)[beyond]
+        with np.errstate(all="ignore"):
+            needed = np.abs(self._actual[number].reshape(-1)[beyond] - centre) / 2
+            reached = np.zeros(needed.shape, np.bool_)
+            for member in self._louder.members(_SIZES[1]):
+                reached |= np.abs(member[number].reshape(-1)[beyond] - centre) >= needed
+        return bool(reached.all())
+
+    def _reached_when_louder(self, number: int, found: Flips) -> bool:
+        """The same for integers: every new value is within what larger errors span."""
+        if found.new.mean() > _FEW and found.new.size > 1 / _FEW:
+            return False
+        louder = [m[number] for m in self._louder.members(_SIZES[1])]
+        return not flips(self._actual[number], [*self._integer_members(number, _SIZES[-1]), *louder]).count
+
+    def _is_less_stable(self, number: int, element_type: ElementType) -> bool:
+        """Whether the tested program means the same, in the same types, but spreads its rounding further."""
+        assert self._tested is not None
+        if coarsest(self._tested.side.module) > coarsest(self._ensemble.side.module):
+            return False
+        own = [m[number] for m in self._tested.members(_SIZES[0])]
+        found = score(self._expected[number], [self._actual[number], *own], element_type)
+        return found.ratio <= LIMIT
+
+    def _misplaced(self, case: Case, found: Score) -> LeafComparison:
+        """NaN or infinite on one side only: overflow on the way, or a fault."""
+        if case.wide in (WideRelation.EQUAL, WideRelation.WITHIN, WideRelation.RANGE):
+            return self._range(case, found)
+        if case.wide is None and self._avoids_overflow(case.number):
+            return self._range(case, found)
+        return self._wrong(case, found)
+
+    def _avoids_overflow(self, number: int) -> bool:
+        """Whether the result is finite, and right, where the reference overflows on the way."""
+        expected, actual = self._expected[number], self._actual[number]
+        shadow = self._ensemble.shadow[number]
+        if shadow.shape != actual.shape:
+            return False
+        with np.errstate(all="ignore"):
+            wide = actual.astype(shadow.dtype)
+            saved = ~np.isfinite(expected) & np.isfinite(wide)
+            close = np.abs(wide - shadow) <= _SAVED * np.abs(shadow)
+        lost = np.isfinite(expected) & ~np.isfinite(wide)
+        return bool(saved.any() and close[saved].all() and not lost.any())
+
+    def _legal(self, case: Case, found: Score | Flips, *, is_unstable: bool) -> LeafComparison:
+        verdict = Verdict.UNSTABLE if is_unstable else Verdict.ROUNDING
+        evidence = self._evidence(case, found)
+        return replace(
+            case.leaf,
+            verdict=verdict,
+            reason=legal_reason(evidence, self._facts[case.number]),
+            evidence=evidence,
+        )
+
+    def _range(self, case: Case, found: Score) -> LeafComparison:
+        evidence = self._evidence(case, found)
+        return replace(case.leaf, verdict=Verdict.RANGE, reason=range_reason(found), evidence=evidence)
+
+    def _wrong(self, case: Case, found: Score | Flips | None) -> LeafComparison:
+        evidence = self._evidence(case, found)
+        return replace(
+            case.leaf, verdict=Verdict.WRONG, reason=wrong_reason(evidence, found), evidence=evidence
+        )
+
+    def _without_ensemble(self, case: Case, error: HlotoolError) -> LeafComparison:
+        """The bound of an analysis, where the program cannot be executed in other ways."""
+        number = case.number
+        shape = self._shapes[number]
+        plain = compare_values(
+            shape, self._expected[number], self._actual[number], facts=[self._facts[number]]
+        )
+        reason = f"{plain.reason}; no ensemble: {error}"
+        return replace(plain.leaves[0], index=case.leaf.index, reason=reason)
+
+    def _evidence(self, case: Case, found: Score | Flips | None) -> Evidence:
+        wide = case.wide.value if case.wide is not None else ""
+        if found is None:
+            return Evidence(self._seed, wide=wide)
+        if isinstance(found, Flips):
+            return Evidence(self._seed, found.members, found.ratio, "flips", wide=wide)
+        return Evidence(
+            self._seed, found.members, found.ratio, found.statistic, found.worst_score, found.width, wide
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A leaf that is judged.
+
+    Attributes:
+        leaf: what the quick look found.
+        number: of the leaf.
+        wide: what both programs show in f64.
+    """
+
+    leaf: LeafComparison
+    number: int
+    wide: WideRelation | None
+
+
+def _is_float(element_type: ElementType) -> bool:
+    return element_type.is_floating or element_type.is_complex
+
+
+def _unstable_width(element_type: ElementType) -> float:
+    return min(_UNSTABLE * math.sqrt(epsilon(element_type)), _WIDEST)
+
+
+def coarsest(module: Module) -> float:
+    """One ulp at 1 of the narrowest float type of a program."""
+    kinds = {
+        part.element_type
+        for i in module.instructions()
+        for _, part in leaves(i.shape)
+        if isinstance(part, ArrayShape)
+    }
+    return max((epsilon(kind) for kind in kinds if _is_float(kind)), default=0.0)

@@ -1,0 +1,110 @@
+"""Two programs executed in f64: do they compute the same, whatever they round?
+
+Legal rewrites agree to about 1e-12. But constants that a rewrite made are rounded in their declared type, and
+a tie or a total cancellation amplifies that. So a difference accuses only when it is beyond an ensemble in
+which such values are rounded anew (`numerics.compiler_made`).
+"""
+
+from __future__ import annotations
+
+import enum
+from functools import cached_property
+
+import numpy as np
+
+from hlotool.errors import HlotoolError
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ElementType
+from hlotool.numerics.compiler_made import uncertain_values
+from hlotool.numerics.exchangeability import score
+from hlotool.numerics.flips import flips
+from hlotool.replay.ensemble import Ensemble
+
+#: Relative differences that f64 itself makes in long programs.
+_EQUAL = 1e-10
+#: Members of each side, and the ratio beyond which two programs do not compute the same.
+_MEMBERS, _LIMIT = 6, 5.0
+
+
+class WideRelation(enum.Enum):
+    """What two executions in f64 show of one leaf."""
+
+    #: The same.
+    EQUAL = "equal"
+    #: Not the same, but within what rounded constants do.
+    WITHIN = "within"
+    #: One side is finite where the other one is not.
+    RANGE = "range"
+    #: Different.
+    OUTSIDE = "outside"
+
+
+class Wide:
+    """Compares two sides leaf by leaf.
+
+    Args:
+        reference: executions of the program as it should be.
+        tested: executions of the program in question.
+    """
+
+    def __init__(self, reference: Ensemble, tested: Ensemble) -> None:
+        self._reference = reference
+        self._tested = tested
+
+    @cached_property
+    def available(self) -> bool:
+        """Whether both sides can be executed in f64."""
+        try:
+            return len(self._reference.shadow) == len(self._tested.shadow)
+        except HlotoolError:
+            return False
+
+    def relation(self, number: int) -> WideRelation | None:
+        """What is known of leaf `number`; None where a side cannot be executed in f64."""
+        if not self.available:
+            return None
+        expected, actual = self._reference.shadow[number], self._tested.shadow[number]
+        if expected.shape != actual.shape:
+            return None
+        if _equal(expected, actual):
+            return WideRelation.EQUAL
+        return self._by_ensemble(number, actual)
+
+    def _by_ensemble(self, number: int, actual: Array) -> WideRelation:
+        own = [leaves[number] for leaves in self._members(self._reference, self._tested)]
+        if actual.dtype.kind not in "fc":
+            other = [leaves[number] for leaves in self._members(self._tested, self._reference)]
+            found = flips(actual, [self._reference.shadow[number], *own, *other])
+            return WideRelation.OUTSIDE if found.count else WideRelation.WITHIN
+        kind = ElementType.C128 if actual.dtype.kind == "c" else ElementType.F64
+        found_score = score(actual, [self._reference.shadow[number], *own], kind, resolution=_EQUAL)
+        if found_score.misplaced:
+            return WideRelation.RANGE
+        if found_score.ratio <= _LIMIT:
+            return WideRelation.WITHIN
+        other = [leaves[number] for leaves in self._members(self._tested, self._reference)]
+        back = score(self._reference.shadow[number], [actual, *other], kind, resolution=_EQUAL)
+        return WideRelation.WITHIN if back.ratio <= _LIMIT else WideRelation.OUTSIDE
+
+    def _members(self, ensemble: Ensemble, other: Ensemble) -> list[list[Array]]:
+        uncertain = self._uncertain[ensemble is self._tested]
+        return ensemble.wide_members(_MEMBERS, uncertain)
+
+    @cached_property
+    def _uncertain(self) -> tuple[frozenset[Instruction], frozenset[Instruction]]:
+        one, other = self._reference.side.module, self._tested.side.module
+        return uncertain_values(one, other), uncertain_values(other, one)
+
+
+def _equal(expected: Array, actual: Array) -> bool:
+    """Equal up to what f64 makes of long programs; NaN equals NaN."""
+    if expected.dtype.kind not in "fc":
+        return bool(np.array_equal(expected, actual))
+    with np.errstate(all="ignore"):
+        same = (expected == actual) | (np.isnan(expected) & np.isnan(actual))
+        magnitude = np.maximum(np.abs(expected), np.abs(actual))
+        finite = magnitude[np.isfinite(magnitude)]
+        scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
+        close = np.abs(expected - actual) <= _EQUAL * (magnitude + min(scale, 1e300))
+        return bool(np.all(same | (close & np.isfinite(magnitude))))
