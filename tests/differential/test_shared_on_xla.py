@@ -88,7 +88,7 @@ def judge(found: DumpModule, stage: Stage) -> str:
         return f"XLA cannot run it: {error}"
     except HlotoolError as error:
         return who_runs_it(module, text, error)
-    worst = next((c for c in comparisons if c.verdict is Verdict.DIFFERS), None)
+    worst = next((c for c in comparisons if c.verdict is Verdict.WRONG), None)
     place = "on one device" if len(comparisons) == 1 else "on several devices"
     return f"differs: {worst.reason}" if worst else f"same {place}"
 
