@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from hlotool.ir.attributes import AttributeValue
+from hlotool.ir.effects import has_side_effect
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.shapes.compatibility import compatible
 from hlotool.ir.walk import predecessors, sort_topologically, users
@@ -189,7 +190,7 @@ class Editor:
             self.set_root(new)
 
     def replace(self, old: Instruction, new: Instruction) -> None:
-        """Put `new` in the place of `old`, which is removed unless `new` reads it.
+        """Put `new` in the place of `old`, which goes with all that only it needed, unless `new` reads it.
 
         An instruction that this editor added takes over the control dependencies of `old`, and its metadata,
         frontend attributes and sharding where it has none of its own.
@@ -203,8 +204,24 @@ class Editor:
             for following in self.successors(old):
                 self.set_control_predecessors(following, (*following.control_predecessors, new))
         self.replace_uses(old, new)
-        if not self.is_read(old):
-            self.remove(old)
+        self.remove_unused(old)
+
+    def remove_unused(self, instruction: Instruction) -> None:
+        """Remove an instruction and what only it needed, as far as nobody reads them and they do not act."""
+        waiting = [instruction]
+        while waiting:
+            candidate = waiting.pop()
+            if candidate in self and self.is_removable(candidate):
+                self.remove(candidate)
+                waiting += candidate.operands
+
+    def is_removable(self, instruction: Instruction) -> bool:
+        """Whether the program does the same without it: not read, returned, acting, or a parameter."""
+        return (
+            not self.is_read(instruction)
+            and instruction.opcode != "parameter"
+            and not has_side_effect(instruction)
+        )
 
     def set_control_predecessors(self, instruction: Instruction, needed: Iterable[Instruction]) -> None:
         """Make it run after `needed`."""

@@ -6,10 +6,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from hlotool.ir.edit import Editor, editing
-from hlotool.ir.effects import has_side_effect
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.walk import call_sites, reachable
-
 
 #: Asked before each removal.
 May: TypeAlias = Callable[[str], bool]
@@ -19,15 +17,6 @@ def _always(_: str) -> bool:
     return True
 
 
-def is_removable(edit: Editor, instruction: Instruction) -> bool:
-    """Whether the program does the same without it: it is not read, returned, acting, or a parameter."""
-    return (
-        not edit.is_read(instruction)
-        and instruction.opcode != "parameter"
-        and not has_side_effect(instruction)
-    )
-
-
 def remove_dead_instructions(edit: Editor, may: May = _always) -> int:
     """Remove all that neither the root nor an acting instruction needs; returns how many.
 
@@ -35,7 +24,7 @@ def remove_dead_instructions(edit: Editor, may: May = _always) -> int:
     """
     removed = 0
     for instruction in reversed(list(edit)):
-        if is_removable(edit, instruction) and may("instruction"):
+        if edit.is_removable(instruction) and may("instruction"):
             edit.remove(instruction)
             removed += 1
     return removed
@@ -69,11 +58,11 @@ def remove_dead_code(module: Module, may: May = _always) -> int:
         with editing(computation) as edit:
             removed += remove_dead_instructions(edit, may)
     removed += remove_dead_computations(module, may)
-    return removed + _remove_dead_fusion_parameters(module, may)
+    return removed + remove_dead_fusion_parameters(module, may)
 
 
-def _remove_dead_fusion_parameters(module: Module, may: May) -> int:
-    """Parameters that a fused computation does not read; XLA allows none."""
+def remove_dead_fusion_parameters(module: Module, may: May = _always) -> int:
+    """Remove parameters that a fused computation does not read, for XLA allows none, and then dead code."""
     removed = 0
     for computation, fusions in fusions_of(module).items():
         dead = dead_parameters(computation)

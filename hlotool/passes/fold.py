@@ -1,4 +1,4 @@
-"""Constant folding: what needs constants alone is computed once, on the reference. XLA: constant_folding.cc."""
+"""Constant folding: what needs only constants is computed, on the reference. XLA: constant_folding.cc."""
 
 from __future__ import annotations
 

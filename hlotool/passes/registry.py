@@ -25,6 +25,7 @@ BUILT_IN: dict[str, str] = {
     "flatten": "hlotool.passes.flatten:Flatten",
     "fold": "hlotool.passes.fold:Fold",
     "inline": "hlotool.passes.inline:Inline",
+    "simplify": "hlotool.passes.algebra.simplify:Simplify",
     "simplify-conditionals": "hlotool.passes.conditionals:SimplifyConditionals",
     "simplify-tuples": "hlotool.passes.simplify_tuples:SimplifyTuples",
     "synchronize": "hlotool.passes.despecialize:Synchronize",

@@ -1,0 +1,1 @@
+"""Algebraic simplification: a table of rules, each with what it preserves."""

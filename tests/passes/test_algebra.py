@@ -1,0 +1,126 @@
+"""Every rule of the algebraic simplifier preserves what it claims, on random and corner values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from differential.operands import values
+from passes.algebra_cases import CASES, Case
+from support.agreement import Tolerance, wrong
+from support.differential import Array
+from support.rewrites import rewrite
+
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.errors import UsageError
+from hlotool.ir.builder import Builder, array
+from hlotool.ir.module import Module
+from hlotool.ir.types import ELEMENT_TYPES
+from hlotool.parse.reader import parse_module
+from hlotool.passes.algebra.rules import RULES, Exactness, array_shape
+from hlotool.passes.algebra.simplify import Simplify
+from hlotool.passes.base import total
+
+#: What a rule that changes rounding may change: two roundings instead of one, and subnormals are coarse.
+_ROUNDING = Tolerance(4, "value")
+
+
+SINGLE = [
+    pytest.param(case, kind, id=f"{case.rule}-{number}-{kind}")
+    for number, case in enumerate(CASES)
+    for kind in case.kinds
+]
+
+
+def draw(case: Case, kind: str) -> tuple[Module, list[Array]]:
+    """The module of a case and arguments for it."""
+    rng = np.random.default_rng(len(case.rule))
+    builder, arguments = Builder("law"), []
+    for number, given in enumerate(case.parameters):
+        own, dims = given if given and isinstance(given[0], str) else (kind, given)
+        arguments.append(values(rng, own, dims, corners=0.5))
+        builder.parameter(number, array(own, *dims))
+    root = case.build(builder, kind, *builder.instructions[: len(arguments)])
+    return builder.build_module(root), arguments
+
+
+@pytest.mark.parametrize(("case", "kind"), SINGLE)
+def test_rule(case: Case, kind: str) -> None:
+    module, arguments = draw(case, kind)
+    rule = RULES[case.rule]
+    rewritten, manager = rewrite(module, f"simplify{{allow=rounding rules={case.rule}}}")
+    assert total(manager.runs[0].changes) == case.rewritten
+    if not case.rewritten:
+        return
+    expected, actual = (np.asarray(NumpyBackend().compile(m).run(arguments)) for m in (module, rewritten))
+    result = array_shape(module.entry.root).element_type
+    unequal = wrong(
+        expected, actual, result, _ROUNDING if rule.exactness is Exactness.ROUNDING else Tolerance()
+    )
+    if rule.exactness is Exactness.ZERO_SIGN:
+        unequal &= expected != actual
+    if rule.exactness is Exactness.UNLESS_NAN:
+        unequal &= ~np.logical_or.reduce([is_nan(a) for a in (expected, *arguments)])
+    assert not unequal.any(), (expected[unequal], actual[unequal], [a[unequal] for a in arguments if a.shape])
+
+
+def is_nan(values: Array) -> Array:
+    return np.asarray(values != values)
+
+
+def test_every_rule_is_tested_where_it_applies() -> None:
+    assert {case.rule for case in CASES if case.rewritten and case.kinds} == set(RULES)
+
+
+def test_every_rule_states_its_law() -> None:
+    assert all(rule.about.endswith(".") for rule in RULES.values())
+    assert len(RULES) >= 50
+
+
+@pytest.mark.parametrize("exactness", Exactness)
+def test_only_what_is_allowed_is_applied(exactness: Exactness) -> None:
+    kinds = [ELEMENT_TYPES["f32"]]
+    for case in CASES:
+        if not case.rewritten or "f32" not in case.kinds:
+            continue
+        module, _ = draw(case, kinds[0].value)
+        _, manager = rewrite(module, f"simplify{{allow={exactness.value} rules={case.rule}}}")
+        applies = RULES[case.rule].exactness.rank <= exactness.rank
+        assert total(manager.runs[0].changes) == applies, case.rule
+
+
+def test_fused_computations_are_left_alone_unless_asked_for() -> None:
+    text = """HloModule m
+    f { p = f32[] parameter(0) q = f32[] parameter(1) z = f32[] constant(0)
+        d = f32[] subtract(q, z) n = f32[] multiply(d, d)
+        c = pred[] compare(p, p), direction=LT ROOT s = f32[] select(c, p, n) }
+    ENTRY e { x = f32[] parameter(0) y = f32[] parameter(1)
+        ROOT r = f32[] fusion(x, y), kind=kLoop, calls=f }"""
+    module = parse_module(text)
+    _, manager = rewrite(module, "simplify")
+    assert manager.runs[0].changes == {}
+    rewritten, manager = rewrite(module, "simplify{fused}")
+    assert manager.runs[0].changes == {"subtract-zero": 1, "compare-self": 1, "select-constant": 1}
+    assert [i.opcode for i in rewritten.computations[0].instructions] == ["parameter", "multiply"]
+    assert len(rewritten.entry.root.operands) == 1
+
+
+def test_layouts_must_agree() -> None:
+    module = parse_module(
+        """HloModule m ENTRY e { x = f32[2,3]{1,0} parameter(0) ROOT c = f32[2,3]{0,1} copy(x) }"""
+    )
+    _, manager = rewrite(module, "simplify")
+    assert manager.runs[0].changes == {}
+
+
+def test_copies_of_a_schedule_stay() -> None:
+    text = "HloModule m{} ENTRY e {{ x = f32[2] parameter(0) c = f32[2] copy(x) ROOT n = f32[2] negate(c) }}"
+    for header, count in (("", 1), (", is_scheduled=true", 0)):
+        _, manager = rewrite(parse_module(text.format(header)), "simplify")
+        assert total(manager.runs[0].changes) == count
+
+
+def test_unknown_rules_are_named() -> None:
+    module = parse_module("HloModule m ENTRY e { ROOT c = s32[] constant(7) }")
+    with pytest.raises(UsageError, match="no rule 'add-one'"):
+        rewrite(module, "simplify{rules=add-zero+add-one}")
+    assert Simplify().allow == "exact"
