@@ -6,6 +6,7 @@ shot. Only imports do not count.
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
 import subprocess
@@ -30,8 +31,9 @@ _NEWER_ATTRIBUTES = re.compile(r", (result_accuracy|frontend_attributes|origin)=
 def ask(peer: str, text: str, arguments: list[Any], repeats: int, timeout: float) -> Answer:
     """What `peer_child` measured."""
     command = [sys.executable, str(HERE / "peer_child.py")]
-    # hlotool runs as its own workers do; XLA's threads read none of these variables.
-    environment = worker_environment(jobs=1) if peer == "hlotool" else None
+    # hlotool runs as its own workers do, installed: with bytecode. XLA's threads read none of these variables.
+    environment = worker_environment(jobs=1) if peer == "hlotool" else dict(os.environ)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     return _ask(command, (peer, text, arguments, repeats), timeout, environment)
 
 

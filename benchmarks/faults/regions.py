@@ -57,7 +57,7 @@ def _stale(edit: Edit, target: Instruction) -> None:
 
 def _twins(target: Instruction) -> list[Instruction]:
     """Operands whose buffer the result might have taken."""
-    return [o for o in target.operands if o.shape == target.shape]
+    return [o for o in target.operands if o.shape == target.shape and not o.opcode.endswith("-start")]
 
 
 def _half_stale(edit: Edit, target: Instruction) -> None:

@@ -1,0 +1,191 @@
+"""Can the verdicts be trusted? Legal executions that must not be accused, planted faults that must be found.
+
+    python benchmarks/verdicts.py [legal] [faults] [--only REGEX] [--limit N] [--other-python PATH] [--again]
+
+**Legal pairs**: every program of the corpus that XLA runs, on generated inputs: numpy against XLA, XLA at
+lower optimisation levels, with passes disabled that change the program, another version of jaxlib; the
+program before optimisation against the one after it, on numpy; two ways of XLA against each other.
+
+**Planted faults**: every kind of the catalogue in `faults/`, in the programs of the corpus before
+optimisation and, a third of them, after it. `verdicts_truth` says which of them count: those that change a
+well-conditioned output by more than ten times what legal executions differ by. That is found without the
+judge. Each is judged twice: as a program beside the right one, and, where XLA runs it, by XLA's result alone.
+
+The same pairs are judged with the fixed tolerances of XLA's own tools.
+
+XLA's results and the verdicts are kept in `--folder`; what is done is not done again. `--again` judges anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+
+from faults import CATALOGUE
+from verdicts_faults import PlantedFault, Planter
+from verdicts_judge import Judgement, judged
+from verdicts_legal import Failure, Pair, legal_pairs
+from verdicts_programs import Subject, subjects
+from verdicts_records import FaultRecord, LegalRecord, Record, UnitDone, read_records, write_records
+from verdicts_report import is_alarm, report
+from verdicts_runs import Leaves, Runs
+
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.ir.module import Module
+
+#: Faults per kind that count, and the most that are tried to get them.
+WANTED, TRIED = 40, 200
+
+
+def legal_records(name: str, folder: Path, other_python: str) -> list[Record]:
+    """All pairs of one program, judged."""
+    (subject,) = (s for s in subjects(f"^{re.escape(name)}$"))
+    found: list[Record] = []
+    seconds = -1.0
+    judgements: dict[tuple[int, bytes], Judgement] = {}
+    for pair in legal_pairs(subject, Runs(folder / "runs"), other_python):
+        if isinstance(pair, Failure):
+            found.append(LegalRecord(name, pair.way, pair.detail, 0, None, pair.reason))
+            continue
+        if seconds < 0:
+            seconds = _run_seconds(pair.module, pair.arguments)
+        key = (pair.seed, _bytes(pair))
+        if key not in judgements:
+            judgements[key] = _judge_pair(pair, seconds)
+        found.append(LegalRecord(name, pair.way, pair.detail, pair.seed, judgements[key]))
+    return found
+
+
+def _bytes(pair: Pair) -> bytes:
+    """The same for pairs that are the same to the judge."""
+    sides = b"|".join(leaf.tobytes() for side in (pair.expected, pair.actual) for leaf in side)
+    return sides + (b"program" if pair.tested is not None else b"")
+
+
+def _judge_pair(pair: Pair, seconds: float) -> Judgement:
+    return judged(pair.module, pair.arguments, pair.expected, pair.actual, pair.tested, seconds)
+
+
+def _run_seconds(module: Module, arguments: list[object]) -> float:
+    """Seconds of one run of the reference, the fastest of three."""
+    executable = NumpyBackend().compile(module)
+    times = []
+    for _ in range(3):
+        began = time.perf_counter()
+        executable.run(arguments)
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def fault_records(name: str, folder: Path, _: str) -> list[Record]:
+    """Faults of one kind, judged, until there are enough that count."""
+    kind = next(k for k in CATALOGUE if k.name == name)
+    planter = Planter(Runs(folder / "runs"), folder / "spreads")
+    found: list[Record] = []
+    counting = 0
+    for number, fault in enumerate(planter.faults(kind, _fault_subjects())):
+        found.append(_fault_record(fault))
+        counting += fault.counts
+        if counting == WANTED or number == TRIED:
+            break
+    return found
+
+
+def _fault_subjects() -> list[Subject]:
+    """Programs with more than one operation: a third of them is enough of the smallest."""
+    return list(subjects())
+
+
+def _fault_record(fault: PlantedFault) -> FaultRecord:
+    def judge(actual: Leaves, tested: Module | None) -> Judgement:
+        return judged(fault.module, fault.arguments, fault.expected, actual, tested, 0.0)
+
+    return FaultRecord(
+        fault.kind.name,
+        fault.kind.pattern,
+        fault.subject.name,
+        fault.stage,
+        str(fault.site),
+        fault.is_deep,
+        fault.at_output,
+        min(fault.ratio, 1e300),
+        fault.counts,
+        judge(fault.actual, fault.planted),
+        None if isinstance(fault.on_xla, str) else judge(fault.on_xla, None),
+        fault.on_xla if isinstance(fault.on_xla, str) and fault.counts else "",
+    )
+
+
+def _units(part: str, only: str, limit: int | None) -> list[str]:
+    names = [s.name for s in subjects(only)] if part == "legal" else [k.name for k in CATALOGUE]
+    return [n for n in names if re.search(only, n)][:limit]
+
+
+_PARTS: dict[str, Callable[[str, Path, str], list[Record]]] = {
+    "legal": legal_records,
+    "faults": fault_records,
+}
+
+
+def _work(part: str, name: str, folder: Path, other_python: str) -> list[Record]:
+    began = time.perf_counter()
+    records = _PARTS[part](name, folder, other_python)
+    return [*records, UnitDone(name, part, time.perf_counter() - began)]
+
+
+def run(part: str, names: list[str], arguments: argparse.Namespace) -> Iterator[Record]:
+    """Judge what is not judged yet; yields all records of the named units."""
+    path = arguments.folder / f"{part}.jsonl"
+    if arguments.again:
+        path.unlink(missing_ok=True)
+    known = list(read_records(path))
+    done = {r.unit for r in known if isinstance(r, UnitDone)}
+    yield from (r for r in known if r.unit in names)
+    missing = [n for n in names if n not in done]
+    context = get_context("spawn")
+    with ProcessPoolExecutor(arguments.processes, context, max_tasks_per_child=40) as pool:
+        futures = {pool.submit(_work, part, n, arguments.folder, arguments.other_python): n for n in missing}
+        for number, future in enumerate(as_completed(futures), start=1):
+            records = future.result()
+            write_records(path, records)
+            _progress(number, len(missing), futures[future], records)
+            yield from records
+
+
+def _progress(number: int, total: int, name: str, records: list[Record]) -> None:
+    alarms = sum(isinstance(r, LegalRecord) and is_alarm(r.judgement) for r in records)
+    missed = sum(isinstance(r, FaultRecord) and r.counts and not is_alarm(r.as_program) for r in records)
+    said = f", {alarms} false alarms" * (alarms > 0) + f", {missed} missed" * (missed > 0)
+    print(f"{number}/{total} {name}: {len(records) - 1} judged{said}", file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    """Print the tables; 1 when there is a false alarm or a miss."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="legal|faults", help="both by default")
+    parser.add_argument("--only", default="", help="regular expression for programs, or kinds of faults")
+    parser.add_argument("--limit", type=int, help="so many programs, and kinds, at most")
+    parser.add_argument("--other-python", default="", help="interpreter that has another version of jaxlib")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "hlotool-verdicts")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--again", action="store_true", help="judge anew; XLA's results are kept")
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    records: list[Record] = []
+    for part in arguments.parts or list(_PARTS):
+        records += run(part, _units(part, arguments.only, arguments.limit), arguments)
+    print("\n".join(report(records)))
+    alarms = any(isinstance(r, LegalRecord) and is_alarm(r.judgement) for r in records)
+    misses = any(isinstance(r, FaultRecord) and r.counts and not is_alarm(r.as_program) for r in records)
+    return int(alarms or misses)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

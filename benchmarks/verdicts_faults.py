@@ -1,0 +1,230 @@
+"""Planted faults that count: each changes a well-conditioned output by more than its legal spread."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from faults import FaultKind, Site
+from verdicts_peers import is_inexact
+from verdicts_programs import Subject
+from verdicts_runs import PLAIN, Leaves, Runs, cut, leaves_of
+from verdicts_truth import FACTOR, LeafSpread, legal_spread
+
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.errors import HlotoolError
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.verifier import verify
+
+#: Sites tried per program and kind, half of them in what the entry calls where there is any.
+_SITES = 4
+
+#: Share of the elements that hold a kind's poison.
+_POISONED = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class PlantedFault:
+    """A faulty program and its result.
+
+    Attributes:
+        kind: of the fault.
+        subject: the program without it.
+        module: the program without it, as text says: before optimisation or after.
+        stage: `before` or `after`.
+        site: where it is.
+        is_deep: the site is not in the entry computation.
+        at_output: the value at the site is a result of the program, at most moved.
+        planted: the program with it.
+        arguments: of both.
+        expected: of the right program.
+        actual: of the faulty program on the numpy backend.
+        ratio: largest change over the legal spread.
+        on_xla: what XLA gives for the faulty program; why it does not.
+    """
+
+    kind: FaultKind
+    subject: Subject
+    module: Module
+    stage: str
+    site: Site
+    is_deep: bool
+    at_output: bool
+    planted: Module
+    arguments: list[Any]
+    expected: Leaves
+    actual: Leaves
+    ratio: float
+    on_xla: Leaves | str
+
+    @property
+    def counts(self) -> bool:
+        """Whether it must be found."""
+        return self.ratio > FACTOR
+
+
+class Planter:
+    """Plants faults and knows what legal executions look like.
+
+    Args:
+        runs: executions on XLA.
+        folder: where legal spreads are kept.
+    """
+
+    def __init__(self, runs: Runs, folder: Path) -> None:
+        self._runs = runs
+        self._folder = folder
+        self._spreads: dict[str, list[LeafSpread]] = {}
+
+    def faults(self, kind: FaultKind, subjects: list[Subject]) -> Iterator[PlantedFault]:
+        """Faults of one kind that change something, in an order that depends on the kind's name only."""
+        rng = np.random.default_rng(int(hashlib.sha256(kind.name.encode()).hexdigest()[:12], 16))
+        for number in rng.permutation(len(subjects)):
+            subject = subjects[number]
+            stages = [("before", subject.module), ("after", subject.optimized_module)]
+            for stage, module in stages:
+                if module is not None and stage == _stage_of(number, subject):
+                    yield from self._in_program(kind, subject, stage, module, rng)
+
+    def _in_program(
+        self, kind: FaultKind, subject: Subject, stage: str, module: Module, rng: np.random.Generator
+    ) -> Iterator[PlantedFault]:
+        try:
+            arguments = _poisoned(subject.arguments(0), kind.poison)
+            spread = self._spread(subject, stage, module, arguments, kind.poison)
+        except HlotoolError:
+            return
+        if all(leaf.limit is None for leaf in spread):
+            return
+        for site in _chosen(kind.sites(module), module, rng):
+            fault = self._plant(
+                kind, subject, stage, module, site, arguments, spread, int(rng.integers(1000))
+            )
+            if fault is not None:
+                yield fault
+
+    def _plant(
+        self,
+        kind: FaultKind,
+        subject: Subject,
+        stage: str,
+        module: Module,
+        site: Site,
+        arguments: list[Any],
+        spread: list[LeafSpread],
+        seed: int,
+    ) -> PlantedFault | None:
+        planted = kind.plant(module, site, seed)
+        if errors := verify(planted):
+            raise AssertionError(f"{kind.name} at {site} of {subject.name} is not valid: {errors[0]}")
+        try:
+            actual = leaves_of(planted, NumpyBackend().compile(planted).run(arguments))
+        except HlotoolError:
+            return None
+        ratio = max(leaf.ratio(a) for leaf, a in zip(spread, actual))
+        if ratio <= 1:
+            return None
+        spec = PLAIN if stage == "before" else "xla:route=pre"
+        on_xla: Leaves | str = "changes less than counts"
+        if ratio > FACTOR:
+            results = self._runs.results(planted, planted.to_text(), spec, [arguments])
+            on_xla = results if isinstance(results, str) else cut(results[0], actual)
+        return PlantedFault(
+            kind,
+            subject,
+            module,
+            stage,
+            site,
+            site.computation != module.entry.name,
+            site in _output_sites(module),
+            planted,
+            arguments,
+            [leaf.reference for leaf in spread],
+            actual,
+            ratio,
+            on_xla,
+        )
+
+    def _spread(
+        self, subject: Subject, stage: str, module: Module, arguments: list[Any], poison: float | None
+    ) -> list[LeafSpread]:
+        key = hashlib.sha256(f"{stage} {poison} {subject.name} {module.to_text()}".encode()).hexdigest()[:20]
+        if key not in self._spreads:
+            path = self._folder / f"{key}.pickle"
+            if path.exists():
+                self._spreads[key] = pickle.loads(path.read_bytes())
+            else:
+                self._spreads[key] = legal_spread(module, arguments, self._seen(subject, arguments))
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(pickle.dumps(self._spreads[key]))
+        return self._spreads[key]
+
+    def _seen(self, subject: Subject, arguments: list[Any]) -> list[Leaves]:
+        """What XLA returns for the right program."""
+        found = [
+            self._runs.results(subject.module, subject.text, spec, [arguments])
+            for spec in (PLAIN, f"{PLAIN},opt=0")
+        ]
+        return [one[0] for one in found if not isinstance(one, str)]
+
+
+def _stage_of(number: int, subject: Subject) -> str:
+    """Every third program is planted in its optimised form, where fusions are."""
+    return "after" if number % 3 == 0 and subject.optimized else "before"
+
+
+def _chosen(sites: list[Site], module: Module, rng: np.random.Generator) -> list[Site]:
+    shuffled = [sites[n] for n in rng.permutation(len(sites))]
+    top = [s for s in shuffled if s.computation == module.entry.name]
+    deep = [s for s in shuffled if s.computation != module.entry.name]
+    half = _SITES // 2
+    # Deep ones first: the limit on tries must not fall on them.
+    return [*deep[: max(half, _SITES - len(top))], *top[: max(half, _SITES - len(deep))]]
+
+
+#: They hand a value on as it is, or moved.
+_TRANSPARENT = frozenset(
+    {"tuple", "get-tuple-element", "copy", "bitcast", "reshape", "fusion", "call", "opt-barrier"}
+)
+
+
+def _output_sites(module: Module) -> set[Site]:
+    """Instructions whose value the program returns as it is."""
+    found: set[Site] = set()
+    pending: list[tuple[str, Instruction]] = [(module.entry.name, module.entry.root)]
+    while pending:
+        computation, instruction = pending.pop()
+        site = Site(computation, instruction.name)
+        if site in found:
+            continue
+        found.add(site)
+        if instruction.opcode in ("fusion", "call"):
+            pending += [(c.name, c.root) for c in instruction.called]
+        elif instruction.opcode in _TRANSPARENT:
+            pending += [(computation, o) for o in instruction.operands]
+    return found
+
+
+def _poisoned(arguments: list[Any], poison: float | None) -> list[Any]:
+    """The arguments, with some elements of the floats replaced."""
+    if poison is None:
+        return arguments
+    rng = np.random.default_rng(7)
+    return [_poison(value, poison, rng) for value in arguments]
+
+
+def _poison(value: Any, poison: float, rng: np.random.Generator) -> Any:
+    if isinstance(value, tuple | list):
+        return tuple(_poison(part, poison, rng) for part in value)
+    if not isinstance(value, np.ndarray | np.generic) or not is_inexact(value.dtype):
+        return value
+    array: Array = np.array(value)
+    mask = rng.random(array.shape) < _POISONED
+    mask.reshape(-1)[:1] = True
+    return np.where(mask, np.asarray(poison).astype(array.dtype), array).astype(array.dtype)

@@ -1,0 +1,67 @@
+"""hlotool's judge and the fixed tolerances of its peers, on one pair."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from verdicts_peers import BOUNDS, passes
+from verdicts_runs import Leaves, nested
+
+from hlotool.ir.module import Module
+from hlotool.replay.judge import judge
+
+#: What accuses the tested side.
+ACCUSING = frozenset({"wrong", "structural"})
+
+
+class Judgement(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was said of one pair.
+
+    Attributes:
+        verdict: of the module.
+        reason: with it.
+        leaves: verdict of each array.
+        patterns: that were recognised, by array.
+        members: size of the ensemble; 0 where none was needed.
+        seconds: that judging took.
+        run_seconds: of one run of the reference.
+        peers: which fixed tolerances are content.
+    """
+
+    verdict: str
+    reason: str
+    leaves: list[str]
+    patterns: list[str]
+    members: int
+    seconds: float
+    run_seconds: float
+    peers: list[str]
+
+
+def judged(
+    module: Module,
+    arguments: Sequence[Any],
+    expected: Leaves,
+    actual: Leaves,
+    tested: Module | None,
+    run_seconds: float,
+) -> Judgement:
+    """The verdict on `actual`, where `expected` is the reference's result for `arguments`."""
+    sides = nested(module, expected), nested(module, actual)
+    began = time.perf_counter()
+    comparison = judge(module, arguments, *sides, tested=tested)
+    seconds = time.perf_counter() - began
+    evidence = [leaf.evidence for leaf in comparison.leaves if leaf.evidence is not None]
+    return Judgement(
+        verdict=comparison.verdict.value,
+        reason=comparison.reason,
+        leaves=[leaf.verdict.value for leaf in comparison.leaves],
+        patterns=[e.pattern for e in evidence if e.pattern],
+        members=max((e.members for e in evidence), default=0),
+        seconds=seconds,
+        run_seconds=run_seconds,
+        peers=[name for name, bounds in BOUNDS.items() if passes(expected, actual, bounds)],
+    )

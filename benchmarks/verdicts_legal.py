@@ -1,0 +1,128 @@
+"""Pairs of legal executions of one program: whoever calls one of them wrong raises a false alarm."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from verdicts_programs import NEEDED_PASSES, Subject
+from verdicts_runs import PLAIN, Leaves, Runs, cut, leaves_of
+
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.errors import HlotoolError
+from hlotool.ir.module import Module
+from hlotool.ir.types import strip_layouts
+
+#: Inputs per program; fewer where every pair costs a compilation.
+SEEDS = 5
+SEEDS_PER_PASS = 2
+
+#: Passes disabled per program.
+PASSES = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two executions to compare.
+
+    Attributes:
+        way: what differs, such as `numpy vs xla`.
+        detail: of the way, such as the pass that was disabled.
+        seed: of the inputs.
+        module: the reference.
+        arguments: of both.
+        expected: result of the reference.
+        actual: result of the other one.
+        tested: the other program, where it is one.
+    """
+
+    way: str
+    detail: str
+    seed: int
+    module: Module
+    arguments: list[Any]
+    expected: Leaves
+    actual: Leaves
+    tested: Module | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An execution that could not be had, with the reason."""
+
+    way: str
+    detail: str
+    reason: str
+
+
+def legal_pairs(subject: Subject, runs: Runs, other_python: str) -> Iterator[Pair | Failure]:
+    """All pairs of a program.
+
+    Args:
+        subject: the program.
+        runs: where executions come from.
+        other_python: interpreter that has another version of jaxlib; empty for none.
+    """
+    arguments = [subject.arguments(seed) for seed in range(SEEDS)]
+    try:
+        executable = NumpyBackend().compile(subject.module)
+        reference = [leaves_of(subject.module, executable.run(a)) for a in arguments]
+    except HlotoolError as error:
+        yield Failure("numpy", "", str(error))
+        return
+    plain: Sequence[Leaves] = ()
+    for way, detail, spec, count in _variants(subject, runs, other_python):
+        actual = runs.results(subject.module, subject.text, spec, arguments[:count])
+        if isinstance(actual, str):
+            yield Failure(way, detail, actual)
+            continue
+        results = [cut(a, r) for a, r in zip(actual, reference)]
+        for seed, result in enumerate(results):
+            yield Pair(way, detail, seed, subject.module, arguments[seed], reference[seed], result)
+        if spec == PLAIN:
+            plain = results
+        elif plain:
+            yield Pair("xla vs xla", spec, 0, subject.module, arguments[0], plain[0], results[0])
+    yield from _before_and_after(subject, arguments, reference)
+
+
+def _variants(subject: Subject, runs: Runs, other_python: str) -> Iterator[tuple[str, str, str, int]]:
+    """Way, detail, spec of the backend, number of inputs."""
+    yield "numpy vs xla", "", PLAIN, SEEDS
+    for level in (0, 1):
+        yield f"optimisation level {level}", "", f"{PLAIN},opt={level}", SEEDS
+    if other_python:
+        yield "another jaxlib", "", f"{PLAIN},python={other_python}", SEEDS
+    for name in _some_passes(subject, runs):
+        yield "disabled pass", name, f"{PLAIN},disable={name}", SEEDS_PER_PASS
+
+
+def _some_passes(subject: Subject, runs: Runs) -> list[str]:
+    """Some of the passes that change the program: others for each program, the same every time."""
+    names = [n for n in runs.effective_passes(subject.module, subject.text) if n not in NEEDED_PASSES]
+    return sorted(names, key=lambda n: hashlib.sha256(f"{subject.name} {n}".encode()).digest())[:PASSES]
+
+
+def _before_and_after(
+    subject: Subject, arguments: list[list[Any]], reference: list[Leaves]
+) -> Iterator[Pair | Failure]:
+    """The optimised program of the dump on the same backend."""
+    tested = subject.optimized_module
+    if tested is None:
+        return
+    shapes = [[strip_layouts(p.shape) for p in m.entry.parameters] for m in (subject.module, tested)]
+    if shapes[0] != shapes[1]:
+        yield Failure("before vs after", "", "the parameters differ")
+        return
+    try:
+        executable = NumpyBackend().compile(tested)
+        results = [leaves_of(tested, executable.run(a)) for a in arguments]
+    except HlotoolError as error:
+        yield Failure("before vs after", "", str(error))
+        return
+    for seed, result in enumerate(results):
+        yield Pair(
+            "before vs after", "", seed, subject.module, arguments[seed], reference[seed], result, tested
+        )

@@ -1,0 +1,90 @@
+"""What the benchmark of verdicts remembers: one line of JSON per judged pair, so that it can go on later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+from verdicts_judge import Judgement
+
+
+class LegalRecord(msgspec.Struct, frozen=True, tag="legal"):
+    """A pair of legal executions; `judgement` is None where one of them could not be had, for `reason`."""
+
+    unit: str
+    way: str
+    detail: str
+    seed: int
+    judgement: Judgement | None
+    reason: str = ""
+
+
+class FaultRecord(msgspec.Struct, frozen=True, tag="fault"):
+    """A planted fault.
+
+    Attributes:
+        unit: kind of fault.
+        pattern: that the kind shows.
+        program: that it is in.
+        stage: `before` or `after` optimisation.
+        site: where.
+        is_deep: not in the entry computation.
+        at_output: the program returns the value at the site.
+        ratio: largest change over the legal spread.
+        counts: it must be found.
+        as_program: verdict on the faulty program beside the right one, both on numpy.
+        as_backend: verdict on what XLA returns for the faulty program; None where it cannot run it.
+        refusal: why it cannot.
+    """
+
+    unit: str
+    pattern: str | None
+    program: str
+    stage: str
+    site: str
+    is_deep: bool
+    at_output: bool
+    ratio: float
+    counts: bool
+    as_program: Judgement | None
+    as_backend: Judgement | None
+    refusal: str = ""
+
+
+class UnitDone(msgspec.Struct, frozen=True, tag="done"):
+    """All pairs of a program, or all faults of a kind, are judged."""
+
+    unit: str
+    part: str
+    seconds: float
+
+
+Record = LegalRecord | FaultRecord | UnitDone
+
+_DECODER = msgspec.json.Decoder(Record)
+_ENCODER = msgspec.json.Encoder()
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """All that was written of units that are done; the rest is judged again."""
+    pending: dict[str, list[Record]] = {}
+    if not path.exists():
+        return
+    for line in path.read_bytes().splitlines():
+        try:
+            record = _DECODER.decode(line)
+        except msgspec.DecodeError:
+            continue
+        if isinstance(record, UnitDone):
+            yield from pending.pop(record.unit, ())
+            yield record
+        else:
+            pending.setdefault(record.unit, []).append(record)
+
+
+def write_records(path: Path, records: Iterable[Record]) -> None:
+    """Append, in one piece."""
+    data = b"".join(_ENCODER.encode(record) + b"\n" for record in records)
+    with path.open("ab") as file:
+        file.write(data)
