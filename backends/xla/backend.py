@@ -2,59 +2,29 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Sequence
 from functools import cached_property
-from typing import cast
 
-import numpy as np
-
-from hlotool.backends.base import TOKEN, Probe, Value
+from hlotool.backends.xla.executable import (
+    Loaded,
+    XlaDevicesExecutable,
+    XlaExecutable,
+    XlaPartitionedExecutable,
+)
 from hlotool.backends.xla.host import host_module
 from hlotool.backends.xla.options import XlaOptions
+from hlotool.backends.xla.outside import refuse_the_outside
+from hlotool.backends.xla.partitions import for_grid, manual_module
 from hlotool.backends.xla.process import XlaProcess, key_for, shared_process
-from hlotool.backends.xla.protocol import ArrayData, Execution, Program, Route, Setup
+from hlotool.backends.xla.protocol import Program, Route, Setup
 from hlotool.backends.xla.routes import route_for
-from hlotool.backends.xla.signature import flat_signature
-from hlotool.errors import InputDataError, Unsupported
-from hlotool.ir.dtypes import dtype_of
+from hlotool.backends.xla.signature import array_shapes, flat_signature
+from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.module import Module
+from hlotool.ir.partitioning import is_per_device
 from hlotool.ir.printer import PrintOptions, print_module
-from hlotool.ir.types import ArrayShape, leaves
-from hlotool.values.flatten import flatten, unflatten
 
 #: Where instructions come from makes no difference, and older versions cannot read how it is written now.
 _TEXT = PrintOptions(metadata=False)
-
-
-class XlaExecutable:
-    """A program compiled by XLA; compiled once more when the process that held it died."""
-
-    def __init__(self, module: Module, program: Program, process: XlaProcess) -> None:
-        self.module = module
-        self._program = program
-        self._process = process
-        self._number = self._compile()
-
-    def _compile(self) -> int:
-        number = self._process.compile(self._program).executable
-        weakref.finalize(self, self._process.release, number)
-        return number
-
-    def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
-        """Execute once; see `Executable.run`. XLA lets nobody watch, so `probe` must be None."""
-        if probe is not None:
-            raise Unsupported("XLA does not show the values of single instructions")
-        [result] = self._run([arguments])
-        return result
-
-    def _run(self, arguments: Sequence[Sequence[Value]]) -> list[Value]:
-        rows = [_argument_data(self.module, row) for row in arguments]
-        results = self._process.run(Execution(self._number, rows))
-        if not results.known:
-            self._number = self._compile()
-            results = self._process.run(Execution(self._number, rows))
-        return [_value(self.module, row) for row in results.devices]
 
 
 class XlaBackend:
@@ -84,43 +54,51 @@ class XlaBackend:
         """What it computes on."""
         return self.setup.device
 
-    def compile(self, module: Module) -> XlaExecutable:
-        """Compile for one device."""
+    def compile(self, module: Module) -> XlaExecutable | XlaPartitionedExecutable:
+        """Compile for one device; a program on global arrays for as many partitions as its header says.
+
+        Raises:
+            Unsupported: XLA refuses it, or it talks to the host.
+            BackendFailed: XLA died of it.
+        """
         flat = flat_signature(module)
         route = self.options.route or route_for(module)
+        if route is Route.MLIR and module.num_partitions > 1 and not is_per_device(module):
+            grid = DeviceGrid(1, module.num_partitions)
+            loaded = self._load(for_grid(flat, grid), route, grid)
+            return XlaPartitionedExecutable(module, loaded, len(grid), array_shapes(flat.entry.root.shape))
+        return XlaExecutable(module, self._load(for_grid(flat, ONE_DEVICE), route, ONE_DEVICE))
+
+    def compile_devices(self, module: Module, grid: DeviceGrid) -> XlaDevicesExecutable:
+        """Compile for all devices of `grid`, whatever its header says; raises as `compile`."""
+        flat = for_grid(flat_signature(module), grid)
+        route = self.options.route or route_for(module)
+        if grid.partitions > 1 and route is Route.MLIR:
+            flat = manual_module(flat)
+        return XlaDevicesExecutable(module, self._load(flat, route, grid), len(grid))
+
+    def _load(self, flat: Module, route: Route, grid: DeviceGrid) -> Loaded:
+        refuse_the_outside(flat)
+        process = self._process(len(grid))
+        text = print_module(flat, _TEXT)
         program = Program(
-            text=print_module(flat, _TEXT),
+            text=text,
             route=route,
-            host="" if route is Route.MLIR else print_module(host_module(flat)),
+            host="" if route is Route.MLIR else _host_text(flat, grid),
             flags=self.options.flags,
+            replicas=grid.replicas,
+            partitions=grid.partitions,
+            shardy="xla.sdy." in text,
             platform=self.options.platform,
+            released=process.take_released(),
         )
-        return XlaExecutable(module, program, self._process(1))
+        return Loaded(program, process)
 
     def _process(self, devices: int) -> XlaProcess:
         options = self.options
         return shared_process(key_for(options.platform, options.python, devices, options.timeout))
 
 
-def _argument_data(module: Module, arguments: Sequence[Value]) -> list[ArrayData]:
-    """The arrays in the arguments, one by one."""
-    parameters = module.entry.parameters
-    if len(arguments) != len(parameters):
-        raise InputDataError(f"{module.name} takes {len(parameters)} arguments, got {len(arguments)}")
-    return [
-        ArrayData.of(np.asarray(leaf, dtype_of(shape.element_type)))
-        for parameter, argument in zip(parameters, arguments)
-        for _, shape, leaf in flatten(parameter.shape, argument)
-        if isinstance(shape, ArrayShape)
-    ]
-
-
-def _value(module: Module, row: Sequence[ArrayData]) -> Value:
-    """The result that consists of these arrays."""
-    arrays = iter(row)
-    shape = module.entry.root.shape
-    parts = [
-        next(arrays).to_array(dtype_of(leaf.element_type)) if isinstance(leaf, ArrayShape) else TOKEN
-        for _, leaf in leaves(shape)
-    ]
-    return cast(Value, unflatten(shape, parts))
+def _host_text(flat: Module, grid: DeviceGrid) -> str:
+    host = for_grid(host_module(flat), grid)
+    return print_module(manual_module(host) if grid.partitions > 1 else host)

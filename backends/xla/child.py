@@ -92,7 +92,14 @@ def compile_program(program: Program) -> Compiled:
         executable = _inject(program, chosen, options)
     number = next(_numbers)
     _executables[number] = _Loaded(executable, chosen)
-    return Compiled(number)
+    if program.partitions == 1:
+        return Compiled(number)
+    spread = executable.get_parameter_shardings(), executable.get_output_shardings()
+    return Compiled(number, *map(_serialized, spread))
+
+
+def _serialized(shardings: list[Any] | None) -> list[bytes] | None:
+    return None if shardings is None else [bytes(sharding.SerializeToString()) for sharding in shardings]
 
 
 def _stablehlo(text: str) -> str:
@@ -152,22 +159,11 @@ def run_program(execution: Execution) -> Results:
     loaded = _executables.get(execution.executable)
     if loaded is None:
         return Results(False, [])
-    columns = [[_array(data) for data in row] for row in zip(*execution.arguments)]
+    columns = [[data.to_array() for data in row] for row in zip(*execution.arguments)]
     placed = [_place(loaded.devices, column) for column in columns]
     outputs = loaded.executable.execute_sharded(placed).disassemble_into_single_device_arrays()
-    count = len(execution.arguments)
+    count = len(loaded.devices)
     return Results(True, [[ArrayData.of(np.asarray(leaf[d])) for leaf in outputs] for d in range(count)])
-
-
-def _array(data: ArrayData) -> Array:
-    return data.to_array(_dtype(data.dtype))
-
-
-@cache
-def _dtype(name: str) -> np.dtype[Any]:
-    import ml_dtypes
-
-    return np.dtype(getattr(ml_dtypes, name, name))
 
 
 def _place(chosen: list[Any], parts: Sequence[Array]) -> Any:

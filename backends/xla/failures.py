@@ -22,6 +22,9 @@ _STATUS = re.compile(r"\w*(?:Xla|Jax)RuntimeError: ([A-Z_]+): (.*)", re.DOTALL)
 #: Options that XLA does not know, or whose value has another type.
 _BAD_OPTION = re.compile(r"No such compile option|While setting option|is not a valid .* value")
 
+#: StableHLO that its own verifier does not accept: XLA's importer cannot say it in StableHLO.
+_DIAGNOSTIC = re.compile(r"^<unknown>:\d+:\d+: error: |: error: loc\(")
+
 #: What JAX says of platforms that have no device here.
 _NO_DEVICE = re.compile(
     r"RuntimeError: (Unknown backend.*|Unable to initialize backend.*|Backend '\w+' failed to initialize.*)"
@@ -61,6 +64,6 @@ def _status_error(status: str, message: str, error: BackendFailed) -> HlotoolErr
         return UsageError(f"backend xla: {line}")
     if status == "RESOURCE_EXHAUSTED":
         return BackendOutOfMemory(error.backend, line, error.log)
-    if status in _REFUSALS:
+    if status in _REFUSALS or _DIAGNOSTIC.search(message):
         return Unsupported(f"XLA: {status}: {line}")
     return BackendCrashed(error.backend, f"{status}: {line}", error.log)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from hlotool.backends.xla.signature import array_shapes
-from hlotool.ir.attributes import Sharding
 from hlotool.ir.builder import Builder
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape
-
-#: On every device its own part, which is how optimised programs see the world.
-MANUAL = Sharding("manual")
 
 
 def host_module(module: Module) -> Module:
@@ -24,11 +20,7 @@ def host_module(module: Module) -> Module:
     # One is a value that every element type has; f8e8m0fnu has no zero.
     results = [_ones(b, shape) for shape in array_shapes(module.entry.root.shape)]
     root = results[0] if len(results) == 1 else b.op("tuple", *results)
-    host = b.build_module(root)
-    if module.num_partitions > 1:
-        for instruction in b.instructions:
-            instruction.attributes = {**instruction.attributes, "sharding": MANUAL}
-    return host
+    return b.build_module(root)
 
 
 def _ones(b: Builder, shape: ArrayShape) -> Instruction:

@@ -1,7 +1,7 @@
 """What the backend and the process that holds XLA say to each other.
 
 Imported on both sides; the other side may run an older interpreter with an older jaxlib, so that only the
-standard library, NumPy and msgspec may be used here.
+standard library, msgspec and what jaxlib itself needs may be used here.
 """
 
 from __future__ import annotations
@@ -44,8 +44,11 @@ class ArrayData(msgspec.Struct, frozen=True):
         """What stands for `array`."""
         return cls(array.dtype.name, array.shape, array.tobytes())
 
-    def to_array(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-        """The array, read-only; `dtype` is the one that `self.dtype` names."""
+    def to_array(self) -> npt.NDArray[Any]:
+        """The array, read-only."""
+        import ml_dtypes
+
+        dtype = np.dtype(getattr(ml_dtypes, self.dtype, self.dtype))
         return np.frombuffer(self.data, dtype).reshape(self.dims)
 
 
@@ -82,8 +85,7 @@ class Execution:
 
     Attributes:
         executable: number that `compile_program` gave.
-        arguments: per device, one array per parameter. For a program that XLA partitions one list only:
-            the global arrays.
+        arguments: per device, one array per parameter.
     """
 
     executable: int
@@ -95,9 +97,14 @@ class Compiled(msgspec.Struct, frozen=True):
 
     Attributes:
         executable: its number; no other process gives the same one.
+        parameters: how the partitioner spread each parameter, as serialized OpSharding; None for one
+            partition.
+        results: the same of each leaf of the result.
     """
 
     executable: int
+    parameters: list[bytes] | None = None
+    results: list[bytes] | None = None
 
 
 class Results(msgspec.Struct, frozen=True):

@@ -1,7 +1,8 @@
 """Programs whose entry takes arrays and returns arrays, as jaxlib wants them.
 
-jaxlib knows no parameters that are tuples, no tuples of one element and no tuples in tuples; and it hands
-over and takes back every array row-major.
+jaxlib knows no parameters that are tuples, no tuples of one element and no tuples in tuples. It hands over
+and takes back every array row-major, and a dynamic one at its bound, without its sizes: these become
+parameters and results of their own (s32), one behind the array for each dynamic dimension.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
+from hlotool.errors import Unsupported
+from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit import Editor, editing
 from hlotool.ir.edit_clone import clone_module
-from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.types import ArrayShape, Shape, TupleShape, leaves
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, leaves
 from hlotool.values.sharding import leaf_shardings
 
 #: Header attributes that speak of parameters by number or of results by index.
@@ -25,24 +28,34 @@ _OF_THE_SIGNATURE = (
     "allow_spmd_sharding_propagation_to_output",
 )
 
+_SIZE = ArrayShape(ElementType.S32, ())
+
 
 def array_shapes(shape: Shape) -> list[ArrayShape]:
     """The arrays in a shape, depth first."""
     return [leaf for _, leaf in leaves(shape) if isinstance(leaf, ArrayShape)]
 
 
+def dynamic_dimensions(shape: ArrayShape) -> list[int]:
+    """The dimensions whose size is known at run time only."""
+    return [d for d in range(shape.rank) if shape.is_dynamic_dimension(d)]
+
+
 def flat_signature(module: Module) -> Module:
-    """A program that takes and returns the same arrays as `module`, one by one and row-major.
+    """A program that takes and returns the same arrays as `module`, one by one, row-major and static.
 
     Tokens among the parameters are made inside, those among the results are dropped. Returns `module` itself
     where nothing has to change.
+
+    Raises:
+        Unsupported: an optimised program takes or returns arrays whose sizes cannot be had.
     """
     if _is_flat(module):
         return module
     copy = clone_module(module).module
     with editing(copy.entry) as edit:
-        _flatten_parameters(edit, copy.entry.parameters)
-        _flatten_result(edit, copy.entry)
+        _flatten_parameters(edit, copy)
+        _flatten_result(edit, copy)
         edit.changed = True
     copy.attributes = {n: v for n, v in copy.attributes.items() if n not in _OF_THE_SIGNATURE}
     return copy
@@ -53,41 +66,36 @@ def _is_flat(module: Module) -> bool:
     parts = result.elements if isinstance(result, TupleShape) else (result,)
     if isinstance(result, TupleShape) and len(parts) < 2:
         return False
-    return all(map(_is_plain_array, [p.shape for p in module.entry.parameters] + list(parts)))
+    return all(map(_is_plain, [p.shape for p in module.entry.parameters] + list(parts)))
 
 
-def _is_plain_array(shape: Shape) -> bool:
+def _is_plain(shape: Shape) -> bool:
     return isinstance(shape, ArrayShape) and shape == plain(shape)
 
 
 def plain(shape: ArrayShape) -> ArrayShape:
-    """The same array row-major in device memory."""
+    """The same array row-major in device memory, at its bound."""
     layout = shape.layout
-    if layout is None or (layout.is_descending and not layout.tiles and not layout.memory_space):
-        return shape
-    order = tuple(range(shape.rank - 1, -1, -1))
-    return replace(shape, layout=replace(layout, minor_to_major=order, tiles=(), memory_space=0))
+    if layout is not None and not (layout.is_descending and not layout.tiles and not layout.memory_space):
+        order = tuple(range(shape.rank - 1, -1, -1))
+        layout = replace(layout, minor_to_major=order, tiles=(), memory_space=0)
+    return replace(shape, layout=layout, dynamic=())
 
 
-def _flatten_parameters(edit: Editor, parameters: Sequence[Instruction]) -> None:
+def _flatten_parameters(edit: Editor, module: Module) -> None:
     numbers = count()
-    for parameter in parameters:
-        if _is_plain_array(parameter.shape):
+    for parameter in module.entry.parameters:
+        if _is_plain(parameter.shape):
             parameter.parameter_number = next(numbers)
-            continue
-        arguments = _Arguments(edit, parameter, numbers)
-        if isinstance(parameter.shape, TupleShape):
-            _turn_into(edit, parameter, "tuple", tuple(map(arguments.value, parameter.shape.elements)))
-        elif isinstance(parameter.shape, ArrayShape):
-            _turn_into(edit, parameter, "copy", (arguments.parameter(parameter.shape),))
+        elif module.is_scheduled and any(s.is_dynamic for s in array_shapes(parameter.shape)):
+            raise Unsupported(
+                "the size of a parameter of an optimised program cannot be given",
+                parameter.name,
+                parameter.opcode,
+                module.location(parameter),
+            )
         else:
-            _turn_into(edit, parameter, "after-all", ())
-
-
-def _turn_into(edit: Editor, parameter: Instruction, opcode: str, operands: tuple[Instruction, ...]) -> None:
-    """What reads the old parameter reads what is made of the new ones."""
-    parameter.opcode, parameter.parameter_number, parameter.attributes = opcode, None, {}
-    edit.set_operands(parameter, operands)
+            _Arguments(edit, parameter, numbers).take_over()
 
 
 class _Arguments:
@@ -99,41 +107,59 @@ class _Arguments:
         self._numbers = numbers
         self._shardings = iter(leaf_shardings(old.shape, old.sharding))
 
-    def value(self, shape: Shape) -> Instruction:
-        """An instruction of this shape."""
-        if isinstance(shape, TupleShape):
-            return self._add("tuple", shape, tuple(map(self.value, shape.elements)))
-        if not isinstance(shape, ArrayShape):
-            next(self._shardings)
-            return self._add("after-all", shape)
-        parameter = self.parameter(shape)
-        return parameter if parameter.shape == shape else self._add("copy", shape, (parameter,))
+    def take_over(self) -> None:
+        """Turn the old parameter into what is made of the new ones; whoever reads it does not notice."""
+        old, made = self._old, self._value(self._old.shape)
+        old.opcode, old.parameter_number, old.attributes = made.opcode, None, dict(made.attributes)
+        self._edit.set_operands(old, made.operands)
+        self._edit.remove(made)
 
-    def parameter(self, shape: ArrayShape) -> Instruction:
-        """A new parameter that holds such an array row-major."""
-        parameter = self._add("parameter", plain(shape))
-        parameter.parameter_number = next(self._numbers)
+    def _value(self, shape: Shape) -> Instruction:
+        if isinstance(shape, TupleShape):
+            return self._add("tuple", shape, tuple(map(self._value, shape.elements)))
         sharding = next(self._shardings)
-        if sharding is not None:
-            parameter.attributes = {"sharding": sharding}
-        return parameter
+        if not isinstance(shape, ArrayShape):
+            return self._add("after-all", shape)
+        bound = replace(shape, dynamic=())
+        value = self._parameter(plain(shape), {"sharding": sharding} if sharding is not None else {})
+        if bound != value.shape:
+            value = self._add("copy", bound, (value,))
+        for dimension in dynamic_dimensions(shape):
+            value = self._resized(value, dimension)
+        return value
+
+    def _parameter(self, shape: ArrayShape, attributes: dict[str, AttributeValue]) -> Instruction:
+        added = self._add("parameter", shape)
+        added.parameter_number, added.attributes = next(self._numbers), attributes
+        return added
+
+    def _resized(self, value: Instruction, dimension: int) -> Instruction:
+        """`value`, of which one dimension has the size that a new parameter says."""
+        shape = value.shape
+        assert isinstance(shape, ArrayShape)
+        dynamic = tuple(d == dimension or shape.is_dynamic_dimension(d) for d in range(shape.rank))
+        operands = (value, self._parameter(_SIZE, {}))
+        resized = self._add("set-dimension-size", replace(shape, dynamic=dynamic), operands)
+        resized.attributes = {"dimensions": (dimension,)}
+        return resized
 
     def _add(self, opcode: str, shape: Shape, operands: tuple[Instruction, ...] = ()) -> Instruction:
         added = Instruction(f"{self._old.name}.{opcode}", opcode, shape, operands)
         return self._edit.add(added, before=self._old)
 
 
-def _flatten_result(edit: Editor, computation: Computation) -> None:
-    old = computation.root
-    arrays = [_row_major(edit, part) for part in _elements(edit, old)]
+def _flatten_result(edit: Editor, module: Module) -> None:
+    arrays: list[Instruction] = []
+    for array in list(_arrays(edit, module.entry.root)):
+        arrays += [_row_major(edit, array), *_sizes(edit, module, array)]
     if len(arrays) == 1:
-        computation.root = arrays[0]
+        module.entry.root = arrays[0]
         return
     shape = TupleShape(tuple(array.shape for array in arrays))
-    computation.root = edit.add(Instruction("result", "tuple", shape, tuple(arrays)))
+    module.entry.root = edit.add(Instruction("result", "tuple", shape, tuple(arrays)))
 
 
-def _elements(edit: Editor, value: Instruction) -> Iterator[Instruction]:
+def _arrays(edit: Editor, value: Instruction) -> Iterator[Instruction]:
     """Instructions that give the arrays in `value`."""
     shape = value.shape
     if isinstance(shape, ArrayShape):
@@ -145,11 +171,38 @@ def _elements(edit: Editor, value: Instruction) -> Iterator[Instruction]:
             else:
                 got = Instruction("element", "get-tuple-element", part, (value,), {"index": position})
                 element = edit.add(got)
-            yield from _elements(edit, element)
+            yield from _arrays(edit, element)
 
 
 def _row_major(edit: Editor, array: Instruction) -> Instruction:
+    """A static array at its bound where that can be had; jaxlib takes a dynamic one for the same."""
+    if _is_slice(array):
+        array = array.operands[0]
+    shape = array.shape
+    assert isinstance(shape, ArrayShape)
+    wanted = replace(plain(shape), dynamic=shape.dynamic)
+    return array if wanted == shape else edit.add(Instruction("copy", "copy", wanted, (array,)))
+
+
+def _is_slice(array: Instruction) -> bool:
+    """What XLA makes of a dynamic result: the array at its bound and its sizes go in."""
+    return array.attributes.get("custom_call_target") == "SliceToDynamic"
+
+
+def _sizes(edit: Editor, module: Module, array: Instruction) -> Sequence[Instruction]:
+    """The size of each dynamic dimension."""
     assert isinstance(array.shape, ArrayShape)
-    if plain(array.shape) == array.shape:
-        return array
-    return edit.add(Instruction("copy", "copy", plain(array.shape), (array,)))
+    dimensions = dynamic_dimensions(array.shape)
+    if _is_slice(array):
+        return [array.operands[1 + d] for d in dimensions]
+    if dimensions and module.is_scheduled:
+        raise Unsupported(
+            "the size of a result of an optimised program cannot be had",
+            array.name,
+            array.opcode,
+            module.location(array),
+        )
+    return [
+        edit.add(Instruction("size", "get-dimension-size", _SIZE, (array,), {"dimensions": (d,)}))
+        for d in dimensions
+    ]

@@ -1,0 +1,24 @@
+"""Programs that talk to the host: on their own they crash XLA or wait for ever."""
+
+from __future__ import annotations
+
+from hlotool.errors import Unsupported
+from hlotool.ir.module import Instruction, Module
+
+_EXCHANGE = frozenset({"infeed", "outfeed"})
+
+
+def refuse_the_outside(module: Module) -> None:
+    """Raises Unsupported, naming the first instruction that needs somebody outside of the program."""
+    for instruction in module.instructions():
+        if reason := _reason(instruction):
+            raise Unsupported(reason, instruction.name, instruction.opcode, module.location(instruction))
+
+
+def _reason(instruction: Instruction) -> str:
+    target = instruction.attributes.get("custom_call_target")
+    if isinstance(target, str) and "callback" in target:
+        return f"calls back into the Python process that made it: {target!r}"
+    if instruction.opcode in _EXCHANGE or instruction.attributes.get("is_host_transfer") is True:
+        return "exchanges data with the host, which takes no part in a replay"
+    return ""
