@@ -1,0 +1,142 @@
+"""LAPACK as jaxlib called it before its typed calls: `lapack_sgetrf`, `blas_dtrsm` and their like.
+
+Sizes and options are scalar operands before the matrices, work arrays are results behind (or before) the
+others. The routines are those of `lapack_factors` and `lapack_spectra`.
+
+Source: jaxlib/lapack.py of jaxlib 0.4.13, which its CPU client was measured with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
+
+from hlotool.backends.numpy.custom_calls import custom_call
+from hlotool.backends.numpy.kernels import lapack_factors, lapack_spectra
+from hlotool.backends.numpy.lapack import LapackCall, Results, Routine, batched
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.registry import Kernel
+from hlotool.backends.numpy.shapes import attribute
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction
+
+#: From the scalar operands by name to the options of the routine.
+_Options: TypeAlias = Callable[[Mapping[str, int]], Mapping[str, int]]
+
+
+def _early(
+    targets: str,
+    scalars: str,
+    options: _Options = dict,
+    ranks: Sequence[int] = (2,),
+    arrays: Callable[[Sequence[Array]], Sequence[Array]] = tuple,
+) -> Callable[[Routine], Routine]:
+    """Register a routine.
+
+    Args:
+        targets: names, with a star for the letter of the element type and the letters behind a colon.
+        scalars: names of the operands before the arrays, in order.
+        options: of the routine.
+        ranks: of the arrays, without batch dimensions.
+        arrays: that the routine takes, from the operands behind the scalars.
+    """
+    names = scalars.split()
+
+    def register(routine: Routine) -> Routine:
+        def lower(instruction: Instruction, lowering: Lowering) -> Kernel:
+            target = attribute(instruction, "custom_call_target", str, lowering)
+            letter = target.partition("_")[2][0]
+
+            def kernel(*operands: Array) -> object:
+                given = dict(zip(names, map(int, operands[: len(names)])))
+                call = LapackCall(letter, options(given), partial(lowering.unsupported, instruction))
+                run = batched(routine, call, ranks, instruction, lowering)
+                assert callable(run)
+                return run(*arrays(operands[len(names) :]))
+
+            return kernel
+
+        lower.__doc__ = f"{routine.__doc__}\n\nSource: jaxlib/lapack.py."
+        custom_call(*_spelled(targets))(lower)
+        return routine
+
+    return register
+
+
+def _spelled(targets: str) -> list[str]:
+    patterns = (target.split(":") for target in targets.split())
+    return [pattern.replace("*", letter) for pattern, letters in patterns for letter in letters]
+
+
+def _triangle(given: Mapping[str, int]) -> Mapping[str, int]:
+    """Eigenvectors are always wanted."""
+    return {"uplo": ord("L" if given["lower"] else "U"), "mode": ord("V")}
+
+
+def _singular(given: Mapping[str, int]) -> Mapping[str, int]:
+    wanted = "A" if given["full_matrices"] else "S"
+    return {"mode": ord(wanted if given["compute_uv"] else "N")}
+
+
+def _vectors(given: Mapping[str, int]) -> Mapping[str, int]:
+    return {"compute_left": given["left"], "compute_right": given["right"]}
+
+
+def _system(given: Mapping[str, int]) -> Mapping[str, int]:
+    return {
+        "side": ord("L" if given["left"] else "R"),
+        "uplo": ord("L" if given["lower"] else "U"),
+        "trans_x": ord("NTC"[given["transpose"]]),
+        "diag": ord("U" if given["unit"] else "N"),
+    }
+
+
+_early("lapack_*potrf:sdcz", "lower batch n", _triangle)(lapack_factors.potrf)
+_early("lapack_*getrf:sdcz", "batch m n")(lapack_factors.getrf)
+_early("lapack_*gesdd:sdcz", "full_matrices compute_uv batch m n lwork", _singular)(lapack_spectra.gesdd)
+_early("lapack_*syevd:sd lapack_*heevd:cz", "lower batch n", _triangle)(lapack_spectra.syevd)
+_early("lapack_*gehrd:sdcz", "n low high lda batch lwork")(lapack_factors.gehrd)
+_early("lapack_*sytrd:sd lapack_*hetrd:cz", "n lower lda batch lwork", _triangle)(lapack_factors.sytrd)
+
+
+@_early("lapack_*geqrf:sdcz", "batch m n lwork")
+def geqrf(call: LapackCall, a: Array) -> Results:
+    """QR decomposition; (R and the Householder vectors, their factors, info, work)."""
+    return *lapack_factors.geqrf(call, a), 0
+
+
+@_early("lapack_*orgqr:sd lapack_*ungqr:cz", "batch m n k lwork", ranks=(2, 1))
+def orgqr(call: LapackCall, a: Array, factors: Array) -> Results:
+    """The orthogonal matrix that Householder vectors stand for; (matrix, info, work)."""
+    return *lapack_factors.orgqr(call, a, factors), 0
+
+
+@_early("lapack_*geev:sdcz", "batch n left right", _vectors)
+def geev(call: LapackCall, a: Array) -> Results:
+    """Eigenvalues of any square matrix; (work…, values, left, right vectors, info)."""
+    return *[None] * (2 if call.is_complex else 3), *lapack_spectra.geev(call, a)
+
+
+@_early("lapack_*gees:sdcz", "batch n mode sort")
+def gees(call: LapackCall, a: Array) -> Results:
+    """Schur form; (form, work of complex matrices, values, vectors, number selected, info).
+
+    Raises:
+        Unsupported: eigenvalues are sorted, which jaxlib never asked for.
+    """
+    if call.is_option("sort", "S"):
+        raise call.unsupported("gees with sorted eigenvalues")
+    form, vectors, *values, selected, info = lapack_spectra.gees(call, a)
+    return form, *[None] * call.is_complex, *values, vectors, selected, info
+
+
+def _multiplied(operands: Sequence[Array]) -> Sequence[Array]:
+    """The matrix, and the right-hand side times the factor that comes first."""
+    factor, a, b = operands
+    return a, factor * b
+
+
+_early("blas_*trsm:sdcz", "left lower transpose unit m n batch", _system, (2, 2), _multiplied)(
+    lapack_factors.trsm
+)
