@@ -53,20 +53,18 @@ def trials(owner: DumpModule, module: Module, options: ReplayOptions, copies: in
     Raises:
         InputDataError: values do not fit the program, or `--outputs` come without their inputs.
         ProtoError: a captured execution cannot be decoded.
-        Unsupported: a captured execution ran on other devices, or inputs are given for one device of several.
+        Unsupported: a captured execution ran on other devices.
     """
-    if copies > 1 and (options.inputs is not None or options.outputs is not None):
-        raise Unsupported(f"{module.name}: inputs and outputs cannot be given for {copies} devices")
     if options.inputs is not None:
-        yield _with_outputs(_given(options.inputs, module), module, options)
+        yield _with_outputs(_given(options.inputs, module, copies), module, options, copies)
     elif owner.captures:
         for number, capture in enumerate(owner.captures, start=1):
             name = f"execution_{number}" if len(owner.captures) > 1 else ""
-            yield _with_outputs(_captured(capture, name, module, copies), module, options)
+            yield _with_outputs(_captured(capture, name, module, copies), module, options, copies)
     else:
         if options.outputs is not None and module.entry.parameters:
             raise InputDataError(f"{options.outputs}: without the inputs that gave these outputs (--inputs)")
-        yield _with_outputs(_generated(module, options, copies), module, options)
+        yield _with_outputs(_generated(module, options, copies), module, options, copies)
 
 
 def captured_program(capture: Capture) -> Module:
@@ -97,10 +95,20 @@ def read_execution(capture: Capture) -> Execution:
     return parse_unoptimized_snapshot(capture.source.read_bytes(), path)
 
 
-def _given(source: str, module: Module) -> Trial:
+def _given(source: str, module: Module, copies: int) -> Trial:
+    return Trial(
+        _load_inputs(source, module, copies), InputsRecord(origin="given", description=f"from {source}")
+    )
+
+
+def _load_inputs(source: str, module: Module, copies: int) -> tuple[Any, ...]:
+    if copies > 1:
+        from hlotool.values.captured_devices import load_device_inputs
+
+        return load_device_inputs(source, module, copies)
     from hlotool.values.captured import load_inputs
 
-    return Trial(load_inputs(source, module), InputsRecord(origin="given", description=f"from {source}"))
+    return load_inputs(source, module)
 
 
 def _captured(capture: Capture, name: str, module: Module, copies: int) -> Trial:
@@ -166,11 +174,19 @@ def _rule(leaf: LeafDescription) -> str:
     return f"{name} {leaf.shape}: {leaf.rule}{purposes}{unmet}"
 
 
-def _with_outputs(trial: Trial, module: Module, options: ReplayOptions) -> Trial:
+def _with_outputs(trial: Trial, module: Module, options: ReplayOptions, copies: int) -> Trial:
     """The trial with the result that the user gave, if any."""
     if options.outputs is None:
         return trial
+    result = _load_outputs(options.outputs, module, copies)
+    return Trial(trial.arguments, trial.inputs, trial.name, result, f"from {options.outputs}")
+
+
+def _load_outputs(source: str, module: Module, copies: int) -> Any:
+    if copies > 1:
+        from hlotool.values.captured_devices import load_device_outputs
+
+        return load_device_outputs(source, module, copies)
     from hlotool.values.captured import load_outputs
 
-    result = load_outputs(options.outputs, module)
-    return Trial(trial.arguments, trial.inputs, trial.name, result, f"from {options.outputs}")
+    return load_outputs(source, module)

@@ -6,6 +6,8 @@
 - a directory: `MODULE.npz` or `MODULE.npy`, by the module's name or its file's;
 - `SCRIPT.py:FUNCTION`: called with the module, returns one value per parameter (inputs only).
 
+What programs take on each of several devices stands in `captured_devices`.
+
 A parameter's names are its HLO name, that name without the trailing number, and the frontend's name for it
 (`metadata op_name`, such as `state['w']`). Leaves of tuples append their shape index: `0.1`, `state.1.0`.
 """
@@ -39,10 +41,16 @@ def load_inputs(source: str, module: Module) -> tuple[Value, ...]:
     Raises:
         InputDataError: nothing there, or it does not fit the parameters.
     """
-    if (script := _script(source)) is not None:
-        return _from_script(*script, module)
+    if (script := split_script(source)) is not None:
+        path, function = script
+        return fit_arguments(call_script(path, function, module), module, f"{path}:{function}")
+    return read_arguments(read_arrays(Path(source), module), module, source)
+
+
+def read_arguments(given: Mapping[str, Any], module: Module, source: str) -> tuple[Value, ...]:
+    """One value per entry parameter, from arrays by key; `source` names them in errors, see `load_inputs`."""
     slots = [slot for p in module.entry.parameters for slot in _parameter_slots(p.parameter_number or 0, p)]
-    arrays = _assign(_read(Path(source), module), slots, source)
+    arrays = _assign(given, slots, source)
     values = []
     for parameter in module.entry.parameters:
         count = sum(1 for _ in leaves(parameter.shape))
@@ -57,9 +65,13 @@ def load_outputs(source: str, module: Module) -> Value:
     Raises:
         InputDataError: as `load_inputs`.
     """
+    return read_result(read_arrays(Path(source), module), module, source)
+
+
+def read_result(given: Mapping[str, Any], module: Module, source: str) -> Value:
+    """The result, from arrays by key; `source` names them in errors, see `load_outputs`."""
     shape = module.entry.root.shape
-    slots = list(_result_slots(shape))
-    return unflatten(shape, _assign(_read(Path(source), module), slots, source))
+    return unflatten(shape, _assign(given, list(_result_slots(shape)), source))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +158,18 @@ def _natural(key: str) -> list[tuple[bool, int, str]]:
 # Files and scripts
 
 
-def _script(source: str) -> tuple[Path, str] | None:
-    """`SCRIPT.py:FUNCTION`."""
+def split_script(source: str) -> tuple[Path, str] | None:
+    """Path and function of `SCRIPT.py:FUNCTION`, None for anything else."""
     path, colon, function = source.rpartition(":")
     return (Path(path), function) if colon and path.endswith(".py") else None
 
 
-def _from_script(path: Path, function: str, module: Module) -> tuple[Value, ...]:
-    label = f"{path}:{function}"
-    made = call_script(path, function, module)
+def fit_arguments(made: Sequence[Any], module: Module, label: str) -> tuple[Value, ...]:
+    """What a script returned, as one value per entry parameter.
+
+    Raises:
+        InputDataError: it does not fit the parameters; the message starts with `label`.
+    """
     parameters = module.entry.parameters
     if len(made) != len(parameters):
         raise InputDataError(f"{label} returned {len(made)} values, {module.name} takes {len(parameters)}")
@@ -176,8 +191,12 @@ def _fit_value(shape: Shape, value: Any, label: str) -> Value:
     return unflatten(shape, arrays)
 
 
-def _read(path: Path, module: Module) -> dict[str, Any]:
-    """The arrays of a file, or of the module's file in a directory."""
+def read_arrays(path: Path, module: Module) -> dict[str, Any]:
+    """The arrays of a file, or of the module's file in a directory, by key.
+
+    Raises:
+        InputDataError: nothing there that NumPy can read.
+    """
     if path.is_dir():
         path = _in_directory(path, module)
     try:

@@ -162,14 +162,31 @@ def test_two_partitioned_stages_are_compared_device_by_device(tmp_path: Path) ->
     assert len(row.leaves) == 8
 
 
-def test_inputs_cannot_be_given_for_several_devices(tmp_path: Path) -> None:
+def test_inputs_and_outputs_of_each_device(tmp_path: Path) -> None:
+    """By a key for each device, or by a first dimension of devices."""
+    inputs, outputs = tmp_path / "inputs.npz", tmp_path / "outputs.npz"
+    mine, other, total = np.float32([[1, 2, 3], [4, 5, 6], [5, 7, 9]])
+    np.savez(inputs, **{"x@0": mine, "x@1": other})
+    np.savez(outputs, **{"0": np.stack([total, total]), "1@0": mine, "1@1": mine})
+    folder = tmp_path / "dump"
+    folder.mkdir()
+    write_module(folder, 0, REPLICAS, REPLICAS)
+    pair, real = replay(folder, inputs=str(inputs), outputs=str(outputs))
+    assert pair.verdict is Verdict.IDENTICAL
+    assert real.stage_tested == "result"
+    verdicts = {tuple(leaf.index): leaf.verdict for leaf in real.leaves}
+    assert verdicts.pop((1, 1)) is Verdict.WRONG
+    assert set(verdicts.values()) == {Verdict.IDENTICAL}
+
+
+def test_inputs_of_one_device_are_not_enough(tmp_path: Path) -> None:
     given = tmp_path / "inputs.npz"
     np.savez(given, x=np.zeros(3, np.float32))
     folder = tmp_path / "dump"
     folder.mkdir()
     row = replay_pair(folder, REPLICAS, REPLICAS, inputs=str(given))
-    assert row.verdict is Verdict.UNSUPPORTED
-    assert "cannot be given for 2 devices" in row.reason
+    assert row.verdict is Verdict.BAD_INPUT
+    assert "x has dimensions [3]: the program is for 2 devices; give each its own as x@0, x@1" in row.reason
 
 
 def test_deadlocks_are_rows(tmp_path: Path) -> None:
