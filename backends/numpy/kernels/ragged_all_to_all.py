@@ -19,16 +19,23 @@ def ragged_all_to_all(instruction: Instruction, lowering: Lowering) -> Kernel:
     offsets are places in the receiver's output. What the receiver expects to get is not needed.
     XLA: operation_semantics.md#raggedalltoall.
     """
-    return collective(instruction, lowering, _exchange)
 
+    def check(begin: int, size: int, array: Array) -> None:
+        if size < 0 or (size and not 0 <= begin <= len(array) - size):
+            reason = f"a piece of {size} rows at {begin} of an array of {len(array)}"
+            raise lowering.unsupported(instruction, reason)
 
-def _exchange(members: Sequence[tuple[Array, ...]]) -> list[Array]:
-    results = [operands[1].copy() for operands in members]
-    for source, _, starts, sizes, places, _ in members:
-        for receiver, result in enumerate(results):
-            for start, size, place in _updates(receiver, len(members), starts, sizes, places):
-                result[place : place + size] = source[start : start + size]
-    return results
+    def exchange(members: Sequence[tuple[Array, ...]]) -> list[Array]:
+        results = [operands[1].copy() for operands in members]
+        for source, _, starts, sizes, places, _ in members:
+            for receiver, result in enumerate(results):
+                for start, size, place in _updates(receiver, len(members), starts, sizes, places):
+                    check(start, size, source)
+                    check(place, size, result)
+                    result[place : place + size] = source[start : start + size]
+        return results
+
+    return collective(instruction, lowering, exchange)
 
 
 def _updates(receiver: int, count: int, *columns: Array) -> Iterator[tuple[int, ...]]:
