@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import shlex
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hlotool.errors import BackendTimeout, ExitCode, HlotoolError, UsageError
+from hlotool.errors import ExitCode, HlotoolError
+from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
-from hlotool.replay.compare import Actual, compare_row, parameter_difference
-from hlotool.replay.program import Program, compile_program
-from hlotool.replay.records import AGREEING, DIFFERING, REALITY, InputsRecord, ModuleRecord, Record
-from hlotool.replay.spread import Outcome
-from hlotool.replay.task import Task
-from hlotool.replay.trials import Trial
+from hlotool.replay.options import ReplayOptions
+from hlotool.replay.program import compile_program
+from hlotool.replay.records import AGREEING, DIFFERING, ModuleRecord, Record
 from hlotool.repro.bundle import AFTER, INPUTS, OUTPUTS, PROGRAM, Bundle, read_bundle
 from hlotool.search.bisection.answers import signature
+from hlotool.search.comparing import compare_programs, compare_result
+from hlotool.search.reduction.case import Case
+from hlotool.search.reduction.judging import GOOD, UNUSABLE, CaseQuestion, judge_case
+from hlotool.search.reduction.oracle import CommandJudge
+from hlotool.values.captured import load_inputs, load_outputs
 
 
 class Verification(Record, frozen=True, kw_only=True):
@@ -64,13 +65,12 @@ def verify(folder: Path, backend: str | None = None, timeout: float = 300.0) -> 
     Raises:
         DumpError: there is no bundle.
         UsageError: its command cannot be run.
-        BackendTimeout: its command does not end.
     """
     bundle = read_bundle(folder)
-    if bundle.kind == "check":
-        return _verify_command(bundle, folder, timeout)
+    if bundle.kind in ("backend", "check"):
+        return _verify_case(replace(bundle, backend=backend or bundle.backend), folder, timeout)
     try:
-        row = _compare(replace(bundle, backend=backend or bundle.backend), folder)
+        row = _compare(bundle, folder)
     except HlotoolError as error:
         return _verification(bundle, folder, None, "", str(error))
     fails = True if row.verdict in DIFFERING else False if row.verdict in AGREEING else None
@@ -98,61 +98,32 @@ def _verification(
 
 
 def _compare(bundle: Bundle, folder: Path) -> ModuleRecord:
-    """The comparison that the bundle is about."""
-    from hlotool.values.captured import load_inputs, load_outputs
-
+    """The comparison of two programs, or of a program and what it really returned."""
     module = parse_module(bundle.program, str(folder / PROGRAM))
     reference = compile_program(PROGRAM, str(folder / PROGRAM), module, bundle.reference)
-    has_parameters = bool(module.entry.parameters)
-    arguments: tuple[Any, ...] = load_inputs(str(folder / INPUTS), module) if has_parameters else ()
-    trial = Trial(arguments, InputsRecord(origin="given", description=f"from {INPUTS}"))
-    expected = reference.runner.run(arguments).value
+    arguments = _arguments(module, folder)
     if bundle.kind == "result":
         given = load_outputs(str(folder / OUTPUTS), module)
-        return compare_row(_task(), reference, trial, expected, _actual(reference, Outcome(given), REALITY))
-    other = _other_program(bundle, folder, reference)
-    if difference := parameter_difference(reference.runner, other.runner):
-        raise UsageError(f"{folder}: {difference}")
-    outcome = other.runner.run(arguments, expected)
-    return compare_row(_task(), reference, trial, expected, _actual(other, outcome, other.label))
+        return compare_result(reference, arguments, given, f"from {OUTPUTS}")
+    after = parse_module(bundle.after, str(folder / AFTER))
+    tested = compile_program(AFTER, str(folder / AFTER), after, bundle.reference)
+    return compare_programs(reference, tested, arguments)
 
 
-def _other_program(bundle: Bundle, folder: Path, reference: Program) -> Program:
-    if bundle.kind == "stages":
-        module = parse_module(bundle.after, str(folder / AFTER))
-        return compile_program(AFTER, str(folder / AFTER), module, bundle.reference)
-    return compile_program(bundle.backend, reference.path, reference.module, bundle.backend)
+def _arguments(module: Module, folder: Path) -> tuple[Any, ...]:
+    return load_inputs(str(folder / INPUTS), module) if module.entry.parameters else ()
 
 
-def _actual(program: Program, outcome: Outcome, label: str) -> Actual:
-    return Actual(
-        label,
-        program.path,
-        program.backend,
-        program.module,
-        program.facts,
-        outcome,
-        program.runner,
-    )
-
-
-def _task() -> Task:
-    """The task that comparisons are part of."""
-    from hlotool.dump.records import DumpModule
-    from hlotool.replay.options import ReplayOptions
-
-    return Task(DumpModule(None, "repro", PROGRAM), ReplayOptions())
-
-
-def _verify_command(bundle: Bundle, folder: Path, timeout: float) -> Verification:
-    """Ask the command of a bundle of kind `check`; its exit status means what it means to git bisect run."""
-    command = [*shlex.split(bundle.command), str(folder / PROGRAM)]
-    try:
-        status = subprocess.run(command, capture_output=True, timeout=timeout).returncode
-    except subprocess.TimeoutExpired as error:
-        raise BackendTimeout("check", f"{bundle.command}: no answer in {timeout:g} s") from error
-    except OSError as error:
-        raise UsageError(f"{bundle.command}: {error}") from error
-    fails = None if status == 125 else status != 0
-    found = f"exit status {status}" if fails else ""
-    return _verification(bundle, folder, fails, found, f"{bundle.command} ended with exit status {status}")
+def _verify_case(bundle: Bundle, folder: Path, timeout: float) -> Verification:
+    """What the backend, or the command, does with the program now."""
+    module = parse_module(bundle.program, str(folder / PROGRAM))
+    arguments = _arguments(module, folder)
+    if bundle.kind == "check":
+        case = Case(module, arguments, exact=bundle.program)
+        [(_, outcome)] = CommandJudge(bundle.command, timeout).run([case])
+    else:
+        options = ReplayOptions(reference=bundle.reference, backend=bundle.backend)
+        outcome = judge_case(CaseQuestion(bundle.program, arguments, options))
+    fails = None if outcome.kind == UNUSABLE else outcome.kind != GOOD
+    found = outcome.kind if fails else ""
+    return _verification(bundle, folder, fails, found, outcome.reason, outcome.row)

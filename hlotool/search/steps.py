@@ -54,6 +54,7 @@ class Steps:
         self._journal = journal
         self._known: dict[str, Any] = journal.read() if journal else {}
         self._old = set(self._known)
+        self._seconds: dict[str, float] = {}
 
     @property
     def problem(self) -> str:
@@ -74,17 +75,15 @@ class Steps:
             self._keep(key, compute())
             self.computed += 1
         value = self._known[key]
-        self.listener.step(text, show(value), time.perf_counter() - start, key in self._old)
+        took = self._seconds.pop(key, time.perf_counter() - start)
+        self.listener.step(text, show(value), took, key in self._old)
         self._old.discard(key)
         return value
 
-    def known(self, key: str) -> Any | None:
-        """The value of a step that was asked for before."""
-        return self._known.get(key) if self._recall(key) else None
-
-    def keep(self, key: str, value: Any) -> None:
-        """Remember a step that was computed elsewhere."""
+    def keep(self, key: str, value: Any, seconds: float) -> None:
+        """Remember a step that took `seconds` elsewhere; `ask` then tells the listener."""
         self._keep(key, value)
+        self._seconds[key] = seconds
         self.computed += 1
 
     def missing(self, keys: Iterable[str]) -> list[str]:

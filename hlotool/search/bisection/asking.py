@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -51,8 +52,11 @@ class StageOracle:
         keys = [question_key(question) for question in questions]
         missing = self.steps.missing(keys)
         first = {key: questions[keys.index(key)] for key in missing}
+        began = time.perf_counter()
         for index, value in self._compute_all(list(first.values())):
-            self.steps.keep(missing[index], value)
+            now = time.perf_counter()
+            self.steps.keep(missing[index], value, now - began)
+            began = now
         return [self.ask(question, question.task.module.title) for question in questions]
 
     def call(self, key: str, text: str, function: str, argument: object) -> Any:

@@ -7,18 +7,18 @@ first one, or a later one when a second fault is looked for behind the first.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from hlotool.backends.base import Value
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendOutOfMemory, HlotoolError, Location, Unsupported
-from hlotool.replay.compare import Actual, compare_row, parameter_difference, structural_row
+from hlotool.replay.compare import compare_row, parameter_difference, structural_row
 from hlotool.replay.program import Program, load_program
 from hlotool.replay.records import REALITY, ModuleRecord
-from hlotool.replay.spread import Outcome
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
+from hlotool.search.comparing import actual_of, result_of
 
 #: Instead of the number of a stage: what the program really returned.
 RESULT = -1
@@ -89,23 +89,10 @@ def _result_rows(task: Task, number: int, reference: Program) -> Iterator[Module
     for trial, expected in zip(stage_trials(task), _expected(task, number)):
         if trial.result is not None:
             known = True
-            real = replace(actual_of(reference, Outcome(trial.result)), label=REALITY, origin=trial.origin)
+            real = result_of(reference, trial.result, trial.origin)
             yield compare_row(task, reference, trial, expected, real)
     if not known:
         raise Unsupported("what the program returned is not known", location=Location(task.path))
-
-
-def actual_of(program: Program, outcome: Outcome) -> Actual:
-    """A result to be judged."""
-    return Actual(
-        program.label,
-        program.path,
-        program.backend,
-        program.module,
-        program.facts,
-        outcome,
-        program.runner,
-    )
 
 
 @lru_cache(maxsize=4)

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from hlotool.errors import HlotoolError, Unsupported
-from hlotool.ir.attributes import Metadata
-from hlotool.ir.module import Instruction, Module
+from hlotool.ir.module import Module
 from hlotool.ir.types import ShapeIndex
-from hlotool.replay.compare import compare_row
 from hlotool.replay.program import compile_program
 from hlotool.replay.provenance import source_of, source_of_output
-from hlotool.replay.records import DIFFERING, InputsRecord, ModuleRecord
+from hlotool.replay.records import DIFFERING, ModuleRecord
 from hlotool.replay.spread import OneDevice
 from hlotool.replay.task import Task
-from hlotool.replay.trials import Trial
+from hlotool.search.arrays import npz_bytes
+from hlotool.search.bare import remove_positions
 from hlotool.search.bisection.codegen import isolate, level_of, opcodes_within, suspects
-from hlotool.search.bisection.judging import actual_of, stage_program, stage_trials
+from hlotool.search.bisection.judging import stage_program, stage_trials
 from hlotool.search.bisection.records import SpotRecord
 from hlotool.search.bisection.spot import find_spot
+from hlotool.search.comparing import compare_programs
 
 #: What workers call.
 FUNCTION = "hlotool.search.bisection.spotting:stage_spot"
@@ -62,7 +59,9 @@ def _stage_spot(question: SpotQuestion) -> SpotRecord:
             raise Unsupported(f"{program.label} is a program for each of several devices")
     trial = stage_trials(question.task)[0]
     spot = find_spot(before.module, after.module, trial.arguments, question.outputs[0])
-    left, right = _bare(spot.before), _bare(spot.after)
+    left, right = spot.before, spot.after
+    remove_positions(left)
+    remove_positions(right)
     return SpotRecord(
         instructions=[i.name for i in spot.instructions],
         opcodes=[i.opcode for i in spot.instructions],
@@ -109,7 +108,8 @@ def _result_spot(question: ResultQuestion) -> SpotRecord:
     text, inputs = "", b""
     if isinstance(program.runner, OneDevice):
         module, values = isolate(program.module, kernel, trial.arguments)
-        text, inputs = _bare(module).to_text(), npz_bytes(values)
+        remove_positions(module)
+        text, inputs = module.to_text(), npz_bytes(values)
     return SpotRecord(
         level=level_of(kernel),
         instructions=[i.name for i in found],
@@ -130,40 +130,9 @@ def compare_modules(
     try:
         one = compile_program("before", "", before, task.options.reference)
         other = compile_program("after", "", after, task.options.reference)
-        trial = Trial(tuple(arguments), InputsRecord(origin="given", description="values that occurred"))
-        expected = one.runner.run(trial.arguments).value
-        return compare_row(task, one, trial, expected, actual_of(other, other.runner.run(trial.arguments)))
+        return compare_programs(one, other, arguments, task.options, task.module.title)
     except HlotoolError:
         return None
-
-
-def _bare(module: Module) -> Module:
-    """The module without the tables of source positions, longer than what is left of the program."""
-    for instruction in module.instructions():
-        _strip(instruction)
-    module.stack_frames = None
-    return module
-
-
-def _strip(instruction: Instruction) -> None:
-    if instruction.metadata is not None:
-        name = instruction.metadata.op_name
-        instruction.metadata = Metadata(op_name=name) if name else None
-
-
-def npz_bytes(values: Sequence[Any]) -> bytes:
-    """An .npz file of the arrays in `values`, in order, tuples depth first, as `--inputs` reads it."""
-    stream = io.BytesIO()
-    np.savez(stream, **{f"arg_{number}": array for number, array in enumerate(_arrays(tuple(values)))})
-    return stream.getvalue()
-
-
-def _arrays(value: Any) -> Iterator[Any]:
-    if isinstance(value, tuple):
-        for part in value:
-            yield from _arrays(part)
-    elif isinstance(value, np.ndarray | np.generic):
-        yield np.asarray(value)
 
 
 def is_wrong(record: SpotRecord) -> bool:

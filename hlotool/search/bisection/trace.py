@@ -8,7 +8,7 @@ on whole arrays and have no frames.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from hlotool.errors import Unsupported
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves
 from hlotool.ir.walk import Context, branches, contexts
+from hlotool.values.flatten import unflatten
 
 #: Bytes of values that a trace may hold.
 LIMIT = 1 << 31
@@ -244,6 +245,24 @@ def _number(instruction: Instruction, name: str) -> int:
     value = instruction.attributes[name]
     assert isinstance(value, int)
     return value
+
+
+def value_in(frame: Frame, instruction: Instruction) -> Any:
+    """The value of an instruction of a frame, of whatever shape."""
+    if instruction in frame.values:
+        return frame.values[instruction]
+    parts = [resolve(frame, instruction, index).value for index, _ in leaves(instruction.shape)]
+    return unflatten(instruction.shape, parts)
+
+
+def frames_of(entry: Frame, computation: Computation) -> Iterator[Frame]:
+    """All executions of a computation, in no particular order but for the iterations of one loop."""
+    stack = [entry]
+    while stack:
+        frame = stack.pop()
+        if frame.computation is computation:
+            yield frame
+        stack += reversed([callee for callees in frame.callees.values() for callee in callees])
 
 
 def operand_nodes(node: Node) -> list[Node]:

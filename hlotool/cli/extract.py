@@ -1,0 +1,87 @@
+"""`hlotool extract`: cut instructions out of a program, with the values that they got."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from hlotool.cli.options import add_input_options, add_output_options, exit_code_text
+from hlotool.errors import ExitCode, UsageError
+
+_DESCRIPTION = """\
+Cut instructions, a fusion or a whole computation out of a program into a program of their own. What they
+read becomes parameters; the values that occurred are written beside it as .npz.
+"""
+
+_EXAMPLES = """\
+examples:
+  hlotool extract FILE.hlo fusion.3               one fusion
+  hlotool extract FILE.hlo add.7 --height 2       two steps back along its operands, too
+  hlotool extract FILE.hlo body.12 --call 4       the body of a loop at iteration 4
+"""
+
+
+def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
+    """Add the command to the parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "extract",
+        help="cut instructions out of a program, with the values that they got",
+        description=_DESCRIPTION,
+        epilog=f"{_EXAMPLES}\n{exit_code_text()}",
+        formatter_class=formatter,
+        usage="hlotool extract [options] FILE INSTRUCTION ...",
+    )
+    parser.add_argument("path", metavar="FILE", help="HLO file, or the dump of one module")
+    parser.add_argument("names", nargs="+", metavar="INSTRUCTION", help="names; or of one computation")
+    group = parser.add_argument_group("what to cut out")
+    group.add_argument("--stage", metavar="LABEL", default="", help="of a dump [the first]")
+    group.add_argument("--height", metavar="N", type=int, default=0, help="steps back along operands [0]")
+    group.add_argument("--call", metavar="N", type=int, default=0, help="iteration of the loop around it [0]")
+    group.add_argument("--output", "-o", metavar="FILE", help="the new program [NAME.extracted.hlo]")
+    add_input_options(parser)
+    add_output_options(parser)
+    parser.set_defaults(command=execute)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit code."""
+    from hlotool.cli.output import emit, emit_bytes
+    from hlotool.replay.options import ReplayOptions
+    from hlotool.report.reduce_records import ExtractRecord
+    from hlotool.search.extraction import cut_named
+    from hlotool.search.reduction.files import default_output, write_case
+    from hlotool.search.reduction.task import load_case
+
+    if arguments.height < 0:
+        raise UsageError("--height counts from 0")
+    options = ReplayOptions(inputs=arguments.inputs, seed=arguments.seed, input_range=arguments.input_range)
+    loaded = load_case(arguments.path, options, arguments.stage)
+    case = loaded.case
+    cut = cut_named(case.module, case.arguments, arguments.names, arguments.height, arguments.call)
+    output = Path(arguments.output or default_output(arguments.path, "extracted"))
+    write_case(cut.case, output)
+    inputs_file = str(output.with_suffix(".npz")) if cut.inputs else ""
+    record = ExtractRecord(
+        path=arguments.path,
+        instructions=list(arguments.names),
+        program=cut.case.text,
+        parameters=[given.name for given in cut.inputs],
+        output=str(output),
+        inputs_file=inputs_file,
+        inputs=loaded.inputs,
+        exit_code=ExitCode.AGREE,
+    )
+    if arguments.json:
+        import msgspec
+
+        emit_bytes(msgspec.json.encode(record) + b"\n")
+        return record.exit_code
+    emit(cut.case.text if arguments.verbose else "")
+    given = f" --inputs {inputs_file}" if inputs_file else ""
+    print(f"{output}: {cut.case.size} instructions, inputs {loaded.inputs.description}", file=sys.stderr)
+    if cut.calls > 1:
+        print(f"executed {cut.calls} times; values of number {arguments.call}", file=sys.stderr)
+    emit(f"next: hlotool run {output}{given}\n")
+    return record.exit_code

@@ -1,0 +1,88 @@
+"""Instructions cut out of a program, with the values that they got."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hlotool.errors import Unsupported, UsageError
+from hlotool.ir.edit_extract import cone, extract
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.search.bisection.trace import frames_of, trace, value_in
+from hlotool.search.reduction.case import Case
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What was cut out.
+
+    Attributes:
+        case: the new program and its arguments.
+        inputs: the instructions of the original that its parameters stand for.
+        results: those whose values it returns.
+        calls: how often the computation that they are part of was executed.
+    """
+
+    case: Case
+    inputs: tuple[Instruction, ...]
+    results: tuple[Instruction, ...]
+    calls: int
+
+
+def cut_named(
+    module: Module, arguments: Sequence[Any], names: Sequence[str], height: int = 0, call: int = 0
+) -> Cut:
+    """Cut out instructions, or a whole computation.
+
+    Args:
+        module: of which a part is wanted.
+        arguments: of its entry.
+        names: of instructions of one computation, with or without `%`; or of one computation.
+        height: so many steps back along operands come along.
+        call: number of the execution whose values are taken, where there are several: iterations of a loop.
+
+    Raises:
+        UsageError: there is nothing of that name, or several; or not so many executions.
+        Unsupported: the reference cannot run the module, or does not execute this part on its own.
+    """
+    home, members = _members(module, [name.removeprefix("%") for name in names], height)
+    frames = list(frames_of(trace(module, arguments), home))
+    if not frames:
+        raise Unsupported(f"{home.name} is applied to scalars, or is never executed: it has no values")
+    if not 0 <= call < len(frames):
+        raise UsageError(f"{home.name} was executed {len(frames)} times, there is no number {call}")
+    read = {o for member in members for o in member.operands}
+    results = [member for member in members if member not in read or member is home.root]
+    cut = extract(module, members, results)
+    values = tuple(value_in(frames[call], given) for given in cut.inputs)
+    return Cut(Case(cut.module, values), cut.inputs, cut.results, len(frames))
+
+
+def _members(module: Module, names: Sequence[str], height: int) -> tuple[Computation, list[Instruction]]:
+    """The computation that is meant, and its instructions that are wanted, operands first."""
+    whole = [c for c in module.computations if [c.name] == list(names)]
+    if whole and not _holders(module, names[0]):
+        inside = [i for i in whole[0].instructions if i.opcode != "parameter"]
+        if not inside:
+            raise UsageError(f"{names[0]} holds nothing but parameters")
+        return whole[0], inside
+    homes = [c for c in module.computations if set(names) <= {i.name for i in c.instructions}]
+    if not homes:
+        missing = next((n for n in names if not _holders(module, n)), "")
+        what = f"no instruction or computation %{missing}" if missing else "not of one computation"
+        raise UsageError(f"{module.name}: {', '.join(names)}: {what}")
+    if len(homes) > 1:
+        raise UsageError(
+            f"{names[0]} is in {len(homes)} computations: {', '.join(c.name for c in homes[:6])}"
+        )
+    wanted = [i for i in homes[0].instructions if i.name in set(names) and i.opcode != "parameter"]
+    if not wanted:
+        raise UsageError(f"{', '.join(names)}: a parameter alone is no program")
+    boundary = [] if height else [o for i in wanted for o in i.operands if o not in wanted]
+    boundary = [o for o in boundary if o.opcode not in ("constant", "iota")]
+    return homes[0], cone(wanted, boundary, height)
+
+
+def _holders(module: Module, name: str) -> list[Computation]:
+    return [c for c in module.computations if any(i.name == name for i in c.instructions)]

@@ -1,0 +1,1 @@
+"""Making a failing program small: graph, nested computations, shapes, element types, values."""

@@ -1,0 +1,266 @@
+"""Does a smaller program still fail in the same way? By a backend, or by the user's own command."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from hlotool._version import __version__
+from hlotool.errors import BackendFailed, UsageError
+from hlotool.replay.options import ReplayOptions
+from hlotool.search.answers import Answer
+from hlotool.search.arrays import npz_bytes
+from hlotool.search.journal import digest
+from hlotool.search.reduction.case import Case
+from hlotool.search.reduction.judging import FUNCTION, GOOD, UNUSABLE, CaseQuestion, Outcome, failure_of
+from hlotool.search.sequential import Rate, SequentialTest
+from hlotool.search.steps import Steps
+from hlotool.workers.pool import Done, Pool
+
+#: Makes a candidate; None when there is none.
+Candidate = Callable[[], Case | None]
+
+#: Exit status that means: this program cannot be judged. The rest is as for `git bisect run`.
+_SKIP = 125
+
+#: Runs of the original that measure how often it fails.
+_MEASURED = 24
+
+#: Failures that are rarer than this cannot be told from passes in reasonable time.
+_LEAST_RATE = 0.02
+
+#: Programs that pass, kept to choose the nearest one from.
+_PASSING = 64
+
+
+class Judge(Protocol):
+    """Runs programs."""
+
+    #: Names what judges, for keys and reports.
+    name: str
+    #: Programs judged at the same time.
+    width: int
+
+    def run(self, cases: Sequence[Case]) -> Iterator[tuple[int, Outcome]]:
+        """What each program does, in any order."""
+
+
+class BackendJudge:
+    """Compares a backend with the reference, in worker processes."""
+
+    def __init__(self, pool: Pool, options: ReplayOptions, width: int = 1) -> None:
+        self.name = f"{options.backend} against {options.reference}"
+        self.width = width
+        self._pool = pool
+        self._options = options
+
+    def run(self, cases: Sequence[Case]) -> Iterator[tuple[int, Outcome]]:
+        """See `Judge`."""
+        questions = [CaseQuestion(case.text, case.arguments, self._options) for case in cases]
+        for event in self._pool.run(FUNCTION, questions):
+            if isinstance(event, Done):
+                if isinstance(event.value, BackendFailed):
+                    yield event.index, failure_of(event.value)
+                else:
+                    yield event.index, msgspec.msgpack.decode(event.value, type=Outcome)
+
+
+class CommandJudge:
+    """Asks a command: `CMD FILE.hlo`, with the arguments in `FILE.npz` beside it.
+
+    Exit status 0: good. 125: cannot be judged. Others below 128: bad. A signal ends the search of neither
+    side: it is a failure of its own kind.
+
+    Args:
+        command: as typed.
+        timeout: seconds; a command that takes longer cannot judge the program.
+        width: commands at the same time.
+        fail_regex: what the command must print for its failure to be the one that is looked for.
+    """
+
+    def __init__(
+        self, command: str, timeout: float, width: int = 1, fail_regex: re.Pattern[str] | None = None
+    ) -> None:
+        self.name = f"{command} {fail_regex.pattern if fail_regex else ''}"
+        self.width = width
+        self._words = shlex.split(command)
+        self._timeout = timeout
+        self._regex = fail_regex
+        if not self._words:
+            raise UsageError("--check needs a command")
+
+    def run(self, cases: Sequence[Case]) -> Iterator[tuple[int, Outcome]]:
+        """See `Judge`."""
+        with ThreadPoolExecutor(self.width) as threads:
+            yield from enumerate(threads.map(self._ask, cases))
+
+    def _ask(self, case: Case) -> Outcome:
+        with tempfile.TemporaryDirectory(prefix="hlotool-check-") as folder:
+            path = Path(folder, "candidate.hlo")
+            path.write_text(case.text, encoding="utf-8")
+            path.with_suffix(".npz").write_bytes(npz_bytes(case.arguments))
+            return self._call([*self._words, str(path)])
+
+    def _call(self, command: list[str]) -> Outcome:
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=self._timeout,
+            )
+        except subprocess.TimeoutExpired:
+            return Outcome(kind=UNUSABLE, reason=f"no answer in {self._timeout:g} s")
+        except OSError as error:
+            raise UsageError(f"--check {command[0]}: {error.strerror or error}") from error
+        printed = done.stdout.decode(errors="replace")
+        return self._outcome(done.returncode, printed)
+
+    def _outcome(self, status: int, printed: str) -> Outcome:
+        last = printed.strip().rpartition("\n")[2]
+        if status == 0:
+            return Outcome(kind=GOOD, reason=last)
+        if status == _SKIP:
+            return Outcome(kind=UNUSABLE, reason=last)
+        if self._regex is not None and not self._regex.search(printed):
+            return Outcome(kind="fails otherwise", reason=last)
+        kind = "bad" if 0 < status < 128 else f"signal {-status if status < 0 else status - 128}"
+        return Outcome(kind=kind, reason=last or f"exit status {status}")
+
+
+class CaseOracle:
+    """Answers for programs; keeps the way in which the first one fails.
+
+    Args:
+        judge: runs programs.
+        steps: remembers outcomes.
+        confidence: of the answers about a failure that shows only sometimes.
+        repeats: runs of the original program, to see whether it fails always, sometimes or never.
+
+    Attributes:
+        locked: how the program fails; a candidate that fails otherwise is no candidate.
+        reason: of the last failure.
+        rate: how often the original fails, when that is not always.
+        passing: programs that do not fail, the latest ones.
+    """
+
+    def __init__(self, judge: Judge, steps: Steps, confidence: float = 0.99, repeats: int = 2) -> None:
+        self.judge = judge
+        self.steps = steps
+        self.locked = ""
+        self.reason = ""
+        self.rate: Rate | None = None
+        self.passing: deque[Case] = deque(maxlen=_PASSING)
+        self._confidence = confidence
+        self._repeats = repeats
+        self._test = SequentialTest()
+
+    def lock(self, case: Case) -> Outcome:
+        """Judge the original program and keep the way in which it fails.
+
+        Raises:
+            UsageError: it does not fail.
+        """
+        text = f"the whole program  {case.size} instrs"
+        outcomes = [self.outcome(case, text, attempt) for attempt in range(self._repeats)]
+        failures = [o for o in outcomes if o.kind not in (GOOD, UNUSABLE)]
+        if not failures:
+            reason = outcomes[-1].reason or "it passes"
+            raise UsageError(f"the unmodified program does not fail ({self.judge.name}): {reason}")
+        self.locked = failures[0].kind
+        if len(failures) < len(outcomes):
+            self._measure(case, text, outcomes)
+        return failures[0]
+
+    def _measure(self, case: Case, text: str, outcomes: list[Outcome]) -> None:
+        """How often it fails, and how many runs a candidate needs for that."""
+        outcomes += [self.outcome(case, text, n) for n in range(len(outcomes), _MEASURED)]
+        self.rate = Rate(sum(o.kind == self.locked for o in outcomes), len(outcomes))
+        low, _ = self.rate.interval(self._confidence)
+        self._test = SequentialTest(min(max(low, _LEAST_RATE), 0.99), self._confidence)
+
+    def outcome(self, case: Case, text: str, attempt: int = 0) -> Outcome:
+        """What one program does."""
+        [outcome] = self._outcomes([case], [text], attempt)
+        return outcome
+
+    def first_failing(self, candidates: Sequence[Candidate], text: str = "") -> tuple[int, Case] | None:
+        """The first candidate that fails in the locked way, with its position."""
+        width = self.judge.width
+        for start in range(0, len(candidates), width):
+            made = [(start + n, make()) for n, make in enumerate(candidates[start : start + width])]
+            cases = [(number, case) for number, case in made if case is not None]
+            texts = [f"{text}  {case.size} instrs" for _, case in cases]
+            outcomes = self._outcomes([case for _, case in cases], texts)
+            for (number, case), own, outcome in zip(cases, texts, outcomes):
+                if self._answer(case, own, outcome) is Answer.BAD:
+                    return number, case
+        return None
+
+    def fails(self, case: Case | None, text: str = "") -> bool:
+        """Whether a program fails in the locked way."""
+        return case is not None and self.first_failing([lambda: case], text) is not None
+
+    def _answer(self, case: Case, text: str, outcome: Outcome) -> Answer:
+        """What the first outcome, and as many more as it takes, say of a program."""
+        failures = passes = 0
+        while True:
+            if outcome.kind == UNUSABLE:
+                return Answer.UNUSABLE
+            failures += outcome.kind == self.locked
+            passes += outcome.kind == GOOD
+            answer = self._test.decide(failures, passes)
+            if outcome.kind not in (GOOD, self.locked) or answer is not None:
+                break
+            outcome = self.outcome(case, text, failures + passes)
+        if answer is Answer.BAD:
+            self.reason = outcome.reason
+        elif answer is Answer.GOOD:
+            self.passing.append(case)
+        return answer or Answer.UNUSABLE
+
+    def closest_passing(self, case: Case) -> Case | None:
+        """The program that passes and is nearest to `case` in size."""
+
+        def apart(other: Case) -> tuple[int, int]:
+            return abs(other.size - case.size), abs(other.elements - case.elements)
+
+        return min(self.passing, key=apart, default=None)
+
+    def _outcomes(self, cases: Sequence[Case], texts: Sequence[str], attempt: int = 0) -> list[Outcome]:
+        keys = [digest(__version__, "case", self.judge.name, str(attempt), case.key) for case in cases]
+        missing = self.steps.missing(keys)
+        began = time.perf_counter()
+        if missing:
+            todo = [cases[keys.index(key)] for key in missing]
+            for index, outcome in self.judge.run(todo):
+                self.steps.keep(missing[index], msgspec.to_builtins(outcome), time.perf_counter() - began)
+        return [
+            msgspec.convert(self.steps.ask(key, text, _unreachable, _kind), Outcome)
+            for key, text in zip(keys, texts)
+        ]
+
+
+def _unreachable() -> Any:
+    raise AssertionError("computed before")
+
+
+def _kind(value: Any) -> str:
+    return str(value["kind"])
+
+
+def default_width(jobs: int) -> int:
+    """Programs judged at the same time."""
+    return jobs or min(2, os.cpu_count() or 1)

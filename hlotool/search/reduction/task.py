@@ -1,0 +1,82 @@
+"""A reduction from start to end: which program, judged by what, and what is left of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hlotool.dump.directory import open_dump
+from hlotool.dump.loading import load_stage
+from hlotool.dump.records import DumpModule, Stage
+from hlotool.errors import Unsupported, UsageError
+from hlotool.ir.edit_clone import clone_module
+from hlotool.ir.partitioning import is_per_device
+from hlotool.ir.verifier import verify_or_raise
+from hlotool.replay.options import ReplayOptions
+from hlotool.replay.records import InputsRecord
+from hlotool.replay.trials import trials
+from hlotool.search.bare import remove_positions
+from hlotool.search.reduction.case import Case
+from hlotool.search.reduction.oracle import CaseOracle
+from hlotool.search.reduction.reducer import Reduction, reduce_case
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A program to reduce.
+
+    Attributes:
+        case: the program and its arguments.
+        inputs: where the arguments come from.
+        label: of its stage.
+    """
+
+    case: Case
+    inputs: InputsRecord
+    label: str
+
+
+def load_case(path: str, options: ReplayOptions, stage: str = "") -> Loaded:
+    """Read the program at `path` and find arguments for it.
+
+    Args:
+        path: of a file of HLO, or of a dump of one module.
+        options: which arguments.
+        stage: label of the stage to take; the first one when empty.
+
+    Raises:
+        DumpError: nothing can be read there.
+        UsageError: there are several programs, or no such stage.
+        InputError: it is no valid HLO, or the arguments do not fit.
+        Unsupported: a program for each of several devices.
+    """
+    owner, chosen = _choose(path, stage)
+    module = load_stage(owner, chosen)
+    verify_or_raise(module)
+    if is_per_device(module):
+        raise Unsupported(f"{path}: a program for each of {module.num_partitions} devices cannot be reduced")
+    trial = next(trials(owner, module, options))
+    return Loaded(Case(module, trial.arguments), trial.inputs, chosen.label or chosen.kind.value)
+
+
+def _choose(path: str, stage: str) -> tuple[DumpModule, Stage]:
+    modules = [m for m in open_dump(path).modules if m.stages or m.others]
+    if len(modules) != 1:
+        raise UsageError(f"{path}: one program is needed, here are {len(modules)}; name its file")
+    [owner] = modules
+    stages: Sequence[Stage] = [*owner.stages, *owner.others]
+    found = [s for s in stages if not stage or stage in (s.label, s.kind.value)]
+    if not found:
+        raise UsageError(f"{path}: no stage {stage!r}; there are: {', '.join(s.label for s in stages[:8])}")
+    return owner, found[0]
+
+
+def reduce_loaded(loaded: Loaded, oracle: CaseOracle) -> Reduction:
+    """Reduce a program; source positions go last, if it still fails without them."""
+    found = reduce_case(loaded.case, oracle)
+    bare = clone_module(found.case.module).module
+    remove_positions(bare)
+    plain = Case(bare, found.case.arguments)
+    if not oracle.fails(plain, "without source positions"):
+        return found
+    return Reduction(plain, found.before, found.failure, oracle.reason, found.passing, found.notes)
