@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar, cast
 
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.walk import CallSite, Users, call_sites, reachable, users
 from hlotool.values.forward import ForwardRanges
+
+T = TypeVar("T")
 
 
 @dataclass(eq=False)
@@ -22,6 +26,14 @@ class Subject:
 
     module: Module
     is_program: bool = True
+    _known: dict[type, object] = field(default_factory=dict)
+
+    def get(self, analysis: type[T]) -> T:
+        """The result of `analysis`, a class that takes a subject; computed once."""
+        if analysis not in self._known:
+            build: Callable[[Subject], T] = analysis
+            self._known[analysis] = build(self)
+        return cast("T", self._known[analysis])
 
     @cached_property
     def computations(self) -> list[Computation]:

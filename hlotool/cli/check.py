@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlotool.cli.options import add_output_options, count, exit_code_text, seconds
@@ -24,7 +25,10 @@ examples:
   hlotool check DIR --stages '*'                  every stage that was dumped
   hlotool check FILE.hlo --only invalid-hlo
   hlotool check DIR --sarif > findings.sarif      for code review tools
+  hlotool check FILE.hlo --fix output-layout -o MENDED.hlo
 """
+
+_FIX = "write the module with its offload-output errors (E1200) mended"
 
 _SEVERITIES = ("error", "warning", "note")
 
@@ -50,6 +54,9 @@ def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     group.add_argument("--show", choices=_SEVERITIES, default="note", help="least severity shown [note]")
     group.add_argument("--fail-on", choices=_SEVERITIES, default="warning", help="exit 1 from here [warning]")
     group.add_argument("--sarif", action="store_true", help="print SARIF 2.1.0 on stdout")
+    group = parser.add_argument_group("mending")
+    group.add_argument("--fix", choices=("output-layout", "move-to-device"), help=_FIX)
+    group.add_argument("-o", "--output", metavar="FILE", help="where the mended module goes [stdout]")
     group = parser.add_argument_group("execution")
     group.add_argument("--timeout", metavar="SECONDS", type=seconds, default=300.0, help="per module [300]")
     group.add_argument("--jobs", metavar="N", type=count, default=0, help="processes [cores, at most 4]")
@@ -63,6 +70,8 @@ def execute(arguments: argparse.Namespace) -> int:
         return _list_rules(arguments)
     if not arguments.paths:
         raise UsageError("nothing to check: give a dump directory or an HLO file")
+    if arguments.fix:
+        return _fix(arguments)
     record = _record(arguments, _check(arguments))
     _show(record, arguments)
     return record.exit_code
@@ -128,6 +137,30 @@ def _show(record: CheckRecord, arguments: argparse.Namespace) -> None:
     emit(
         render(console_for(sys.stdout), CheckReport(record, verbose=arguments.verbose, quiet=arguments.quiet))
     )
+
+
+def _fix(arguments: argparse.Namespace) -> int:
+    """Write the mended module; what was done goes to stderr."""
+    from hlotool.check.offload.fix import fixed
+    from hlotool.cli.output import emit
+    from hlotool.dump.directory import open_dump
+    from hlotool.dump.loading import load_stage
+
+    owners = [module for path in arguments.paths for module in open_dump(path).modules]
+    stages = [(owner, stage) for owner in owners for stage in owner.stages or owner.others]
+    if len(stages) != 1:
+        raise UsageError(f"--fix mends one HLO file, and there are {len(stages)}")
+    mended, count = fixed(load_stage(*stages[0]), arguments.fix)
+    text = mended.to_text()
+    if arguments.output:
+        try:
+            Path(arguments.output).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"{arguments.output}: {error.strerror}") from error
+    else:
+        emit(text)
+    print(f"hlotool: {count} output{'' if count == 1 else 's'} mended ({arguments.fix})", file=sys.stderr)
+    return ExitCode.AGREE
 
 
 def _list_rules(arguments: argparse.Namespace) -> int:

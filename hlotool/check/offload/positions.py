@@ -1,0 +1,128 @@
+"""Where a buffer goes and where it comes from: positions (instruction, shape index) across computations.
+
+XLA: host_offload_utils.cc, GetSuccessors and GetPredecessors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from hlotool.check.offload.annotations import Placement, placement
+from hlotool.check.subject import Subject
+from hlotool.ir.attributes import OperandAlias
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.types import ShapeIndex
+from hlotool.ir.walk import branches
+
+#: A part of an instruction's result.
+Position: TypeAlias = tuple[Instruction, ShapeIndex]
+
+#: What hands a buffer on as it is. XLA: IsValidDuringPureMemoryOffload.
+PASSES_ON = frozenset(
+    {
+        "get-tuple-element",
+        "bitcast",
+        "tuple",
+        "call",
+        "while",
+        "conditional",
+        "parameter",
+        "opt-barrier",
+        "async-start",
+        "async-done",
+        "custom-call",
+    }
+)
+
+
+class Positions:
+    """Successors and predecessors of positions in one module."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+
+    def successors(self, position: Position) -> list[Position]:
+        """Where the buffer at `position` is next."""
+        instruction, index = position
+        found: list[Position] = []
+        computation = self._subject.owners[instruction]
+        if instruction is computation.root:
+            found += [(caller, index) for caller in self.callers(computation)]
+        for user in self._subject.users[instruction]:
+            found += self._into(user, instruction, index)
+        return found
+
+    def _into(self, user: Instruction, instruction: Instruction, index: ShapeIndex) -> Iterator[Position]:
+        numbers = [number for number, operand in enumerate(user.operands) if operand is instruction]
+        match user.opcode:
+            case "tuple":
+                yield from ((user, (number, *index)) for number in numbers)
+            case "get-tuple-element":
+                if index and index[0] == user.attributes["index"]:
+                    yield user, index[1:]
+            case "call" | "while" | "async-start":
+                for number in numbers:
+                    yield from ((parameter, index) for parameter in self._parameters(user, number))
+            case "conditional":
+                taken = branches(user)
+                yield from ((taken[number - 1].parameters[0], index) for number in numbers if number)
+            case "custom-call":
+                yield from ((user, index) for number in numbers[:1] if hands_on(user, number))
+            case _:
+                yield user, index
+
+    def _parameters(self, user: Instruction, number: int) -> Iterator[Instruction]:
+        """Parameter `number` of what a call, while or async-start calls; the body of a while comes first."""
+        called = list(user.called)
+        if user.opcode == "while":
+            body, condition = user.attributes["body"], user.attributes["condition"]
+            called = [c for c in (body, condition) if isinstance(c, Computation)]
+        for computation in called:
+            parameters = computation.parameters
+            if number < len(parameters):
+                yield parameters[number]
+
+    def predecessors(self, position: Position) -> list[Position] | None:
+        """Where the buffer at `position` was before; None where XLA gives up at several operands."""
+        instruction, index = position
+        match instruction.opcode:
+            case "get-tuple-element":
+                number = instruction.attributes["index"]
+                assert isinstance(number, int)
+                return [(instruction.operands[0], (number, *index))]
+            case "tuple":
+                return [(instruction.operands[index[0]], index[1:])] if index else None
+            case "call" | "while":
+                body = instruction.attributes.get("body") or instruction.attributes.get("to_apply")
+                return [(body.root, index)] if isinstance(body, Computation) else None
+            case "parameter":
+                number = instruction.parameter_number or 0
+                callers = self.callers(self._subject.owners[instruction])
+                return [(caller.operands[number], index) for caller in callers]
+            case "dynamic-slice" | "dynamic-update-slice" | "pad":
+                return [(instruction.operands[0], index)]
+        return [(instruction.operands[0], index)] if len(instruction.operands) == 1 else None
+
+    def callers(self, computation: Computation) -> list[Instruction]:
+        """The instructions that call `computation`."""
+        return [site.instruction for site in self._subject.call_sites.get(computation, [])]
+
+    def is_entry_root(self, instruction: Instruction) -> bool:
+        """It makes the program's result."""
+        return instruction is self._subject.module.entry.root
+
+
+def hands_on(custom_call: Instruction, operand: int) -> bool:
+    """The custom call returns the buffer of that operand: moves do, and what is aliased."""
+    if placement(custom_call) in (Placement.TO_HOST, Placement.TO_DEVICE):
+        return True
+    aliases = custom_call.attributes.get("output_to_operand_aliasing")
+    entries = aliases if isinstance(aliases, tuple) else ()
+    return any(isinstance(entry, OperandAlias) and entry.operand == operand for entry in entries)
+
+
+def expected_one_operand(instruction: Instruction) -> str:
+    """The words of the check that ends XLA's process."""
+    count = len(instruction.operands)
+    return f"Expecting instruction {instruction.name} to have 1 operand, but it has {count}."

@@ -1,0 +1,142 @@
+"""Updates of slices in host memory: which memory the buffer and the update are in.
+
+XLA: host_offloader.cc, HandleDynamicUpdateSlices and CreateAllocateBufferForDynamicUpdateSlice.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from hlotool.check.offload.annotations import custom_call_target
+from hlotool.check.offload.positions import PASSES_ON, Position, Positions, expected_one_operand
+from hlotool.check.rules import Problem
+from hlotool.ir.module import Computation, Instruction
+
+if TYPE_CHECKING:
+    from hlotool.check.offload.walk import HostMemory
+
+
+def check_updates(memory: HostMemory, positions: Positions, updates: Mapping[Instruction, bool]) -> None:
+    """Judge every update that host memory has to do with.
+
+    Args:
+        memory: gets the problems, and the buffers that are in host memory because of updates.
+        positions: of the program.
+        updates: each with whether its update was moved to the host just before.
+    """
+    allocated: set[Instruction] = set()
+    for update, is_annotated in updates.items():
+        buffer_on_host = (update.operands[0], ()) in memory.host
+        value_on_host = (update.operands[1], ()) in memory.host
+        if value_on_host:
+            where = "host" if buffer_on_host else "device"
+            memory.add("offload-compute", _host_update(update, where))
+        if buffer_on_host:
+            memory.host.add((update, ()))
+        elif is_annotated and not value_on_host and update not in allocated:
+            _allocate(memory, positions, update, allocated)
+
+
+def _allocate(
+    memory: HostMemory, positions: Positions, update: Instruction, allocated: set[Instruction]
+) -> None:
+    """The buffer must begin as a broadcast, which XLA replaces by memory on the host."""
+    queue: deque[tuple[Position, Position | None]] = deque([((update, ()), None)])
+    seen: set[Position] = {(update, ())}
+    found = False
+    while queue:
+        position, after = queue.popleft()
+        instruction = position[0]
+        memory.host.add(position)
+        if instruction.opcode == "parameter":
+            _check_condition(memory, positions, position)
+        elif instruction.opcode == "dynamic-update-slice":
+            allocated.add(instruction)
+        elif custom_call_target(instruction) == "AllocateBuffer":
+            _check_shared_buffer(memory, positions, position, after)
+            return
+        before = positions.predecessors(position)
+        if before is None:
+            memory.add("offload-crash", _several_operands(instruction, update))
+            return
+        for predecessor in before:
+            if predecessor[0].opcode == "broadcast":
+                found = True
+                memory.host.add(predecessor)
+            elif predecessor not in seen:
+                seen.add(predecessor)
+                queue.append((predecessor, position))
+    if not found:
+        memory.add("offload-update", _no_broadcast(update))
+
+
+def _check_condition(memory: HostMemory, positions: Positions, position: Position) -> None:
+    """A loop's condition must do nothing with the buffer."""
+    parameter, index = position
+    for caller in positions.callers(memory.subject.owners[parameter]):
+        condition = caller.attributes.get("condition")
+        if caller.opcode != "while" or not isinstance(condition, Computation):
+            continue
+        queue: deque[Position] = deque([(condition.parameters[0], index)])
+        while queue:
+            current = queue.popleft()
+            if current[0].opcode not in PASSES_ON:
+                memory.add("offload-condition", _used_in_condition(current[0]))
+                continue
+            memory.host.add(current)
+            if memory.subject.owners[current[0]] is condition:
+                queue.extend(p for p in positions.successors(current) if p not in memory.host)
+
+
+def _check_shared_buffer(
+    memory: HostMemory, positions: Positions, position: Position, after: Position | None
+) -> None:
+    """A buffer with users on the device is doubled, which XLA cannot do for one that is passed twice."""
+    is_shared = any(successor not in memory.host for successor in positions.successors(position))
+    if after is None or not is_shared or after[0].opcode == "tuple":
+        return
+    if sum(operand is position[0] for operand in after[0].operands) > 1:
+        memory.add(
+            "offload-update",
+            Problem(
+                "We do not yet support adjusting AllocateBuffer when it appears in multiple operand indices "
+                "unless in a tuple.",
+                after[0],
+            ),
+        )
+
+
+def _host_update(update: Instruction, where: str) -> Problem:
+    return Problem(
+        f"the update of %{update.name} is in host memory and its buffer in {where} memory: the host does it",
+        update,
+        remedy="move the update to the device before it is written",
+    )
+
+
+def _no_broadcast(update: Instruction) -> Problem:
+    return Problem(
+        f'DynamicUpdateSlice "{update.name}"\'s first operand is not the result of a broadcast.',
+        update,
+        remedy="begin the buffer as a broadcast of a constant (jnp.zeros) in the same program",
+    )
+
+
+def _used_in_condition(instruction: Instruction) -> Problem:
+    return Problem(
+        f'Tensor which is moved to host is used by an invalid instruction ("{instruction.name}") '
+        "during while condition body.",
+        instruction,
+        remedy="carry what the condition needs as a value of its own that stays on the device",
+    )
+
+
+def _several_operands(instruction: Instruction, update: Instruction) -> Problem:
+    return Problem(
+        expected_one_operand(instruction),
+        instruction,
+        path=[instruction, update],
+        remedy="begin the buffer as a broadcast of a constant: XLA walks up from the update and stops here",
+    )

@@ -1,0 +1,411 @@
+"""Follows host memory through a program, in the order of XLA's HostOffloader, without changing anything."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from hlotool.check.findings import Severity
+from hlotool.check.offload.annotations import (
+    HOST_MEMORY,
+    Placement,
+    custom_call_target,
+    memory_space,
+    placement,
+)
+from hlotool.check.offload.positions import PASSES_ON, Position, Positions, expected_one_operand
+from hlotool.check.rules import Problem
+from hlotool.check.subject import Subject
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.shapes.compatibility import compatible
+from hlotool.ir.types import ArrayShape, Shape, leaves
+
+#: What may stand between a slice of a host tensor and its move to the device, beside views of the data.
+_AFTER_SLICE = frozenset(
+    {"bitcast", "copy", "tuple", "opt-barrier", "get-tuple-element", "parameter", "while"}
+)
+_HOST_THREAD = "host"
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A host tensor that reaches the end of the program, where device memory is promised.
+
+    Attributes:
+        position: of the entry's root.
+        start: where XLA begins to follow it; its message names this one.
+        annotation: that moved it, None for a parameter in host memory.
+        path: from its origin to the root.
+    """
+
+    position: Position
+    start: Instruction
+    annotation: Instruction | None
+    path: tuple[Position, ...]
+
+
+@dataclass(eq=False)
+class HostMemory:
+    """What is in host memory, and what is wrong with that.
+
+    Attributes:
+        subject: the program.
+        host: positions in host memory.
+        problems: by the id of the rule they belong to.
+        returned: tensors that are returned although their output is in device memory.
+    """
+
+    subject: Subject
+    host: set[Position] = field(default_factory=set)
+    problems: dict[str, list[Problem]] = field(default_factory=dict)
+    returned: list[Returned] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._positions = Positions(self.subject)
+        self._handled: set[Instruction] = set()
+        self._updates: dict[Instruction, bool] = {}
+        self._ended: set[Instruction] = set()
+        if self._is_annotated():
+            self._run()
+
+    def _is_annotated(self) -> bool:
+        """There is something to follow, and XLA has not done so already."""
+        layout = self.subject.module.entry_layout
+        shapes = [*layout.parameters, layout.result]
+        is_streamed = any(_has_host_memory(shape) for shape in shapes)
+        return is_streamed or any(placement(i) is not None for i in self.subject.instructions)
+
+    def add(self, rule: str, problem: Problem) -> None:
+        """Report a problem of `rule`, once."""
+        known = self.problems.setdefault(rule, [])
+        if all((p.message, p.where) != (problem.message, problem.where) for p in known):
+            known.append(problem)
+
+    def _run(self) -> None:
+        self._check_annotations()
+        self._check_host_computations()
+        for number, shape in enumerate(self.subject.module.entry_layout.parameters):
+            for index, part in leaves(shape):
+                if isinstance(part, ArrayShape) and memory_space(part) == HOST_MEMORY:
+                    self._walk((self.subject.module.entry.parameters[number], index), None, ())
+        for annotation in self._in_order_of_execution(self.subject.module.entry):
+            self._move_to_host(annotation)
+        from hlotool.check.offload.updates import check_updates
+
+        check_updates(self, self._positions, self._updates)
+        self._check_ends()
+
+    def _check_annotations(self) -> None:
+        for instruction in self.subject.instructions:
+            wanted = placement(instruction)
+            if wanted is None:
+                continue
+            if wanted is Placement.UNKNOWN:
+                self.add("offload-annotation", _unknown(instruction))
+            elif len(instruction.operands) != 1:
+                self.add("offload-annotation", _operand_count(instruction))
+            elif not compatible(instruction.shape, instruction.operands[0].shape):
+                self.add("offload-annotation", _changes_shape(instruction))
+
+    def _check_host_computations(self) -> None:
+        """What is started on the host holds parameters and one call."""
+        for instruction in self.subject.instructions:
+            if instruction.opcode != "async-start" or not _runs_on_host(instruction):
+                continue
+            for computation in instruction.called:
+                for inner in computation.instructions:
+                    if inner.opcode != "parameter" and inner is not computation.root:
+                        self.add("offload-host-computation", _unexpected_in_host_computation(inner))
+
+    def _in_order_of_execution(self, computation: Computation) -> Iterator[Instruction]:
+        """Annotations to the host, callees where they are called."""
+        for instruction in computation.instructions:
+            if placement(instruction) is Placement.TO_HOST:
+                yield instruction
+            for called in instruction.called:
+                yield from self._in_order_of_execution(called)
+
+    def _move_to_host(self, annotation: Instruction) -> None:
+        if annotation in self._handled or len(annotation.operands) != 1:
+            return
+        self._handled.add(annotation)
+        starts = self._starts(annotation)
+        if not starts and self._positions.is_entry_root(annotation):
+            self._check_lonely_root(annotation)
+        for start, before in starts:
+            is_update = start[0].opcode == "dynamic-update-slice"
+            if is_update:
+                self._updates[start[0]] = True
+            else:
+                self._check_copy_before(start, annotation, before)
+            self._walk(start, annotation, before)
+
+    def _starts(self, annotation: Instruction) -> list[tuple[Position, tuple[Position, ...]]]:
+        """Where the tensor is first used in host memory, and what merely views it on the way there."""
+        found: list[tuple[Position, tuple[Position, ...]]] = []
+        before: tuple[Position, ...] = ((annotation.operands[0], ()), (annotation, ()))
+        queue = deque((position, before) for position in self._positions.successors((annotation, ())))
+        while queue:
+            position, path = queue.popleft()
+            if position[0].opcode != "dynamic-update-slice" and _is_view(position[0]):
+                for successor in self._positions.successors(position):
+                    queue.append((successor, (*path, position)))
+            else:
+                found.append((position, path))
+        return found
+
+    def _check_lonely_root(self, annotation: Instruction) -> None:
+        """XLA copies the result to the host; the layout of the output has to say so."""
+        if memory_space(self.subject.module.entry_layout.result) != HOST_MEMORY:
+            path: tuple[Position, ...] = ((annotation.operands[0], ()), (annotation, ()))
+            self.returned.append(Returned((annotation, ()), annotation, annotation, path))
+
+    def _check_copy_before(
+        self, start: Position, annotation: Instruction, before: tuple[Position, ...]
+    ) -> None:
+        """XLA copies to the host before the first use, which it can do only where one operand is meant."""
+        predecessors = self._positions.predecessors(start)
+        if predecessors is None or len(predecessors) != 1:
+            self.add("offload-crash", _several_operands(start[0], [p[0] for p in before]))
+
+    def _walk(self, start: Position, annotation: Instruction | None, before: tuple[Position, ...]) -> None:
+        """Follow the tensor from `start` to the end of every path."""
+        came_from: dict[Position, Position | None] = {start: None}
+        queue = deque([start])
+        reached: list[Position] = []
+        while queue:
+            position = queue.popleft()
+            if not self._visit(position, start, came_from, before):
+                continue
+            reached.append(position)
+            if self._positions.is_entry_root(position[0]):
+                self._at_the_end(position, start, annotation, came_from, before)
+                continue
+            for successor in self._positions.successors(position):
+                if successor not in came_from and successor not in self.host:
+                    came_from[successor] = position
+                    queue.append(successor)
+        self.host.update(p for p in reached if p[0].opcode != "dynamic-update-slice")
+
+    def _visit(
+        self,
+        position: Position,
+        start: Position,
+        came_from: dict[Position, Position | None],
+        before: tuple[Position, ...],
+    ) -> bool:
+        """Judge one position; False where the path ends there."""
+        instruction = position[0]
+        wanted = placement(instruction)
+        if wanted is Placement.TO_HOST:
+            if instruction not in self._handled:
+                self.add("offload-annotation", _moved_twice(instruction))
+            self._handled.add(instruction)
+        elif wanted is Placement.TO_DEVICE:
+            self._ended.add(instruction)
+            return False
+        elif instruction.opcode == "dynamic-update-slice":
+            self._updates.setdefault(instruction, False)
+        elif instruction.opcode in ("dynamic-slice", "slice"):
+            if self._leads_to_device(instruction):
+                return False
+            self.add("offload-slice", _slice(instruction, _trail(position, came_from, before)))
+        elif instruction.opcode == "copy":
+            if _leaves_host(instruction):
+                return False
+            if instruction.shape == instruction.operands[0].shape and position != start:
+                self.add("offload-compute", _compute(instruction, _trail(position, came_from, before)))
+        elif instruction.opcode not in PASSES_ON:
+            self.add("offload-compute", _compute(instruction, _trail(position, came_from, before)))
+        self._check_wide_users(instruction)
+        return True
+
+    def _check_wide_users(self, instruction: Instruction) -> None:
+        for user in self.subject.users[instruction]:
+            if custom_call_target(user) in ("X64SplitLow", "X64SplitHigh"):
+                self.add("offload-64-bit", Problem(_WIDE, user))
+
+    def _leads_to_device(self, slice_: Instruction) -> bool:
+        """Every path from the slice ends at a move to the device, with views of the data in between only."""
+        queue = deque(self._positions.successors((slice_, ())))
+        seen = set(queue)
+        while queue:
+            position = queue.popleft()
+            instruction = position[0]
+            if placement(instruction) is Placement.TO_DEVICE:
+                self._ended.add(instruction)
+                continue
+            if not _may_follow_slice(instruction):
+                return False
+            fresh = [p for p in self._positions.successors(position) if p not in seen]
+            seen.update(fresh)
+            queue.extend(fresh)
+        return True
+
+    def _at_the_end(
+        self,
+        position: Position,
+        start: Position,
+        annotation: Instruction | None,
+        came_from: dict[Position, Position | None],
+        before: tuple[Position, ...],
+    ) -> None:
+        if memory_space(self.subject.module.entry_layout.result, position[1]) == HOST_MEMORY:
+            return
+        path = _trail_positions(position, came_from, before)
+        self.returned.append(Returned(position, start[0], annotation, tuple(path)))
+
+    def _check_ends(self) -> None:
+        """Moves to the device of what is there already."""
+        for instruction in self.subject.instructions:
+            if placement(instruction) is Placement.TO_DEVICE and instruction not in self._ended:
+                self.add("offload-annotation", _not_on_host(instruction))
+
+
+def _trail(
+    position: Position, came_from: dict[Position, Position | None], before: tuple[Position, ...]
+) -> list[Instruction]:
+    return [p[0] for p in _trail_positions(position, came_from, before)]
+
+
+def _trail_positions(
+    position: Position, came_from: dict[Position, Position | None], before: tuple[Position, ...]
+) -> list[Position]:
+    """From the origin of the tensor to `position`."""
+    trail: list[Position] = []
+    current: Position | None = position
+    while current is not None:
+        trail.append(current)
+        current = came_from[current]
+    return [*before, *reversed(trail)]
+
+
+def _has_host_memory(shape: Shape) -> bool:
+    return any(memory_space(part) == HOST_MEMORY for _, part in leaves(shape))
+
+
+def _runs_on_host(async_start: Instruction) -> bool:
+    return async_start.attributes.get("async_execution_thread") == _HOST_THREAD
+
+
+def _is_view(instruction: Instruction) -> bool:
+    """Bitcasts, copies, and reshapes that move nothing."""
+    return instruction.opcode in ("bitcast", "copy") or _is_bitcast(instruction)
+
+
+def _is_bitcast(reshape: Instruction) -> bool:
+    """A reshape between row-major arrays, dimensions of size 1 apart; others would move data."""
+    return (
+        reshape.opcode == "reshape"
+        and _is_row_major(reshape.shape)
+        and _is_row_major(reshape.operands[0].shape)
+    )
+
+
+def _is_row_major(shape: Shape) -> bool:
+    if not isinstance(shape, ArrayShape) or shape.layout is None:
+        return True
+    order = [dimension for dimension in shape.layout.minor_to_major if shape.dims[dimension] != 1]
+    return order == sorted(order, reverse=True)
+
+
+def _may_follow_slice(instruction: Instruction) -> bool:
+    if instruction.opcode == "reduce":
+        return _true_rank(instruction.operands[0]) == _true_rank(instruction)
+    return instruction.opcode in _AFTER_SLICE or _is_bitcast(instruction)
+
+
+def _true_rank(instruction: Instruction) -> int:
+    shape = instruction.shape
+    return sum(size > 1 for size in shape.dims) if isinstance(shape, ArrayShape) else -1
+
+
+def _leaves_host(copy: Instruction) -> bool:
+    """A copy that XLA inserted: from host memory to device memory, by its layouts."""
+    is_from_host = memory_space(copy.operands[0].shape) == HOST_MEMORY
+    return is_from_host and memory_space(copy.shape) != HOST_MEMORY
+
+
+_WIDE = (
+    "64-bit type on device is decomposed into 32-bit types very early on so host offloader only sees 32-bit "
+    "types. Thus the current handling of 64-bit type host offloading might be sub-optimal"
+)
+
+
+def _compute(instruction: Instruction, path: list[Instruction]) -> Problem:
+    return Problem(
+        f'Found an instruction ("{instruction.name}") which does device compute in host memory space. '
+        "Converting into host compute.",
+        instruction,
+        path=path,
+        remedy=f"move the tensor to the device before %{instruction.name}: on the host it is very slow",
+    )
+
+
+def _slice(instruction: Instruction, path: list[Instruction]) -> Problem:
+    name = instruction.name
+    return Problem(
+        f"Encountered {instruction.opcode} on tensor which is in host memory. {name} does not move the "
+        f"tensor back to device. {name} will be converted into host compute.",
+        instruction,
+        path=path,
+        remedy=f"move the result of %{name} to the device directly after it",
+    )
+
+
+def _several_operands(instruction: Instruction, path: list[Instruction]) -> Problem:
+    return Problem(
+        expected_one_operand(instruction),
+        instruction,
+        path=path,
+        remedy="move the tensor to the device before this instruction, or to the host after it",
+    )
+
+
+def _unknown(instruction: Instruction) -> Problem:
+    from hlotool.check.offload.annotations import placement_name
+
+    return Problem(
+        f"Invalid external annotation: {placement_name(instruction)}",
+        instruction,
+        details=["allowed: pinned_host, unpinned_host, device, vmem, pinned_device"],
+    )
+
+
+def _operand_count(instruction: Instruction) -> Problem:
+    return Problem(
+        f"Custom calls with target {custom_call_target(instruction)} must have exactly one operand. "
+        f"{instruction.name} has {len(instruction.operands)}.",
+        instruction,
+    )
+
+
+def _changes_shape(instruction: Instruction) -> Problem:
+    operand = instruction.operands[0]
+    return Problem(
+        f"the annotation %{instruction.name} changes the shape from {operand.shape} to {instruction.shape}",
+        instruction,
+        path=[operand, instruction],
+        remedy="annotate the update before it is written, not the buffer after it",
+    )
+
+
+def _unexpected_in_host_computation(instruction: Instruction) -> Problem:
+    return Problem(
+        f"Unexpected instruction found in async computation: {instruction.name}",
+        instruction,
+        remedy="a host computation that is started asynchronously holds parameters and one call",
+    )
+
+
+def _moved_twice(instruction: Instruction) -> Problem:
+    return Problem("the tensor is in host memory already", instruction, severity=Severity.NOTE)
+
+
+def _not_on_host(instruction: Instruction) -> Problem:
+    return Problem(
+        "the tensor is moved to the device, but it is there already",
+        instruction,
+        severity=Severity.NOTE,
+    )
