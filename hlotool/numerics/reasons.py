@@ -21,58 +21,54 @@ _STATISTICS = {
 
 def legal_reason(evidence: Evidence, facts: Facts) -> str:
     """Of `rounding` and `unstable`."""
-    where = _STATISTICS.get(evidence.statistic, evidence.statistic)
+    where = _STATISTICS[evidence.statistic]
     text = (
-        f"legal executions of the program differ as much: {where} is at {evidence.ratio:.2g} of what "
-        f"{evidence.members} of them show"
+        f"a compiler may round and order sums like this: {where} is {evidence.ratio:.2g} times as far off as "
+        f"in {evidence.members} legal executions"
     )
-    source = facts.decision if evidence.statistic == "flips" else None
-    if source is not None:
-        return f"{text}; one ulp flips it at {source}"
+    if evidence.statistic == "flips" and facts.decision is not None:
+        return f"{text}; one ulp flips it at {facts.decision}"
     if facts.sum is not None:
-        return f"{text}; its longest sum: {facts.sum.length} terms in {facts.sum.origin}"
+        return f"{text}; the longest sum has {facts.sum.length} terms, in {facts.sum.origin}"
     return text
+
+
+def unstable_reason(evidence: Evidence, facts: Facts) -> str:
+    """Of `unstable`."""
+    if evidence.statistic == "flips":
+        origin = f" at {facts.decision}" if facts.decision is not None else ""
+        return f"legal executions differ in many elements, which one ulp flips{origin}: nothing can be said"
+    return (
+        f"legal executions differ by {evidence.width:.2g} of the values: rounding is amplified so much that "
+        "nothing can be said"
+    )
 
 
 def range_reason(found: Score) -> str:
     """Of `range`."""
     return (
-        f"{found.misplaced} elements are NaN or infinite on one side only, but in f64 both sides agree: a "
-        "value on the way is too large (or too small) for its type on one side"
+        f"{found.misplaced} elements are NaN or infinite on one side only: a value on the way is too large "
+        "(or too small) for its type on that side, and is none in f64"
     )
 
 
 def wrong_reason(evidence: Evidence, found: Score | Flips | None) -> str:
     """Of `wrong`."""
+    pattern = f"; {evidence.pattern}: {evidence.detail}" if evidence.pattern else ""
+    return _error(evidence, found) + pattern
+
+
+def _error(evidence: Evidence, found: Score | Flips | None) -> str:
     if found is None:
-        return "integers that no float decides about must be equal" + _pattern(evidence)
+        return f"{evidence.beyond} elements differ, and nothing is rounded on the way to them"
     if isinstance(found, Flips):
-        text = f"{found.count} elements have values that none of {found.members} legal executions has"
-        return text + _pattern(evidence) + _wide(evidence)
+        return f"{found.count} elements have values that no rounding and no order of sums leads to"
     if found.misplaced:
-        text = (
-            f"{found.misplaced} elements are NaN or infinite where all of {found.members} legal executions "
-            "agree that they are not, or the reverse"
-        )
-        return text + _pattern(evidence) + _wide(evidence)
+        return f"{found.misplaced} elements are NaN or infinite on one side only, and no rounding explains it"
     where = _STATISTICS[found.statistic]
-    text = (
-        f"no legal execution is so far off: {where} is at {found.ratio:.3g} times what {found.members} of "
-        "them show"
-    )
     if found.statistic == "worst element":
-        text += f", at {format_position(found.worst)}"
-    return text + _pattern(evidence) + _wide(evidence)
-
-
-def _pattern(evidence: Evidence) -> str:
-    return f"; {evidence.pattern}" if evidence.pattern else ""
-
-
-def _wide(evidence: Evidence) -> str:
-    match evidence.wide:
-        case "equal" | "within":
-            return "; in f64 both programs compute the same, so it is their precision or what runs them"
-        case "outside":
-            return "; also in f64, where nothing is rounded, the two programs differ"
-    return ""
+        where += f", {format_position(found.worst)}," if found.worst else ""
+    return (
+        f"no rounding and no order of sums explains it: {where} is {found.ratio:.3g} times as far off as in "
+        f"{found.members} legal executions"
+    )

@@ -61,7 +61,9 @@ class Evidence:
         width: spread of the ensemble relative to the values.
         wide: what the comparison of two programs in f64 showed: `equal`, `within` (within what rounded
             constants do), `outside`; empty without one.
+        beyond: elements that no legal execution reaches.
         pattern: kind of the error, such as `constant factor`; empty where none was recognised.
+        detail: the pattern in words.
         instruction: which amplifies rounding, or overflows.
         rule: id of the known semantic difference.
     """
@@ -73,7 +75,9 @@ class Evidence:
     score: float = 0.0
     width: float = 0.0
     wide: str = ""
+    beyond: int = 0
     pattern: str = ""
+    detail: str = ""
     instruction: Origin | None = None
     rule: str = ""
 

@@ -11,14 +11,14 @@ from hlotool.backends.base import Backend, Value
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, leaves, strip_layouts
 from hlotool.numerics.dataflow import Leaves, join_leaves
-from hlotool.replay.ensemble import Side
+from hlotool.replay.ensemble import Side, watching
 from hlotool.replay.judge import judge_sides
 from hlotool.replay.leaves import leaf_records, output_records
 from hlotool.replay.program import Program
 from hlotool.replay.provenance import source_of_output
 from hlotool.replay.records import LeafRecord, ModuleRecord, OutputRecord, Verdict
 from hlotool.replay.save import Files, output_folder, save_leaves
-from hlotool.replay.spread import Outcome, Runner
+from hlotool.replay.spread import OneDevice, Outcome, Runner
 from hlotool.replay.task import Task
 from hlotool.replay.trials import Trial
 
@@ -65,7 +65,14 @@ def compare_row(
         atol=task.options.atol,
     )
     verdict = Verdict(comparison.verdict.value)
-    records = leaf_records(comparison, actual.module, facts, actual.runner.result, actual.runner.copies)
+    records = leaf_records(
+        comparison,
+        actual.module,
+        facts,
+        actual.runner.result,
+        actual.runner.copies,
+        reference=reference.module,
+    )
     if task.options.save_outputs is not None and verdict is not Verdict.STRUCTURAL:
         folder = output_folder(task.options.save_outputs, task.module.title, trial.name, actual.label)
         left = save_leaves(folder, "expected", shape, expected)
@@ -94,7 +101,9 @@ def _side(program: Program, trial: Trial, expected: Value | None = None) -> Side
         runner = program.compiled_by(backend)
         return lambda: runner.run(trial.arguments, expected).value
 
-    return Side(program.module, program.runner.result, execute)
+    alone = isinstance(program.runner, OneDevice)
+    watch = watching(program.module, trial.arguments) if alone else None
+    return Side(program.module, program.runner.result, execute, watch)
 
 
 def _tested_side(reference: Program, actual: Actual, trial: Trial, expected: Value) -> Side | None:

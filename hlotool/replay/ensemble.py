@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.backends.base import Backend, Value
+from hlotool.backends.base import Backend, Probe, Value
+from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.noise import Member
 from hlotool.backends.numpy.policy import Policy
 from hlotool.backends.numpy.varied import VariedBackend
@@ -35,11 +36,13 @@ class Side:
         module: the program.
         shape: of its result.
         execute: runs it on the arguments of the comparison, on one device or many.
+        watch: runs it under a probe; None where it runs on several devices.
     """
 
     module: Module
     shape: Shape
     execute: Execute
+    watch: Callable[[Backend, Probe], Value] | None = None
 
 
 def side_of(module: Module, arguments: Sequence[Value]) -> Side:
@@ -49,7 +52,12 @@ def side_of(module: Module, arguments: Sequence[Value]) -> Side:
         executable = backend.compile(module)
         return lambda: executable.run(arguments)
 
-    return Side(module, module.entry.root.shape, execute)
+    return Side(module, module.entry.root.shape, execute, watching(module, arguments))
+
+
+def watching(module: Module, arguments: Sequence[Value]) -> Callable[[Backend, Probe], Value]:
+    """Runs a program for one device under a probe."""
+    return lambda backend, probe: backend.compile(module).run(arguments, probe)
 
 
 class Ensemble:
@@ -80,6 +88,18 @@ class Ensemble:
     def shadow(self) -> list[Array]:
         """The leaves in f64, nothing perturbed."""
         return self._leaves(self.side.execute(VariedBackend(Policy(wide=True), keeps_wide=True))())
+
+    def watch(self, number: int, probe: Probe) -> bool:
+        """Run a member under a probe; False where that is not possible."""
+        if self.side.watch is None:
+            return False
+        self.side.watch(VariedBackend(Policy(varied=True), self._member(number)), probe)
+        return True
+
+    def watch_reference(self, probe: Probe) -> None:
+        """Run the program as it is under a probe."""
+        assert self.side.watch is not None
+        self.side.watch(NumpyBackend(), probe)
 
     def wide_members(self, count: int, uncertain: frozenset[Instruction]) -> list[list[Array]]:
         """Leaves in f64, with `uncertain` values rounded anew in their declared types."""

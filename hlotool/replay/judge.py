@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,11 +25,11 @@ from hlotool.numerics.dataflow import join_leaves, leaf_facts
 from hlotool.numerics.exchangeability import Score, score
 from hlotool.numerics.facts import Facts
 from hlotool.numerics.flips import Flips, flips
-from hlotool.numerics.reasons import legal_reason, range_reason, wrong_reason
 from hlotool.numerics.tolerance import few_ulps
 from hlotool.numerics.ulp import epsilon
-from hlotool.numerics.verdict import Comparison, Evidence, LeafComparison, Verdict, aggregate
+from hlotool.numerics.verdict import Comparison, LeafComparison, Verdict, aggregate
 from hlotool.replay.ensemble import Ensemble, Side, array_leaves, side_of
+from hlotool.replay.explaining import Case, Explainer
 from hlotool.replay.wide import Wide, WideRelation
 
 #: A result is wrong when its statistic is so many times what legal executions have.
@@ -155,7 +155,6 @@ class _Judge:
         facts: Sequence[Facts],
         seed: int,
     ) -> None:
-        self._seed = seed
         self._facts = facts
         self._shapes = [part for _, part in leaves(reference.shape)]
         self._numbers = {index: number for number, (index, _) in enumerate(leaves(reference.shape))}
@@ -165,6 +164,7 @@ class _Judge:
         self._louder = Ensemble(reference, seed + 1, scale=_LOUDER)
         self._tested = None if tested is None else Ensemble(tested, seed)
         self._wide = None if self._tested is None else Wide(self._ensemble, self._tested)
+        self._explain = Explainer(self._ensemble, self._shapes, self._expected, self._actual, facts, seed)
 
     def settle(self, quick: Comparison) -> Comparison:
         """The comparison with every open leaf judged."""
@@ -200,14 +200,16 @@ class _Judge:
     def _float(self, case: Case, element_type: ElementType) -> LeafComparison:
         found = self._score(case.number, element_type)
         if case.wide is WideRelation.OUTSIDE:
-            return self._wrong(case, found)
+            return self._explain.wrong(case, found)
         if found.misplaced:
             return self._misplaced(case, found)
         if found.ratio <= LIMIT or self._flips_when_louder(case.number, found):
-            return self._legal(case, found, is_unstable=found.width > _unstable_width(element_type))
+            if found.width > _unstable_width(element_type):
+                return self._explain.unstable(case, found)
+            return self._explain.rounding(case, found)
         if case.wide is not None and self._is_less_stable(case.number, element_type):
-            return self._legal(case, found, is_unstable=False)
-        return self._wrong(case, found)
+            return self._explain.rounding(case, found)
+        return self._explain.wrong(case, found)
 
     def _score(self, number: int, element_type: ElementType) -> Score:
         """Against an ensemble that grows while the answer is near the limit."""
@@ -223,16 +225,17 @@ class _Judge:
         """Integers and preds: exact, unless floats decide about them."""
         number = case.number
         if self._facts[number].decision is None:
-            return self._wrong(case, None)
+            return self._explain.wrong(case, None)
         for size in _SIZES:
             found = flips(self._actual[number], self._integer_members(number, size))
             if found.ratio <= _CLEAR:
                 break
         is_legal = found.ratio <= LIMIT or self._reached_when_louder(number, found)
         if case.wide is WideRelation.OUTSIDE or not is_legal:
-            return self._wrong(case, found)
-        share = found.varied / max(1, self._actual[number].size)
-        return self._legal(case, found, is_unstable=share > _UNSTABLE_SHARE)
+            return self._explain.wrong(case, found)
+        if found.varied > _UNSTABLE_SHARE * self._actual[number].size:
+            return self._explain.unstable(case, found)
+        return self._explain.rounding(case, found)
 
     def _integer_members(self, number: int, size: int) -> list[Array]:
         return [self._expected[number], *(m[number] for m in self._ensemble.members(size))]
@@ -273,10 +276,10 @@ class _Judge:
     def _misplaced(self, case: Case, found: Score) -> LeafComparison:
         """NaN or infinite on one side only: overflow on the way, or a fault."""
         if case.wide in (WideRelation.EQUAL, WideRelation.WITHIN, WideRelation.RANGE):
-            return self._range(case, found)
+            return self._explain.range(case, found)
         if case.wide is None and self._avoids_overflow(case.number):
-            return self._range(case, found)
-        return self._wrong(case, found)
+            return self._explain.range(case, found)
+        return self._explain.wrong(case, found)
 
     def _avoids_overflow(self, number: int) -> bool:
         """Whether the result is finite, and right, where the reference overflows on the way."""
@@ -291,26 +294,6 @@ class _Judge:
         lost = np.isfinite(expected) & ~np.isfinite(wide)
         return bool(saved.any() and close[saved].all() and not lost.any())
 
-    def _legal(self, case: Case, found: Score | Flips, *, is_unstable: bool) -> LeafComparison:
-        verdict = Verdict.UNSTABLE if is_unstable else Verdict.ROUNDING
-        evidence = self._evidence(case, found)
-        return replace(
-            case.leaf,
-            verdict=verdict,
-            reason=legal_reason(evidence, self._facts[case.number]),
-            evidence=evidence,
-        )
-
-    def _range(self, case: Case, found: Score) -> LeafComparison:
-        evidence = self._evidence(case, found)
-        return replace(case.leaf, verdict=Verdict.RANGE, reason=range_reason(found), evidence=evidence)
-
-    def _wrong(self, case: Case, found: Score | Flips | None) -> LeafComparison:
-        evidence = self._evidence(case, found)
-        return replace(
-            case.leaf, verdict=Verdict.WRONG, reason=wrong_reason(evidence, found), evidence=evidence
-        )
-
     def _without_ensemble(self, case: Case, error: HlotoolError) -> LeafComparison:
         """The bound of an analysis, where the program cannot be executed in other ways."""
         number = case.number
@@ -320,31 +303,6 @@ class _Judge:
         )
         reason = f"{plain.reason}; no ensemble: {error}"
         return replace(plain.leaves[0], index=case.leaf.index, reason=reason)
-
-    def _evidence(self, case: Case, found: Score | Flips | None) -> Evidence:
-        wide = case.wide.value if case.wide is not None else ""
-        if found is None:
-            return Evidence(self._seed, wide=wide)
-        if isinstance(found, Flips):
-            return Evidence(self._seed, found.members, found.ratio, "flips", wide=wide)
-        return Evidence(
-            self._seed, found.members, found.ratio, found.statistic, found.worst_score, found.width, wide
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A leaf that is judged.
-
-    Attributes:
-        leaf: what the quick look found.
-        number: of the leaf.
-        wide: what both programs show in f64.
-    """
-
-    leaf: LeafComparison
-    number: int
-    wide: WideRelation | None
 
 
 def _is_float(element_type: ElementType) -> bool:

@@ -12,17 +12,20 @@ from hlotool.backends.base import Value
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves
-from hlotool.numerics.facts import Facts
+from hlotool.numerics.facts import Facts, Origin, origin_of
 from hlotool.numerics.metrics import Bucket, Element, Metrics, MinimumTolerance, Scalar
 from hlotool.numerics.tolerance import Tolerance
-from hlotool.numerics.verdict import Comparison, LeafComparison
-from hlotool.replay.provenance import source_of_output
+from hlotool.numerics.verdict import Comparison, Evidence, LeafComparison
+from hlotool.replay.provenance import source_of, source_of_output
 from hlotool.replay.records import (
+    EXCUSED,
     BucketRecord,
     ElementRecord,
+    EvidenceRecord,
     LeafRecord,
     MinimumToleranceRecord,
     OutputRecord,
+    SourceRecord,
     ToleranceRecord,
     Verdict,
 )
@@ -33,7 +36,12 @@ _FIRST = 5
 
 
 def leaf_records(
-    comparison: Comparison, module: Module, facts: Sequence[Facts], shape: Shape, copies: int = 1
+    comparison: Comparison,
+    module: Module,
+    facts: Sequence[Facts],
+    shape: Shape,
+    copies: int = 1,
+    reference: Module | None = None,
 ) -> list[LeafRecord]:
     """The comparison, with what the tested side tells about the leaves that differ.
 
@@ -43,19 +51,25 @@ def leaf_records(
         facts: of the leaves of its result.
         shape: of its result.
         copies: how many results of the module it holds: with several, the first index is a device.
+        reference: the program that the evidence speaks of.
     """
     by_index = dict(zip((index for index, _ in leaves(shape)), facts))
     prefix = 1 if copies > 1 else 0
     return [
-        _leaf_record(leaf, module, by_index.get(leaf.index, Facts()), leaf.index[prefix:])
+        _leaf_record(
+            leaf, module, by_index.get(leaf.index, Facts()), leaf.index[prefix:], reference or module
+        )
         for leaf in comparison.leaves
     ]
 
 
-def _leaf_record(leaf: LeafComparison, module: Module, facts: Facts, output: ShapeIndex) -> LeafRecord:
+def _leaf_record(
+    leaf: LeafComparison, module: Module, facts: Facts, output: ShapeIndex, reference: Module
+) -> LeafRecord:
     verdict = Verdict(leaf.verdict.value)
     metrics = leaf.metrics or Metrics(0)
     differs = verdict is Verdict.WRONG
+    is_explained = differs or verdict in EXCUSED
     return LeafRecord(
         index=list(leaf.index),
         shape=leaf.shape,
@@ -73,8 +87,37 @@ def _leaf_record(leaf: LeafComparison, module: Module, facts: Facts, output: Sha
         tolerance=_tolerance(leaf.tolerance),
         minimum_tolerance=_minimum(metrics.minimum),
         decision=str(facts.decision) if differs and facts.decision and metrics.max_ulp is None else "",
-        source=source_of_output(module, output) if differs else None,
+        evidence=_evidence(leaf.evidence, reference),
+        source=source_of_output(module, output) if is_explained else None,
     )
+
+
+def _evidence(evidence: Evidence | None, reference: Module) -> EvidenceRecord | None:
+    if evidence is None:
+        return None
+    return EvidenceRecord(
+        seed=evidence.seed,
+        members=evidence.members,
+        statistic=evidence.statistic,
+        ratio=_finite(evidence.ratio),
+        score=_finite(evidence.score),
+        width=_finite(evidence.width),
+        wide=evidence.wide,
+        beyond=evidence.beyond,
+        pattern=evidence.pattern,
+        detail=evidence.detail,
+        instruction=_source(evidence.instruction, reference),
+        rule=evidence.rule,
+    )
+
+
+def _source(origin: Origin | None, module: Module) -> SourceRecord | None:
+    if origin is None:
+        return None
+    for instruction in module.instructions():
+        if origin_of(instruction) == origin:
+            return source_of(module, [instruction])
+    return None
 
 
 def _element(element: Element | None) -> ElementRecord | None:

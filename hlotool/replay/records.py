@@ -155,13 +155,47 @@ class MinimumToleranceRecord(Record, frozen=True, kw_only=True):
     joint: float | None
 
 
+class EvidenceRecord(Record, frozen=True, kw_only=True):
+    """What the verdict on a leaf rests on, beyond a few ulps; equal options give equal evidence.
+
+    Attributes:
+        seed: of the ensemble of legal executions.
+        members: executions in the ensemble, the reference included; 0 when none was needed.
+        statistic: the decisive one: `worst element`, `whole output`, `row`, `column`, `slice`, `bias` or
+            `flips`.
+        ratio: the result's statistic over the largest of the legal executions, None where it is not finite.
+        score: distance of the worst element from the centre of the ensemble, in spreads.
+        width: spread of the ensemble relative to the values.
+        wide: what both programs show when they are executed in f64: `equal`, `within` (what rounded constants
+            do), `range` (one side overflows) or `outside`; empty without two programs.
+        beyond: elements that no legal execution reaches.
+        pattern: kind of the error, such as `constant factor` or `shift`; empty where none was recognised.
+        detail: the pattern in words.
+        instruction: of an unstable program: where the spread of its executions grows most.
+        rule: id of the known semantic difference.
+    """
+
+    seed: int
+    members: int = 0
+    statistic: str = ""
+    ratio: float | None = None
+    score: float | None = None
+    width: float | None = None
+    wide: str = ""
+    beyond: int = 0
+    pattern: str = ""
+    detail: str = ""
+    instruction: SourceRecord | None = None
+    rule: str = ""
+
+
 class LeafRecord(Record, frozen=True, kw_only=True):
     """One array of the result, compared.
 
     Attributes:
         index: its shape index in the result; empty when the result is one array.
         shape: such as `f32[4,8]`.
-        verdict: IDENTICAL, AGREE, NOT_COMPARABLE, DIFFERS or STRUCTURAL.
+        verdict: IDENTICAL, AGREE, ROUNDING, NOT_COMPARABLE, UNSTABLE, RANGE, SEMANTICS, WRONG or STRUCTURAL.
         reason: the verdict in one clause.
         total: number of elements.
         mismatched: elements outside the tolerance, those of the next two counts included.
@@ -176,7 +210,8 @@ class LeafRecord(Record, frozen=True, kw_only=True):
         minimum_tolerance: what would have been enough.
         decision: of a differing integer or pred: the instruction that makes it of floats, where one ulp may
             flip it.
-        source: of a differing leaf: the instruction that makes it.
+        evidence: what the verdict rests on; None where equality or a tolerance decides.
+        source: of a leaf that does not agree: the instruction that makes it.
         expected_file: where `--save-outputs` put the reference's value.
         actual_file: where it put the tested value.
     """
@@ -197,6 +232,7 @@ class LeafRecord(Record, frozen=True, kw_only=True):
     tolerance: ToleranceRecord | None = None
     minimum_tolerance: MinimumToleranceRecord | None = None
     decision: str = ""
+    evidence: EvidenceRecord | None = None
     source: SourceRecord | None = None
     expected_file: str = ""
     actual_file: str = ""

@@ -13,6 +13,7 @@ from rich.text import Text
 from hlotool.replay.records import (
     BucketRecord,
     ElementRecord,
+    EvidenceRecord,
     LeafRecord,
     OutputRecord,
     SourceRecord,
@@ -23,6 +24,7 @@ from hlotool.report.words import (
     at,
     leaf_name,
     number,
+    plural,
     position,
     share,
     style_of,
@@ -30,6 +32,14 @@ from hlotool.report.words import (
     ulps,
     verdict_text,
 )
+
+#: What two programs show where nothing is rounded.
+_WIDE = {
+    "equal": "both programs compute the same",
+    "within": "both programs compute the same, up to constants that the compiler rounded",
+    "range": "one of the programs is not finite there, either",
+    "outside": "the two programs differ there, too, where nothing is rounded",
+}
 
 #: Width of a full histogram bar.
 _BAR = 30
@@ -49,6 +59,8 @@ class LeafDiff:
             (verdict_text(leaf.verdict), style_of(leaf.verdict)),
         )
         yield Padding(_facts(list(_leaf_facts(leaf))), (0, 0, 0, 2))
+        if leaf.verdict is Verdict.ROUNDING:
+            return
         if leaf.top:
             yield Padding(_elements(leaf.top), (1, 0, 0, 2))
         if leaf.histogram:
@@ -77,9 +89,11 @@ def _facts(rows: Sequence[tuple[str, str]]) -> Table:
 
 
 def _leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
-    if leaf.verdict not in (Verdict.IDENTICAL, Verdict.WRONG):
+    if leaf.evidence is not None:
+        yield from _evidence_facts(leaf, leaf.evidence)
+    elif leaf.verdict not in (Verdict.IDENTICAL, Verdict.WRONG):
         yield "reason", leaf.reason
-    if leaf.mismatched:
+    if leaf.mismatched and leaf.evidence is None:
         yield "mismatched", share(leaf.mismatched, leaf.total)
     if leaf.worst_absolute:
         yield "worst absolute", _worst(number(leaf.worst_absolute.absolute), leaf.worst_absolute)
@@ -89,13 +103,32 @@ def _leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
         yield "NaN", f"{leaf.nan_mismatches} on one side only"
     if leaf.inf_mismatches:
         yield "infinite", f"{leaf.inf_mismatches} on one side only, or with another sign"
-    if leaf.tolerance:
+    if leaf.tolerance and leaf.evidence is None:
         yield "tolerance", accepted(leaf.tolerance)
     yield from _minimum_facts(leaf)
     if leaf.decision:
         yield "note", f"made of floats by {leaf.decision}, where one ulp can flip it"
     if leaf.source:
         yield from source_facts(leaf.source)
+
+
+def _evidence_facts(leaf: LeafRecord, evidence: EvidenceRecord) -> Iterator[tuple[str, str]]:
+    """Why the verdict is what it is, for readers who know nothing of ensembles."""
+    yield "because", leaf.reason
+    if evidence.wide:
+        yield "in f64", _WIDE[evidence.wide]
+    if evidence.beyond:
+        yield "out of reach", share(evidence.beyond, leaf.total)
+    if evidence.members:
+        yield "judged by", _basis(evidence)
+    if evidence.instruction:
+        yield from (("amplified by", value) for _, value in source_facts(evidence.instruction))
+
+
+def _basis(evidence: EvidenceRecord) -> str:
+    """How the ensemble was drawn, so that it can be drawn again."""
+    spread = f", which differ by {number(evidence.width)} of the values" if evidence.width else ""
+    return f"{plural(evidence.members, 'legal execution')} of the reference{spread} (seed {evidence.seed})"
 
 
 def _worst(amount: str, element: ElementRecord) -> str:

@@ -1,0 +1,234 @@
+"""What an error looks like: the shape of a difference often names its cause.
+
+Patterns are tried from the most to the least specific; the first that explains the wrong elements is told.
+`rearrangements` knows those in which right values stand in wrong places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hlotool.ir.dtypes import Array
+
+#: A pattern must explain so many of the wrong elements.
+_MOST = 0.99
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A recognised kind of error.
+
+    Attributes:
+        kind: its name, such as `constant factor`.
+        text: in words, to be read after the verdict.
+    """
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """Two arrays of one shape that differ, in types wide enough to compute with.
+
+    Attributes:
+        expected: f64, c128 or integers.
+        actual: likewise.
+        wrong: one flag per element.
+        tolerance: relative error that does not count.
+    """
+
+    expected: Array
+    actual: Array
+    wrong: npt.NDArray[np.bool_]
+    tolerance: float
+
+    @cached_property
+    def scale(self) -> float:
+        """Typical magnitude."""
+        return typical_magnitude(self.expected)
+
+    def explains(self, candidate: Any, among: npt.NDArray[np.bool_] | None = None) -> bool:
+        """Whether `candidate` is the actual value of almost all wrong elements (or of those in `among`)."""
+        chosen = self.wrong if among is None else among
+        count = int(chosen.sum())
+        if not count:
+            return False
+        found = close(
+            np.broadcast_to(candidate, self.actual.shape)[chosen],
+            self.actual[chosen],
+            self.tolerance,
+            self.scale,
+        )
+        return int(found.sum()) >= _MOST * count
+
+
+def difference(expected: Array, actual: Array, wrong: npt.NDArray[np.bool_], tolerance: float) -> Difference:
+    """The difference of two arrays of any element type; `wrong` may be flat."""
+    return Difference(_wide(expected), _wide(actual), wrong.reshape(expected.shape), tolerance)
+
+
+def _wide(array: Array) -> Array:
+    if array.dtype.kind == "c":
+        return array.astype(np.complex128)
+    if array.dtype.kind in "iu" and array.dtype.itemsize <= 8 and array.dtype != np.uint64:
+        return array.astype(np.int64).astype(np.float64)
+    with np.errstate(all="ignore"):
+        return array.astype(np.float64)
+
+
+def typical_magnitude(array: Array) -> float:
+    """Root mean square of the finite elements."""
+    magnitudes = np.abs(array[np.isfinite(array)])
+    largest = float(magnitudes.max(initial=0))
+    return largest * float(np.sqrt(np.mean((magnitudes / largest) ** 2))) if largest else 0.0
+
+
+def close(one: Array, other: Array, tolerance: float, scale: float) -> npt.NDArray[np.bool_]:
+    """Equal, both NaN, or as close as `tolerance` says of the larger one or of `scale`."""
+    with np.errstate(all="ignore"):
+        magnitude = np.maximum(np.maximum(np.abs(one), np.abs(other)), scale)
+        near = np.abs(one - other) <= tolerance * magnitude
+        found: npt.NDArray[np.bool_] = near | (one == other) | (np.isnan(one) & np.isnan(other))
+    return found
+
+
+def not_finite(found: Difference) -> Pattern | None:
+    """NaN or infinity on one side only."""
+    for name, test in (("NaN", np.isnan), ("infinity", np.isinf)):
+        here, there = test(found.actual), test(found.expected)
+        for flags, text in ((here & ~there, "where there should be none"), (there & ~here, "lost")):
+            if (flags & found.wrong).any():
+                return Pattern(name, f"{int(flags.sum())} × {name} {text}")
+    return None
+
+
+def sign(found: Difference) -> Pattern | None:
+    """The negative of the expected values."""
+    return Pattern("sign", "the values have the opposite sign") if found.explains(-found.expected) else None
+
+
+def saturation(found: Difference) -> Pattern | None:
+    """Values that end at a limit which they should exceed."""
+    expected, actual = found.expected[found.wrong], found.actual[found.wrong]
+    if expected.dtype.kind == "c" or len(expected) < 2:
+        return None
+    limits = sorted({float(v) for v in (actual.min(), actual.max()) if np.isfinite(v)})
+    ends = np.isin(actual, limits)
+    with np.errstate(all="ignore"):
+        beyond = np.where(actual >= 0, expected > actual, expected < actual)
+    if not limits or not ends.all() or not beyond.all() or float(np.abs(actual).max()) == 0:
+        return None
+    inside = found.actual[~found.wrong]
+    if inside.size and not (np.all(inside <= limits[-1]) or limits[-1] < 0):
+        return None
+    return Pattern("saturation", f"the values stop at {' and '.join(f'{v:.6g}' for v in limits)}")
+
+
+def untouched(found: Difference) -> Pattern | None:
+    """A region in which nothing was written: one value everywhere."""
+    actual = found.actual[found.wrong]
+    if len(actual) < 2 or not (actual == actual[0]).all():
+        return None
+    expected = found.expected[found.wrong]
+    if (expected == expected[0]).all() and found.wrong.all():
+        return None
+    return Pattern("untouched region", f"all {len(actual)} wrong elements hold {actual[0]:.6g}")
+
+
+def constant_factor(found: Difference) -> Pattern | None:
+    """The expected values times a number."""
+    expected, actual = found.expected[found.wrong], found.actual[found.wrong]
+    usable = (np.abs(expected) > 0) & np.isfinite(expected) & np.isfinite(actual)
+    if not usable.any():
+        return None
+    with np.errstate(all="ignore"):
+        ratios = actual[usable] / expected[usable]
+    factor = np.median(ratios.real) if ratios.dtype.kind == "c" else np.median(ratios)
+    if found.wrong.sum() < 3 and not _is_power_of_two(factor):
+        return None
+    if factor == 0 or not np.isfinite(factor) or not found.explains(factor * found.expected):
+        return None
+    return Pattern("constant factor", f"the values are {factor:.7g} times what they should be")
+
+
+def _is_power_of_two(factor: Any) -> bool:
+    return bool(np.frexp(abs(factor))[0] == 0.5)
+
+
+def missing_addend(found: Difference) -> Pattern | None:
+    """Off by one number, or by a vector along one dimension."""
+    with np.errstate(all="ignore"):
+        gap = found.actual - found.expected
+    if found.wrong.sum() < 3 or not np.isfinite(gap).all():
+        return None
+    if not found.wrong.mean() > 0.5:
+        return None
+    if found.explains(found.expected + np.median(gap.real)):
+        return Pattern("missing addend", f"the values are off by {np.median(gap.real):.6g} everywhere")
+    for axis in range(gap.ndim):
+        others = tuple(d for d in range(gap.ndim) if d != axis)
+        if gap.ndim < 2 or np.prod([gap.shape[d] for d in others]) < 3:
+            continue
+        along = np.median(gap.real, axis=others, keepdims=True)
+        if found.explains(found.expected + along):
+            return Pattern("missing addend", f"the values are off by a vector along dimension {axis}")
+    return None
+
+
+def narrow_precision(found: Difference) -> Pattern | None:
+    """Errors as large as the roundings of a narrower type, and no larger."""
+    with np.errstate(all="ignore"):
+        relative = np.abs(found.actual - found.expected) / np.maximum(np.abs(found.expected), found.scale)
+    worst = float(relative[np.isfinite(relative)].max(initial=0))
+    if found.wrong.mean() < 0.5 or found.wrong.sum() < 8:
+        return None
+    for name, unit in (("f16 or tf32", 2.0**-11), ("bf16", 2.0**-8)):
+        if unit / 16 < worst < unit * 4:
+            return Pattern("narrow precision", f"the errors are as large as those of {name}")
+    return None
+
+
+def place(found: Difference) -> Pattern | None:
+    """Where the wrong elements lie: one element, one row, one lane, an edge."""
+    count = int(found.wrong.sum())
+    if count == 1 and found.wrong.size > 1:
+        return Pattern("one element", "exactly one element is wrong")
+    positions = np.argwhere(found.wrong)
+    for axis, size in enumerate(found.wrong.shape):
+        indices = np.unique(positions[:, axis])
+        if size > 2 and len(indices) == 1:
+            where = {0: "first", size - 1: "last"}.get(int(indices[0]))
+            text = f"all wrong elements have index {indices[0]} in dimension {axis}"
+            return Pattern("edge" if where else "one row", f"{text}, the {where} one" if where else text)
+        if lanes := _lanes(indices, size):
+            return Pattern("one lane", f"one of every {lanes} indices of dimension {axis} is wrong")
+    return None
+
+
+def _lanes(indices: Array, size: int) -> int:
+    """The width of the vectors of which one lane is wrong; 0 if the indices do not look so."""
+    for lanes in (2, 4, 8, 16, 32):
+        if 2 * lanes <= size < lanes * (len(indices) + 2) and len(np.unique(indices % lanes)) == 1:
+            return lanes
+    return 0
+
+
+_Test = Callable[[Difference], "Pattern | None"]
+
+
+def recognise(found: Difference, tests: Iterable[_Test]) -> Pattern | None:
+    """The first pattern that fits."""
+    if found.wrong.any():
+        for test in tests:
+            with np.errstate(all="ignore"):
+                pattern = test(found)
+            if pattern is not None:
+                return pattern
+    return None

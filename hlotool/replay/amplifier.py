@@ -1,0 +1,86 @@
+"""Which instruction makes a program unstable: where the spread of legal executions explodes.
+
+Three executions are watched. Of every value a few elements are kept; their spread relative to their size is
+compared with that of the operands. In a loop the first rounds are watched.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hlotool.backends.base import Value
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Class
+from hlotool.numerics.facts import Origin, origin_of
+from hlotool.replay.ensemble import Ensemble
+
+#: Executions watched, elements kept of a value, and values kept of an instruction.
+_EXECUTIONS, _ELEMENTS, _ROUNDS = 3, 256, 32
+#: A relative spread below this is no spread yet.
+_LEAST = 1e-16
+#: They hand on what others made.
+_CARRIERS = frozenset((Class.TUPLE, Class.CONTROL, Class.ANNOTATION, Class.SOURCE, Class.DATA_MOVEMENT))
+
+
+@dataclass(slots=True)
+class _Sketches:
+    """A few elements of every value of one execution, in order."""
+
+    values: dict[Instruction, list[Array]] = field(default_factory=lambda: defaultdict(list))
+
+    def __call__(self, instruction: Instruction, value: Value) -> None:
+        """Keep some elements; the probe of an execution."""
+        kept = self.values[instruction]
+        if len(kept) < _ROUNDS and isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fciub":
+            flat = np.asarray(value).reshape(-1)
+            kept.append(flat[:: max(1, flat.size // _ELEMENTS)][:_ELEMENTS].astype(np.complex128))
+
+
+def amplifying_instruction(ensemble: Ensemble) -> Origin | None:
+    """The instruction whose result spreads most beyond its operands; None where it cannot be watched."""
+    executions = []
+    for number in range(_EXECUTIONS):
+        sketches = _Sketches()
+        if not ensemble.watch(number, sketches):
+            return None
+        executions.append(sketches.values)
+    return _largest_growth(executions)
+
+
+def _largest_growth(executions: Sequence[dict[Instruction, list[Array]]]) -> Origin | None:
+    spreads = {i: _spreads([e.get(i, []) for e in executions]) for i in executions[0]}
+    best, growth = None, 1.0
+    for instruction, own in spreads.items():
+        if instruction.row.opcode_class in _CARRIERS or not own:
+            continue
+        for round_number, spread in enumerate(own):
+            before = [
+                known[min(round_number, len(known) - 1)]
+                for operand in instruction.operands
+                if (known := spreads.get(operand))
+            ]
+            grown = spread / max([_LEAST * 1e4, *before])
+            if spread > _LEAST and grown > growth:
+                best, growth = instruction, grown
+    return None if best is None else origin_of(best)
+
+
+def _spreads(rounds: Sequence[Sequence[Array]]) -> list[float]:
+    """Relative spread of each value of one instruction."""
+    found = []
+    for versions in zip(*rounds):
+        if len({v.size for v in versions}) > 1:
+            found.append(1.0)
+            continue
+        stacked = np.stack(versions)
+        with np.errstate(all="ignore"):
+            usable = np.isfinite(stacked).all(axis=0)
+            size = float(np.sqrt(np.mean(np.abs(stacked[:, usable]) ** 2))) if usable.any() else 0.0
+            spread = float(np.sqrt(np.mean(stacked[:, usable].var(axis=0)))) if usable.any() else 0.0
+        found.append(min(1.0, spread / size) if size else 0.0)
+    return found
