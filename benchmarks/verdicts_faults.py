@@ -10,23 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faults import FaultKind, Site
-from verdicts_peers import is_inexact
+from faults import FaultKind, Site, poisoned
 from verdicts_programs import Subject
 from verdicts_runs import PLAIN, Leaves, Runs, cut, leaves_of
 from verdicts_truth import FACTOR, LeafSpread, legal_spread
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
-from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.verifier import verify
 
 #: Sites tried per program and kind, half of them in what the entry calls where there is any.
 _SITES = 4
-
-#: Share of the elements that hold a kind's poison.
-_POISONED = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +91,7 @@ class Planter:
         self, kind: FaultKind, subject: Subject, stage: str, module: Module, rng: np.random.Generator
     ) -> Iterator[PlantedFault]:
         try:
-            arguments = _poisoned(subject.arguments(0), kind.poison)
+            arguments = poisoned(subject.arguments(0), kind.poison)
             spread = self._spread(subject, stage, module, arguments, kind.poison)
         except HlotoolError:
             return
@@ -209,22 +204,3 @@ def _output_sites(module: Module) -> set[Site]:
         elif instruction.opcode in _TRANSPARENT:
             pending += [(computation, o) for o in instruction.operands]
     return found
-
-
-def _poisoned(arguments: list[Any], poison: float | None) -> list[Any]:
-    """The arguments, with some elements of the floats replaced."""
-    if poison is None:
-        return arguments
-    rng = np.random.default_rng(7)
-    return [_poison(value, poison, rng) for value in arguments]
-
-
-def _poison(value: Any, poison: float, rng: np.random.Generator) -> Any:
-    if isinstance(value, tuple | list):
-        return tuple(_poison(part, poison, rng) for part in value)
-    if not isinstance(value, np.ndarray | np.generic) or not is_inexact(value.dtype):
-        return value
-    array: Array = np.array(value)
-    mask = rng.random(array.shape) < _POISONED
-    mask.reshape(-1)[:1] = True
-    return np.where(mask, np.asarray(poison).astype(array.dtype), array).astype(array.dtype)

@@ -26,9 +26,10 @@ from . import (
     sorting,
     specials,
 )
+from .inputs import poisoned
 from .kind import FaultKind, Place, Site, places
 
-__all__ = ["CATALOGUE", "FaultKind", "Place", "Site", "places"]
+__all__ = ["CATALOGUE", "FaultKind", "Place", "Site", "places", "poisoned"]
 
 CATALOGUE: tuple[FaultKind, ...] = (
     *elements.KINDS,

@@ -139,5 +139,6 @@ KINDS = (
         "a negative or large index taken modulo the size",
         both(is_opcode("dynamic-slice", "dynamic-update-slice"), _has_integer_indices, _has_scalar_indices),
         _wrapped,
+        poison=97,
     ),
 )

@@ -68,7 +68,8 @@ class FaultKind:
         rewrite: plants it; every random choice comes from the edit's generator.
         pattern: what the damage looks like in the value that it is planted in, in the words of the verdicts;
             None where it looks like nothing in particular.
-        poison: a value that some elements of the float arguments must have for the fault to show.
+        poison: what arguments must hold for the fault to show: a float in some elements of float arrays, or
+            an integer in scalar integers (see `inputs.poisoned`).
     """
 
     name: str
@@ -76,7 +77,7 @@ class FaultKind:
     fits: Fits
     rewrite: Rewrite
     pattern: str | None = None
-    poison: float | None = None
+    poison: float | int | None = None
 
     def sites(self, module: Module) -> list[Site]:
         """Where it can be planted, in the order of execution: entry first, then what it calls."""
