@@ -49,10 +49,22 @@ def _has_lanes(place: Place) -> bool:
 
 
 KINDS = (
-    FaultKind("one element × 1.001", "a race on one element", both(is_float, is_array), _one_element),
-    FaultKind("dropped element", "a store that a mask leaves out", is_array, _dropped),
-    FaultKind("duplicated element", "a vector load that reads one element twice", is_array, _duplicated),
     FaultKind(
-        "one lane × 1.01", "a wrong shuffle in the code of one vector lane", both(is_array, _has_lanes), _lane
+        "one element × 1.001", "a race on one element", both(is_float, is_array), _one_element, "one element"
+    ),
+    FaultKind("dropped element", "a store that a mask leaves out", is_array, _dropped, "one element"),
+    FaultKind(
+        "duplicated element",
+        "a vector load that reads one element twice",
+        is_array,
+        _duplicated,
+        "one element",
+    ),
+    FaultKind(
+        "one lane × 1.01",
+        "a wrong shuffle in the code of one vector lane",
+        both(is_array, _has_lanes),
+        _lane,
+        "one lane",
     ),
 )

@@ -107,5 +107,6 @@ KINDS = (
         "two buffers of the same size assigned to each other's result",
         lambda p: p.instruction.opcode == "tuple" and bool(_alike(p.instruction)),
         _swap,
+        "swap",
     ),
 )

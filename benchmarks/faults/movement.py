@@ -146,18 +146,20 @@ KINDS = (
         _transposed,
         "transpose",
     ),
-    FaultKind("reversed", "a negative stride taken for a positive one", is_array, _reversed),
+    FaultKind("reversed", "a negative stride taken for a positive one", is_array, _reversed, "reversed"),
     FaultKind(
         "slice off by one",
         "a slice's start moved by one",
         lambda p: is_opcode("slice")(p) and bool(_movable(p.instruction)),
         _slice,
+        "shift",
     ),
     FaultKind(
         "padding at the wrong end",
         "low and high padding mixed up",
         lambda p: is_opcode("pad")(p) and bool(_padded(p.instruction)),
         _pad,
+        "shift",
     ),
     FaultKind(
         "concatenated in the wrong order",
@@ -171,6 +173,7 @@ KINDS = (
         "a dimension number not adapted after a reshape",
         lambda p: is_opcode("broadcast")(p) and bool(_other_dimensions(p.instruction)),
         _broadcast,
+        "transpose",
     ),
     FaultKind(
         "wrong permutation",
@@ -185,5 +188,5 @@ KINDS = (
         lambda p: is_opcode("iota")(p) and bool(_other_iota(p.instruction)),
         _iota,
     ),
-    FaultKind("reverse dropped", "a reverse taken for a no-op", is_opcode("reverse"), _reverse),
+    FaultKind("reverse dropped", "a reverse taken for a no-op", is_opcode("reverse"), _reverse, "reversed"),
 )

@@ -81,18 +81,21 @@ KINDS = (
         "a dot or convolution that a library computes in bf16",
         both(is_float, _is_wide, is_opcode("dot", "convolution")),
         _operands_in_bf16,
+        "narrow precision",
     ),
     FaultKind(
         "function in bf16",
         "a fast approximation used for the precise function",
         both(is_float, _is_wide, is_opcode(*_TRANSCENDENTAL)),
         _result_in_bf16,
+        "narrow precision",
     ),
     FaultKind(
         "accumulated in bf16",
         "a reduction whose accumulator has the type of its narrow operand",
         both(is_float, _is_wide, is_opcode("add"), _adds_in_a_reducer),
         _result_in_bf16,
+        "narrow precision",
     ),
     FaultKind(
         "wrong rounding mode",

@@ -46,7 +46,11 @@ def _sorts_something(place: Place) -> bool:
 
 KINDS = (
     FaultKind(
-        "sorted the other way", "a comparator negated", both(is_opcode("sort"), _sorts_something), _descending
+        "sorted the other way",
+        "a comparator negated",
+        both(is_opcode("sort"), _sorts_something),
+        _descending,
+        "reversed",
     ),
     FaultKind(
         "payload not sorted",

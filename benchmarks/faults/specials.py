@@ -45,7 +45,7 @@ KINDS = (
         "a clamp to the range of f16 in front of a conversion",
         is_float,
         _infinity_clamped,
-        None,
+        "infinity",
         float("inf"),
     ),
 )
