@@ -52,13 +52,25 @@ def insert_body(
     What `before` had to wait for, the copies wait for, too; and what had to wait for `before` waits for them.
 
     Returns:
-        the copy of the root.
+        what stands for the root.
     """
+    return copy_body(module, edit, body, arguments, before, names)[0]
+
+
+def copy_body(
+    module: Module,
+    edit: Editor,
+    body: Computation,
+    arguments: Sequence[Instruction],
+    before: Instruction,
+    names: Names | None = None,
+) -> tuple[Instruction, list[Instruction]]:
+    """`insert_body`, which also returns all copies, operands first."""
     cloner = Cloner(dict(zip(body.parameters, arguments)))
     own_callees(module, body.instructions, cloner, names)
     copies = [edit.add(cloner.instruction(i), before) for i in body.instructions if i.opcode != "parameter"]
     _hand_on_control(edit, copies, before)
-    return cloner.instructions[body.root]
+    return cloner.instructions[body.root], copies
 
 
 def _hand_on_control(edit: Editor, copies: Sequence[Instruction], before: Instruction) -> None:
@@ -82,6 +94,7 @@ def outline(
     attributes: Mapping[str, AttributeValue],
     *,
     callee: str = "calls",
+    name: str | None = None,
     body_name: str = "outlined",
     names: Names | None = None,
 ) -> Instruction:
@@ -94,6 +107,7 @@ def outline(
         opcode: of the instruction that calls them, `call` or `fusion`.
         attributes: of the caller.
         callee: the attribute that names the new computation.
+        name: of the caller; that of the last member when None.
         body_name: the name of the new computation.
         names: of the module's computations.
 
@@ -105,7 +119,7 @@ def outline(
     body, inputs = make_body(inside, results, body_name, edit.computation)
     add_computation(module, body, names)
     caller = Instruction(
-        inside[-1].name, opcode, body.root.shape, tuple(inputs), {**attributes, callee: body},
+        name or inside[-1].name, opcode, body.root.shape, tuple(inputs), {**attributes, callee: body},
         results[-1].metadata,
     )  # fmt: skip
     caller.control_predecessors = _waits_for(inside)

@@ -89,6 +89,6 @@ class Fold:
             # What the reference cannot compute stays as it is.
             return
         if context.spend(instruction.opcode):
-            literal = Literal(instruction.shape, np.ascontiguousarray(value))
+            literal = Literal(instruction.shape, np.asarray(value, order="C"))
             folded = Instruction(instruction.name, "constant", instruction.shape, literal=literal)
             edit.replace(instruction, edit.add(folded, before=instruction))

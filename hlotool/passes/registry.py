@@ -24,6 +24,7 @@ BUILT_IN: dict[str, str] = {
     "extract": "hlotool.passes.extract:Extract",
     "flatten": "hlotool.passes.flatten:Flatten",
     "fold": "hlotool.passes.fold:Fold",
+    "fuse": "hlotool.passes.fuse:Fuse",
     "inline": "hlotool.passes.inline:Inline",
     "simplify": "hlotool.passes.algebra.simplify:Simplify",
     "simplify-conditionals": "hlotool.passes.conditionals:SimplifyConditionals",

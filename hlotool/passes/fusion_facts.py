@@ -1,0 +1,132 @@
+"""What fusion needs to know of single instructions.
+
+XLA: HloInstruction::IsFusible, gpu_fusible.cc (loop fusible, heroes), instruction_fusion.cc (expensive).
+"""
+
+from __future__ import annotations
+
+from hlotool.ir.effects import has_side_effect
+from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Class
+from hlotool.ir.types import ArrayShape, Shape, TupleShape
+from hlotool.passes.algebra.rules import uniform
+
+_NEVER = frozenset(
+    {"async-done", "async-start", "async-update", "call", "conditional", "domain", "parameter", "while"}
+)
+_ALWAYS = frozenset({"fusion", "map", "reduce", "reduce-window"})
+
+#: Data movement that a loop over the result can express by where it reads.
+_LOOP_MOVEMENT = frozenset(
+    {
+        "bitcast",
+        "broadcast",
+        "concatenate",
+        "copy",
+        "dynamic-slice",
+        "dynamic-update-slice",
+        "gather",
+        "pad",
+        "reduce-window",
+        "reshape",
+        "reverse",
+        "slice",
+        "transpose",
+    }
+)
+#: Elementwise opcodes that take little time for every type, as XLA judges.
+_CHEAP = frozenset(
+    {
+        "add", "and", "bitcast", "bitcast-convert", "broadcast", "ceil", "clamp", "compare", "complex",
+        "concatenate", "constant", "convert", "copy", "count-leading-zeros", "dynamic-reshape",
+        "dynamic-slice", "dynamic-update-slice", "floor", "get-tuple-element", "imag", "iota", "is-finite",
+        "maximum", "minimum", "multiply", "negate", "not", "or", "pad", "popcnt", "real", "reduce-precision",
+        "reshape", "reverse", "round-nearest-afz", "round-nearest-even", "select", "shift-left",
+        "shift-right-arithmetic", "shift-right-logical", "slice", "stochastic-convert", "subtract",
+        "transpose", "tuple", "xor",
+    }
+)  # fmt: skip
+#: Cheap for real numbers, not for complex ones.
+_CHEAP_REAL = frozenset({"abs", "cosine", "sign", "sine", "sinh", "tan"})
+#: Consumers that read elements of an operand more than once.
+_REUSING = frozenset({"broadcast", "convolution", "dot", "gather", "reduce-window"})
+
+
+def is_fusible(instruction: Instruction) -> bool:
+    """Whether a fusion may contain it at all."""
+    if instruction.opcode in _NEVER:
+        return False
+    return instruction.opcode in _ALWAYS or not has_side_effect(instruction)
+
+
+def is_elementwise(instruction: Instruction) -> bool:
+    """Whether each element of the result needs just the same element of every operand."""
+    return instruction.row.opcode_class is Class.ELEMENTWISE and bool(instruction.operands)
+
+
+def is_loop_fusible(instruction: Instruction) -> bool:
+    """Whether a loop over its elements can compute it, wherever it stands in a fusion."""
+    if not isinstance(instruction.shape, ArrayShape) or instruction.shape.is_dynamic:
+        return False
+    if instruction.opcode == "fusion":
+        return instruction.attributes.get("kind") == "kLoop"
+    return is_elementwise(instruction) or instruction.opcode in _LOOP_MOVEMENT
+
+
+def is_loop_fusible_as_producer(instruction: Instruction) -> bool:
+    """Whether a loop over the elements of a consumer can compute it on the way."""
+    if instruction.opcode in ("constant", "iota"):
+        return True
+    if instruction.opcode == "reduce":
+        return not isinstance(instruction.shape, TupleShape)
+    return is_loop_fusible(instruction)
+
+
+def is_expensive(instruction: Instruction) -> bool:
+    """Whether computing it twice costs more than writing and reading its result."""
+    opcode, shape = instruction.opcode, instruction.shape
+    if opcode in _CHEAP_REAL:
+        return isinstance(shape, ArrayShape) and shape.element_type.is_complex
+    if opcode in ("divide", "remainder"):
+        whole = isinstance(shape, ArrayShape) and shape.element_type.is_integer
+        return not whole or uniform(instruction.operands[1]) is None
+    return opcode not in _CHEAP
+
+
+def is_always_duplicable(instruction: Instruction) -> bool:
+    """Whether every consumer may have a copy of its own: it makes much of little."""
+    if instruction.opcode == "convert":
+        given, made = instruction.operands[0].shape, instruction.shape
+        return byte_size(given) < byte_size(made)
+    return instruction.opcode in ("broadcast", "iota") or is_scalar_constant(instruction)
+
+
+def is_scalar_constant(instruction: Instruction) -> bool:
+    """Whether it is a constant of one element."""
+    shape = instruction.shape
+    return instruction.opcode == "constant" and isinstance(shape, ArrayShape) and shape.size == 1
+
+
+def reuses_operands(instruction: Instruction) -> bool:
+    """Whether it reads elements of its operands more than once."""
+    return instruction.opcode in _REUSING
+
+
+def in_place_operand(instruction: Instruction) -> Instruction | None:
+    """The operand whose buffer becomes the result's, where the operation works in place."""
+    if instruction.opcode in ("dynamic-update-slice", "scatter"):
+        return instruction.operands[0]
+    return None
+
+
+def loop_shape(instruction: Instruction) -> tuple[int, ...]:
+    """The dimensions that a kernel for this root would iterate over: those of what a reduction reads."""
+    shape = instruction.operands[0].shape if instruction.opcode == "reduce" else instruction.shape
+    return shape.dims if isinstance(shape, ArrayShape) else ()
+
+
+def byte_size(shape: Shape) -> int:
+    """Bytes of the arrays in a shape."""
+    if isinstance(shape, TupleShape):
+        return sum(map(byte_size, shape.elements))
+    return shape.byte_size if isinstance(shape, ArrayShape) else 0

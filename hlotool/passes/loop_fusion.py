@@ -1,0 +1,146 @@
+"""Producers into consumers: one kernel for a result and what only it needs."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from hlotool.ir.edit import Editor, Names, copied
+from hlotool.ir.edit_calls import outline
+from hlotool.ir.module import Instruction, Module
+from hlotool.passes.base import Context
+from hlotool.passes.fusion_facts import is_always_duplicable, is_fusible, is_loop_fusible, is_scalar_constant
+from hlotool.passes.fusion_legality import Part, Setting, may_fuse
+
+#: Not worth a kernel of their own, whatever is fused into them.
+_TRIVIAL = frozenset({"bitcast", "broadcast", "copy", "reshape"})
+
+
+@dataclass(slots=True)
+class Group:
+    """What is to become a fusion.
+
+    Attributes:
+        members: the root first, then producers, users before what they use.
+        copies: members that stay for others, too; the fusion gets copies.
+    """
+
+    members: list[Instruction]
+    copies: set[Instruction] = field(default_factory=set)
+
+    def part(self) -> Part:
+        """For the rules."""
+        return Part.planned(self.members[::-1], self.members[:1])
+
+
+@dataclass(slots=True)
+class LoopFusion:
+    """Forms the fusions of one computation, last consumers first.
+
+    Attributes:
+        module: that the computation is part of.
+        edit: of the computation.
+        names: of the module's computations.
+        context: of the pass.
+        target: `gpu` or `cpu`.
+        max_instructions: no fusion becomes larger.
+    """
+
+    module: Module
+    edit: Editor
+    names: Names
+    context: Context
+    target: str
+    max_instructions: int
+    _positions: dict[Instruction, int] = field(default_factory=dict, init=False)
+
+    def form(self, roots: Collection[str]) -> None:
+        """Fuse what ends in a root of one of these kinds, `loop` or `input`."""
+        self._positions = {i: n for n, i in enumerate(self.edit)}
+        for root in reversed(list(self._positions)):
+            kind = self._kind(root) if root in self.edit else None
+            if kind in roots:
+                group = self._grow(root)
+                worthwhile = sum(1 for m in group.members if m.opcode not in ("constant", *_TRIVIAL)) > 1
+                if worthwhile and self.context.spend(str(kind)):
+                    self._make(group, str(kind))
+
+    def _kind(self, root: Instruction) -> str | None:
+        """What a fusion that ends in `root` would be."""
+        if root.control_predecessors or not is_fusible(root) or root.opcode == "fusion":
+            return None
+        if root.opcode in ("reduce", "scatter"):
+            return "input" if self.target == "gpu" else "loop"
+        return "loop" if is_loop_fusible(root) else None
+
+    def _grow(self, root: Instruction) -> Group:
+        """Take in producers, nearest to the root first, as long as the rules allow."""
+        group, setting = Group([root]), Setting(self.edit.users, self.edit.computation.root)
+        inside = {root}
+        for producer in self._producers(group):
+            copy = any(u not in inside or u in group.copies for u in self.edit.users(producer))
+            if copy and not is_always_duplicable(producer):
+                continue
+            if self._refuses(producer) or not may_fuse(Part.of(producer), group.part(), setting):
+                continue
+            group.members.append(producer)
+            inside.add(producer)
+            if copy:
+                group.copies.add(producer)
+            if len(group.members) >= self.max_instructions:
+                break
+        return group
+
+    def _producers(self, group: Group) -> Iterator[Instruction]:
+        """Operands of members, each after all of its users; members may be added meanwhile."""
+        heap: list[tuple[int, Instruction]] = []
+        seen: set[Instruction] = set()
+        taken = 0
+        while taken < len(group.members) or heap:
+            for member in group.members[taken:]:
+                for operand in dict.fromkeys(member.operands):
+                    if operand in self._positions and operand not in seen:
+                        seen.add(operand)
+                        heapq.heappush(heap, (-self._positions[operand], operand))
+            taken = len(group.members)
+            if heap:
+                yield heapq.heappop(heap)[1]
+
+    def _refuses(self, producer: Instruction) -> bool:
+        """Large constants and fusions stay outside; on a GPU reductions get kernels of their own."""
+        if producer.opcode == "constant":
+            return not is_scalar_constant(producer)
+        return producer.opcode == "fusion" or (producer.opcode == "reduce" and self.target == "gpu")
+
+    def _make(self, group: Group, kind: str) -> None:
+        members = self._with_copies(group)
+        root = members[0].opcode.replace("-", "_")
+        hlo_kind = "kInput" if kind == "input" else "kLoop"
+        outline(
+            self.module,
+            self.edit,
+            members[::-1],
+            "fusion",
+            {"kind": hlo_kind},
+            name=f"{kind}_{root}_fusion",
+            body_name=f"fused_{root}",
+            names=self.names,
+        )
+        for original in group.copies:
+            self.edit.remove_unused(original)
+
+    def _with_copies(self, group: Group) -> list[Instruction]:
+        """The members, with copies of those that others need, too."""
+        members: dict[Instruction, None] = {}
+        for member in group.members:
+            if member not in group.copies:
+                members[member] = None
+                continue
+            copy = self.edit.add(copied(member), before=group.members[0])
+            for user in self.edit.users(member):
+                if user in members:
+                    operands = (copy if o is member else o for o in user.operands)
+                    self.edit.set_operands(user, operands)
+            members[copy] = None
+        return list(members)

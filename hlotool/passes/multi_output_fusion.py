@@ -1,0 +1,201 @@
+"""Several outputs of one kernel: a producer with its consumer, and siblings that read the same arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hlotool.ir.edit import Editor, Names
+from hlotool.ir.edit_calls import copy_body, outline
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.walk import predecessors
+from hlotool.passes.base import Context
+from hlotool.passes.fusion_facts import is_fusible, is_loop_fusible, loop_shape
+from hlotool.passes.fusion_legality import (
+    MULTI_OUTPUT_RULES,
+    FusionDecision,
+    Part,
+    Setting,
+    forbid,
+    may_fuse,
+    producer_is_loop_fusible,
+)
+
+#: Not worth an output of their own: they only show what is there already, or make much of little.
+_TRIVIAL = frozenset({"bitcast", "broadcast", "copy", "reshape"})
+
+
+class Ancestors:
+    """What each instruction needs, directly or not, as bits; follows merges.
+
+    Args:
+        edit: of the computation.
+    """
+
+    def __init__(self, edit: Editor) -> None:
+        self._bits: dict[Instruction, int] = {}
+        self._masks: dict[Instruction, int] = {}
+        for instruction in edit:
+            self.add(instruction)
+
+    def add(self, instruction: Instruction) -> None:
+        """An instruction whose operands are known."""
+        mask = 0
+        for needed in predecessors(instruction):
+            mask |= self._masks[needed] | self._bits[needed]
+        self._bits[instruction] = 1 << len(self._bits)
+        self._masks[instruction] = mask
+
+    def leads(self, source: Instruction, target: Instruction) -> bool:
+        """Whether `target` needs `source`."""
+        return bool(self._masks[target] & self._bits[source])
+
+    def replace(self, old: list[Instruction], new: list[Instruction]) -> None:
+        """`new`, operands first, took the place of `old`: who needed one of those needs all of these."""
+        gone = sum(self._bits[i] for i in old)
+        for instruction in new:
+            self.add(instruction)
+        added = 0
+        for instruction in new:
+            added |= self._bits[instruction] | self._masks[instruction]
+        for instruction, mask in self._masks.items():
+            if mask & gone and instruction not in new:
+                self._masks[instruction] = mask | added
+
+
+@dataclass(slots=True)
+class MultiOutputFusion:
+    """Merges the fusions and loops of one computation.
+
+    Attributes:
+        module: that the computation is part of.
+        edit: of the computation.
+        names: of the module's computations.
+        context: of the pass.
+        max_instructions: no fusion becomes larger.
+    """
+
+    module: Module
+    edit: Editor
+    names: Names
+    context: Context
+    max_instructions: int
+    _ancestors: Ancestors = field(init=False)
+
+    def form(self) -> None:
+        """Merge what reads the same arrays, then producers with consumers."""
+        self._ancestors = Ancestors(self.edit)
+        for shared in list(self.edit):
+            if shared in self.edit:
+                self._merge_siblings(shared)
+        for producer in reversed(list(self.edit)):
+            if producer in self.edit and self._is_eligible(producer):
+                self._merge_with_consumer(producer)
+
+    def _merge_siblings(self, shared: Instruction) -> None:
+        users = [u for u in self.edit.users(shared) if self._is_eligible(u)]
+        if not loop_shape(shared):
+            return
+        while users:
+            first, rest = users[0], users[1:]
+            users = rest
+            for other in rest:
+                if self.may_merge(first, other) and self.context.spend("siblings"):
+                    users = [u for u in rest if u is not other]
+                    users.insert(0, self._merge(first, other))
+                    break
+
+    def _merge_with_consumer(self, producer: Instruction) -> None:
+        for consumer in self.edit.users(producer):
+            if not self._is_eligible(consumer) or not self.may_join(producer, consumer):
+                continue
+            if self.context.spend("producer and consumer"):
+                self._merge(producer, consumer)
+                return
+
+    def may_merge(self, first: Instruction, second: Instruction) -> FusionDecision:
+        """Whether two siblings may become one kernel."""
+        if self._ancestors.leads(first, second) or self._ancestors.leads(second, first):
+            return forbid(f"{first.name} and {second.name} are connected")
+        return self._rules(first, second)
+
+    def may_join(self, producer: Instruction, consumer: Instruction) -> FusionDecision:
+        """Whether a producer that others read, too, may become another output of its consumer."""
+        setting = self._setting()
+        decision = producer_is_loop_fusible(Part.of(producer), Part.of(consumer), setting)
+        if not decision:
+            return decision
+        others = [u for u in self.edit.users(producer) if u is not consumer]
+        if any(self._ancestors.leads(other, consumer) for other in others):
+            return forbid("multi-output fusion creates a cycle")
+        return self._rules(producer, consumer)
+
+    def _rules(self, first: Instruction, second: Instruction) -> FusionDecision:
+        parts = Part.of(first), Part.of(second)
+        if sum(len(p.members) for p in parts) > self.max_instructions:
+            return forbid("will generate too large IR")
+        return may_fuse(*parts, self._setting(), MULTI_OUTPUT_RULES)
+
+    def _setting(self) -> Setting:
+        return Setting(self.edit.users, self.edit.computation.root)
+
+    def _is_eligible(self, instruction: Instruction) -> bool:
+        """A loop, a reduction, or a fusion of them, whose results are read one by one."""
+        if instruction is self.edit.computation.root or instruction.control_predecessors:
+            return False
+        if instruction.opcode == "fusion":
+            part = Part.of(instruction)
+            kind = instruction.attributes.get("kind")
+            single = not part.is_multi_output and part.roots[0].shape == instruction.shape
+            users = self.edit.users(instruction)
+            return kind in ("kLoop", "kInput") and (
+                single or all(u.opcode == "get-tuple-element" for u in users)
+            )
+        loop = is_loop_fusible(instruction) or instruction.opcode == "reduce"
+        return loop and instruction.opcode not in _TRIVIAL and is_fusible(instruction)
+
+    def _merge(self, first: Instruction, second: Instruction) -> Instruction:
+        """One fusion of both."""
+        kinds = {i.attributes.get("kind") for i in (first, second)}
+        has_reduction = any(r.opcode == "reduce" for i in (first, second) for r in Part.of(i).roots)
+        old = [i for one in (first, second) for i in (one, *self._parts(one))]
+        members = [*self._members(first), *self._members(second)]
+        before = set(self.edit)
+        kind = "kInput" if "kInput" in kinds or has_reduction else "kLoop"
+        fusion = outline(
+            self.module,
+            self.edit,
+            members,
+            "fusion",
+            {"kind": kind},
+            name="multi_output_fusion",
+            body_name="fused_multi_output",
+            names=self.names,
+        )
+        new = [fusion, *(u for u in self.edit.users(fusion) if u not in before)]
+        self._ancestors.replace(old, new)
+        return fusion
+
+    def _parts(self, fusion: Instruction) -> list[Instruction]:
+        """The elements of a fusion with several outputs."""
+        parts = [u for u in self.edit.users(fusion) if u.opcode == "get-tuple-element"]
+        return parts if Part.of(fusion).is_multi_output else []
+
+    def _members(self, instruction: Instruction) -> list[Instruction]:
+        """What a fusion is made of, in its place; or the instruction itself."""
+        if instruction.opcode != "fusion":
+            return [instruction]
+        (body,) = instruction.called
+        root, copies = copy_body(self.module, self.edit, body, instruction.operands, instruction, self.names)
+        if Part.of(instruction).is_multi_output:
+            for part in self.edit.users(instruction):
+                index = part.attributes["index"]
+                assert isinstance(index, int)
+                self.edit.replace_uses(part, root.operands[index])
+                self.edit.remove(part)
+            copies.remove(root)
+            self.edit.remove(instruction)
+            self.edit.remove(root)
+        else:
+            self.edit.replace_uses(instruction, root)
+            self.edit.remove(instruction)
+        return copies
