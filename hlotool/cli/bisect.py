@@ -12,6 +12,7 @@ from hlotool.cli.options import (
     add_execution_options,
     add_input_options,
     add_output_options,
+    count,
     exit_code_text,
     regex,
     tolerance,
@@ -35,6 +36,7 @@ _EXAMPLES = """\
 examples:
   hlotool bisect DIR                              a dump with --xla_dump_hlo_pass_re=.*
   hlotool bisect DIR --only train_step            one module
+  hlotool bisect FILE.hlo --backend xla           no dump: XLA is here and makes one
   hlotool bisect DIR --inputs in.npz --outputs out.npz
                                                   does the hardware do what the last stage says?
 """
@@ -58,6 +60,12 @@ def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
         "--every-module", action="store_true", help="search all modules, not one for each kind of failure"
     )
     group.add_argument("--reference", metavar="NAME", default="numpy", help="backend that runs it [numpy]")
+    group.add_argument(
+        "--backend", metavar="NAME", default="", help="compile here, such as with xla, and dump its passes"
+    )
+    group.add_argument(
+        "--repeats", metavar="N", type=count, default=3, help="runs of what is compiled here [3]"
+    )
     add_input_options(parser)
     group = parser.add_argument_group("tolerance", "derived per output from its type and its sums, unless")
     group.add_argument("--rtol", type=tolerance, help="relative to the larger magnitude")
@@ -79,7 +87,7 @@ def execute(arguments: argparse.Namespace) -> int:
     options = _options(arguments)
     journal = Journal(_journal_path(arguments, options))
     if arguments.no_resume:
-        journal.remove()
+        _forget(journal)
     findings = Findings()
     notes: list[str] = []
     error: HlotoolError | None = None
@@ -101,7 +109,7 @@ def _options(arguments: argparse.Namespace) -> RunOptions:
 
     return RunOptions(
         reference=arguments.reference,
-        backend=arguments.reference,
+        backend=arguments.backend or arguments.reference,
         inputs=arguments.inputs,
         outputs=arguments.outputs,
         seed=arguments.seed,
@@ -133,6 +141,7 @@ def _search(
     from hlotool.replay.options import PRELOAD
     from hlotool.report.bisect_progress import StepLines
     from hlotool.search.bisection.asking import StageOracle
+    from hlotool.search.bisection.compiling import Compiler
     from hlotool.search.bisection.directory import bisect_directory
     from hlotool.search.steps import Silent, Steps
     from hlotool.workers.pool import Limits, Pool
@@ -144,7 +153,13 @@ def _search(
         oracle = StageOracle(pool, steps)
         tasks = find_tasks(arguments.paths, options, notes)
         try:
-            bisect_directory(tasks, oracle, findings, arguments.every_stage, arguments.every_module)
+            how = arguments.every_stage, arguments.every_module
+            if arguments.backend:
+                dumps = journal.path.with_suffix(".dumps")
+                compiler = Compiler(arguments.backend, dumps, oracle, arguments.repeats)
+                compiler.bisect(tasks, findings, *how)
+            else:
+                bisect_directory(tasks, oracle, findings, *how)
         finally:
             findings.comparisons = oracle.questions
             notes += pool.notes
@@ -226,5 +241,16 @@ def _show(record: BisectRecord, arguments: argparse.Namespace, journal: Journal)
             print(f"hlotool: note: {note}", file=sys.stderr)
         report = BisectReport(record, quiet=arguments.quiet, verbose=arguments.verbose)
         emit(render(console_for(sys.stdout), report))
-    journal.close() if record.interrupted else journal.remove()
+    if record.interrupted:
+        journal.close()
+    else:
+        _forget(journal)
     return record.exit_code
+
+
+def _forget(journal: Journal) -> None:
+    """Remove the journal and the dumps that were made on the way."""
+    import shutil
+
+    journal.remove()
+    shutil.rmtree(journal.path.with_suffix(".dumps"), ignore_errors=True)

@@ -84,6 +84,7 @@ class CulpritRecord(Record, frozen=True, kw_only=True):
         comparison: the first wrong stage against the last right one's reference.
         spot: the instructions cut out.
         others: modules that fail in the same way.
+        repaired_without: smallest sets of passes without which the compiler at hand gives the right result.
     """
 
     module: str
@@ -105,6 +106,7 @@ class CulpritRecord(Record, frozen=True, kw_only=True):
     comparison: ModuleRecord | None = None
     spot: SpotRecord | None = None
     others: list[str] = []
+    repaired_without: list[list[str]] = []
 
 
 class BisectedModule(Record, frozen=True, kw_only=True):

@@ -1,0 +1,147 @@
+"""Passes whose absence repairs a result: every smallest set of them.
+
+That a pass repairs by its absence does not prove it guilty (it may only have opened the way for the fault);
+it confirms what the stages say, and tells people how to live with the fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import msgspec
+
+from hlotool._version import __version__
+from hlotool.dump.names import Kind
+from hlotool.dump.records import DumpModule
+from hlotool.errors import HlotoolError
+from hlotool.replay.compare import compare_row
+from hlotool.replay.program import compile_program
+from hlotool.replay.records import ModuleRecord
+from hlotool.replay.task import Task, failed_row
+from hlotool.search.answers import Answer
+from hlotool.search.bisection.answers import answer_of
+from hlotool.search.bisection.asking import StageOracle, context_digest
+from hlotool.search.bisection.judging import stage_program, stage_trials
+from hlotool.search.comparing import actual_of
+from hlotool.search.journal import digest
+from hlotool.search.minimal_sets import minimal_sets
+
+FUNCTION = "hlotool.search.bisection.disabling:judge_without"
+
+#: XLA cannot compile most programs without these (jaxlib 0.10.2), so they are left on unless accused.
+_NEEDED = frozenset(
+    {
+        "batched_gather_scatter_normalizer",
+        "convolution-group-converter",
+        "copy-insertion",
+        "dot_decomposer",
+        "flatten-call-graph",
+        "fusion-wrapper",
+        "gather_simplifier",
+        "layout-assignment",
+        "scatter_simplifier",
+        "select_and_scatter_expander",
+        "topk-decomposer",
+    }
+)
+
+#: Sets that are looked for.
+_LIMIT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutQuestion:
+    """Is the result right when a backend goes without some passes?
+
+    Attributes:
+        task: the module; its first stage is compiled.
+        backend: spec of the backend, with the passes switched off.
+        attempt: counts confirmations.
+    """
+
+    task: Task
+    backend: str
+    attempt: int = 0
+
+
+def judge_without(question: WithoutQuestion) -> ModuleRecord:
+    """Compile the first stage without the passes and compare its result with the reference's."""
+    task = question.task
+    try:
+        reference = stage_program(task, 0)
+        trial = stage_trials(task)[0]
+        expected = reference.runner.run(trial.arguments).value
+        tested = compile_program(question.backend, reference.path, reference.module, question.backend)
+        outcome = tested.runner.run(trial.arguments, expected)
+        return compare_row(task, reference, trial, expected, actual_of(tested, outcome))
+    except HlotoolError as error:
+        return failed_row(task, error, 0.0)
+
+
+def without(backend: str, passes: Sequence[str]) -> str:
+    """The spec of a backend that does not run `passes`: `xla:disable=algsimp+cse`."""
+    separator = "," if ":" in backend else ":"
+    return f"{backend}{separator}disable={'+'.join(passes)}" if passes else backend
+
+
+def passes_that_changed(module: DumpModule) -> list[str]:
+    """Names of the passes that left a dump, in order of first appearance."""
+    stages = (s for s in module.stages if s.kind is Kind.PASS)
+    found = dict.fromkeys(s.after_pass for s in stages if s.before_pass or not s.pipeline)
+    return [name for name in found if name and name != "pipeline-start" and " " not in name]
+
+
+@dataclass(frozen=True, slots=True)
+class Repairs:
+    """What switching passes off does.
+
+    Attributes:
+        sets: every smallest set of passes (up to a limit) without which the result is right.
+        accused_alone: switching off the accused pass alone repairs the result.
+    """
+
+    sets: tuple[tuple[str, ...], ...]
+    accused_alone: bool
+
+    def evidence(self, accused: str) -> Iterator[str]:
+        """In words."""
+        if self.accused_alone:
+            yield f"without {accused} (xla_disable_hlo_passes) the result is right: asked twice"
+        for names in self.sets:
+            if names != (accused,):
+                together = " and ".join(names)
+                yield f"without {together} the result is right as well; every smaller set leaves it wrong"
+        if not self.sets:
+            yield "no set of the passes that changed the program repairs the result by its absence"
+
+
+def find_repairs(origin: Task, dump: DumpModule, backend: str, accused: str, oracle: StageOracle) -> Repairs:
+    """Switch off passes until the result is right.
+
+    Args:
+        origin: the module as given.
+        dump: of its compilation, which tells the passes that did something.
+        backend: that gives the wrong result.
+        accused: the pass that the stages accuse; empty when they accuse none.
+        oracle: whose workers judge.
+    """
+    names = [name for name in passes_that_changed(dump) if name not in _NEEDED and name != accused]
+    if accused:
+        names.append(accused)
+    order = {name: number for number, name in enumerate(names)}
+
+    def repaired(chosen: frozenset[str], attempt: int = 0) -> bool:
+        spec = without(backend, sorted(chosen, key=order.__getitem__))
+        key = digest(
+            __version__, "without", context_digest(origin.module, origin.options), spec, str(attempt)
+        )
+        question = WithoutQuestion(origin, spec, attempt)
+        value = oracle.call(key, f"without {', '.join(chosen) or 'nothing'}", FUNCTION, question)
+        return value is not None and answer_of(msgspec.convert(value, ModuleRecord)) is Answer.GOOD
+
+    attempts = count(1)
+    sets = minimal_sets(names, repaired, lambda chosen: repaired(chosen, next(attempts)), _LIMIT)
+    ordered = tuple(tuple(sorted(s, key=order.__getitem__)) for s in sets)
+    return Repairs(ordered, (accused,) in ordered)
