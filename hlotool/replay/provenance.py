@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlotool.ir.attributes import Metadata, StackFrameTables
+from hlotool.ir.attributes import Metadata
 from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.source_position import SourcePosition, source_position
 from hlotool.ir.types import ShapeIndex
 from hlotool.replay.records import SourceRecord
 
@@ -22,18 +23,19 @@ def source_of_output(module: Module, index: ShapeIndex) -> SourceRecord:
 
 
 def source_of(module: Module, chain: Sequence[Instruction]) -> SourceRecord:
-    """What the module tells about the last instruction of `chain`; before it stand the calls that lead to it."""
+    """What the module tells about the last instruction of `chain`; before it stand the calls to it."""
     *calls, instruction = chain
-    positions = (_position(_metadata(i), module.stack_frames) for i in (instruction, *reversed(calls)))
-    file, line, function = next(filter(None, positions), ("", 0, ""))
+    around = (instruction, *reversed(calls))
+    positions = (source_position(_metadata(i), module.stack_frames) for i in around)
+    position = next(filter(None, positions), SourcePosition(""))
     return SourceRecord(
         instruction=instruction.name,
         opcode=instruction.opcode,
         line=instruction.line,
         op_name=_metadata(instruction).op_name,
-        file=file,
-        file_line=line,
-        function=function,
+        file=position.file,
+        file_line=position.line,
+        function=position.function,
     )
 
 
@@ -63,15 +65,3 @@ def _metadata(instruction: Instruction) -> Metadata:
         if computation.root.metadata is not None:
             return computation.root.metadata
     return Metadata()
-
-
-def _position(metadata: Metadata, tables: StackFrameTables | None) -> tuple[str, int, str] | None:
-    """File, line and function: written in the metadata, or in the module's tables."""
-    if metadata.source_file:
-        return metadata.source_file, metadata.source_line, ""
-    frame = tables.stack_frames.get(metadata.stack_frame_id) if tables else None
-    location = tables.file_locations.get(frame.file_location_id) if tables and frame else None
-    if tables is None or location is None:
-        return None
-    file = tables.file_names.get(location.file_name_id, "")
-    return file, location.line, tables.function_names.get(location.function_name_id, "")

@@ -23,6 +23,7 @@ RANKS = {
     "parse": 3,
     "values": 3,
     "numerics": 3,
+    "alignment": 3,
     "passes": 3,
     "dump": 4,
     "backends": 4,

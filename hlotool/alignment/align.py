@@ -1,0 +1,163 @@
+"""Which instruction of one program stands for which of another.
+
+Works for one program before and after a pass, before and after all of them, and for two programs that were
+written apart. Evidence: what an instruction computes and what is computed from it (exact, through calls and
+fusions), the frontend's names and source lines, shapes, opcodes, names, and recorded values where given.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+from hlotool.alignment.fingerprints import Table
+from hlotool.alignment.matching import Grower, Matching, Pair
+from hlotool.alignment.similarity import FEW, Side, side_of
+from hlotool.ir.module import Computation, Instruction, Module
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """Two programs and what belongs together.
+
+    Attributes:
+        left: one program.
+        right: the other.
+        matching: pairs of instructions.
+        computations: the partner of each computation of the right program, where it has one.
+    """
+
+    left: Side
+    right: Side
+    matching: Matching
+    computations: Mapping[Computation, Computation]
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """All pairs, in the textual order of the right program."""
+        order = self.right.graph.position
+        found = ((one, other) for other, one in self.matching.left_of.items())
+        return sorted(found, key=lambda pair: order[pair[1]])
+
+    @property
+    def only_left(self) -> list[Instruction]:
+        """Instructions of the left program without a partner, in textual order."""
+        return [i for i in self.left.graph.home if i not in self.matching.right_of]
+
+    @property
+    def only_right(self) -> list[Instruction]:
+        """Instructions of the right program without a partner, in textual order."""
+        return [i for i in self.right.graph.home if i not in self.matching.left_of]
+
+
+def align(
+    left: Module,
+    right: Module,
+    left_bits: Mapping[Instruction, str] | None = None,
+    right_bits: Mapping[Instruction, str] | None = None,
+) -> Alignment:
+    """Match the instructions of two programs, each with one of the other at most.
+
+    Args:
+        left: one program, such as the one before a pass.
+        right: the other.
+        left_bits: hashes of values that instructions were seen to have in an execution, if any.
+        right_bits: the same for the other program, on the same inputs.
+
+    Raises:
+        ValueError: a computation calls itself.
+    """
+    table = Table()
+    one, other = side_of(left, table, left_bits), side_of(right, table, right_bits)
+    matching = Matching()
+    _match_nodes(one, other, matching)
+    _match_as_written(one, other, matching)
+    return Alignment(one, other, matching, _match_computations(one, other, matching))
+
+
+def _match_nodes(left: Side, right: Side, matching: Matching) -> None:
+    """Match what computes something, through calls, fusions and tuples."""
+    views = left.graph.through_calls, right.graph.through_calls
+    grower = Grower(left, right, matching, views)
+    _match_ends(left, right, grower)
+    grower.certain(_value_and_context)
+    grower.certain(_value)
+    grower.certain(_context)
+    grower.certain(_bits)
+    grower.grow()
+    for key in (_value_and_context, _value, _context, _path_and_label, _path_and_opcode, _name_and_opcode):
+        grower.sweep(key)
+
+
+def _match_ends(left: Side, right: Side, grower: Grower) -> None:
+    """Entry parameters by number (where their shapes agree), and the results."""
+    for one, other in zip(left.graph.module.entry.parameters, right.graph.module.entry.parameters):
+        if left.prints.labels[one] == right.prints.labels[other]:
+            grower.accept(one, other)
+    roots = left.graph.module.entry.root, right.graph.module.entry.root
+    grower.propose(left.graph.resolve(roots[0]), right.graph.resolve(roots[1]))
+
+
+def _match_as_written(left: Side, right: Side, matching: Matching) -> None:
+    """Match the rest: calls, fusions, their parameters, elements of tuples."""
+    views = left.graph.as_written, right.graph.as_written
+    grower = Grower(left, right, matching, views)
+    for one, other in list(matching.right_of.items()):
+        grower.spread(one, other)
+    grower.accept(left.graph.module.entry.root, right.graph.module.entry.root)
+    grower.grow()
+    for key in (_value, _path_and_opcode, _name_and_opcode):
+        grower.sweep(key)
+
+
+def _value_and_context(side: Side, instruction: Instruction) -> Hashable | None:
+    context = side.prints.contexts.get(instruction)
+    return None if context is None else (side.prints.values[instruction], context)
+
+
+def _value(side: Side, instruction: Instruction) -> Hashable | None:
+    return side.prints.values[instruction]
+
+
+def _context(side: Side, instruction: Instruction) -> Hashable | None:
+    return side.prints.contexts.get(instruction)
+
+
+def _bits(side: Side, instruction: Instruction) -> Hashable | None:
+    """Recorded values; one of a few elements may be equal to another by accident."""
+    size = side.traits[instruction].size
+    return side.bits.get(instruction) if size is not None and size > FEW else None
+
+
+def _path_and_label(side: Side, instruction: Instruction) -> Hashable | None:
+    path = side.traits[instruction].path
+    return (path, side.prints.labels[instruction]) if path else None
+
+
+def _path_and_opcode(side: Side, instruction: Instruction) -> Hashable | None:
+    tail = side.traits[instruction].tail
+    return (tail, instruction.opcode) if tail else None
+
+
+def _name_and_opcode(side: Side, instruction: Instruction) -> Hashable | None:
+    return instruction.name, instruction.opcode
+
+
+def _match_computations(left: Side, right: Side, matching: Matching) -> dict[Computation, Computation]:
+    """Computations whose callers are partners, or else that share most instructions."""
+    partners = {right.graph.module.entry: left.graph.module.entry}
+    for other, one in matching.left_of.items():
+        for callee, other_callee in zip(one.called, other.called):
+            _pair(partners, callee, other_callee)
+    votes: Counter[tuple[Computation, Computation]] = Counter()
+    for other, one in matching.left_of.items():
+        votes[left.graph.home[one], right.graph.home[other]] += 1
+    for (one_home, other_home), _ in votes.most_common():
+        _pair(partners, one_home, other_home)
+    return partners
+
+
+def _pair(partners: dict[Computation, Computation], one: Computation, other: Computation) -> None:
+    if other not in partners and one not in partners.values():
+        partners[other] = one
