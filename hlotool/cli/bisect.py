@@ -156,7 +156,7 @@ def _search(
             how = arguments.every_stage, arguments.every_module
             if arguments.backend:
                 dumps = journal.path.with_suffix(".dumps")
-                compiler = Compiler(arguments.backend, dumps, oracle, arguments.repeats)
+                compiler = Compiler(arguments.backend, dumps, oracle, pool, arguments.repeats)
                 compiler.bisect(tasks, findings, *how)
             else:
                 bisect_directory(tasks, oracle, findings, *how)

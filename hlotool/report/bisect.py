@@ -127,6 +127,8 @@ def _spot(culprit: CulpritRecord, verbose: bool) -> Iterator[RenderableType]:
         return
     if not spot.before:
         yield Text(f"the kernel\n{_body(spot.after, verbose)}")
+        if culprit.minimal:
+            yield Text(f"the smallest program that fails in the same way\n{_body(culprit.minimal, verbose)}")
         return
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
     table.add_column("before", overflow="fold", ratio=1)

@@ -9,6 +9,7 @@ from hlotool.replay.options import ReplayOptions
 from hlotool.repro.bundle import Bundle
 from hlotool.search.bisection.answers import signature
 from hlotool.search.bisection.records import CulpritRecord, SpotRecord
+from hlotool.search.reduction.judging import outcome_of
 
 
 def culprit_title(culprit: CulpritRecord) -> str:
@@ -26,9 +27,11 @@ def culprit_title(culprit: CulpritRecord) -> str:
 def bundle_of(culprit: CulpritRecord, options: ReplayOptions, versions: Mapping[str, str]) -> Bundle | None:
     """The bundle of a culprit; None when there is nothing small enough to run again."""
     spot = culprit.spot
+    facts = _facts(culprit)
+    if culprit.minimal:
+        return _minimal(culprit, facts, options, versions)
     if spot is None or not spot.after:
         return None
-    facts = _facts(culprit)
     if culprit.level == "pass":
         return _stages(culprit, spot, facts, options, versions)
     row = culprit.comparison
@@ -45,6 +48,29 @@ def bundle_of(culprit: CulpritRecord, options: ReplayOptions, versions: Mapping[
         inputs=spot.program_inputs,
         outputs=spot.outputs,
         reference=options.reference,
+        culprit=facts,
+        evidence=tuple(culprit.evidence),
+        versions=dict(versions),
+    )
+
+
+def _minimal(
+    culprit: CulpritRecord, facts: dict[str, Any], options: ReplayOptions, versions: Mapping[str, str]
+) -> Bundle:
+    row = culprit.comparison
+    assert row is not None
+    return Bundle(
+        kind="backend",
+        title=culprit_title(culprit),
+        verdict=row.verdict.value,
+        signature=outcome_of(row).kind,
+        reason=row.reason,
+        program=culprit.minimal,
+        kernel=culprit.spot.after if culprit.spot else "",
+        kernel_inputs=culprit.spot.inputs if culprit.spot else b"",
+        inputs=culprit.minimal_inputs,
+        reference=options.reference,
+        backend=options.backend,
         culprit=facts,
         evidence=tuple(culprit.evidence),
         versions=dict(versions),

@@ -8,12 +8,20 @@ from pathlib import Path
 
 import msgspec
 
+from hlotool.errors import HlotoolError
 from hlotool.replay.task import Task
+from hlotool.search.arrays import npz_bytes
 from hlotool.search.bisection.asking import StageOracle
 from hlotool.search.bisection.directory import Findings, bisect_directory
 from hlotool.search.bisection.disabling import find_repairs
+from hlotool.search.bisection.judging import stage_program, stage_trials
 from hlotool.search.bisection.live import Live, go_live
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord
+from hlotool.search.reduction.case import Case
+from hlotool.search.reduction.oracle import BackendJudge, CaseOracle
+from hlotool.search.reduction.reducer import reduce_case
+from hlotool.search.reduction.task import bare_case
+from hlotool.workers.pool import Pool
 
 #: Runs of each compiled program, to see whether they differ.
 REPEATS = 3
@@ -27,12 +35,14 @@ class Compiler:
         backend: its spec.
         root: folder for dumps.
         oracle: whose workers work.
+        pool: these workers.
         repeats: runs of each compiled program.
     """
 
     backend: str
     root: Path
     oracle: StageOracle
+    pool: Pool
     repeats: int = REPEATS
     _lives: dict[str, Live] = field(default_factory=dict)
 
@@ -61,6 +71,16 @@ class Compiler:
         bisect_directory(dumps, self.oracle, findings, exhaustive, every_module)
         found = findings.culprits[known:]
         findings.culprits[known:] = [self._confirmed(culprit) for culprit in found]
+        findings.modules = [self._renamed(module) for module in findings.modules]
+        findings.healthy = [self._origin(name) for name in findings.healthy]
+
+    def _origin(self, name: str) -> str:
+        """The name of the module that was asked for, of a dump made here."""
+        return self._lives[name].origin.module.title if name in self._lives else name
+
+    def _renamed(self, module: BisectedModule) -> BisectedModule:
+        culprits = [msgspec.structs.replace(c, module=self._origin(c.module)) for c in module.culprits]
+        return msgspec.structs.replace(module, name=self._origin(module.name), culprits=culprits)
 
     def _confirmed(self, culprit: CulpritRecord) -> CulpritRecord:
         """The culprit with what switching passes off does to it."""
@@ -69,11 +89,35 @@ class Compiler:
         self.oracle.steps.listener.phase("switch passes off")
         repairs = find_repairs(live.origin, live.task.module, self.backend, culprit.pass_name, self.oracle)
         evidence = [*culprit.evidence, *repairs.evidence(culprit.pass_name)]
-        return msgspec.structs.replace(
+        named = msgspec.structs.replace(
             culprit,
             module=live.origin.module.title,
+            others=[self._origin(name) for name in culprit.others],
             evidence=evidence,
             repaired_without=[list(names) for names in repairs.sets],
+        )
+        return named if culprit.level == "pass" else self._reduced(named, live)
+
+    def _reduced(self, culprit: CulpritRecord, live: Live) -> CulpritRecord:
+        """The culprit with the smallest program that the compiler gets wrong in the same way."""
+        origin = live.origin
+        options = msgspec.structs.replace(origin.options, backend=self.backend)
+        case = Case(stage_program(origin, 0).module, stage_trials(origin)[0].arguments)
+        oracle = CaseOracle(BackendJudge(self.pool, options), self.oracle.steps)
+        try:
+            found = reduce_case(case, oracle)
+        except HlotoolError as error:
+            return msgspec.structs.replace(
+                culprit, evidence=[*culprit.evidence, f"no smaller program was found: {error}"]
+            )
+        bare = bare_case(found.case)
+        smallest = bare if oracle.fails(bare, "without source positions") else found.case
+        return msgspec.structs.replace(
+            culprit,
+            reduced_instructions=smallest.size,
+            minimal=smallest.text,
+            minimal_inputs=npz_bytes(smallest.arguments) if smallest.arguments else b"",
+            evidence=[*culprit.evidence, f"a program of {smallest.size} instructions fails in the same way"],
         )
 
 

@@ -144,4 +144,5 @@ def _task(origin: Task, record: LiveRecord) -> Task | None:
         inputs=str(folder / INPUTS) if has_parameters else None,
         outputs=str(folder / OUTPUTS) if (folder / OUTPUTS).is_file() else None,
     )
-    return Task(replace(biggest, artefacts=()), options)
+    # The folder in its title tells it from other dumps made here.
+    return Task(replace(biggest, artefacts=(), directory=folder.name), options)

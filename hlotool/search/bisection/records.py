@@ -85,6 +85,8 @@ class CulpritRecord(Record, frozen=True, kw_only=True):
         spot: the instructions cut out.
         others: modules that fail in the same way.
         repaired_without: smallest sets of passes without which the compiler at hand gives the right result.
+        minimal: HLO of the smallest program found that the compiler at hand gets wrong in the same way.
+        minimal_inputs: its arguments, as the bytes of an .npz file.
     """
 
     module: str
@@ -107,6 +109,8 @@ class CulpritRecord(Record, frozen=True, kw_only=True):
     spot: SpotRecord | None = None
     others: list[str] = []
     repaired_without: list[list[str]] = []
+    minimal: str = ""
+    minimal_inputs: bytes = b""
 
 
 class BisectedModule(Record, frozen=True, kw_only=True):

@@ -74,9 +74,14 @@ def _choose(path: str, stage: str) -> tuple[DumpModule, Stage]:
 def reduce_loaded(loaded: Loaded, oracle: CaseOracle) -> Reduction:
     """Reduce a program; source positions go last, if it still fails without them."""
     found = reduce_case(loaded.case, oracle)
-    bare = clone_module(found.case.module).module
-    remove_positions(bare)
-    plain = Case(bare, found.case.arguments)
+    plain = bare_case(found.case)
     if not oracle.fails(plain, "without source positions"):
         return found
     return Reduction(plain, found.before, found.failure, oracle.reason, found.passing, found.notes)
+
+
+def bare_case(case: Case) -> Case:
+    """The program without source positions."""
+    module = clone_module(case.module).module
+    remove_positions(module)
+    return Case(module, case.arguments)
