@@ -1,0 +1,248 @@
+"""`hlotool opt`: run passes on a program, and convert between text and proto."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hlotool.cli.options import add_output_options, exit_code_text
+from hlotool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from hlotool.ir.module import Module
+    from hlotool.passes.base import Fuel
+    from hlotool.passes.manager import PassManager, PassRun
+    from hlotool.passes.observers import DumpModules
+    from hlotool.report.opt_records import OptRecord, PassesRecord, PassRecord
+
+_DESCRIPTION = """\
+Run passes on an HLO program and print it. Without --passes it is printed as it is: in XLA's form, verified,
+as text or as a proto.
+"""
+
+_EXAMPLES = """\
+examples:
+  hlotool opt FILE --passes 'inline,fix(simplify,cse,dce),fuse{kind=loop}'
+  hlotool opt FILE --passes despecialize -o plain.hlo
+  hlotool opt FILE --passes fuse --pass-fuel 12           only the first 12 transformations
+  hlotool opt FILE --passes simplify,fuse --dump-to DIR   a dump that hlotool run and bisect take
+  hlotool opt FILE.hlo.pb --emit text                     a proto as text
+  hlotool opt --list-passes                               passes and their options
+"""
+
+
+def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
+    """Add the command to the parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "opt",
+        help="run passes on a program; convert between text and proto",
+        description=_DESCRIPTION,
+        epilog=f"{_EXAMPLES}\n{exit_code_text()}",
+        formatter_class=formatter,
+        usage="hlotool opt [options] FILE",
+    )
+    parser.add_argument("path", nargs="?", metavar="FILE", help="HLO text or proto; - for stdin")
+    parser.add_argument("--from", dest="form", choices=("text", "proto"), help="what FILE is [look inside]")
+    parser.add_argument("--emit", choices=("text", "proto"), default="text", help="what to write [text]")
+    parser.add_argument("--output", "-o", metavar="FILE", help="write the program here [stdout]")
+    group = parser.add_argument_group("passes")
+    group.add_argument("--passes", metavar="PIPELINE", default="", help="a,b{option=value},fix(c,d)")
+    group.add_argument("--list-passes", action="store_true", help="list passes and their options")
+    group.add_argument(
+        "--pass-fuel",
+        metavar="[PASS=]N",
+        action="append",
+        default=[],
+        help="stop (one pass, or all) after N transformations",
+    )
+    group.add_argument("--no-verify", action="store_true", help="do not verify between passes")
+    group.add_argument(
+        "--print-before", metavar="PASS", action="append", default=[], help="on stderr; 'all' for every pass"
+    )
+    group.add_argument(
+        "--print-after", metavar="PASS", action="append", default=[], help="likewise, where it changed something"
+    )
+    group.add_argument("--dump-to", metavar="DIR", help="write the program after each pass, as XLA does")
+    add_output_options(parser)
+    parser.set_defaults(command=execute)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit code."""
+    if arguments.list_passes:
+        return _list(arguments)
+    if not arguments.path:
+        raise UsageError("which program? hlotool opt FILE, or hlotool opt --list-passes")
+    module = _load(arguments.path, arguments.form)
+    manager = _run(module, arguments)
+    if arguments.json and arguments.emit == "proto" and not arguments.output:
+        raise UsageError("--json and --emit proto both write to stdout; say --output FILE")
+    if not arguments.json or arguments.output:
+        _write(module, arguments.emit, arguments.output)
+    if arguments.json:
+        _emit_json(_record(module, arguments, manager.runs))
+    elif arguments.verbose:
+        from hlotool.report.console import console_for, render
+        from hlotool.report.opt import PassTable
+
+        sys.stderr.write(render(console_for(sys.stderr), PassTable(_runs(manager.runs))))
+    return ExitCode.AGREE
+
+
+def _load(path: str, form: str | None) -> Module:
+    """The program, verified; `form` says what it is, None looks inside."""
+    if path != "-" and form is None:
+        from hlotool.api import load
+
+        return load(path)
+    from hlotool.errors import DumpError
+    from hlotool.ir.verifier import verify_or_raise
+    from hlotool.parse.proto.module import parse_module_proto
+    from hlotool.parse.reader import parse_module
+
+    try:
+        content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise DumpError(f"{path}: {error.strerror}") from error
+    shown = "<stdin>" if path == "-" else path
+    if form == "proto" or (form is None and b"\0" in content):
+        module = parse_module_proto(content, shown)
+    else:
+        module = parse_module(content.decode("utf-8", "surrogateescape"), shown)
+    verify_or_raise(module)
+    return module
+
+
+def _run(module: Module, arguments: argparse.Namespace) -> PassManager:
+    from hlotool.backends.constants import evaluate_constant
+    from hlotool.passes.base import Context
+    from hlotool.passes.manager import PassManager
+    from hlotool.passes.observers import PrintModules
+    from hlotool.passes.pipeline import parse_pipeline
+
+    dump = _dump(arguments.dump_to)
+    printing = PrintModules(sys.stderr.write, arguments.print_before, arguments.print_after)
+    manager = PassManager(
+        Context(fuel=_fuel(arguments.pass_fuel), evaluate=evaluate_constant),
+        [printing, *([dump] if dump else [])],
+        verify=not arguments.no_verify,
+    )
+    if dump:
+        dump.begin(module)
+    if arguments.passes:
+        manager.run(module, parse_pipeline(arguments.passes))
+    if dump:
+        dump.end(module)
+    return manager
+
+
+def _dump(folder: str | None) -> DumpModules | None:
+    from hlotool.passes.observers import DumpModules
+
+    return DumpModules(Path(folder)) if folder else None
+
+
+def _fuel(given: Sequence[str]) -> Fuel:
+    from hlotool.passes.base import Fuel
+
+    fuel = Fuel()
+    for text in given:
+        name, _, number = text.rpartition("=")
+        if not number.isdecimal():
+            raise UsageError(f"--pass-fuel {text}: write it like 12 or fuse=12")
+        if name:
+            fuel.by_pass[name] = int(number)
+        else:
+            fuel.left = int(number)
+    return fuel
+
+
+def _write(module: Module, form: str, output: str | None) -> None:
+    from hlotool.cli.output import emit_bytes
+
+    if form == "proto":
+        from hlotool.parse.proto.write import write_module_proto
+
+        content = write_module_proto(module)
+    else:
+        content = module.to_text().encode("utf-8", "surrogateescape")
+    if output:
+        Path(output).write_bytes(content)
+    else:
+        emit_bytes(content)
+
+
+def _record(module: Module, arguments: argparse.Namespace, runs: Sequence[PassRun]) -> OptRecord:
+    from hlotool.report.opt_records import OptRecord
+    from hlotool.report.records import versions
+
+    return OptRecord(
+        versions=versions(),
+        path=arguments.path,
+        passes=arguments.passes,
+        runs=_runs(runs),
+        changed=any(run.changes for run in runs),
+        text="" if arguments.output else module.to_text(),
+        output=arguments.output or "",
+    )
+
+
+def _runs(runs: Sequence[PassRun]) -> list[PassRecord]:
+    from hlotool.report.opt_records import PassRecord
+
+    return [
+        PassRecord(
+            pipeline=run.pipeline,
+            name=run.name,
+            changes=run.changes,
+            instructions_before=run.instructions_before,
+            instructions_after=run.instructions_after,
+            seconds=run.seconds,
+        )
+        for run in runs
+    ]
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    record = _passes()
+    if arguments.json:
+        _emit_json(record)
+        return record.exit_code
+    from hlotool.cli.output import emit
+    from hlotool.report.console import console_for, render
+    from hlotool.report.opt import PassList
+
+    emit(render(console_for(sys.stdout), PassList(record)))
+    return record.exit_code
+
+
+def _passes() -> PassesRecord:
+    from hlotool.passes.catalogue import describe_passes
+    from hlotool.passes.registry import PIPELINES
+    from hlotool.report.opt_records import OptionRecord, PassDescription, PassesRecord
+
+    passes = [
+        PassDescription(
+            name=found.name,
+            about=found.about,
+            options=[
+                OptionRecord(name=o.name, values=o.values, default=o.default, about=o.about)
+                for o in found.options
+            ],
+            error=found.error,
+        )
+        for found in describe_passes()
+    ]
+    pipelines = [PassDescription(name=name, about=text) for name, text in PIPELINES.items()]
+    return PassesRecord(passes=passes, pipelines=pipelines)
+
+
+def _emit_json(record: OptRecord | PassesRecord) -> None:
+    import msgspec
+
+    from hlotool.cli.output import emit_bytes
+
+    emit_bytes(msgspec.json.encode(record) + b"\n")

@@ -1,0 +1,66 @@
+"""The tables of `hlotool opt`: what passes there are, and what they did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hlotool.report.opt_records import OptionRecord, PassDescription, PassesRecord, PassRecord
+
+
+@dataclass(frozen=True, slots=True)
+class PassList:
+    """All passes with their options."""
+
+    record: PassesRecord
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for description in self.record.passes:
+            yield from _described(description)
+        for description in self.record.pipelines:
+            yield Text.assemble((description.name, "bold"), f" = {description.about}")
+
+
+def _described(description: PassDescription) -> RenderResult:
+    if description.error:
+        yield Text.assemble((description.name, "bold"), (f"  cannot be loaded: {description.error}", "red"))
+        return
+    yield Text.assemble((description.name, "bold"), f"  {description.about}")
+    if description.options:
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        grid.add_column(no_wrap=True)
+        grid.add_column(overflow="fold")
+        for option in description.options:
+            grid.add_row(_usage(option), Text(option.about))
+        yield Padding(grid, (0, 0, 0, 4))
+
+
+def _usage(option: OptionRecord) -> Text:
+    default = "" if option.default in (None, "") else f" [{option.default}]"
+    return Text.assemble((option.name, "cyan"), f"={option.values}{default}")
+
+
+@dataclass(frozen=True, slots=True)
+class PassTable:
+    """What each run of a pass did."""
+
+    runs: Sequence[PassRecord]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
+        table.add_column("pipeline", no_wrap=True)
+        table.add_column("pass", no_wrap=True)
+        table.add_column("instructions", no_wrap=True, justify="right")
+        table.add_column("ms", no_wrap=True, justify="right")
+        table.add_column("changes", overflow="fold")
+        for run in self.runs:
+            sizes = f"{run.instructions_before} → {run.instructions_after}"
+            changes = ", ".join(f"{count} {what}" for what, count in sorted(run.changes.items()))
+            milliseconds = f"{1000 * run.seconds:.1f}"
+            table.add_row(run.pipeline, run.name, sizes, milliseconds, Text(changes or "–"))
+        yield table
