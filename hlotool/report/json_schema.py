@@ -15,7 +15,9 @@ from typing import Any
 import msgspec
 
 from hlotool.replay.records import Record
+from hlotool.report.bisect_records import BisectRecord, VerifyRecord
 from hlotool.report.records import BackendsRecord, CheckRecord, ExplainRecord, RulesRecord, RunRecord
+from hlotool.report.reduce_records import ExtractRecord, ReduceRecord
 
 FOLDER = Path(__file__).parent / "schema"
 
@@ -26,6 +28,10 @@ SCHEMAS: dict[str, type[Record]] = {
     "check-1.json": CheckRecord,
     "rules-1.json": RulesRecord,
     "explain-1.json": ExplainRecord,
+    "bisect-1.json": BisectRecord,
+    "reduce-1.json": ReduceRecord,
+    "extract-1.json": ExtractRecord,
+    "repro-1.json": VerifyRecord,
 }
 
 _ATTRIBUTE = re.compile(r"^    (\w+): (.+?)(?=^    \w+: |\Z)", re.MULTILINE | re.DOTALL)

@@ -67,7 +67,7 @@ class CulpritRecord(Record, frozen=True, kw_only=True):
         module: that it was found in.
         level: where it came in: a pass, the code made of the optimised program, a library that runs a part of
             it, or runs that differ from each other.
-        pass_name: the accused pass; empty at other levels, and where no dump tells.
+        pass: the accused pass; empty at other levels, and where no dump tells.
         pipeline: that it ran in.
         candidates: all passes that may be meant, when stages between good and bad could not be judged.
         stage: the first wrong stage, or `result`.
