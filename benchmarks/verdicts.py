@@ -150,7 +150,7 @@ def run(part: str, names: list[str], arguments: argparse.Namespace) -> Iterator[
     yield from (r for r in known if r.unit in names)
     missing = [n for n in names if n not in done]
     context = get_context("spawn")
-    with ProcessPoolExecutor(arguments.processes, context, max_tasks_per_child=40) as pool:
+    with ProcessPoolExecutor(arguments.processes, context) as pool:
         futures = {pool.submit(_work, part, n, arguments.folder, arguments.other_python): n for n in missing}
         for number, future in enumerate(as_completed(futures), start=1):
             records = future.result()
