@@ -45,18 +45,19 @@ HEAD = """# Opcodes on the numpy backend
 Made by `PYTHONPATH=tests python -m spec.opcode_table --write`, which compiles and runs a small module for
 every opcode and element type. What each opcode must do stands in `tests/spec/<opcode>.hlo`.
 
-✓ runs · – is not HLO: the verifier refuses it · ✗ is HLO, but refused with an error that says why
+✓ runs · – is not HLO: the verifier refuses it, and so does XLA · ✗ is HLO, but refused with an error that says
+why. The notes give the reason behind each mark.
 
 """
 
 
 @cache
 def status(opcode: str, kind: ElementType) -> tuple[str, str]:
-    """RUNS, NOT_HLO or REFUSED, and the reason of a refusal."""
+    """RUNS, NOT_HLO or REFUSED, and the reason why it does not run."""
     modules = [parse_module(text) for text in minimal_texts(opcode, kind)]
     valid = [module for module in modules if not verify(module)]
     if not valid:
-        return NOT_HLO, ""
+        return NOT_HLO, verify(modules[0])[0].message
     try:
         NumpyBackend().compile(valid[0]).run(arguments(valid[0]))
     except Unsupported as error:
@@ -88,21 +89,19 @@ def cell(opcode: str, kinds: Sequence[ElementType]) -> str:
 
 
 def notes(opcode: str) -> str:
-    """Reasons of refusals, and the rules by which XLA differs."""
-    reasons: dict[str, list[str]] = {}
-    for kind in ElementType:
-        mark, reason = status(opcode, kind)
-        if mark == REFUSED:
-            reasons.setdefault(_without_type(reason, kind), []).append(str(kind))
+    """The reason behind each mark of what does not run, and the rules by which XLA differs."""
+    found = (status(opcode, kind) + (kind,) for kind in ElementType)
+    reasons = dict.fromkeys(f"{mark} {_without_type(reason, kind)}" for mark, reason, kind in found if reason)
     rules = [f"[{rule.id}](#{rule.id})" for rule in DEPARTURES.values() if opcode in rule.opcodes]
     return "; ".join([*reasons, *rules])
 
 
 def _without_type(reason: str, kind: ElementType) -> str:
     """A reason that names the element type, in words that fit all of them."""
-    for words in ("on", "of"):
+    reason = reason.partition(f", not {kind}")[0]
+    for words in ("on", "give"):
         reason = reason.replace(f" {words} {kind}", f" {words} these types")
-    return reason.replace(f" of type {kind}", " of these types")
+    return reason
 
 
 def table() -> str:

@@ -64,7 +64,7 @@ def _bits_shape(instruction: Instruction, lowering: Lowering) -> ArrayShape:
     if not isinstance(bits, ArrayShape):
         raise lowering.unsupported(instruction, f"random bits of shape {shape}")
     if bits.element_type.is_complex or bits.element_type is ElementType.PRED:
-        raise lowering.unsupported(instruction, f"random bits of type {bits.element_type}")
+        raise lowering.unsupported(instruction, f"random bits are not defined on {bits.element_type}")
     return bits
 
 
@@ -102,7 +102,7 @@ def rng(instruction: Instruction, lowering: Lowering) -> Kernel:
         return _floats(element_type, dims, distribution)
     if element_type.is_integer and distribution == "rng_uniform":
         return _uniform_integers(element_type, dims)
-    raise lowering.unsupported(instruction, f"{distribution} of type {element_type}")
+    raise lowering.unsupported(instruction, f"{distribution} is not defined on {element_type}")
 
 
 def _floats(element_type: ElementType, dims: tuple[int, ...], distribution: str) -> Kernel:
