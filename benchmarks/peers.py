@@ -31,7 +31,7 @@ _NEWER_ATTRIBUTES = re.compile(r", (result_accuracy|frontend_attributes|origin)=
 def ask(peer: str, text: str, arguments: list[Any], repeats: int, timeout: float) -> Answer:
     """What `peer_child` measured."""
     command = [sys.executable, str(HERE / "peer_child.py")]
-    # hlotool runs as its own workers do, installed: with bytecode. XLA's threads read none of these variables.
+    # hlotool runs as its own workers do, and with bytecode. XLA's threads read none of these variables.
     environment = worker_environment(jobs=1) if peer == "hlotool" else dict(os.environ)
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     return _ask(command, (peer, text, arguments, repeats), timeout, environment)

@@ -18,6 +18,7 @@ import numpy as np
 from hlotool.backends.numpy.failures import failure
 from hlotool.backends.numpy.ownership import owns_item
 from hlotool.backends.numpy.run import Run
+from hlotool.backends.numpy.threads import each
 from hlotool.errors import HlotoolError
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
@@ -104,8 +105,11 @@ class Blocks:
         results = self._results(values, orders[0])
         inputs = [*values]
         values.clear()
-        for index in block_indices(self.dims, orders, self._block_elements):
+
+        def evaluate(index: tuple[slice, ...]) -> None:
             self._evaluate([v[index] if v.ndim else v for v in inputs], [result[index] for result in results])
+
+        each(evaluate, list(block_indices(self.dims, orders, self._block_elements)))
         return results[0] if len(results) == 1 else tuple(results)
 
     def _results(self, values: list[Any], order: _Order) -> list[Array]:

@@ -6,17 +6,29 @@ BLAS; integers wrap in the result type; pred multiplies with `and` and adds with
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from hlotool.backends.numpy.accumulation import finish, native, native_dtype
+from hlotool.backends.numpy.threads import each, is_blas_single, spans
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ElementType
 
 #: Integers up to here are exact in f32 and f64.
 _EXACT_F32, _EXACT_F64 = 1 << 24, 1 << 53
+
+#: Products of so many scalar products each are worth a thread's while.
+_PART = 1 << 23
+_MOST_PARTS = 16
+
+#: A batch dimension of so many elements is cut rather than the matrices.
+_LONG_BATCH = 4
+
+#: Indices into both operands and into the product.
+_Panel: TypeAlias = tuple[Any, Any, Any]
 
 #: Sums of fewer terms are not worth a product of their own.
 _FEW_TERMS = 256
@@ -81,8 +93,35 @@ def _largest(value: Array) -> int:
 
 
 def _product(lhs: Array, rhs: Array) -> Array:
-    product: Array = np.matmul(_for_blas(lhs), _for_blas(rhs))
+    lhs, rhs = _for_blas(lhs), _for_blas(rhs)
+    batch = np.broadcast_shapes(lhs.shape[:-2], rhs.shape[:-2])
+    parts = min(_MOST_PARTS, prod(batch) * lhs.shape[-2] * rhs.shape[-2] * rhs.shape[-1] // _PART)
+    if parts < 2 or not is_blas_single() or lhs.dtype.kind not in "fc":
+        product: Array = np.matmul(lhs, rhs)
+        return product
+    product = np.empty((*batch, lhs.shape[-2], rhs.shape[-1]), lhs.dtype)
+
+    def multiply(panel: _Panel) -> None:
+        left, right, result = panel
+        np.matmul(lhs[left], rhs[right], out=product[result])
+
+    each(multiply, list(_panels(lhs.shape, rhs.shape, parts)))
     return product
+
+
+def _panels(lhs: Sequence[int], rhs: Sequence[int], parts: int) -> Iterator[_Panel]:
+    """What of both matrices makes which part of the product: some of the batch, or of the rows or columns."""
+    whole, rest = slice(None), (slice(None),)
+    if lhs[:-2] == rhs[:-2] and max(lhs[:-2], default=1) >= _LONG_BATCH:
+        axis = max(range(len(lhs) - 2), key=lambda d: lhs[d])
+        for span in spans(lhs[axis], parts):
+            yield ((whole,) * axis + (span,),) * 3
+    elif lhs[-2] >= rhs[-1]:
+        for span in spans(lhs[-2], parts):
+            yield (..., span, whole), rest, (..., span, whole)
+    else:
+        for span in spans(rhs[-1], parts):
+            yield rest, (..., span), (..., span)
 
 
 def _for_blas(value: Array) -> Array:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from hlotool.backends.numpy.threads import each, spans
 from hlotool.ir.dtypes import Array
 
 #: Elements of one operand that are worked on together, unless a row is longer.
@@ -25,13 +26,14 @@ def by_rows(function: Callable[[Sequence[Array]], Sequence[Array]], arrays: Sequ
     if parts == 1 or max(leading, default=1) == 1:
         return list(function(arrays))
     axis = leading.index(max(leading))
-    step = -(-leading[axis] // parts)
-    results: list[Array] = []
-    for start in range(0, leading[axis], step):
-        rows = (*(slice(None),) * axis, slice(start, start + step))
-        values = function([a[rows] for a in arrays])
-        if not results:
-            results = [np.empty((*leading, v.shape[-1]), v.dtype) for v in values]
-        for result, value in zip(results, values):
-            result[rows] = value
+    first, *others = ((slice(None),) * axis + (span,) for span in spans(leading[axis], parts))
+    values = function([a[first] for a in arrays])
+    results = [np.empty((*leading, v.shape[-1]), v.dtype) for v in values]
+    _store(results, first, values)
+    each(lambda rows: _store(results, rows, function([a[rows] for a in arrays])), others)
     return results
+
+
+def _store(results: Sequence[Array], rows: tuple[slice, ...], values: Sequence[Array]) -> None:
+    for result, value in zip(results, values):
+        result[rows] = value

@@ -24,7 +24,10 @@ from hlotool.workers.worker import WorkerOptions
 START_LIMIT = 120.0
 
 #: Read by the numeric libraries; several workers must not each take all cores.
-_THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "HLOTOOL_THREADS")
+
+#: The numpy backend cuts large products by itself: BLAS's own threads wait for each other on a busy machine.
+_BLAS_VARIABLES = {"OPENBLAS_NUM_THREADS": "1"}
 
 #: Read by glibc: freed arrays are used again, not handed back to the system to come back page by page.
 _MEMORY_VARIABLES = {"MALLOC_MMAP_THRESHOLD_": str(1 << 26), "MALLOC_TRIM_THRESHOLD_": str(1 << 28)}
@@ -217,7 +220,7 @@ class Pool:
 def worker_environment(jobs: int) -> dict[str, str]:
     """Environment of each of `jobs` workers; what the user has set is left alone."""
     threads = str(max(1, (os.cpu_count() or 1) // jobs))
-    return dict.fromkeys(_THREAD_VARIABLES, threads) | _MEMORY_VARIABLES | dict(os.environ)
+    return dict.fromkeys(_THREAD_VARIABLES, threads) | _BLAS_VARIABLES | _MEMORY_VARIABLES | dict(os.environ)
 
 
 class _Tasks:

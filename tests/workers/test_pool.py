@@ -243,6 +243,7 @@ def test_workers_share_the_cores_and_keep_their_memory(monkeypatch: pytest.Monke
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     environment = worker_environment(jobs=4)
-    assert environment["OPENBLAS_NUM_THREADS"] == "2"
+    assert environment["OPENBLAS_NUM_THREADS"] == "1"
+    assert environment["HLOTOOL_THREADS"] == "2"
     assert environment["OMP_NUM_THREADS"] == "3"
     assert int(environment["MALLOC_TRIM_THRESHOLD_"]) > int(environment["MALLOC_MMAP_THRESHOLD_"])

@@ -12,6 +12,7 @@ from hlotool.backends.numpy.contraction import multiply_matrices, operand_dtype,
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.backends.numpy.shapes import array_shape, attribute, element_types
+from hlotool.backends.numpy.threads import each
 from hlotool.backends.numpy.window_slices import Slices, output_sizes, window_slices
 from hlotool.ir.attributes import ConvolutionDimensions, Window, WindowDim
 from hlotool.ir.dtypes import Array
@@ -22,8 +23,8 @@ _WHOLE: Slices = (slice(None),)
 #: A position in the window, the outputs that see an element there, and those elements.
 _Entry = tuple[tuple[int, ...], Slices, Slices]
 
-#: Elements of the matrix of patches that is held at once.
-_PATCH_ELEMENTS = 1 << 21
+#: Elements of a matrix of patches; each thread holds one.
+_PATCH_ELEMENTS = 1 << 20
 
 
 @lowers("convolution")
@@ -94,8 +95,11 @@ class CanonicalConvolution:
         grouped = self._grouped(image, groups)
         spatial = output_sizes(self.dims, image.shape[2:])
         result = np.empty((groups, grouped.shape[1], prod(spatial), outputs // groups), image.dtype)
-        for batch in self._batches(grouped, spatial):
+
+        def convolve(batch: slice) -> None:
             result[:, batch] = self._convolve(grouped[:, batch], matrices, spatial)
+
+        each(convolve, list(self._batches(grouped, spatial)))
         merged = result.transpose((1, 0, 3, 2))
         return merged.reshape((grouped.shape[1], outputs, *spatial))
 

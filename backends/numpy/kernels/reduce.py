@@ -14,6 +14,7 @@ from hlotool.backends.numpy.monoids import Domain, Monoid
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.backends.numpy.row_blocks import by_rows
 from hlotool.backends.numpy.shapes import attribute
+from hlotool.backends.numpy.threads import each, spans
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import TupleShape
@@ -23,6 +24,9 @@ _PAIRWISE = 8
 
 #: Smaller arrays are reduced as fast in one call.
 _LARGE = 4096
+
+#: Larger arrays are reduced in parts of about so many elements.
+_VERY_LARGE, _PART = 1 << 19, 1 << 17
 
 #: From inputs and initial values to results.
 _Reduce = Callable[[Sequence[Array], Sequence[Array]], Sequence[Array]]
@@ -63,7 +67,25 @@ def reduce_monoid(monoid: Monoid, x: Array, init: Array, axes: tuple[int, ...]) 
     values, start = domain.values
     if axes == (x.ndim - 1,) and 0 < x.shape[-1] < _PAIRWISE and x.size >= _LARGE and x.dtype.kind != "c":
         return _reduce_columns(monoid.ufunc, values, start, domain)
-    return domain.restore(monoid.ufunc.reduce(values, axis=axes, dtype=domain.dtype, initial=start))
+    kept = [d for d in range(x.ndim) if d not in axes]
+    longest = max(kept, key=lambda d: x.shape[d], default=None)
+    if x.size < _VERY_LARGE or longest is None:
+        return domain.restore(monoid.ufunc.reduce(values, axis=axes, dtype=domain.dtype, initial=start))
+    return domain.restore(_reduce_in_parts(monoid.ufunc, domain, axes, longest))
+
+
+def _reduce_in_parts(ufunc: np.ufunc, domain: Domain, axes: tuple[int, ...], along: int) -> Array:
+    """Parts of the result at the same time; `along` is a dimension that is kept."""
+    values, start = domain.values
+    result = np.empty([size for d, size in enumerate(values.shape) if d not in axes], domain.dtype)
+    target = along - sum(axis < along for axis in axes)
+
+    def reduce_part(span: slice) -> None:
+        part, out = values[(slice(None),) * along + (span,)], result[(slice(None),) * target + (span,)]
+        ufunc.reduce(part, axis=axes, dtype=domain.dtype, initial=start, out=out)
+
+    each(reduce_part, list(spans(values.shape[along], values.size // _PART)))
+    return result
 
 
 def _reduce_columns(ufunc: np.ufunc, values: Array, start: Array, domain: Domain) -> Array:
