@@ -79,6 +79,11 @@ class DevicesExecutable(Protocol):
         """
 
 
+def notes_of(executable: object) -> tuple[str, ...]:
+    """What a backend says of how it runs a program: the attribute `notes`, where there is one."""
+    return tuple(getattr(executable, "notes", ()))
+
+
 class Backend(Protocol):
     """A way to execute HLO."""
 

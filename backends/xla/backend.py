@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
+from hlotool.backends.xla.configs import unknown_field, without_field
+from hlotool.backends.xla.dumps import READS_STACK_FRAMES, dump_flags
 from hlotool.backends.xla.executable import (
     Loaded,
     XlaDevicesExecutable,
@@ -11,20 +16,50 @@ from hlotool.backends.xla.executable import (
     XlaPartitionedExecutable,
 )
 from hlotool.backends.xla.host import host_module
+from hlotool.backends.xla.logical import logical_module
 from hlotool.backends.xla.options import XlaOptions
 from hlotool.backends.xla.outside import refuse_the_outside
 from hlotool.backends.xla.partitions import for_grid, manual_module
 from hlotool.backends.xla.process import XlaProcess, key_for, shared_process
-from hlotool.backends.xla.protocol import Program, Route, Setup
-from hlotool.backends.xla.routes import route_for
+from hlotool.backends.xla.protocol import Flag, Program, Route, Setup
+from hlotool.backends.xla.routes import is_optimised, route_for
 from hlotool.backends.xla.signature import array_shapes, flat_signature
+from hlotool.errors import BackendCrashed, HlotoolError, Location, Unsupported
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import is_per_device
 from hlotool.ir.printer import PrintOptions, print_module
+from hlotool.ir.types import ArrayShape
 
 #: Where instructions come from makes no difference, and older versions cannot read how it is written now.
 _TEXT = PrintOptions(metadata=False)
+
+#: The first version that takes programs in the middle of its compiler.
+LETS_PROGRAMS_IN = (0, 10, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A program on its way to XLA.
+
+    Attributes:
+        module: with a flat signature.
+        route: into the compiler.
+        notes: for the user: what was done to it.
+        flags: besides those of the backend.
+        printing: how its text is written.
+    """
+
+    module: Module
+    route: Route
+    notes: tuple[str, ...] = ()
+    flags: tuple[Flag, ...] = ()
+    printing: PrintOptions = _TEXT
+
+    @property
+    def results(self) -> list[ArrayShape]:
+        """Shapes of what it returns."""
+        return array_shapes(self.module.entry.root.shape)
 
 
 class XlaBackend:
@@ -50,6 +85,11 @@ class XlaBackend:
         return f"jaxlib {self.setup.jaxlib}" + (f" ({options})" if options else "")
 
     @property
+    def version_number(self) -> tuple[int, ...]:
+        """Of jaxlib, to be compared: (0, 10, 2)."""
+        return tuple(int(part) for part in re.findall(r"\d+", self.setup.jaxlib)[:3])
+
+    @property
     def device(self) -> str:
         """What it computes on."""
         return self.setup.device
@@ -61,42 +101,91 @@ class XlaBackend:
             Unsupported: XLA refuses it, or it talks to the host.
             BackendFailed: XLA died of it.
         """
-        flat = flat_signature(module)
-        route = self.options.route or route_for(module)
-        if route is Route.MLIR and module.num_partitions > 1 and not is_per_device(module):
+        source = self._prepare(module)
+        if source.route is Route.MLIR and module.num_partitions > 1 and not is_per_device(module):
             grid = DeviceGrid(1, module.num_partitions)
-            loaded = self._load(for_grid(flat, grid), route, grid)
-            return XlaPartitionedExecutable(module, loaded, len(grid), array_shapes(flat.entry.root.shape))
-        return XlaExecutable(module, self._load(for_grid(flat, ONE_DEVICE), route, ONE_DEVICE))
+            loaded = self._load(source, grid)
+            return XlaPartitionedExecutable(module, loaded, len(grid), source.results)
+        return XlaExecutable(module, self._load(source, ONE_DEVICE))
 
     def compile_devices(self, module: Module, grid: DeviceGrid) -> XlaDevicesExecutable:
         """Compile for all devices of `grid`, whatever its header says; raises as `compile`."""
-        flat = for_grid(flat_signature(module), grid)
-        route = self.options.route or route_for(module)
-        if grid.partitions > 1 and route is Route.MLIR:
-            flat = manual_module(flat)
-        return XlaDevicesExecutable(module, self._load(flat, route, grid), len(grid))
+        source = self._prepare(module)
+        if grid.partitions > 1 and source.route is Route.MLIR:
+            source = replace(source, module=manual_module(source.module))
+        return XlaDevicesExecutable(module, self._load(source, grid), len(grid))
 
-    def _load(self, flat: Module, route: Route, grid: DeviceGrid) -> Loaded:
-        refuse_the_outside(flat)
+    def compile_with_dumps(self, module: Module, folder: Path, passes: str = ".*") -> XlaExecutable:
+        """Compile for one device, and have XLA write the program after each pass into `folder`.
+
+        Args:
+            module: of any stage; an optimised one is written as a frontend would and optimised once more.
+            folder: gets the dump, created where it is missing.
+            passes: regular expression of the passes to write; the ends of the compilation always are.
+
+        Raises:
+            Unsupported: XLA refuses the program.
+            BackendFailed: XLA died of it; what it wrote until then is in `folder`.
+        """
+        version = self.version_number
+        source = replace(
+            self._prepare(module, Route.MLIR),
+            flags=tuple(dump_flags(folder, passes, version)),
+            printing=PrintOptions(metadata=version >= READS_STACK_FRAMES),
+        )
+        return XlaExecutable(module, self._load(source, ONE_DEVICE))
+
+    def _prepare(self, module: Module, route: Route | None = None) -> _Source:
+        """The program as it goes to XLA."""
+        lets_in = self.version_number >= LETS_PROGRAMS_IN
+        route = route or self.options.route or route_for(module, self.options.platform, lets_in)
+        if route is not Route.MLIR or not is_optimised(module):
+            return _Source(flat_signature(module), route)
+        note = "the optimised program was written as StableHLO, and XLA optimised it again"
+        return _Source(flat_signature(logical_module(module)), route, (note,))
+
+    def _load(self, source: _Source, grid: DeviceGrid) -> Loaded:
+        """Compile; fields of backend configs that this version does not know are left out."""
+        refuse_the_outside(source.module)
         process = self._process(len(grid))
-        text = print_module(flat, _TEXT)
-        program = Program(
+        while True:
+            program = self._program(source, grid, process.take_released())
+            try:
+                return Loaded(program, process, source.notes)
+            except (BackendCrashed, Unsupported) as error:
+                field = unknown_field(str(error))
+                if field is None or f'"{field}"' not in program.text:
+                    raise _located(error, source.module) from None
+                note = f"without the field {field} of backend configs, which this XLA does not know"
+                bare = without_field(source.module, field)
+                source = replace(source, module=bare, notes=(*source.notes, note))
+
+    def _program(self, source: _Source, grid: DeviceGrid, released: tuple[int, ...]) -> Program:
+        text = print_module(for_grid(source.module, grid), source.printing)
+        return Program(
             text=text,
-            route=route,
-            host="" if route is Route.MLIR else _host_text(flat, grid),
-            flags=self.options.flags,
+            route=source.route,
+            host="" if source.route is Route.MLIR else _host_text(source.module, grid),
+            flags=(*self.options.flags, *source.flags),
             replicas=grid.replicas,
             partitions=grid.partitions,
             shardy="xla.sdy." in text,
             platform=self.options.platform,
-            released=process.take_released(),
+            released=released,
         )
-        return Loaded(program, process)
 
     def _process(self, devices: int) -> XlaProcess:
         options = self.options
         return shared_process(key_for(options.platform, options.python, devices, options.timeout))
+
+
+def _located(error: BackendCrashed | Unsupported, module: Module) -> HlotoolError:
+    """The error with the file that it is about."""
+    if type(error) is not Unsupported or error.location.path:
+        return error
+    return Unsupported(
+        error.reason, error.instruction, error.opcode, Location(module.path, error.location.line)
+    )
 
 
 def _host_text(flat: Module, grid: DeviceGrid) -> str:

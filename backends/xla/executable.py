@@ -24,9 +24,16 @@ _REPLICATED = Sharding("replicated")
 
 
 class Loaded:
-    """A program in the process that holds XLA; compiled once more when that process was replaced."""
+    """A program in the process that holds XLA; compiled once more when that process was replaced.
 
-    def __init__(self, program: Program, process: XlaProcess) -> None:
+    Args:
+        program: what to compile.
+        process: where.
+        notes: what was done to the program before.
+    """
+
+    def __init__(self, program: Program, process: XlaProcess, notes: tuple[str, ...] = ()) -> None:
+        self.notes = notes
         self._program = program
         self._process = process
         self.compiled = self._compile()
@@ -51,6 +58,7 @@ class XlaExecutable:
 
     def __init__(self, module: Module, loaded: Loaded) -> None:
         self.module = module
+        self.notes = loaded.notes
         self._loaded = loaded
 
     def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
@@ -65,6 +73,7 @@ class XlaDevicesExecutable:
 
     def __init__(self, module: Module, loaded: Loaded, count: int) -> None:
         self.module = module
+        self.notes = loaded.notes
         self._loaded = loaded
         self._count = count
 
@@ -93,6 +102,7 @@ class XlaPartitionedExecutable:
 
     def __init__(self, module: Module, loaded: Loaded, count: int, results: Sequence[ArrayShape]) -> None:
         self.module = module
+        self.notes = loaded.notes
         self._loaded = loaded
         self._count = count
         self._results = results

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hlotool.backends.base import TOKEN, DevicesExecutable, Executable, Value
+from hlotool.backends.base import TOKEN, DevicesExecutable, Executable, Value, notes_of
 from hlotool.ir.attributes import Mesh, Sharding
 from hlotool.ir.module import Module
 from hlotool.ir.printing.sharding import sharding_text
@@ -70,7 +70,7 @@ class OneDevice:
 
     def run(self, arguments: Sequence[Value], expected: Value | None = None) -> Outcome:
         """See `Runner`."""
-        return Outcome(self._executable.run(arguments))
+        return Outcome(self._executable.run(arguments), notes=notes_of(self._executable))
 
 
 class EachDevice:
@@ -85,7 +85,7 @@ class EachDevice:
 
     def run(self, arguments: Sequence[Any], expected: Value | None = None) -> Outcome:
         """See `Runner`; one tuple of arguments per device."""
-        return Outcome(tuple(self._executable.run_devices(arguments)))
+        return Outcome(tuple(self._executable.run_devices(arguments)), notes=notes_of(self._executable))
 
 
 class Partitioned:
@@ -128,7 +128,8 @@ class Partitioned:
         """See `Runner`."""
         columns = [spread.split(value) for spread, value in zip(self._arguments, arguments)]
         devices = [[column[device] for column in columns] for device in range(self._count)]
-        return self._result.assemble(self._executable.run_devices(devices), expected, self._meshes)
+        outcome = self._result.assemble(self._executable.run_devices(devices), expected, self._meshes)
+        return replace(outcome, notes=(*notes_of(self._executable), *outcome.notes))
 
 
 class _Spread:
