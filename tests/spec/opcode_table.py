@@ -45,8 +45,8 @@ HEAD = """# Opcodes on the numpy backend
 Made by `PYTHONPATH=tests python -m spec.opcode_table --write`, which compiles and runs a small module for
 every opcode and element type. What each opcode must do stands in `tests/spec/<opcode>.hlo`.
 
-✓ runs · – is not HLO: the verifier refuses it, and so does XLA · ✗ is HLO, but refused with an error that says
-why. The notes give the reason behind each mark.
+✓ runs · – is not HLO: the verifier refuses it, and so does XLA · ✗ is HLO, but refused with an error that
+says why. The notes give the reason behind each mark.
 
 """
 
@@ -90,7 +90,7 @@ def cell(opcode: str, kinds: Sequence[ElementType]) -> str:
 
 def notes(opcode: str) -> str:
     """The reason behind each mark of what does not run, and the rules by which XLA differs."""
-    found = (status(opcode, kind) + (kind,) for kind in ElementType)
+    found = ((*status(opcode, kind), kind) for kind in ElementType)
     reasons = dict.fromkeys(f"{mark} {_without_type(reason, kind)}" for mark, reason, kind in found if reason)
     rules = [f"[{rule.id}](#{rule.id})" for rule in DEPARTURES.values() if opcode in rule.opcodes]
     return "; ".join([*reasons, *rules])
