@@ -112,6 +112,7 @@ def _add(rule: Rule) -> None:
 
 def all_rules() -> dict[str, Rule]:
     """All rules by id."""
+    import hlotool.check.fusions
     import hlotool.check.lints
     import hlotool.check.offload.rules
     import hlotool.check.validity  # noqa: F401

@@ -12,6 +12,7 @@ from hlotool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from hlotool.check.run import Report
+    from hlotool.ir.module import Module
     from hlotool.report.records import CheckRecord
 
 _DESCRIPTION = """\
@@ -25,9 +26,11 @@ examples:
   hlotool check DIR --stages '*'                  every stage that was dumped
   hlotool check FILE.hlo --only invalid-hlo
   hlotool check DIR --sarif > findings.sarif      for code review tools
+  hlotool check FILE.hlo --explain-fusion multiply.3 reduce.1
   hlotool check FILE.hlo --fix output-layout -o MENDED.hlo
 """
 
+_EXPLAIN = "may A be fused into B, and why not: names of instructions"
 _FIX = "write the module with its offload-output errors (E1200) mended"
 
 _SEVERITIES = ("error", "warning", "note")
@@ -50,6 +53,7 @@ def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     group.add_argument("--stages", metavar="PATTERN,...", default="", help="stages [the first and the last]")
     group.add_argument("--config", metavar="FILE", help="accepted findings [hlotool.toml, if there is one]")
     group.add_argument("--list-rules", action="store_true", help="list the rules and what they find")
+    group.add_argument("--explain-fusion", nargs=2, metavar=("A", "B"), help=_EXPLAIN)
     group = parser.add_argument_group("result")
     group.add_argument("--show", choices=_SEVERITIES, default="note", help="least severity shown [note]")
     group.add_argument("--fail-on", choices=_SEVERITIES, default="warning", help="exit 1 from here [warning]")
@@ -72,6 +76,8 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError("nothing to check: give a dump directory or an HLO file")
     if arguments.fix:
         return _fix(arguments)
+    if arguments.explain_fusion:
+        return _explain_fusion(arguments)
     record = _record(arguments, _check(arguments))
     _show(record, arguments)
     return record.exit_code
@@ -143,14 +149,8 @@ def _fix(arguments: argparse.Namespace) -> int:
     """Write the mended module; what was done goes to stderr."""
     from hlotool.check.offload.fix import fixed
     from hlotool.cli.output import emit
-    from hlotool.dump.directory import open_dump
-    from hlotool.dump.loading import load_stage
 
-    owners = [module for path in arguments.paths for module in open_dump(path).modules]
-    stages = [(owner, stage) for owner in owners for stage in owner.stages or owner.others]
-    if len(stages) != 1:
-        raise UsageError(f"--fix mends one HLO file, and there are {len(stages)}")
-    mended, count = fixed(load_stage(*stages[0]), arguments.fix)
+    mended, count = fixed(_only_module(arguments.paths, "--fix"), arguments.fix)
     text = mended.to_text()
     if arguments.output:
         try:
@@ -161,6 +161,29 @@ def _fix(arguments: argparse.Namespace) -> int:
         emit(text)
     print(f"hlotool: {count} output{'' if count == 1 else 's'} mended ({arguments.fix})", file=sys.stderr)
     return ExitCode.AGREE
+
+
+def _only_module(paths: list[str], option: str) -> Module:
+    """The module of the one file that `option` works on."""
+    from hlotool.dump.directory import open_dump
+    from hlotool.dump.loading import load_stage
+
+    owners = [module for path in paths for module in open_dump(path).modules]
+    stages = [(owner, stage) for owner in owners for stage in owner.stages or owner.others]
+    if len(stages) != 1:
+        raise UsageError(f"{option} takes one HLO file, and there are {len(stages)}")
+    return load_stage(*stages[0])
+
+
+def _explain_fusion(arguments: argparse.Namespace) -> int:
+    """Print whether A may be fused into B; exit 0 when it may."""
+    from hlotool.check.fusion_pairs import explain_fusion
+    from hlotool.cli.output import emit
+
+    module = _only_module(arguments.paths, "--explain-fusion")
+    answers = explain_fusion(module, *arguments.explain_fusion)
+    emit("".join(f"{answer.kind}: {answer.reason or 'yes'}\n" for answer in answers))
+    return ExitCode.AGREE if any(not answer.reason for answer in answers) else ExitCode.MISMATCH
 
 
 def _list_rules(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,254 @@
+"""Fusions that a program holds: is each one that XLA may form, and its emitters can compute?
+
+XLA does not look at this again once a fusion exists: a wrong one is a wrong result, or an aborting emitter.
+XLA: instruction_fusion.cc, gpu_fusible.cc, hlo_verifier.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlotool.check.findings import Severity
+from hlotool.check.offload.annotations import HOST_MEMORY, memory_space
+from hlotool.check.rules import Applies, Problem, module_rule
+from hlotool.check.subject import Subject
+from hlotool.ir.attributes import BackendConfig
+from hlotool.ir.effects import has_own_side_effect
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.types import ArrayShape, Shape, leaves
+from hlotool.passes.fusion_facts import in_place_operand, is_elementwise
+from hlotool.passes.fusion_legality import MOST_BUFFERS, MOST_REDUCTIONS
+
+#: What no emitter of loops, reductions or transpositions computes, element by element.
+_NOT_EMITTED = frozenset(
+    {
+        "async-done",
+        "async-start",
+        "async-update",
+        "batch-norm-grad",
+        "batch-norm-inference",
+        "batch-norm-training",
+        "call",
+        "cholesky",
+        "conditional",
+        "custom-call",
+        "domain",
+        "fft",
+        "rng-bit-generator",
+        "select-and-scatter",
+        "sort",
+        "topk",
+        "triangular-solve",
+        "while",
+    }
+)
+#: One of these makes a kernel of kind kInput.
+_HEROES = frozenset(
+    {"reduce", "transpose", "copy", "scatter", "reduce-window", "dynamic-slice", "concatenate"}
+)
+#: One of these makes a kernel of kind kOutput.
+_PRODUCTS = frozenset({"dot", "convolution", "scaled-dot", "ragged-dot"})
+#: Views that keep the order of elements.
+_VIEWS = frozenset({"bitcast"})
+
+
+def _fusions(subject: Subject) -> Iterator[tuple[Instruction, Computation]]:
+    for instruction in subject.instructions:
+        body = instruction.attributes.get("calls")
+        if instruction.opcode == "fusion" and isinstance(body, Computation):
+            yield instruction, body
+
+
+def _is_custom(fusion: Instruction) -> bool:
+    return fusion.attributes.get("kind") == "kCustom"
+
+
+@module_rule(
+    "fusion-content",
+    Severity.ERROR,
+    "an operation inside a fusion that XLA never fuses, or that no emitter can compute there",
+    remedy="leave it outside of the fusion",
+    applies=Applies.EVERY_STAGE,
+)
+def fusion_content(subject: Subject) -> Iterator[Problem]:
+    """Side effects anywhere; control flow and library operations in fusions that XLA emits itself."""
+    for fusion, body in _fusions(subject):
+        for inner in body.instructions:
+            if inner.control_predecessors:
+                yield Problem(f"%{inner.name} waits for others inside the fusion %{fusion.name}", inner)
+            if _acts(inner, _is_custom(fusion)):
+                yield Problem(f"{inner.opcode} with a side effect inside the fusion %{fusion.name}", inner)
+            elif inner.opcode in _NOT_EMITTED and not _is_custom(fusion):
+                yield Problem(f"{inner.opcode} inside the fusion %{fusion.name}: not fusible", inner)
+
+
+def _acts(inner: Instruction, is_custom: bool) -> bool:
+    """Library calls and collectives may be the very content of a custom fusion."""
+    may = is_custom and (inner.opcode == "custom-call" or "channel_id" in inner.attributes)
+    return has_own_side_effect(inner) and not may
+
+
+@module_rule(
+    "fusion-kind",
+    Severity.ERROR,
+    "a fusion whose kind does not fit what it holds",
+    remedy="kLoop for elementwise roots, kInput for reductions and transpositions, kOutput behind products",
+    applies=Applies.EVERY_STAGE,
+)
+def fusion_kind(subject: Subject) -> Iterator[Problem]:
+    """kInput without a hero, kOutput without a product, kCustom without a configuration."""
+    for fusion, body in _fusions(subject):
+        opcodes = {inner.opcode for inner in body.instructions}
+        if body.root.opcode == "parameter" and not _is_custom(fusion):
+            continue  # as in test programs: nothing is computed, any kernel will do
+        match fusion.attributes.get("kind"):
+            case "kInput" if not opcodes & _HEROES:
+                yield Problem(f"kind=kInput, but nothing in %{body.name} reduces or transposes", fusion)
+            case "kOutput" if not opcodes & _PRODUCTS:
+                yield Problem(f"kind=kOutput, but there is no product in %{body.name}", fusion)
+            case "kCustom" if not _has_config(fusion):
+                yield Problem("kind=kCustom, but no configuration says which emitter or library", fusion)
+
+
+def _has_config(fusion: Instruction) -> bool:
+    config = fusion.attributes.get("backend_config")
+    return isinstance(config, BackendConfig) and bool(config.text.strip("{} "))
+
+
+@module_rule(
+    "fusion-outputs",
+    Severity.ERROR,
+    "a loop fusion whose outputs do not come from one loop",
+    remedy="outputs of one kernel need the same number of elements: split the fusion",
+    applies=Applies.EVERY_STAGE,
+)
+def fusion_outputs(subject: Subject) -> Iterator[Problem]:
+    """Several outputs of different sizes in a kLoop fusion; reductions count by what they read."""
+    for fusion, body in _fusions(subject):
+        if body.root.opcode != "tuple" or fusion.attributes.get("kind") != "kLoop":
+            continue
+        sizes = {_loop_size(root) for root in body.root.operands}
+        if len(sizes) > 1:
+            listed = ", ".join(str(size) for size in sorted(sizes))
+            yield Problem(f"different loop shapes: outputs of {listed} elements", fusion)
+
+
+def _loop_size(root: Instruction) -> int:
+    while root.opcode in _VIEWS:
+        root = root.operands[0]
+    shape: Shape = root.operands[0].shape if root.opcode in ("reduce", "reduce-window") else root.shape
+    if root.opcode in ("dynamic-update-slice", "scatter") and len(root.operands) > 1:
+        return -1  # in place: the loop is over the update
+    return shape.size if isinstance(shape, ArrayShape) else -1
+
+
+@module_rule(
+    "fusion-in-place",
+    Severity.WARNING,
+    "a fusion that updates a buffer in place and reads other elements of it",
+    remedy="copy the buffer before the fusion, or compute the update outside of it",
+    applies=Applies.EVERY_STAGE,
+)
+def fusion_in_place(subject: Subject) -> Iterator[Problem]:
+    """The order of reads and writes is then open: what is read may be overwritten already."""
+    for fusion, body in _fusions(subject):
+        roots = body.root.operands if body.root.opcode == "tuple" else (body.root,)
+        for root in dict.fromkeys(map(_behind_views, roots)):
+            buffer = in_place_operand(root)
+            source = _behind_views(buffer) if buffer is not None else None
+            if source is None or source.opcode != "parameter":
+                continue
+            for reader in _other_readers(subject, body, source, root):
+                yield Problem(
+                    f"{root.opcode} %{root.name} overwrites what {reader.opcode} %{reader.name} reads",
+                    root,
+                    path=[source, reader, root],
+                    details=[f"in fusion %{fusion.name}, line {fusion.line}"],
+                )
+
+
+def _behind_views(instruction: Instruction) -> Instruction:
+    while instruction.opcode in _VIEWS:
+        instruction = instruction.operands[0]
+    return instruction
+
+
+def _other_readers(
+    subject: Subject, body: Computation, source: Instruction, root: Instruction
+) -> Iterator[Instruction]:
+    """Who reads the buffer elsewhere than where `root` writes."""
+    views = {source}
+    for inner in body.instructions:
+        if inner.opcode in _VIEWS and inner.operands[0] in views:
+            views.add(inner)
+    for inner in body.instructions:
+        reads = any(operand in views for operand in inner.operands)
+        if (
+            reads
+            and inner is not root
+            and inner not in views
+            and not _is_harmless(subject, inner, body, root)
+        ):
+            yield inner
+
+
+def _is_harmless(subject: Subject, reader: Instruction, body: Computation, root: Instruction) -> bool:
+    """It reads the very slice that is written, or element by element for such a slice alone."""
+    if reader.opcode == "dynamic-slice" and root.opcode == "dynamic-update-slice":
+        return reader.operands[1:] == root.operands[2:] and _dims(reader.shape) == _dims(
+            root.operands[1].shape
+        )
+    users = subject.users[reader]
+    return (
+        is_elementwise(reader)
+        and bool(users)
+        and reader is not body.root
+        and all(_is_harmless(subject, user, body, root) for user in users)
+    )
+
+
+def _dims(shape: Shape) -> tuple[int, ...]:
+    return shape.dims if isinstance(shape, ArrayShape) else ()
+
+
+@module_rule(
+    "fusion-budget",
+    Severity.WARNING,
+    "a fusion beyond what XLA's GPU emitters take",
+    remedy="split the fusion",
+    applies=Applies.EVERY_STAGE,
+)
+def fusion_budget(subject: Subject) -> Iterator[Problem]:
+    """Operands and outputs of kernels, reductions of one kernel."""
+    for fusion, body in _fusions(subject):
+        outputs = sum(1 for _ in leaves(fusion.shape))
+        buffers = len(set(fusion.operands)) + outputs
+        if buffers > MOST_BUFFERS and fusion.attributes.get("kind") == "kInput":
+            yield Problem(f"{buffers} operands and outputs; the budget of a fusion is {MOST_BUFFERS}", fusion)
+        reductions = _root_reductions(body)
+        if reductions > MOST_REDUCTIONS and fusion.attributes.get("kind") == "kInput":
+            yield Problem(f"over {MOST_REDUCTIONS} unnested reductions in fusion: {reductions}", fusion)
+
+
+def _root_reductions(body: Computation) -> int:
+    roots = body.root.operands if body.root.opcode == "tuple" else (body.root,)
+    return sum(_behind_views(root).opcode == "reduce" for root in roots)
+
+
+@module_rule(
+    "fusion-memory",
+    Severity.WARNING,
+    "a fusion that computes on the device with a tensor in host memory",
+    remedy="move the tensor to the device first",
+    applies=Applies.EVERY_STAGE,
+)
+def fusion_memory(subject: Subject) -> Iterator[Problem]:
+    """By the memory spaces in layouts."""
+    for fusion, _ in _fusions(subject):
+        host = [operand for operand in fusion.operands if _on_host(operand.shape)]
+        if host and not _is_custom(fusion) and not _on_host(fusion.shape):
+            yield Problem(f"operand %{host[0].name} is in host memory", fusion)
+
+
+def _on_host(shape: Shape) -> bool:
+    return any(memory_space(part) == HOST_MEMORY for _, part in leaves(shape))
