@@ -16,12 +16,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hlotool.backends.numpy.threads import each
 from hlotool.ir.dtypes import Array
 
 #: Elements perturbed together: they stay in the processor's cache.
 _BLOCK = 1 << 15
 #: Random numbers that all operations draw theirs from, beginning anywhere.
 _POOL = 1 << 17
+
+#: Elements of a large array that are looked at, the zero bits that they must have besides, and the share of
+#: them that has so by chance.
+_SAMPLE, _MORE_ZEROS, _BY_CHANCE = 1024, 4, 0.02
 
 #: Integers of the same width.
 _BITS: dict[np.dtype[Any], np.dtype[Any]] = {
@@ -103,13 +108,25 @@ class Noise:
         relative *= self.member.scale
         if value.ndim == 0:
             return self._scalar(value, relative, zeros)
-        result = np.empty(value.shape, dtype)
-        flat, source = result.reshape(-1), np.ascontiguousarray(value).reshape(-1)
-        common = 1 + relative / 2 * self._random.uniform(-1, 1)
-        for start in range(0, value.size, _BLOCK):
-            part = slice(start, start + _BLOCK)
-            self._fill(flat[part], source[part], relative / 2, common, zeros)
-        return result
+        source = np.ascontiguousarray(value).reshape(-1)
+        result = np.empty_like(source)
+        zeros = zeros if _look_exact(source, zeros) else 0
+        draw = self._random.random
+        common = 1 + relative / 2 * (2 * draw() - 1)
+        numbers = self._numbers(dtype)
+        parts = [(start, int(draw() * (_POOL - _BLOCK))) for start in range(0, source.size, _BLOCK)]
+
+        def fill(part: tuple[int, int]) -> None:
+            start, first = part
+            x = source[start : start + _BLOCK]
+            drawn = numbers[first : first + x.size]
+            _perturb(result[start : start + _BLOCK], x, drawn, relative / 2, common, zeros)
+
+        if len(parts) > 1:
+            each(fill, parts)
+        else:
+            fill(parts[0])
+        return result.reshape(value.shape)
 
     def _complex(self, value: Any, relative: float, zeros: int) -> Any:
         together: Array = np.array(value, order="C", ndmin=1)
@@ -124,17 +141,31 @@ class Noise:
         changed = float(value) * (1 + relative * self._random.uniform(-1, 1))
         return value.dtype.type(changed)
 
-    def _fill(self, out: Array, x: Array, own: float, common: float, zeros: int) -> None:
-        first = int(self._random.random() * (_POOL - _BLOCK))
-        factor = np.multiply(self._numbers(x.dtype)[first : first + len(x)], x.dtype.type(own))
-        factor += x.dtype.type(common)
-        np.multiply(x, factor, out=out)
-        if zeros:
-            bits = _BITS[x.dtype]
-            np.copyto(out, x, where=np.equal(np.bitwise_and(x.view(bits), bits.type((1 << zeros) - 1)), 0))
-
     def _numbers(self, dtype: np.dtype[Any]) -> Array:
         if dtype not in self._pool:
             drawn: npt.NDArray[np.float64] = np.random.default_rng(0).uniform(-1, 1, _POOL)
             self._pool[dtype] = drawn.astype(dtype)
         return self._pool[dtype]
+
+
+def _perturb(out: Array, x: Array, drawn: Array, own: float, common: float, zeros: int) -> None:
+    """out = x · (common + own · drawn), but x where its last bits are zero."""
+    np.multiply(drawn, x.dtype.type(own), out=out)
+    out += x.dtype.type(common)
+    out *= x
+    if zeros:
+        np.copyto(out, x, where=_is_exact(x, zeros))
+
+
+def _is_exact(x: Array, zeros: int) -> npt.NDArray[np.bool_]:
+    bits = _BITS[x.dtype]
+    found: npt.NDArray[np.bool_] = np.equal(np.bitwise_and(x.view(bits), bits.type((1 << zeros) - 1)), 0)
+    return found
+
+
+def _look_exact(x: Array, zeros: int) -> bool:
+    """Whether more elements than a few by chance look exact; of large arrays some are looked at."""
+    if not zeros or x.size <= _SAMPLE:
+        return bool(zeros)
+    sample = np.ascontiguousarray(x[:: x.size // _SAMPLE])
+    return float(_is_exact(sample, zeros + _MORE_ZEROS).mean()) > _BY_CHANCE

@@ -68,8 +68,11 @@ class VariedBackend:
         inner = DevicesExecutable(changed, plan, grid)
         return _VariedDevices(module, program, inner, self.noise, self._keeps_wide)
 
-    def _prepare(self, module: Module) -> tuple[Retyped, KernelPolicy]:
+    def _prepare(self, module: Module) -> tuple[Retyped, KernelPolicy | None]:
+        """What is executed, and how its kernels are wrapped: not at all where types are all that changes."""
         program = self._policy.program(module)
+        if self._policy.wide and not self._policy.varied:
+            return program, None
         return program, KernelPolicy(self._policy, self.noise, program, module)
 
 
