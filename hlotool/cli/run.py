@@ -88,6 +88,11 @@ def _add_comparison_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--rtol", type=tolerance, help="relative to the larger magnitude")
     group.add_argument("--atol", type=tolerance, help="absolute")
     group.add_argument("--save-outputs", metavar="DIR", help="write expected and actual arrays as .npy")
+    group.add_argument(
+        "--first-divergence",
+        action=argparse.BooleanOptionalAction,
+        help="name the instruction at which a differing program goes wrong [where that takes seconds]",
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -132,6 +137,7 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
         rtol=arguments.rtol,
         atol=arguments.atol,
         save_outputs=arguments.save_outputs,
+        first_divergence=arguments.first_divergence,
         timeout=arguments.timeout,
         memory_limit=arguments.memory_limit,
         jobs=arguments.jobs,

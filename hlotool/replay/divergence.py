@@ -96,6 +96,13 @@ class Comparison:
         found = bad_ports(self.ports, starts, lambda port: self._judge(port, False))
         return [self._divergence(origin, False) for origin in found]
 
+    def state_of(self, operand: Instruction, divergence: Divergence) -> str:
+        """`agrees`, `differs` or `unknown`: an operand of a divergence, up to the time of the divergence."""
+        judged = self._judge(self.ports.of(operand), divergence.tight)
+        if judged.bad is None:
+            return "unknown"
+        return "differs" if judged.bad and judged.order <= divergence.order else "agrees"
+
     def discard(self, instruction: Instruction) -> None:
         """Forget the counterpart of an instruction: it turned out to be another quantity."""
         self.counterparts.pop(instruction, None)

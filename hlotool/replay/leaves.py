@@ -80,9 +80,9 @@ def _leaf_record(
         nan_mismatches=metrics.nan_mismatches,
         inf_mismatches=metrics.inf_mismatches,
         max_ulp=metrics.max_ulp,
-        worst_absolute=_element(metrics.worst_absolute),
-        worst_relative=_element(metrics.worst_relative),
-        top=[record for element in metrics.top if (record := _element(element))],
+        worst_absolute=element_record(metrics.worst_absolute),
+        worst_relative=element_record(metrics.worst_relative),
+        top=[record for element in metrics.top if (record := element_record(element))],
         histogram=[_bucket(bucket) for bucket in metrics.histogram],
         tolerance=_tolerance(leaf.tolerance),
         minimum_tolerance=_minimum(metrics.minimum),
@@ -120,7 +120,8 @@ def _source(origin: Origin | None, module: Module) -> SourceRecord | None:
     return None
 
 
-def _element(element: Element | None) -> ElementRecord | None:
+def element_record(element: Element | None) -> ElementRecord | None:
+    """One element of a comparison."""
     if element is None:
         return None
     return ElementRecord(

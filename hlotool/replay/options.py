@@ -33,6 +33,8 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
         rtol: relative tolerance that the user set.
         atol: absolute tolerance that the user set.
         save_outputs: folder that gets the compared arrays.
+        first_divergence: look for the instruction at which a differing program parts from the reference; None
+            for: where that is cheap.
     """
 
     reference: str = "numpy"
@@ -45,6 +47,7 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
     rtol: float | None = None
     atol: float | None = None
     save_outputs: str | None = None
+    first_divergence: bool | None = None
 
 
 class RunOptions(ReplayOptions, frozen=True, kw_only=True):

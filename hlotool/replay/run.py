@@ -14,6 +14,7 @@ import msgspec
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendOutOfMemory, HlotoolError, Location, Unsupported
 from hlotool.replay.compare import Actual, compare_row, lonely_row, parameter_difference, structural_row
+from hlotool.replay.divergence_row import with_divergence
 from hlotool.replay.program import Program, load_program, snapshot_program
 from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.spread import Outcome
@@ -78,6 +79,7 @@ def _trial_rows(
     task: Task, reference: Program, programs: Sequence[Program], trial: Trial, is_alone: bool
 ) -> Iterator[ModuleRecord]:
     """The reference runs once; a tested program that fails costs its own row only."""
+    began = time.perf_counter()
     expected = reference.runner.run(trial.arguments).value
     for program in programs:
         if difference := parameter_difference(reference.runner, program.runner):
@@ -90,7 +92,9 @@ def _trial_rows(
         except HlotoolError as error:
             yield _failed(task, reference, program.label, program.path, error)
         else:
-            yield compare_row(task, reference, trial, expected, _actual(program, outcome))
+            row = compare_row(task, reference, trial, expected, _actual(program, outcome))
+            elapsed = time.perf_counter() - began
+            yield with_divergence(row, task.options, reference, program, trial, elapsed)
     if trial.result is not None:
         real = replace(
             _actual(reference, Outcome(trial.result)),

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotool.replay.records import AGREEING, REALITY, ErrorRecord, LeafRecord, ModuleRecord, Verdict
+from hlotool.report.divergence import FirstDivergence
 from hlotool.report.leaf import LeafDiff, OutputSummary
 from hlotool.report.words import leaf_name, plural, seconds, style_of, verdict_text, within
 
@@ -39,6 +40,8 @@ class ModuleDetails:
         yield Padding(_facts(module, self.verbose), (0, 0, 0, 2))
         if module.error is not None:
             yield from _error_lines(module.error, self.verbose)
+        if module.divergence is not None:
+            yield _block(FirstDivergence(module.divergence))
         yield from map(_block, self._outputs())
 
     def _outputs(self) -> Iterator[RenderableType]:
@@ -105,6 +108,8 @@ def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, st
             yield from (("", rule) for rule in module.inputs.rules)
     yield from (("" if number else "devices", note) for number, note in enumerate(module.notes))
     yield "file", module.path
+    if module.divergence_missing:
+        yield "first divergence", module.divergence_missing
     if saved := _saved(module):
         yield "saved in", saved
     if module.reason and module.error is None and not module.leaves:

@@ -64,7 +64,9 @@ def _flags(values: dict[str, object]) -> list[str]:
         if value == getattr(defaults, field):
             continue
         name = f"--{field.replace('_', '-')}"
-        if field == "input_range" and isinstance(value, tuple):
+        if isinstance(value, bool):
+            flags.append(name if value else f"--no-{name[2:]}")
+        elif field == "input_range" and isinstance(value, tuple):
             flags.append(f"{name}={value[0]:g},{value[1]:g}")
         else:
             flags += [name, _typed(field, value)]

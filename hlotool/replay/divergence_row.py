@@ -1,0 +1,90 @@
+"""Adds the first diverging instruction to the row of a module that differs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from hlotool.errors import HlotoolError
+from hlotool.replay.options import ReplayOptions, RunOptions
+from hlotool.replay.program import Program
+from hlotool.replay.records import ModuleRecord, Verdict
+from hlotool.replay.spread import OneDevice
+from hlotool.replay.trials import Trial
+
+if TYPE_CHECKING:
+    from hlotool.replay.recording import Budget
+
+#: Looked for unasked when the comparison took no longer: the search costs a few executions more.
+_CHEAP_SECONDS = 5.0
+#: Seconds of each of the three parts of an unasked search.
+_PART_SECONDS = 10.0
+#: Verdicts that raise the question.
+_WORTH = frozenset({Verdict.WRONG, Verdict.RANGE})
+
+
+def with_divergence(
+    row: ModuleRecord,
+    options: ReplayOptions,
+    reference: Program,
+    tested: Program,
+    trial: Trial,
+    elapsed: float,
+) -> ModuleRecord:
+    """The row, with the first diverging instruction where it was looked for and found.
+
+    Args:
+        row: of the comparison.
+        options: of the user, who may want the search always, never, or (by default) where it is cheap.
+        reference: the program as it should be.
+        tested: the program in question.
+        trial: what both were run on.
+        elapsed: seconds that the comparison took.
+    """
+    wanted = options.first_divergence
+    if wanted is False or row.verdict not in _WORTH:
+        return row
+    if problem := _obstacle(options, reference, tested):
+        return _noted(row, problem) if wanted else row
+    if wanted is None and elapsed > _CHEAP_SECONDS:
+        return _noted(row, f"the comparison took {elapsed:.0f} s: only looked for with --first-divergence")
+    # Imported where it is needed: most modules agree, and every worker would pay for it as it starts.
+    from hlotool.replay.first_divergence import first_divergence
+
+    outputs = [tuple(leaf.index) for leaf in row.leaves if leaf.verdict in _WORTH]
+    try:
+        found = first_divergence(
+            reference.module, tested.module, trial.arguments, outputs, _budget(options, elapsed)
+        )
+    except HlotoolError as error:
+        return _noted(row, str(error))
+    if found is None:
+        return _noted(row, "no instruction is known to differ: the programs have too little in common")
+    return msgspec.structs.replace(row, divergence=found)
+
+
+def _obstacle(options: ReplayOptions, reference: Program, tested: Program) -> str:
+    """Why it cannot be looked for; empty when it can."""
+    for backend in (options.reference, options.backend):
+        if backend.partition(":")[0] != "numpy":
+            return f"the {backend} backend does not show the values inside of a program"
+    if tested.module is reference.module:
+        return "both sides run the same program"
+    if not (isinstance(reference.runner, OneDevice) and isinstance(tested.runner, OneDevice)):
+        return "it is looked for in programs for one device only"
+    return ""
+
+
+def _noted(row: ModuleRecord, reason: str) -> ModuleRecord:
+    return msgspec.structs.replace(row, divergence_missing=reason)
+
+
+def _budget(options: ReplayOptions, elapsed: float) -> Budget:
+    """What the search may take, so that the module's own time limit stays far."""
+    from hlotool.replay.recording import Budget
+
+    if options.first_divergence:
+        return Budget()
+    limit = options.timeout if isinstance(options, RunOptions) else float("inf")
+    return Budget(seconds=min(_PART_SECONDS, max(0.0, limit - elapsed) / 5))

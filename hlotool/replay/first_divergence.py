@@ -1,0 +1,221 @@
+"""The report on the first instruction at which a tested program parts from the reference."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from hlotool.alignment.graph import Graph
+from hlotool.alignment.ports import Ports
+from hlotool.backends.base import Value
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.printer import SHORT, print_instruction
+from hlotool.ir.types import ShapeIndex, strip_layouts
+from hlotool.numerics.metrics import Metrics
+from hlotool.replay.divergence import Comparison, Divergence
+from hlotool.replay.execution import Execution, execute
+from hlotool.replay.leaves import element_record
+from hlotool.replay.nonfinite import Birth, births
+from hlotool.replay.provenance import source_of
+from hlotool.replay.recording import Budget, Iteration
+from hlotool.replay.records import (
+    DeviationRecord,
+    DivergenceRecord,
+    NonFiniteRecord,
+    OperandRecord,
+    SourceRecord,
+)
+from hlotool.replay.repair import Errors
+from hlotool.replay.suspect_search import best_trial
+from hlotool.replay.suspects import Trial
+
+#: Runs both programs and shows their values.
+_BACKEND = "numpy"
+#: Instructions without a counterpart that are named.
+_NAMED = 8
+
+
+def first_divergence(
+    reference: Module,
+    tested: Module,
+    arguments: Sequence[Value],
+    outputs: Sequence[ShapeIndex],
+    budget: Budget,
+) -> DivergenceRecord | None:
+    """Find where two programs part, on the numpy reference.
+
+    Args:
+        reference: the program as it should be, for one device.
+        tested: the same program at another stage.
+        arguments: that both are run on.
+        outputs: shape indices of results that differ.
+        budget: how much may be kept, and how many seconds each of the three parts of the search may take.
+
+    Returns:
+        what was found; None when no instruction is known to differ.
+
+    Raises:
+        OutOfTime: recording an execution takes too long.
+        Unsupported: the calls of a program cannot be flattened, or it cannot be executed.
+    """
+    began = time.monotonic()
+    left = execute(reference, arguments, _BACKEND, budget)
+    right = execute(tested, arguments, _BACKEND, budget)
+    comparison = Comparison(left, right)
+    errors = Errors(reference.entry.root.shape, left.result, right.result, outputs)
+    trial = best_trial(comparison, outputs, errors, _BACKEND, budget.seconds)
+    if trial is None:
+        return None
+    record = _Writer(comparison, trial, outputs).record(len(errors))
+    return _finished(record, comparison, outputs, time.monotonic() - began)
+
+
+def _finished(
+    record: DivergenceRecord, comparison: Comparison, outputs: Sequence[ShapeIndex], seconds: float
+) -> DivergenceRecord:
+    import msgspec
+
+    tested = comparison.tested
+    graph = comparison.alignment.right.graph
+    made = [_birth_record(tested, graph, birth) for birth in births(tested, graph, outputs)]
+    return msgspec.structs.replace(record, not_finite=made, notes=list(_notes(comparison)), seconds=seconds)
+
+
+def _notes(comparison: Comparison) -> Iterator[str]:
+    for side, execution in (("reference", comparison.reference), ("tested", comparison.tested)):
+        recording = execution.recording
+        if recording.incomplete:
+            yield f"{side}: only the first {sum(map(len, recording.samples.values()))} values were looked at"
+        if recording.store.dropped:
+            yield f"{side}: {recording.store.dropped} values found no room and were compared by hash only"
+
+
+class _Writer:
+    """Puts a trial into words."""
+
+    def __init__(self, comparison: Comparison, trial: Trial, outputs: Sequence[ShapeIndex]) -> None:
+        self._comparison = comparison
+        self._trial = trial
+        self._outputs = outputs
+        self._left = comparison.alignment.left.graph
+        self._right = comparison.alignment.right.graph
+        self._node = _shown(trial.divergence.instruction, self._right)
+        self._expected = _shown(trial.divergence.counterpart, self._left)
+
+    def record(self, outputs: int) -> DivergenceRecord:
+        """The record, but for what made NaNs."""
+        trial, divergence = self._trial, self._trial.divergence
+        inside = next(_changed_inside(self._expected, self._node), None)
+        between = [i for i in divergence.unknown if i.opcode != "constant"]
+        return DivergenceRecord(
+            finding=_finding(trial),
+            source=_source(self._comparison.tested, self._right, self._node),
+            text=_text(self._comparison.tested, self._node),
+            expected_source=_source(self._comparison.reference, self._left, self._expected),
+            expected_text=_text(self._comparison.reference, self._expected),
+            around=_around(self._comparison.tested, self._right, self._node, divergence.iteration),
+            inside=print_instruction(inside[1], SHORT) if inside else "",
+            inside_expected=print_instruction(inside[0], SHORT) if inside else "",
+            operands=[self._operand(divergence, o) for o in self._right.operands.get(self._node, ())],
+            accumulated=_deviation(trial.accumulated),
+            local=_deviation(trial.local),
+            repair=trial.repair,
+            repaired=trial.repaired or 0,
+            outputs=outputs,
+            unaligned=[f"{i.opcode} %{i.name}" for i in between[:_NAMED]],
+        )
+
+    def _operand(self, divergence: Divergence, operand: Instruction) -> OperandRecord:
+        original = self._comparison.tested.originals[operand]
+        return OperandRecord(
+            instruction=original.name,
+            shape=str(strip_layouts(operand.shape)),
+            state=self._comparison.state_of(operand, divergence),
+        )
+
+
+def _finding(trial: Trial) -> str:
+    if trial.repaired or trial.is_locally_wrong:
+        return "wrong"
+    return "suspected" if trial.is_locally_wrong is None else "amplifies"
+
+
+def _shown(instruction: Instruction, graph: Graph) -> Instruction:
+    """What to name in place of an element that is taken out of a result: what made the result."""
+    maker, _ = Ports(graph).of(instruction)
+    is_state = maker.opcode in ("while", "conditional", "parameter")
+    return instruction if is_state or instruction.opcode != "get-tuple-element" else maker
+
+
+def _source(execution: Execution, graph: Graph, node: Instruction) -> SourceRecord:
+    chain = [execution.originals[i] for i in (*reversed(list(graph.enclosing(node))), node)]
+    return source_of(execution.original, chain)
+
+
+def _text(execution: Execution, node: Instruction) -> str:
+    return print_instruction(execution.originals[node], SHORT)
+
+
+def _around(execution: Execution, graph: Graph, node: Instruction, iteration: Iteration) -> list[str]:
+    """`fusion %f`, `while %loop, iteration 3`: the calls around an instruction, innermost first."""
+    texts = []
+    left = list(iteration)
+    for call in graph.enclosing(node):
+        text = f"{call.opcode} %{execution.originals[call].name}"
+        if call.opcode == "while" and left:
+            text += f", iteration {left.pop() + 1}"
+        texts.append(text)
+    return texts
+
+
+def _changed_inside(one: Instruction, other: Instruction) -> Iterator[tuple[Instruction, Instruction]]:
+    """Pairs of instructions that differ in the scalar computations of two equal operations."""
+    if one.opcode != other.opcode or other.opcode in ("while", "conditional"):
+        return
+    for expected, actual in zip(one.called, other.called):
+        yield from _changed_pairs(expected, actual)
+
+
+def _changed_pairs(one: Computation, other: Computation) -> Iterator[tuple[Instruction, Instruction]]:
+    pending, seen = [(one.root, other.root)], set()
+    while pending:
+        expected, actual = pending.pop()
+        if (expected, actual) in seen:
+            continue
+        seen.add((expected, actual))
+        if expected.opcode != actual.opcode or expected.attributes.get("direction") != actual.attributes.get(
+            "direction"
+        ):
+            yield expected, actual
+        else:
+            pending += zip(expected.operands, actual.operands)
+
+
+def _deviation(metrics: Metrics | None) -> DeviationRecord | None:
+    if metrics is None:
+        return None
+    worst = metrics.worst_absolute
+    return DeviationRecord(
+        total=metrics.total,
+        mismatched=metrics.mismatched,
+        absolute=float(worst.absolute) if worst is not None else None,
+        ulps=metrics.max_ulp,
+        worst=element_record(metrics.top[0] if metrics.top else worst),
+    )
+
+
+def _birth_record(execution: Execution, graph: Graph, birth: Birth) -> NonFiniteRecord:
+    node = _shown(birth.instruction, graph)
+    return NonFiniteRecord(
+        kind=birth.kind,
+        source=_source(execution, graph, node),
+        text=_text(execution, node),
+        around=_around(execution, graph, node, birth.iteration),
+        index=None if birth.index is None else list(birth.index),
+        operands=[
+            OperandRecord(
+                instruction=execution.originals[o].name, shape=str(strip_layouts(o.shape)), value=text
+            )
+            for o, text in birth.operands
+        ],
+    )

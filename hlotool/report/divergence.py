@@ -1,0 +1,127 @@
+"""The first instruction at which a tested program parts from the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hlotool.replay.records import (
+    DeviationRecord,
+    DivergenceRecord,
+    NonFiniteRecord,
+    OperandRecord,
+    SourceRecord,
+)
+from hlotool.report.words import at, number, plural, share, ulps
+
+#: What is said of a finding.
+_FINDINGS = {
+    "wrong": "first wrong instruction",
+    "amplifies": "first instruction that differs by more than rounding",
+    "suspected": "first instruction that is known to differ",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FirstDivergence:
+    """The user's line, the instruction of both sides, how far off it is, what it reads."""
+
+    divergence: DivergenceRecord
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        divergence = self.divergence
+        yield Text.assemble(
+            (_FINDINGS[divergence.finding], "bold"), "  ", (_headline(divergence.source), "bold cyan")
+        )
+        yield Padding(_grid(_facts(divergence)), (0, 0, 0, 2))
+        for made in divergence.not_finite:
+            yield Text.assemble((f"first {made.kind}", "bold"), "  ", (_headline(made.source), "bold cyan"))
+            yield Padding(_grid(_not_finite_facts(made)), (0, 0, 0, 2))
+
+
+def _headline(source: SourceRecord) -> str:
+    """The user's own line where it is known, else the frontend's name, else the HLO name."""
+    if source.file:
+        line = f"{source.file}:{source.file_line}" if source.file_line else source.file
+        return f"{line} in {source.function}" if source.function else line
+    return source.op_name or f"{source.opcode} %{source.instruction}"
+
+
+def _grid(rows: Iterator[tuple[str, str]]) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in rows:
+        grid.add_row(name, Text(value))
+    return grid
+
+
+def _facts(divergence: DivergenceRecord) -> Iterator[tuple[str, str]]:
+    if divergence.source.op_name:
+        yield "operation", divergence.source.op_name
+    yield "expected", _located(divergence.expected_text, divergence.expected_source)
+    yield "actual", _located(divergence.text, divergence.source)
+    if divergence.inside:
+        yield "inside", f"expected {divergence.inside_expected}"
+        yield "", f"actual   {divergence.inside}"
+    if divergence.around:
+        yield "in", ", in ".join(divergence.around)
+    if divergence.accumulated:
+        yield "off by", _deviation(divergence.accumulated)
+    if divergence.local:
+        yield "by itself", _local(divergence.local)
+    if divergence.operands:
+        yield "reads", ", ".join(map(_operand, divergence.operands))
+    if divergence.unaligned:
+        yield "unknown", f"{', '.join(divergence.unaligned)}: on the way to it, not in the reference"
+    if divergence.repair:
+        yield "confirmed", _confirmation(divergence)
+    yield from (("note", note) for note in divergence.notes)
+
+
+def _located(text: str, source: SourceRecord) -> str:
+    return f"{text}  (line {source.line})" if source.line else text
+
+
+def _deviation(deviation: DeviationRecord) -> str:
+    amount = f"{share(deviation.mismatched, deviation.total)} elements"
+    worst = deviation.worst
+    if worst is None:
+        return amount
+    distance = f", {ulps(worst.ulps)}" if worst.ulps is not None else ""
+    return f"{amount}; expected {worst.expected}, actual {worst.actual}{at(worst.index)}{distance}"
+
+
+def _local(deviation: DeviationRecord) -> str:
+    if not deviation.mismatched:
+        return "right: from the expected operands it computes the expected value"
+    error = "" if deviation.absolute is None else f", by up to {number(deviation.absolute)}"
+    amount = share(deviation.mismatched, deviation.total)
+    return f"wrong: from the expected operands {amount} elements differ{error}"
+
+
+def _operand(operand: OperandRecord) -> str:
+    return f"%{operand.instruction} {operand.shape} ({operand.value or operand.state})"
+
+
+def _confirmation(divergence: DivergenceRecord) -> str:
+    if divergence.repaired == divergence.outputs == 1:
+        return f"with {divergence.repair} in its place the output is right"
+    right = plural(divergence.outputs, "differing output")
+    return f"with {divergence.repair} in its place {divergence.repaired} of {right} are right"
+
+
+def _not_finite_facts(made: NonFiniteRecord) -> Iterator[tuple[str, str]]:
+    if made.source.op_name:
+        yield "operation", made.source.op_name
+    yield "instruction", _located(made.text, made.source)
+    if made.around:
+        yield "in", ", in ".join(made.around)
+    if made.operands:
+        where = at(made.index) if made.index else ""
+        yield f"made{where} of", ", ".join(map(_operand, made.operands))
