@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
+
+import msgspec
 
 from hlotool.alignment.graph import Graph
 from hlotool.alignment.ports import Ports
@@ -58,7 +59,6 @@ def first_divergence(
         OutOfTime: recording an execution takes too long.
         Unsupported: the calls of a program cannot be flattened, or it cannot be executed.
     """
-    began = time.monotonic()
     left = execute(reference, arguments, _BACKEND, budget)
     right = execute(tested, arguments, _BACKEND, budget)
     comparison = Comparison(left, right)
@@ -67,18 +67,16 @@ def first_divergence(
     if trial is None:
         return None
     record = _Writer(comparison, trial, outputs).record(len(errors))
-    return _finished(record, comparison, outputs, time.monotonic() - began)
+    return _finished(record, comparison, outputs)
 
 
 def _finished(
-    record: DivergenceRecord, comparison: Comparison, outputs: Sequence[ShapeIndex], seconds: float
+    record: DivergenceRecord, comparison: Comparison, outputs: Sequence[ShapeIndex]
 ) -> DivergenceRecord:
-    import msgspec
-
     tested = comparison.tested
     graph = comparison.alignment.right.graph
     made = [_birth_record(tested, graph, birth) for birth in births(tested, graph, outputs)]
-    return msgspec.structs.replace(record, not_finite=made, notes=list(_notes(comparison)), seconds=seconds)
+    return msgspec.structs.replace(record, not_finite=made, notes=list(_notes(comparison)))
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:

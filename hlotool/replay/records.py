@@ -315,7 +315,6 @@ class DivergenceRecord(Record, frozen=True, kw_only=True):
         unaligned: instructions between it and the values that agree that the reference has no counterpart of.
         not_finite: what made the NaNs and infinities of the differing outputs.
         notes: what was not looked at.
-        seconds: wall time of the search.
     """
 
     finding: str
@@ -335,7 +334,6 @@ class DivergenceRecord(Record, frozen=True, kw_only=True):
     unaligned: list[str] = []
     not_finite: list[NonFiniteRecord] = []
     notes: list[str] = []
-    seconds: float = 0.0
 
 
 class OutputRecord(Record, frozen=True, kw_only=True):
