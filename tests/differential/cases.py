@@ -22,6 +22,10 @@ from hlotool.ir.types import ArrayShape, Layout, Shape
 from hlotool.parse.reader import parse_module
 
 
+#: The cases that run everywhere: seed 0, numbers below this.
+QUICK = 600
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
     """A module with its arguments.

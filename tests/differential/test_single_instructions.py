@@ -12,7 +12,7 @@ import os
 import tomllib
 
 import pytest
-from differential.cases import case, generators
+from differential.cases import QUICK, case, generators
 from differential.running import FOLDER, Tally, compare_all, tolerances
 from support.xla import oracle
 
@@ -35,7 +35,6 @@ NOT_GENERATED = {
     "rng rng-get-and-update-state": "XLA promises no particular numbers",
 }
 
-QUICK = 600
 BATCH = 100
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from differential.cases import QUICK
 from differential.running import Tally, compare
 from differential.store import files, read
 
@@ -14,7 +15,7 @@ def test_same_as_stored(path: Path) -> None:
     tally = Tally()
     for stored in read(path):
         compare(stored.case, stored.results, tally)
-    assert tally.cases.total() >= 400
+    assert tally.cases.total() == QUICK
     assert not tally.mismatches, "\n\n".join(tally.mismatches[:3])
 
 
