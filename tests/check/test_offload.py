@@ -114,6 +114,23 @@ ACCEPTED = {
   ROOT d = f32[8] custom-call(c), {TO_DEVICE}""",
 }
 
+#: With computations on the host.
+HOST_CALLS = {
+    "a call that runs on the host": """host {
+  p = f32[8] parameter(0)
+  ROOT m = f32[8] multiply(p, p)
+}""",
+    "an asynchronous host computation": """host {
+  p = f32[8] parameter(0)
+  ROOT m = f32[8] multiply(p, p)
+}, execution_thread="host"
+wrapper {
+  p = f32[8] parameter(0)
+  ROOT c = f32[8] call(p), to_apply=host, frontend_attributes={_xla_compute_type="host"}
+}, execution_thread="host"
+""",
+}
+
 #: With outputs or parameters in host memory.
 STREAMED = {
     "an output on the host": (
@@ -227,6 +244,21 @@ REFUSED = {
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_it_is_accepted(name: str) -> None:
     assert check(program(ACCEPTED[name], before=LOOP)) == []
+
+
+def test_a_call_that_runs_on_the_host_may_compute() -> None:
+    body = f"""x = f32[8] parameter(0)
+  h = f32[8] custom-call(x), {TO_HOST}
+  ROOT c = f32[8] call(h), to_apply=host, frontend_attributes={{_xla_compute_type="host"}}"""
+    assert check(program(body, before=HOST_CALLS["a call that runs on the host"])) == []
+
+
+def test_an_asynchronous_host_computation_may_compute() -> None:
+    body = f"""x = f32[8] parameter(0)
+  h = f32[8] custom-call(x), {TO_HOST}
+  s = ((f32[8]), f32[8], s32[]) async-start(h), calls=wrapper, async_execution_thread="host"
+  ROOT d = f32[8] async-done(s)"""
+    assert check(program(body, before=HOST_CALLS["an asynchronous host computation"])) == []
 
 
 @pytest.mark.parametrize("name", STREAMED)

@@ -58,6 +58,12 @@ def placement_name(instruction: Instruction) -> str | None:
     return attributes.get(PLACEMENT_ATTRIBUTE) if isinstance(attributes, FrontendAttributes) else None
 
 
+def is_host_compute(instruction: Instruction) -> bool:
+    """It is marked to run on the host."""
+    attributes = instruction.attributes.get("frontend_attributes")
+    return isinstance(attributes, FrontendAttributes) and attributes.get("_xla_compute_type") == "host"
+
+
 def custom_call_target(instruction: Instruction) -> str:
     """The target of a custom call, empty for anything else."""
     target = instruction.attributes.get("custom_call_target")

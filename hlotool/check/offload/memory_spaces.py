@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlotool.check.findings import Severity
-from hlotool.check.offload.annotations import HOST_MEMORY, memory_space
+from hlotool.check.offload.annotations import HOST_MEMORY, is_host_compute, memory_space, placement
 from hlotool.check.rules import Problem
 from hlotool.check.subject import Subject
 from hlotool.ir.attributes import ParameterAlias
@@ -22,7 +22,11 @@ _COMPUTES = frozenset({"dot", "convolution", "reduce", "fft", "sort", "reduce-wi
 
 
 def changed_spaces(subject: Subject) -> Iterator[Problem]:
-    """Instructions that change the memory space of what they are given."""
+    """Instructions that change the memory space of what they are given; nothing is final while there are
+    annotations.
+    """
+    if any(placement(instruction) is not None for instruction in subject.instructions):
+        return
     if not any(_spaces(instruction.shape) for instruction in subject.instructions):
         return
     found = contexts(subject.module)
@@ -97,7 +101,7 @@ def _order(shape: ArrayShape) -> tuple[int, ...] | None:
 def _compute(instruction: Instruction) -> Iterator[Problem]:
     """Device compute on host memory: XLA's verifier lets it pass, the result is a slow program or a crash."""
     host = [o for o in instruction.operands if isinstance(o.shape, ArrayShape) and _on_host(o.shape)]
-    if host and not _runs_on_host(instruction):
+    if host and not is_host_compute(instruction):
         yield Problem(
             f"%{host[0].name} is in host memory and %{instruction.name} computes with it on the device",
             instruction,
@@ -107,13 +111,6 @@ def _compute(instruction: Instruction) -> Iterator[Problem]:
 
 def _on_host(shape: ArrayShape) -> bool:
     return memory_space(shape) == HOST_MEMORY
-
-
-def _runs_on_host(instruction: Instruction) -> bool:
-    from hlotool.ir.attributes import FrontendAttributes
-
-    attributes = instruction.attributes.get("frontend_attributes")
-    return isinstance(attributes, FrontendAttributes) and attributes.get("_xla_compute_type") == "host"
 
 
 def _aliases(subject: Subject) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from hlotool.check.offload.annotations import (
     HOST_MEMORY,
     Placement,
     custom_call_target,
+    is_host_compute,
     memory_space,
     placement,
 )
@@ -217,9 +218,19 @@ class HostMemory:
             if instruction.shape == instruction.operands[0].shape and position != start:
                 self.add("offload-compute", _compute(instruction, _trail(position, came_from, before)))
         elif instruction.opcode not in PASSES_ON:
+            if self._runs_on_host(instruction):
+                return False
             self.add("offload-compute", _compute(instruction, _trail(position, came_from, before)))
         self._check_wide_users(instruction)
         return True
+
+    def _runs_on_host(self, instruction: Instruction) -> bool:
+        """It belongs to a host computation, which is what the tensor was moved for."""
+        computation = self.subject.owners[instruction]
+        callers = self._positions.callers(computation)
+        return computation.execution_thread == _HOST_THREAD or any(
+            map(is_host_compute, [instruction, *callers])
+        )
 
     def _check_wide_users(self, instruction: Instruction) -> None:
         for user in self.subject.users[instruction]:
