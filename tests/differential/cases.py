@@ -21,7 +21,6 @@ from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape, Layout, Shape
 from hlotool.parse.reader import parse_module
 
-
 #: The cases that run everywhere: seed 0, numbers below this.
 QUICK = 600
 
