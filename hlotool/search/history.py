@@ -1,8 +1,8 @@
 """Where a history turns bad: binary search over points some of which cannot be judged.
 
 The number of questions about a history of n usable points that turns once is at most log2(n) + 2 for the
-turning point; the rest of `QUESTIONS_PER_BIT * log2(n)` goes to points in between, because a history may turn
-bad, good and bad again.
+turning point; the rest of `QUESTIONS_PER_BIT * log2(n)`, but for `RESERVE`, goes to points in between, as a
+history may turn bad, good and bad again.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from hlotool.search.answers import Answer
 
 #: Questions per binary digit of the number of points, as long as one turn is all there is.
 QUESTIONS_PER_BIT = 3
+
+#: Of these, what is left to the caller, to confirm the answer and to look behind it.
+RESERVE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ def search_history(count: int, ask: Callable[[int], Answer], exhaustive: bool = 
     if exhaustive:
         asked.all()
     elif asked.answers[first] is not asked.answers[last]:
-        asked.spread(math.floor(QUESTIONS_PER_BIT * math.log2(count)) if count > 1 else 0)
+        asked.spread(math.floor(QUESTIONS_PER_BIT * math.log2(count)) - RESERVE if count > 1 else 0)
     return History(asked.answers[first], asked.answers[last], tuple(asked.transitions()), asked.answers)
 
 

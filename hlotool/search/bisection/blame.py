@@ -28,8 +28,6 @@ _SHARE = 1 / 8
 #: Operations of the right program that are kept to show what a pass was given, even where it kept a value.
 _OWN_WAY = 24
 
-_COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
-
 _Name: TypeAlias = tuple[str, str, tuple[int, ...], tuple[int, ...]]
 
 
@@ -93,7 +91,7 @@ class _Search:
         visited = set()
         while (one, other) not in visited:
             visited.add((one, other))
-            pair = self._guilty_operands(one, other)
+            pair = _loop_conditions(one, other) or self._guilty_operands(one, other)
             if pair is not None:
                 one, other = pair
                 continue
@@ -110,10 +108,17 @@ class _Search:
         left, right = operand_nodes(one), operand_nodes(other)
         if len(left) != len(right) or any(a.array.shape != b.array.shape for a, b in zip(left, right)):
             return None
-        if one.instruction.opcode in _COMMUTATIVE and not self.differ(left[0], right[1]):
-            right.reverse()
-        guilty = [pair for pair in zip(left, right) if self.differ(*pair)]
+        agreeing = [(a, b) for a in left for b in right if not self.differ(a, b)]
+        if {a for a, _ in agreeing} == set(left) and {b for _, b in agreeing} == set(right):
+            # The same values in another order: for what does not commute, the order is the fault.
+            return None
+        guilty = [(a, b) for a, b in zip(left, right) if self.differ(a, b) and not self._is_right(b)]
         return max(guilty, key=lambda pair: distance(pair[0].value, pair[1].value), default=None)
+
+    def _is_right(self, node: Node) -> bool:
+        """Whether the right program has the value by that name, too: then whoever reads it reads amiss."""
+        twin = self._named_before.get(_name(node))
+        return twin is not None and _same_shape(twin, node) and not self.differ(twin, node)
 
     def _region(self, one: Node, other: Node) -> Blame | tuple[Node, Node]:
         """What lies between a differing pair and agreeing values; or an earlier pair that differs."""
@@ -188,6 +193,26 @@ class _Search:
             if candidate != one and not self.differ(candidate, node):
                 return candidate
         return None
+
+
+def _loop_conditions(one: Node, other: Node) -> tuple[Node, Node] | None:
+    """Where the two are of different iterations of a loop: the conditions that made one side go on."""
+    if one.frame.caller is None or other.frame.caller is None:
+        return None
+    (left, loop), (right, twin) = one.frame.caller, other.frame.caller
+    counts = len(left.bodies.get(loop, ())), len(right.bodies.get(twin, ()))
+    is_same = loop.opcode == "while" and (loop.name, loop.opcode) == (twin.name, twin.opcode)
+    if not is_same or counts[0] == counts[1] or one.frame.iteration == other.frame.iteration:
+        return None
+    conditions = [
+        [f for f in frame.callees[i] if f.computation is i.attributes["condition"]]
+        for frame, i in ((left, loop), (right, twin))
+    ]
+    decisive = min(counts)
+    if any(len(frames) <= decisive for frames in conditions):
+        return None
+    first, second = (frames[decisive] for frames in conditions)
+    return resolve(first, first.computation.root), resolve(second, second.computation.root)
 
 
 def _nodes(frame: Frame) -> Iterator[Node]:

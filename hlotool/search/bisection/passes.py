@@ -108,8 +108,10 @@ class PassSearch:
 
     def _turn(self, reference: int, t: Transition, row: ModuleRecord, offset: int = 0) -> Turn:
         good, bad = offset + t.before, offset + t.after
-        again = [self._again(number, reference) for number in (good, bad)]
-        return Turn(self.task, reference, good, bad, row, again == [Answer.GOOD, Answer.BAD])
+        # The reference agrees with itself, that need not be asked again.
+        is_good = good == reference or self._again(good, reference) is Answer.GOOD
+        is_bad = self._again(bad, reference) is Answer.BAD
+        return Turn(self.task, reference, good, bad, row, is_good and is_bad)
 
     def _again(self, number: int, reference: int) -> Answer:
         question = Question(self.task, number, reference, attempt=1)

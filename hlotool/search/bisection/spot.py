@@ -59,7 +59,7 @@ def find_spot(before: Module, after: Module, arguments: Sequence[Value], output:
     blame = find_blame(trace(before, arguments), trace(after, arguments), output)
     values, left, right = _parameters(blame)
     inside = None
-    if len(blame.members_after) == 1:
+    if sum(node.instruction.opcode != "constant" for node in blame.members_after) == 1:
         inside = embedded_difference(blame.before.instruction, blame.after.instruction)
     return Spot(
         _module(before, "before", blame.before, blame.members_before, left),
@@ -87,8 +87,8 @@ _Slots = list[tuple[Shape, Node | None]]
 
 def _parameters(blame: Blame) -> tuple[tuple[Any, ...], _Slots, _Slots]:
     """The values of the common parameters, and what they are in each program."""
-    used_before = {o for n in blame.members_before for o in operand_nodes(n)}
-    used_after = {o for n in blame.members_after for o in operand_nodes(n)}
+    used_before = {blame.before, *(o for n in blame.members_before for o in operand_nodes(n))}
+    used_after = {blame.after, *(o for n in blame.members_after for o in operand_nodes(n))}
     values: list[Any] = []
     left: _Slots = []
     right: _Slots = []

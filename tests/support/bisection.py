@@ -1,0 +1,65 @@
+"""Dumps with planted histories, and bisections of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from hlotool.dump.directory import open_dump
+from hlotool.replay.options import PRELOAD, ReplayOptions
+from hlotool.replay.task import Task
+from hlotool.search.bisection.asking import StageOracle
+from hlotool.search.bisection.directory import Findings, bisect_directory
+from hlotool.search.journal import Journal
+from hlotool.search.steps import Listener, Steps
+from hlotool.workers.pool import Limits, Pool
+
+#: Changes the text of stage `number`.
+Change = Callable[[int, str], str]
+
+
+def workers(jobs: int = 1) -> Pool:
+    return Pool(Limits(jobs, 120.0), PRELOAD, "numpy")
+
+
+def tasks_in(folder: Path, *, results: bool = False) -> list[Task]:
+    """The modules of a dump, with the arguments (and results) that lie beside them."""
+    inputs, outputs = folder / "inputs.npz", folder / "outputs.npz"
+    options = ReplayOptions(
+        inputs=str(inputs) if inputs.exists() else None,
+        outputs=str(outputs) if results and outputs.exists() else None,
+    )
+    return [Task(replace(module, artefacts=()), options) for module in open_dump(folder).modules]
+
+
+def bisected(
+    folder: Path,
+    pool: Pool,
+    *,
+    results: bool = False,
+    exhaustive: bool = False,
+    every_module: bool = False,
+    journal: Journal | None = None,
+    listener: Listener | None = None,
+) -> Findings:
+    steps = Steps(journal, listener)
+    oracle = StageOracle(pool, steps)
+    findings = Findings()
+    bisect_directory(tasks_in(folder, results=results), oracle, findings, exhaustive, every_module)
+    findings.comparisons = oracle.questions
+    return findings
+
+
+def changed_copy(source: Path, target: Path, change: Change) -> Path:
+    """A copy of the stages of a dump of one module, each changed; stages that become empty are left out."""
+    target.mkdir(parents=True, exist_ok=True)
+    [module] = open_dump(source).modules
+    for number, stage in enumerate(module.stages):
+        text = change(number, stage.source.read_text())
+        if text:
+            (target / stage.source.name).write_text(text, encoding="utf-8")
+    for name in ("inputs.npz", "outputs.npz"):
+        if (source / name).exists():
+            (target / name).write_bytes((source / name).read_bytes())
+    return target
