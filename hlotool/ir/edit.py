@@ -51,6 +51,23 @@ def computation_names(module: Module) -> Names:
     return Names(c.name for c in module.computations)
 
 
+def unique_names(module: Module) -> dict[Instruction, str]:
+    """New names of the instructions whose own name is taken by one of an earlier computation.
+
+    In text and here names are unique within their computation; protos want them unique in the module.
+    """
+    first: dict[str, Instruction] = {}
+    again = [i for i in module.instructions() if first.setdefault(i.name, i) is not i]
+    names = Names(first)
+    return {instruction: names.fresh(instruction.name) for instruction in again}
+
+
+def rename_uniquely(module: Module) -> None:
+    """Give every instruction a name that no other one of the module has."""
+    for instruction, name in unique_names(module).items():
+        instruction.name = name
+
+
 def add_computation(module: Module, computation: Computation, names: Names | None = None) -> Computation:
     """Add `computation` right after what it calls, renamed when its name is taken.
 

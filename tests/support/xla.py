@@ -104,6 +104,10 @@ class Oracle:
         """The serialized HloModuleProto."""
         return bytes(self._ask("proto", (text,)))
 
+    def from_proto(self, content: bytes) -> str:
+        """XLA's print of the module in a serialized HloModuleProto."""
+        return str(self._ask("from proto", (content,)))
+
     def close(self) -> None:
         """End the child process."""
         if self._process is not None:

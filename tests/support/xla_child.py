@@ -42,6 +42,15 @@ def proto(text: str) -> bytes:
     return bytes(_hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto())
 
 
+def from_proto(content: bytes) -> str:
+    """XLA's print of the module in a serialized HloModuleProto, large constants included."""
+    from jaxlib import _hlo
+
+    options = _hlo.HloPrintOptions()
+    options.print_large_constants = True
+    return str(_hlo.HloModule.from_serialized_hlo_module_proto(content).to_string(options))
+
+
 def execute(jax: Any, text: str, arguments: list[Any], options: dict[str, Any]) -> list[Any]:
     """Compile by the MLIR route and run on one device; the result's leaves in tuple order."""
     from jaxlib import _hlo, _jax
@@ -140,6 +149,8 @@ def main() -> None:
                     answer: Any = canonical(*arguments)
                 case "proto":
                     answer = proto(*arguments)
+                case "from proto":
+                    answer = from_proto(*arguments)
                 case "placement":
                     answer = placement(*arguments)
                 case "indices":

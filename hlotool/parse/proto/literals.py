@@ -20,7 +20,7 @@ from hlotool.parse.proto.schema import Message, decode
 from hlotool.parse.proto.shapes import read_shape
 
 #: Types with a repeated number field; all others are stored as bytes.
-_NUMBER_FIELDS = {
+NUMBER_FIELDS = {
     ElementType.PRED: "preds",
     ElementType.S32: "s32s",
     ElementType.S64: "s64s",
@@ -51,7 +51,7 @@ def _read(proto: Message, shape: Shape) -> Literal:
         return Literal(shape, tuple(map(_read, proto.tuple_literals, shape.elements)))
     if not isinstance(shape, ArrayShape):
         return Literal(shape, None)
-    values = getattr(proto, _NUMBER_FIELDS.get(shape.element_type, f"{shape.element_type}s"))
+    values = getattr(proto, NUMBER_FIELDS.get(shape.element_type, f"{shape.element_type}s"))
     if not values and shape.size:
         return Literal(shape, None, elided=True)
     flat = _flat(values, shape)

@@ -71,6 +71,12 @@ def enum_names(name: str) -> dict[int, str]:
 
 
 @functools.cache
+def enum_numbers(name: str) -> dict[str, int]:
+    """The values of the enumeration `name` by their names."""
+    return {word: number for number, word in enum_names(name).items()}
+
+
+@functools.cache
 def _pool() -> tuple[Any, str]:
     from google.protobuf.descriptor_pool import DescriptorPool
 

@@ -20,7 +20,7 @@ from hlotool.ir.types import (
 from hlotool.parse.proto.schema import Message, enum_names
 
 #: Size of a dimension of unknown and unbounded size (C++: Shape::kUnboundedSize).
-_UNBOUNDED = -(2**63)
+UNBOUNDED_SIZE = -(2**63)
 
 
 def read_shape(proto: Message) -> Shape:
@@ -55,7 +55,7 @@ def _element_type(number: int) -> ElementType:
 
 
 def _read_array(proto: Message) -> ArrayShape:
-    dims = tuple(UNBOUNDED if size == _UNBOUNDED else size for size in proto.dimensions)
+    dims = tuple(UNBOUNDED if size == UNBOUNDED_SIZE else size for size in proto.dimensions)
     dynamic = tuple(proto.is_dynamic_dimension)
     if dynamic and len(dynamic) != len(dims):
         raise ProtoError(f"a shape has {len(dims)} dimensions but {len(dynamic)} dynamic flags")
