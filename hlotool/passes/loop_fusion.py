@@ -67,8 +67,13 @@ class LoopFusion:
                     self._make(group, str(kind))
 
     def _kind(self, root: Instruction) -> str | None:
-        """What a fusion that ends in `root` would be."""
-        if root.control_predecessors or not is_fusible(root) or root.opcode == "fusion":
+        """What a fusion that ends in `root` would be; None for what nobody reads."""
+        if (
+            not self.edit.is_read(root)
+            or root.control_predecessors
+            or not is_fusible(root)
+            or root.opcode == "fusion"
+        ):
             return None
         if root.opcode in ("reduce", "scatter"):
             return "input" if self.target == "gpu" else "loop"

@@ -142,6 +142,8 @@ class MultiOutputFusion:
         """A loop, a reduction, or a fusion of them, whose results are read one by one."""
         if instruction is self.edit.computation.root or instruction.control_predecessors:
             return False
+        if not self.edit.users(instruction):
+            return False
         if instruction.opcode == "fusion":
             part = Part.of(instruction)
             kind = instruction.attributes.get("kind")
