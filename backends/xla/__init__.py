@@ -1,19 +1,17 @@
 """Real XLA, through jaxlib, in a process of its own.
 
-Importing this needs no jaxlib: what does is in `child` and runs in that process.
+Importing this package imports nothing: its modules `child`, `jaxlib_api` and `protocol` also run in another
+interpreter, which has jaxlib but hardly anything that the rest of hlotool needs.
 """
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from hlotool.backends.spec import NO_OPTIONS, BackendSpec, Options
-from hlotool.backends.xla.backend import XlaBackend
-from hlotool.backends.xla.failures import REMEDY
-from hlotool.backends.xla.options import parse_options
-from hlotool.errors import BackendUnavailable
 
-__all__ = ["XlaBackend", "create"]
+if TYPE_CHECKING:
+    from hlotool.backends.xla.backend import XlaBackend
 
 
 def create(options: Options = NO_OPTIONS) -> XlaBackend:
@@ -23,8 +21,7 @@ def create(options: Options = NO_OPTIONS) -> XlaBackend:
         UsageError: options that it does not know.
         BackendUnavailable: jaxlib is not installed.
     """
-    parsed = parse_options(options)
-    missing = [name for name in ("jax", "jaxlib") if not find_spec(name)]
-    if missing and not parsed.python:
-        raise BackendUnavailable(f"backend xla needs {missing[0]}: {REMEDY}")
-    return XlaBackend(parsed, str(BackendSpec("xla", options)))
+    from hlotool.backends.xla.backend import XlaBackend
+    from hlotool.backends.xla.options import parse_options
+
+    return XlaBackend(parse_options(options), str(BackendSpec("xla", options)))

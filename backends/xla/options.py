@@ -7,12 +7,14 @@ import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Final
 
 from hlotool.backends.spec import Options, check_options
+from hlotool.backends.xla.failures import REMEDY
 from hlotool.backends.xla.protocol import Flag, Route
-from hlotool.errors import UsageError
+from hlotool.errors import BackendUnavailable, UsageError
 
 #: By form, with their meaning; besides, every debug option of XLA: `xla_NAME=VALUE`.
 OPTIONS: Final[Mapping[str, str]] = MappingProxyType(
@@ -62,15 +64,18 @@ def parse_options(options: Options) -> XlaOptions:
 
     Raises:
         UsageError: unknown ones, or values that make no sense.
+        BackendUnavailable: jaxlib is not installed.
     """
     known = {key: value for key, value in options.items() if not key.startswith("xla_")}
     check_options("xla", known, OPTIONS)
     flags = [(key, flag_value(key, value)) for key, value in options.items() if key.startswith("xla_")]
+    python = _interpreter(known.get("python", ""))
+    require_jaxlib(python)
     return XlaOptions(
         platform=_platform(known),
         flags=(*_named_flags(known), *flags),
         route=_choice("route", known.get("route", "auto")),
-        python=_interpreter(known.get("python", "")),
+        python=python,
         timeout=_number("timeout", known.get("timeout", str(DEFAULT_TIMEOUT))),
     )
 
@@ -122,6 +127,13 @@ def _interpreter(path: str) -> str:
     if path and not shutil.which(path):
         raise UsageError(f"backend xla: python={path} is not a program")
     return os.path.abspath(path) if os.path.dirname(path) else path
+
+
+def require_jaxlib(python: str) -> None:
+    """Raises BackendUnavailable when this interpreter lacks jaxlib and the user names no other one."""
+    missing = [name for name in ("jax", "jaxlib") if not find_spec(name)]
+    if missing and not python:
+        raise BackendUnavailable(f"backend xla needs {missing[0]}: {REMEDY}")
 
 
 def _number(key: str, text: str) -> float:

@@ -13,6 +13,9 @@ from hlotool.report.records import RunRecord
 
 _SAVE_FOLDER = "hlotool-outputs"
 
+#: Options that are typed with another name than their field has.
+_NAMES = {"backend": "test"}
+
 
 def next_command(run: RunRecord, verbose: bool) -> str:
     """A complete command line that looks closer at the worst record; empty when nothing failed."""
@@ -63,7 +66,7 @@ def _flags(values: dict[str, object]) -> list[str]:
     for field, value in values.items():
         if value == getattr(defaults, field):
             continue
-        name = f"--{field.replace('_', '-')}"
+        name = f"--{_NAMES.get(field, field).replace('_', '-')}"
         if isinstance(value, bool):
             flags.append(name if value else f"--no-{name[2:]}")
         elif field == "input_range" and isinstance(value, tuple):

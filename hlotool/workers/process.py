@@ -6,6 +6,7 @@ import contextlib
 import os
 import pickle
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -36,6 +37,11 @@ _LAST_WORDS = 5.0
 _ALLOCATION_FAILURES = ("std::bad_alloc", "MemoryError", "Cannot allocate memory", "RESOURCE_EXHAUSTED")
 
 
+#: What is said before an abort: by absl's LOG(FATAL) and CHECK (`F0000 00:00:1700000000.0 12 file.cc:34] …`),
+#: by LLVM, by the C++ runtime. Stack traces follow, so that it need not be among the last lines.
+_COMPLAINT = re.compile(r"^F\d{4} .*?(\S+:\d+)\] (.*)|^(LLVM ERROR: .*)|^(terminate called .*)", re.MULTILINE)
+
+
 class Log:
     """The last LOG_BYTES of what a worker wrote since its current call began."""
 
@@ -60,9 +66,16 @@ class Log:
 
     def tail(self) -> str:
         """The last LOG_LINES lines."""
+        return "\n".join(self._text().splitlines()[-LOG_LINES:])
+
+    def complaint(self) -> str:
+        """The line in which a library says why it ends the process; empty when none does."""
+        found = _COMPLAINT.search(self._text())
+        return " ".join(filter(None, found.groups())).strip() if found else ""
+
+    def _text(self) -> str:
         with self._lock:
-            text = b"".join(self._parts).decode("utf-8", errors="backslashreplace")
-        return "\n".join(text.splitlines()[-LOG_LINES:])
+            return b"".join(self._parts).decode("utf-8", errors="backslashreplace")
 
 
 class WorkerProcess:
@@ -180,7 +193,9 @@ class WorkerProcess:
             return BackendOutOfMemory(backend, message, log)
         if any(sign in log for sign in _ALLOCATION_FAILURES):
             return out_of_memory(backend, self._memory_limit, log=log)
-        return BackendCrashed(backend, f"the process {_end_of(code)}", log)
+        complaint = self.log.complaint()
+        message = f"the process {_end_of(code)}"
+        return BackendCrashed(backend, f"{message}: {complaint}" if complaint else message, log)
 
     @staticmethod
     def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:

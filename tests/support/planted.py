@@ -39,6 +39,18 @@ def _abort() -> str:
     os.abort()
 
 
+def _fatal() -> str:
+    """As absl does it: the reason, then a stack trace that is longer than what is kept of the log."""
+    os.write(2, b"F0000 00:00:1763700000.123456    4242 shape.h:397] Check failed: has_layout() \n")
+    os.write(2, b"".join(b"    @     0x7f0000 frame %d\n" % i for i in range(30)))
+    os.abort()
+
+
+def _llvm() -> str:
+    os.write(2, b"LLVM ERROR: Unsupported op\n")
+    os.abort()
+
+
 def _hang() -> str:
     time.sleep(60)
     return "too late"
@@ -91,6 +103,8 @@ def _chatter() -> str:
 _MISDEEDS = {
     "segfault": _segfault,
     "abort": _abort,
+    "fatal": _fatal,
+    "llvm": _llvm,
     "hang": _hang,
     "raise": _raise,
     "allocate": _allocate,

@@ -103,6 +103,8 @@ def test_arguments_are_drawn_late() -> None:
     [
         ("segfault", BackendCrashed, "the process died of SIGSEGV", "planted.py"),
         ("abort", BackendCrashed, "the process died of SIGABRT", "F0000 planted check failed"),
+        ("fatal", BackendCrashed, "SIGABRT: shape.h:397 Check failed: has_layout()", "frame 29"),
+        ("llvm", BackendCrashed, "SIGABRT: LLVM ERROR: Unsupported op", ""),
         ("exit", BackendCrashed, "the process ended with exit status 7", ""),
         ("raise", BackendCrashed, "ValueError: planted exception", "planted.py"),
         ("allocate", BackendOutOfMemory, "needs more memory than the limit of 4 GiB", ""),
