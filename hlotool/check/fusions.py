@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlotool.check.findings import Severity
+from hlotool.check.gpus import GPUS
 from hlotool.check.offload.annotations import HOST_MEMORY, memory_space
 from hlotool.check.rules import Applies, Problem, module_rule
 from hlotool.check.subject import Subject
@@ -219,15 +220,41 @@ def _dims(shape: Shape) -> tuple[int, ...]:
     applies=Applies.EVERY_STAGE,
 )
 def fusion_budget(subject: Subject) -> Iterator[Problem]:
-    """Operands and outputs of kernels, reductions of one kernel."""
+    """Operands and outputs of kernels, reductions of one kernel, shared memory of a block."""
+    budget = GPUS[subject.gpu].shared_memory
     for fusion, body in _fusions(subject):
-        outputs = sum(1 for _ in leaves(fusion.shape))
-        buffers = len(set(fusion.operands)) + outputs
-        if buffers > MOST_BUFFERS and fusion.attributes.get("kind") == "kInput":
+        if fusion.attributes.get("kind") != "kInput":
+            continue  # loops hold nothing in shared memory; CPU programs have no such kernels
+        buffers = len(set(fusion.operands)) + sum(1 for _ in leaves(fusion.shape))
+        if buffers > MOST_BUFFERS:
             yield Problem(f"{buffers} operands and outputs; the budget of a fusion is {MOST_BUFFERS}", fusion)
         reductions = _root_reductions(body)
-        if reductions > MOST_REDUCTIONS and fusion.attributes.get("kind") == "kInput":
+        if reductions > MOST_REDUCTIONS:
             yield Problem(f"over {MOST_REDUCTIONS} unnested reductions in fusion: {reductions}", fusion)
+        used = sum(map(_shared_memory, body.instructions))
+        if used > budget:
+            message = f"shared memory usage would be over the budget of {budget}B: {used}B on {subject.gpu}"
+            yield Problem(message, fusion)
+
+
+#: Threads of a warp; a tile has a row more, so that columns lie in different banks.
+_WARP = 32
+_VECTOR = 4
+
+
+def _shared_memory(inner: Instruction) -> int:
+    """Bytes of the tile that a reduction or transposition keeps. XLA: SharedMemoryUsageNoCache."""
+    operand = inner.operands[0].shape if inner.operands else None
+    if not isinstance(operand, ArrayShape) or inner.opcode not in ("reduce", "transpose"):
+        return 0
+    arrays = [o.shape for o in inner.operands[: max(1, len(inner.operands) // 2)]]
+    element = sum(max(1, s.element_type.bits // 8) for s in arrays if isinstance(s, ArrayShape))
+    dimensions = inner.attributes["dimensions"]
+    if inner.opcode == "transpose":
+        moves_minor = isinstance(dimensions, tuple) and dimensions[-1:] != (operand.rank - 1,)
+        return _WARP * (_WARP + 1) * element if moves_minor else 0
+    is_row = isinstance(dimensions, tuple) and operand.rank - 1 in dimensions
+    return _WARP * element if is_row else _WARP * (_VECTOR * _WARP + 1) * element
 
 
 def _root_reductions(body: Computation) -> int:

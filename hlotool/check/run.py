@@ -10,6 +10,7 @@ import msgspec
 
 from hlotool.check.facts import ProgramFacts
 from hlotool.check.findings import FailedFile, Finding
+from hlotool.check.gpus import DEFAULT_GPU
 from hlotool.check.rules import all_rules
 from hlotool.check.task import CheckResult, CheckTask
 from hlotool.dump.names import Kind
@@ -43,7 +44,13 @@ class Report:
     ignored: int = 0
 
 
-def check(dumps: Iterable[Dump], pool: Pool, rules: frozenset[str], stages: Sequence[str] = ()) -> Report:
+def check(
+    dumps: Iterable[Dump],
+    pool: Pool,
+    rules: frozenset[str],
+    stages: Sequence[str] = (),
+    gpu: str = DEFAULT_GPU,
+) -> Report:
     """Apply `rules` to all modules of `dumps`.
 
     Args:
@@ -51,8 +58,10 @@ def check(dumps: Iterable[Dump], pool: Pool, rules: frozenset[str], stages: Sequ
         pool: where the work is done.
         rules: ids.
         stages: shell patterns of stage names; without any, the first and the last stage of each module.
+        gpu: that budgets of fusions are judged for.
     """
-    tasks = [task for dump in dumps for module in dump.modules if (task := _task(module, rules, stages))]
+    modules = [module for dump in dumps for module in dump.modules]
+    tasks = [task for module in modules if (task := _task(module, rules, stages, gpu))]
     report = Report(modules=len(tasks), stages=sum(len(task.stages) for task in tasks))
     results: list[CheckResult | None] = [None] * len(tasks)
     for event in pool.run("hlotool.check.task:check_module", tasks):
@@ -74,7 +83,7 @@ def dump_findings(facts: Sequence[ProgramFacts], rules: frozenset[str]) -> Itera
             yield from rule.check_dump(facts)
 
 
-def _task(module: DumpModule, rules: frozenset[str], patterns: Sequence[str]) -> CheckTask | None:
+def _task(module: DumpModule, rules: frozenset[str], patterns: Sequence[str], gpu: str) -> CheckTask | None:
     available = module.stages or module.others
     if patterns:
         chosen = tuple(s for s in available if any(fnmatch.fnmatchcase(s.label, p) for p in patterns))
@@ -82,7 +91,7 @@ def _task(module: DumpModule, rules: frozenset[str], patterns: Sequence[str]) ->
         chosen = (available[0], available[-1]) if len(available) > 1 else tuple(available)
     if not chosen:
         return None
-    return CheckTask(module, chosen, rules, _is_program(chosen[0], module))
+    return CheckTask(module, chosen, rules, _is_program(chosen[0], module), gpu)
 
 
 def _is_program(stage: Stage, module: DumpModule) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hlotool.check.facts import ProgramFacts, program_facts
 from hlotool.check.findings import FailedFile, Finding
+from hlotool.check.gpus import DEFAULT_GPU
 from hlotool.check.rules import Applies, Problem, Rule, all_rules
 from hlotool.check.subject import Subject
 from hlotool.dump.loading import read_stage
@@ -27,12 +28,14 @@ class CheckTask:
         stages: those to look at, the program as the user wrote it first.
         rules: ids.
         has_program: the first stage is the program as the user wrote it.
+        gpu: that budgets of fusions are judged for.
     """
 
     module: DumpModule
     stages: tuple[Stage, ...]
     rules: frozenset[str]
     has_program: bool
+    gpu: str = DEFAULT_GPU
 
 
 class CheckResult(Record, frozen=True, kw_only=True):
@@ -63,17 +66,22 @@ def check_module(task: CheckTask) -> CheckResult:
             failures.append(FailedFile(file=file, module=title, error=error_record(error)))
             continue
         is_program = task.has_program and number == 0
-        findings += findings_of(module, rules, title, file, is_program)
+        findings += findings_of(module, rules, title, file, is_program, task.gpu)
         if number == 0:
             facts = program_facts(module, title, file)
     return CheckResult(findings=findings, failures=failures, facts=facts)
 
 
 def findings_of(
-    module: Module, rules: Sequence[Rule], title: str = "", file: str = "", is_program: bool = True
+    module: Module,
+    rules: Sequence[Rule],
+    title: str = "",
+    file: str = "",
+    is_program: bool = True,
+    gpu: str = DEFAULT_GPU,
 ) -> Iterator[Finding]:
     """What `rules` say of `module`; rules on graphs are skipped where the graph itself is broken."""
-    subject = Subject(module, is_program)
+    subject = Subject(module, is_program, gpu)
     for rule in sorted(rules, key=lambda rule: rule.severity.rank):
         if rule.check_module is None or (rule.applies is Applies.PROGRAM and not is_program):
             continue

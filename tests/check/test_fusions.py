@@ -270,3 +270,43 @@ def test_a_pair_needs_two_known_names(tmp_path: Path, capsys: pytest.CaptureFixt
     file.write_text(PROGRAM)
     assert main(["check", str(file), "--explain-fusion", "m", "nobody"]) == 2
     assert "no instruction is called 'nobody'" in capsys.readouterr().err
+
+
+def reductions(count: int, element_type: str) -> Module:
+    """A fusion of `count` column reductions."""
+    lines = "\n".join(
+        f"  r{i} = {element_type}[64] reduce(x, z), dimensions={{0}}, to_apply=add" for i in range(count)
+    )
+    shapes = ", ".join([f"{element_type}[64]"] * count)
+    names = ", ".join(f"r{i}" for i in range(count))
+    return parse_module(f"""HloModule m
+add {{
+  a = {element_type}[] parameter(0)
+  b = {element_type}[] parameter(1)
+  ROOT r = {element_type}[] add(a, b)
+}}
+fused {{
+  x = {element_type}[64,64] parameter(0)
+  z = {element_type}[] constant(0)
+{lines}
+  ROOT t = ({shapes}) tuple({names})
+}}
+ENTRY e {{
+  x = {element_type}[64,64] parameter(0)
+  ROOT f = ({shapes}) fusion(x), kind=kInput, calls=fused
+}}""")
+
+
+@pytest.mark.parametrize(
+    ("count", "element_type", "gpu", "messages"),
+    [
+        (2, "f32", "h100", []),
+        (3, "f32", "h100", ["shared memory usage would be over the budget of 49152B: 49536B on h100"]),
+        (3, "f32", "mi200", []),
+        (9, "s8", "h100", ["over 8 unnested reductions in fusion: 9"]),
+    ],
+)
+def test_budgets_are_those_of_the_gpu(count: int, element_type: str, gpu: str, messages: list[str]) -> None:
+    module = reductions(count, element_type)
+    found = findings_of(module, [rule for rule in RULES if rule.id == "fusion-budget"], gpu=gpu)
+    assert [finding.message for finding in found] == messages
