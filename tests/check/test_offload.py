@@ -419,3 +419,13 @@ def test_memory_spaces_in_layouts(name: str) -> None:
     body, expected = LAYOUTS[name]
     found = [f.severity for f in check(program(body)) if f.rule == "memory-space"]
     assert found == ([] if expected is None else [expected])
+
+
+def test_a_program_that_xla_has_offloaded_is_left_alone() -> None:
+    body = """x = f32[8]{0:S(5)} parameter(0)
+  i = s32[] parameter(1)
+  d = f32[2]{0} dynamic-slice(x, i), dynamic_slice_sizes={2}
+  n = f32[2]{0} negate(d)
+  ROOT h = f32[2]{0:S(5)} copy(n)"""
+    layout = "(f32[8]{0:S(5)}, s32[])->f32[2]{0:S(5)}"
+    assert check(program(body, layout)) == []

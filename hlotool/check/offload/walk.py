@@ -72,10 +72,12 @@ class HostMemory:
 
     def _is_annotated(self) -> bool:
         """There is something to follow, and XLA has not done so already."""
+        if any(placement(i) is not None for i in self.subject.instructions):
+            return True
         layout = self.subject.module.entry_layout
-        shapes = [*layout.parameters, layout.result]
-        is_streamed = any(_has_host_memory(shape) for shape in shapes)
-        return is_streamed or any(placement(i) is not None for i in self.subject.instructions)
+        is_streamed = any(map(_has_host_memory, [*layout.parameters, layout.result]))
+        is_done = any(_has_host_memory(i.shape) for i in self.subject.instructions if i.opcode != "parameter")
+        return is_streamed and not is_done
 
     def add(self, rule: str, problem: Problem) -> None:
         """Report a problem of `rule`, once."""
