@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hlotool.cli.main import build_parser
 from hlotool.explain.entries import FIELDS, Entry, catalogue, find_entry
 from hlotool.explain.recognize import recognize
 
@@ -140,3 +141,10 @@ def test_the_catalogue_is_consistent() -> None:
         assert entry.cause.endswith((".", "e")), entry.id
         for field in re.findall(r"\{([a-z]+)\d*\}", " ".join(entry.messages)):
             assert field in FIELDS, entry.id
+
+
+def test_every_command_that_a_remedy_names_exists() -> None:
+    known = set(build_parser()._subparsers._group_actions[0].choices)  # type: ignore[union-attr,arg-type]
+    for entry in catalogue():
+        for command in re.findall(r"hlotool (\w+)", " ".join([entry.cause, *entry.remedy])):
+            assert command in known, f"{entry.id}: {command}"
