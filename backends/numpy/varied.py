@@ -58,7 +58,7 @@ class VariedBackend:
         if has_manual_regions(module) and module.num_partitions > 1 and module.replica_count == 1:
             return _Varied(module, program, LogicalExecutable(changed, policy), self.noise, self._keeps_wide)
         plan = Lowering(changed, policy=policy).plan(changed.entry)
-        return _Varied(module, program, _Planned(changed, plan), self.noise, self._keeps_wide)
+        return _Varied(module, program, Planned(changed, plan), self.noise, self._keeps_wide)
 
     def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesProtocol:
         """See `DevicesBackend.compile_devices`."""
@@ -76,7 +76,7 @@ class VariedBackend:
         return program, KernelPolicy(self._policy, self.noise, program, module)
 
 
-class _Planned:
+class Planned:
     """A module compiled to plans."""
 
     def __init__(self, module: Module, plan: Plan) -> None:

@@ -22,6 +22,7 @@ from hlotool.numerics.ulp import epsilon
 from hlotool.numerics.verdict import Evidence, LeafComparison, Verdict
 from hlotool.replay.amplifier import amplifying_instruction
 from hlotool.replay.ensemble import Ensemble
+from hlotool.replay.semantics import Departures
 from hlotool.replay.sources import SourceFinder
 from hlotool.replay.wide import WideRelation
 
@@ -70,6 +71,7 @@ class Explainer:
         actual: the leaves in question.
         facts: of the leaves.
         seed: of the ensemble.
+        departures: executions of the reference under known rules.
     """
 
     ensemble: Ensemble
@@ -78,6 +80,7 @@ class Explainer:
     actual: Sequence[Array]
     facts: Sequence[Facts]
     seed: int
+    departures: Departures
 
     def rounding(self, case: Case, found: Score | Flips) -> LeafComparison:
         """As far off as legal executions are."""
@@ -97,7 +100,21 @@ class Explainer:
         return self._made(case, Verdict.RANGE, range_reason(found), found)
 
     def wrong(self, case: Case, found: Finding) -> LeafComparison:
-        """Nothing legal explains it; names the pattern."""
+        """Nothing legal explains it, unless a known departure of XLA's does; names the pattern."""
+        return self._departure(case, found) or self._accusation(case, found)
+
+    def _departure(self, case: Case, found: Finding) -> LeafComparison | None:
+        number, shape = case.number, self.shapes[case.number]
+        assert isinstance(shape, ArrayShape)
+        expected, actual = self.expected[number], self.actual[number]
+        rule = self.departures.explaining(number, expected, actual, shape, self.facts[number])
+        if rule is None:
+            return None
+        evidence = replace(self._evidence(case, found), rule=rule[0])
+        reason = f"XLA {rule[1]} ({rule[0]}), and with that rule the reference returns the same"
+        return replace(case.leaf, verdict=Verdict.SEMANTICS, reason=reason, evidence=evidence)
+
+    def _accusation(self, case: Case, found: Finding) -> LeafComparison:
         flags = self._wrong_elements(case, found)
         pattern = self._pattern(case.number, flags, found)
         evidence = replace(self._evidence(case, found), beyond=int(flags.sum()))

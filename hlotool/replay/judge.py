@@ -30,6 +30,7 @@ from hlotool.numerics.ulp import epsilon
 from hlotool.numerics.verdict import Comparison, LeafComparison, Verdict, aggregate
 from hlotool.replay.ensemble import Ensemble, Side, array_leaves, side_of
 from hlotool.replay.explaining import Case, Explainer
+from hlotool.replay.semantics import Departures
 from hlotool.replay.wide import Wide, WideRelation
 
 #: A result is wrong when its statistic is so many times what legal executions have.
@@ -164,7 +165,9 @@ class _Judge:
         self._louder = Ensemble(reference, seed + 1, scale=_LOUDER)
         self._tested = None if tested is None else Ensemble(tested, seed)
         self._wide = None if self._tested is None else Wide(self._ensemble, self._tested)
-        self._explain = Explainer(self._ensemble, self._shapes, self._expected, self._actual, facts, seed)
+        self._explain = Explainer(
+            self._ensemble, self._shapes, self._expected, self._actual, facts, seed, Departures(reference)
+        )
 
     def settle(self, quick: Comparison) -> Comparison:
         """The comparison with every open leaf judged."""

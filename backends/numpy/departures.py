@@ -1,0 +1,323 @@
+"""What XLA's implementations compute unlike this backend, although neither is wrong: known, and by a rule.
+
+A rule executes one opcode as the other implementation does. A result that a program gives under a rule, and
+not without it, is explained by that rule and accuses nobody. `tests/differential/departures.toml` has an
+example of each, measured on XLA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from hlotool.backends.base import DevicesExecutable as DevicesProtocol
+from hlotool.backends.base import Executable
+from hlotool.backends.numpy.lockstep import DevicesExecutable
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.registry import RULES, Calling, Kernel, Reading
+from hlotool.backends.numpy.varied import Planned
+from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
+from hlotool.ir.dtypes import Array, dtype_of, integer_limits
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import ArrayShape, ElementType
+
+_Function: TypeAlias = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A rule.
+
+    Attributes:
+        id: as in the table of departures.
+        text: what XLA does, to be read after "XLA".
+        opcode: that it speaks of.
+        applies: to which instructions of that opcode.
+        kernel: how the instruction is executed under the rule, from its usual kernel.
+    """
+
+    id: str
+    text: str
+    opcode: str
+    applies: Callable[[Instruction], bool]
+    kernel: Callable[[Instruction, _Function, Lowering], _Function]
+
+    def occurs_in(self, module: Module) -> bool:
+        """Whether some instruction of `module` is executed in another way."""
+        return any(self.concerns(instruction) for instruction in module.instructions())
+
+    def concerns(self, instruction: Instruction) -> bool:
+        """Whether `instruction` is executed in another way."""
+        return instruction.opcode == self.opcode and self.applies(instruction)
+
+
+def _type(instruction: Instruction) -> ElementType | None:
+    return instruction.shape.element_type if isinstance(instruction.shape, ArrayShape) else None
+
+
+def _operand_type(instruction: Instruction) -> ElementType | None:
+    return _type(instruction.operands[0])
+
+
+def _is_integer(instruction: Instruction) -> bool:
+    kind = _type(instruction)
+    return kind is not None and kind.is_integer
+
+
+def _is_signed(instruction: Instruction) -> bool:
+    kind = _type(instruction)
+    return kind is not None and kind.is_signed
+
+
+def _where(condition: Any, one: Any, other: Any, like: Any) -> Any:
+    return np.where(condition, one, other).astype(like.dtype)[()]
+
+
+def _six_bits(_: Instruction, kernel: _Function, __: Lowering) -> _Function:
+    def power(base: Any, exponent: Any) -> Any:
+        low = np.bitwise_and(exponent, exponent.dtype.type(63))
+        return kernel(base, _where(exponent < 0, exponent, low, exponent))
+
+    return power
+
+
+def _zero_below(_: Instruction, kernel: _Function, __: Lowering) -> _Function:
+    return lambda base, exponent: _where(exponent < 0, 0, kernel(base, exponent), base)
+
+
+def _sign_extended(instruction: Instruction, kernel: _Function, _: Lowering) -> _Function:
+    kind = _type(instruction)
+    assert kind is not None
+    return lambda x: _where(x < 0, kind.bits - 64, kernel(x), x)
+
+
+def _saturated(instruction: Instruction, _: _Function, lowering: Lowering) -> _Function:
+    assert isinstance(instruction.shape, ArrayShape)
+    low, high = integer_limits(instruction.shape.element_type)
+    wide = replace(instruction, shape=replace(instruction.shape, element_type=ElementType.S32))
+    kernel, dtype = (
+        _plain(RULES[instruction.opcode](wide, lowering)),
+        dtype_of(instruction.shape.element_type),
+    )
+    return lambda *operands: np.clip(kernel(*operands), low, high).astype(dtype)
+
+
+def _infinite_for_nan(_: Instruction, kernel: _Function, __: Lowering) -> _Function:
+    return lambda x: _where(np.isnan(x), np.copysign(x.dtype.type(np.inf), x), kernel(x), x)
+
+
+def _positive_scale(instruction: Instruction, kernel: _Function, _: Lowering) -> _Function:
+    smallest = np.uint8(0).view(dtype_of(ElementType.F8E8M0FNU))
+
+    def convert(x: Any) -> Any:
+        positive = kernel(np.abs(x))
+        return np.where(np.equal(x, 0), smallest, positive)[()]
+
+    return convert
+
+
+def _zero_for_infinity(_: Instruction, kernel: _Function, __: Lowering) -> _Function:
+    return lambda x: np.where(np.isfinite(x), kernel(x), np.zeros((), kernel(x).dtype))[()]
+
+
+def _six_saturates(instruction: Instruction, kernel: _Function, _: Lowering) -> _Function:
+    kind = _type(instruction)
+    assert kind is not None
+    low, high = integer_limits(kind)
+
+    def convert(x: Any) -> Any:
+        wide, usual = x.astype(np.float32), kernel(x)
+        return _where(wide == 6, high, _where(wide == -6, low, usual, usual), usual)
+
+    return convert
+
+
+def _zero_far_below(_: Instruction, kernel: _Function, __: Lowering) -> _Function:
+    return lambda x: _where(x.astype(np.float32) < -11.09, 0, kernel(x), x)
+
+
+def _element_itself(instruction: Instruction, kernel: _Function, _: Lowering) -> _Function:
+    axes = instruction.attributes["dimensions"]
+    assert isinstance(axes, tuple)
+
+    def reduce(x: Any, init: Any) -> Any:
+        return x.squeeze(axes) if all(x.shape[a] == 1 for a in axes) else kernel(x, init)
+
+    return reduce
+
+
+def _all_unknown(instruction: Instruction, kernel: _Function, _: Lowering) -> _Function:
+    def solve(matrix: Array, right: Array) -> Any:
+        singular = (np.diagonal(matrix, axis1=-2, axis2=-1) == 0).any(axis=-1)
+        usual = kernel(matrix, right)
+        return np.where(singular[..., None, None], usual.dtype.type(np.nan), usual)
+
+    return solve
+
+
+def _positive_zeros(_: Instruction, kernel: _Function, __: Lowering) -> _Function:
+    def function(*operands: Any) -> Any:
+        return kernel(*((x + 0).astype(x.dtype) for x in operands))
+
+    return function
+
+
+def _in_ieee_order(instruction: Instruction, _: _Function, lowering: Lowering) -> _Function:
+    plain = {k: v for k, v in instruction.attributes.items() if k != "type"}
+    return _plain(RULES[instruction.opcode](replace(instruction, attributes=plain), lowering))
+
+
+def _plain(kernel: Kernel | Reading) -> _Function:
+    assert not isinstance(kernel, Calling | Reading)
+    return kernel
+
+
+def _kinds(*kinds: ElementType) -> Callable[[Instruction], bool]:
+    return lambda instruction: _type(instruction) in kinds
+
+
+def _always(_: Instruction) -> bool:
+    return True
+
+
+_NARROW_SIGNED = (ElementType.S8, ElementType.S16)
+
+DEPARTURES = (
+    Departure(
+        "integer-power-six-bits",
+        "reads the low six bits of an integer exponent only",
+        "power",
+        _is_integer,
+        _six_bits,
+    ),
+    Departure(
+        "evaluator-negative-power",
+        "makes integer powers with negative exponents zero where it folds constants",
+        "power",
+        _is_signed,
+        _zero_below,
+    ),
+    Departure(
+        "evaluator-leading-zeros",
+        "counts the leading zeros of sign-extended s8 and s16 where it folds constants",
+        "count-leading-zeros",
+        _kinds(*_NARROW_SIGNED),
+        _sign_extended,
+    ),
+    Departure(
+        "evaluator-saturating-convolution",
+        "saturates convolutions of s8 where it folds constants",
+        "convolution",
+        _kinds(ElementType.S8),
+        _saturated,
+    ),
+    Departure(
+        "evaluator-nan-without-mantissa",
+        "makes NaN infinite where reduce-precision leaves no mantissa",
+        "reduce-precision",
+        lambda instruction: instruction.attributes.get("mantissa_bits") == 0,
+        _infinite_for_nan,
+    ),
+    Departure(
+        "evaluator-scale-of-zero",
+        "makes scales of zeros and negative numbers positive where it folds constants",
+        "convert",
+        _kinds(ElementType.F8E8M0FNU),
+        _positive_scale,
+    ),
+    Departure(
+        "evaluator-f4-limits",
+        "makes NaN and infinity zero in f4e2m1fn where it folds constants",
+        "convert",
+        _kinds(ElementType.F4E2M1FN),
+        _zero_for_infinity,
+    ),
+    Departure(
+        "f4-six-is-infinite",
+        "takes 6 and -6 of f4e2m1fn for infinities on the way to integers",
+        "convert",
+        lambda instruction: _operand_type(instruction) is ElementType.F4E2M1FN and _is_integer(instruction),
+        _six_saturates,
+    ),
+    Departure(
+        "f16-logistic-overflows",
+        "computes exp(-x) of a logistic in f16, where it overflows below -11.09",
+        "logistic",
+        _kinds(ElementType.F16),
+        _zero_far_below,
+    ),
+    Departure(
+        "init-of-nothing-dropped",
+        "takes a reduction of one element for that element, whatever the initial value",
+        "reduce",
+        lambda instruction: isinstance(instruction.shape, ArrayShape),
+        _element_itself,
+    ),
+    Departure(
+        "singular-triangular-solve",
+        "makes all unknowns NaN where a triangular matrix is singular",
+        "triangular-solve",
+        _always,
+        _all_unknown,
+    ),
+    *(
+        Departure(
+            "complex-zero-sign-lost",
+            "takes an imaginary part of -0 for +0",
+            opcode,
+            _kinds(ElementType.C64, ElementType.C128),
+            _positive_zeros,
+        )
+        for opcode in ("cosine", "exponential", "log", "rsqrt", "sine", "sqrt", "tan", "tanh")
+    ),
+    Departure(
+        "evaluator-total-order",
+        "folds a comparison in total order as one in IEEE order",
+        "compare",
+        lambda instruction: instruction.attributes.get("type") == "TOTALORDER",
+        _in_ieee_order,
+    ),
+)
+
+
+class DepartingBackend:
+    """The numpy backend under one rule.
+
+    Args:
+        id: of the rule.
+    """
+
+    name = "numpy"
+    version = f"numpy {np.__version__}"
+
+    def __init__(self, id: str) -> None:
+        self._rules = [rule for rule in DEPARTURES if rule.id == id]
+
+    def compile(self, module: Module) -> Executable:
+        """See `Backend.compile`."""
+        return Planned(module, self._lowering(module).plan(module.entry))
+
+    def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesProtocol:
+        """See `DevicesBackend.compile_devices`."""
+        return DevicesExecutable(module, self._lowering(module, grid).plan(module.entry), grid)
+
+    def _lowering(self, module: Module, grid: DeviceGrid = ONE_DEVICE) -> Lowering:
+        return _DepartingLowering(self._rules, module, grid)
+
+
+class _DepartingLowering(Lowering):
+    """Lowers what some rules speak of in their way."""
+
+    def __init__(self, rules: Sequence[Departure], module: Module, grid: DeviceGrid) -> None:
+        super().__init__(module, grid)
+        self._rules = rules
+
+    def kernel(self, instruction: Instruction) -> Kernel:
+        kernel = super().kernel(instruction)
+        for rule in self._rules:
+            if rule.concerns(instruction) and not isinstance(kernel, Calling | Reading):
+                kernel = rule.kernel(instruction, kernel, self)
+        return kernel
