@@ -7,6 +7,7 @@ BLAS; integers wrap in the result type; pred multiplies with `and` and adds with
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from math import prod
 from typing import Any, TypeAlias
 
@@ -26,6 +27,9 @@ _MOST_PARTS = 16
 
 #: A batch dimension of so many elements is cut rather than the matrices.
 _LONG_BATCH = 4
+
+#: Elements of the matrices that are converted at a time, and how many rows or columns they have at least.
+_TILE, _TILE_SIDE = 3 << 15, 64
 
 #: Indices into both operands and into the product.
 _Panel: TypeAlias = tuple[Any, Any, Any]
@@ -51,33 +55,49 @@ def widened(value: Array, kind: ElementType, dtype: np.dtype[Any]) -> Array:
     return native(value, kind).astype(dtype, copy=False)
 
 
-def multiply_matrices(lhs: Array, rhs: Array) -> Array:
-    """lhs [batch…, m, k] times rhs [batch…, k, n] in their common dtype, not rounded to a narrow type."""
-    return _integer_product(lhs, rhs) if lhs.dtype.kind in "iu" else _product(lhs, rhs)
+def multiply_matrices(lhs: Array, rhs: Array, dtype: np.dtype[Any] | None = None) -> Array:
+    """lhs [batch…, m, k] times rhs [batch…, k, n] in their common dtype, not rounded to a narrow type.
+
+    Args:
+        dtype: of the product, where both are integers, perhaps of narrower types.
+    """
+    return _integer_product(lhs, rhs, dtype or lhs.dtype) if lhs.dtype.kind in "iu" else _product(lhs, rhs)
 
 
-def _integer_product(lhs: Array, rhs: Array) -> Array:
+def _integer_product(lhs: Array, rhs: Array, dtype: np.dtype[Any]) -> Array:
     """Through floats, which BLAS multiplies, as far as no partial sum can exceed what they hold exactly."""
-    terms = lhs.shape[-1]
-    largest = max(1, _largest(lhs) * _largest(rhs))
-    part = _EXACT_F32 // largest
-    if part >= min(terms, _FEW_TERMS):
-        total = np.zeros((), lhs.dtype)
-        for start in range(0, max(1, terms), part):
+    terms, largest = lhs.shape[-1], max(1, _largest(lhs) * _largest(rhs))
+    if _EXACT_F32 // largest >= min(terms, _FEW_TERMS):
+        return _through(np.float32, _EXACT_F32 // largest, lhs, rhs, dtype)
+    if terms * largest <= _EXACT_F64:
+        return _through(np.float64, max(1, terms), lhs, rhs, dtype)
+    return _product(lhs.astype(dtype, copy=False), rhs.astype(dtype, copy=False))
+
+
+def _through(floating: type, part: int, lhs: Array, rhs: Array, dtype: np.dtype[Any]) -> Array:
+    """The product by sums of `part` terms; tile by tile, so that little is converted at a time."""
+    rows, terms, columns = lhs.shape[-2], lhs.shape[-1], rhs.shape[-1]
+    batch = np.broadcast_shapes(lhs.shape[:-2], rhs.shape[:-2])
+    integer = np.int32 if floating is np.float32 else np.int64
+    result = np.zeros((*batch, rows, columns), dtype)
+
+    def multiply(tile: tuple[slice, slice]) -> None:
+        across, down = tile
+        for start in range(0, terms, part):
             some = slice(start, start + part)
-            total = total + _through(np.float32, np.int32, lhs[..., some], rhs[..., some, :])
-        return total
-    return _through(np.float64, np.int64, lhs, rhs) if terms * largest <= _EXACT_F64 else _product(lhs, rhs)
+            left, right = lhs[..., across, some], rhs[..., some, down]
+            exact = np.matmul(_for_blas(left.astype(floating)), _for_blas(right.astype(floating)))
+            result[..., across, down] += exact.astype(integer).astype(dtype, copy=False)
+
+    side = max(_TILE_SIDE, _TILE // max(1, terms * prod(batch)))
+    tiles = product(spans(rows, -(-rows // side)), spans(columns, -(-columns // side)))
+    each(multiply, list(tiles))
+    return result
 
 
-def _through(floating: type, integer: type, lhs: Array, rhs: Array) -> Array:
-    exact = _product(lhs.astype(floating), rhs.astype(floating))
-    return exact.astype(integer).astype(lhs.dtype, copy=False)
-
-
-def rounded(product: Array, kind: ElementType) -> Array:
+def rounded(value: Array, kind: ElementType) -> Array:
     """A product as a value of the result type."""
-    return finish(product, kind)
+    return finish(value, kind)
 
 
 def matrix(value: Array, batch: tuple[int, ...], rows: tuple[int, ...], columns: tuple[int, ...]) -> Array:
@@ -97,16 +117,16 @@ def _product(lhs: Array, rhs: Array) -> Array:
     batch = np.broadcast_shapes(lhs.shape[:-2], rhs.shape[:-2])
     parts = min(_MOST_PARTS, prod(batch) * lhs.shape[-2] * rhs.shape[-2] * rhs.shape[-1] // _PART)
     if parts < 2 or not is_blas_single() or lhs.dtype.kind not in "fc":
-        product: Array = np.matmul(lhs, rhs)
-        return product
-    product = np.empty((*batch, lhs.shape[-2], rhs.shape[-1]), lhs.dtype)
+        whole: Array = np.matmul(lhs, rhs)
+        return whole
+    result = np.empty((*batch, lhs.shape[-2], rhs.shape[-1]), lhs.dtype)
 
     def multiply(panel: _Panel) -> None:
-        left, right, result = panel
-        np.matmul(lhs[left], rhs[right], out=product[result])
+        left, right, target = panel
+        np.matmul(lhs[left], rhs[right], out=result[target])
 
     each(multiply, list(_panels(lhs.shape, rhs.shape, parts)))
-    return product
+    return result
 
 
 def _panels(lhs: Sequence[int], rhs: Sequence[int], parts: int) -> Iterator[_Panel]:

@@ -22,7 +22,7 @@ from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, TupleShape
 
 #: Arrays of fewer elements are evaluated at once.
-_LARGE = 1 << 19
+_LARGE = 1 << 18
 
 #: Elementwise by name, but they may call a computation for every element.
 _EXCLUDED = frozenset({"map"})

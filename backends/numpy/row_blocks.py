@@ -10,7 +10,7 @@ from hlotool.backends.numpy.threads import each, spans
 from hlotool.ir.dtypes import Array
 
 #: Elements of one operand that are worked on together, unless a row is longer.
-_ELEMENTS = 1 << 17
+_ELEMENTS = 1 << 16
 
 
 def by_rows(function: Callable[[Sequence[Array]], Sequence[Array]], arrays: Sequence[Array]) -> list[Array]:

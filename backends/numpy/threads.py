@@ -45,13 +45,8 @@ def each(function: Callable[[Part], object], parts: Sequence[Part]) -> None:
     The calling thread takes part too and waits for nobody who has not begun: where other processes take the
     cores, it does all of the work by itself. An exception ends the work.
     """
+    work = _Work(function, parts)
     helpers = min(thread_count(), len(parts)) - 1
-    waiting = iter(parts)
-
-    def work() -> None:
-        for part in waiting:  # asking a list's iterator is atomic
-            function(part)
-
     if helpers < 1:
         work()
         return
@@ -61,9 +56,29 @@ def each(function: Callable[[Part], object], parts: Sequence[Part]) -> None:
     finally:
         running = [helper for helper in begun if not helper.cancel()]
         errors = [helper.exception() for helper in running]
+        work.forget()
     for error in errors:
         if error is not None:
             raise error
+
+
+class _Work:
+    """Takes the parts that nobody has taken yet, one after the other."""
+
+    def __init__(self, function: Callable[[Part], object], parts: Sequence[Part]) -> None:
+        self._function: Callable[[Part], object] | None = function
+        self._waiting = iter(parts)
+
+    def __call__(self) -> None:
+        function = self._function
+        if function is not None:
+            for part in self._waiting:  # asking a list's iterator is atomic
+                function(part)
+
+    def forget(self) -> None:
+        """Hold no arrays any more: a helper that was called off too late to know still holds this."""
+        self._function = None
+        self._waiting = iter(())
 
 
 def spans(size: int, count: int) -> Iterator[slice]:

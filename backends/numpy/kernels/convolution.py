@@ -23,8 +23,11 @@ _WHOLE: Slices = (slice(None),)
 #: A position in the window, the outputs that see an element there, and those elements.
 _Entry = tuple[tuple[int, ...], Slices, Slices]
 
+#: Some of the batch, and rows of the result: indices of its first spatial dimension.
+_Tile = tuple[slice, slice]
+
 #: Elements of a matrix of patches; each thread holds one.
-_PATCH_ELEMENTS = 1 << 20
+_PATCH_ELEMENTS = 1 << 19
 
 
 @lowers("convolution")
@@ -95,11 +98,14 @@ class CanonicalConvolution:
         grouped = self._grouped(image, groups)
         spatial = output_sizes(self.dims, image.shape[2:])
         result = np.empty((groups, grouped.shape[1], prod(spatial), outputs // groups), image.dtype)
+        inner = prod(spatial[1:])
 
-        def convolve(batch: slice) -> None:
-            result[:, batch] = self._convolve(grouped[:, batch], matrices, spatial)
+        def convolve(tile: _Tile) -> None:
+            batch, rows = tile
+            positions = slice(rows.start * inner, rows.stop * inner)
+            result[:, batch, positions] = self._convolve(grouped[:, batch], matrices, spatial, rows)
 
-        each(convolve, list(self._batches(grouped, spatial)))
+        each(convolve, list(self._tiles(grouped, spatial)))
         merged = result.transpose((1, 0, 3, 2))
         return merged.reshape((grouped.shape[1], outputs, *spatial))
 
@@ -111,23 +117,30 @@ class CanonicalConvolution:
         parts = image.reshape((batch, groups, features // groups, *spatial))
         return np.moveaxis(parts, 1, 0)
 
-    def _batches(self, grouped: Array, spatial: Sequence[int]) -> Iterator[slice]:
-        """Parts of the batch whose patches fit into memory together."""
+    def _tiles(self, grouped: Array, spatial: Sequence[int]) -> Iterator[_Tile]:
+        """Parts of the batch, or of the first spatial dimension, whose patches fit into memory together."""
         groups, batch, features = grouped.shape[:3]
-        each = groups * features * prod(spatial) * prod(d.size for d in self.dims)
-        step = max(1, _PATCH_ELEMENTS // max(1, each))
-        return (slice(start, start + step) for start in range(0, batch, step))
+        height = spatial[0] if spatial else 1
+        row = groups * features * prod(spatial[1:]) * prod(d.size for d in self.dims)
+        images = max(1, _PATCH_ELEMENTS // max(1, row * height))
+        rows = max(1, min(height, _PATCH_ELEMENTS // max(1, row)))
+        for start in range(0, batch, images):
+            for top in range(0, height, rows):
+                yield slice(start, start + images), slice(top, min(height, top + rows))
 
-    def _convolve(self, image: Array, matrices: Array, spatial: tuple[int, ...]) -> Array:
-        """[groups, batch, spatial, outputs per group]; large windows in several parts."""
+    def _convolve(self, image: Array, matrices: Array, spatial: tuple[int, ...], rows: slice) -> Array:
+        """[groups, batch, spatial, outputs per group] of some rows; large windows in several parts."""
         groups, batch, features = image.shape[:3]
         entries = list(window_slices(self.dims, image.shape[3:], spatial))
+        if spatial:
+            entries = [entry for e in entries if (entry := _in_rows(e, rows)) is not None]
+            spatial = (rows.stop - rows.start, *spatial[1:])
         total: Array = np.zeros((groups, batch, prod(spatial), matrices.shape[1]), image.dtype)
         step = max(1, _PATCH_ELEMENTS // max(1, groups * batch * features * prod(spatial)))
         for start in range(0, len(entries), step):
             part = entries[start : start + step]
             product = multiply_matrices(_patches(image, part, spatial), self._kernel(matrices, part))
-            total = total + product.reshape(total.shape)
+            total += product.reshape(total.shape)
         return total
 
     def _kernel(self, matrices: Array, part: Sequence[_Entry]) -> Array:
@@ -137,6 +150,20 @@ class CanonicalConvolution:
         chosen = [int(np.ravel_multi_index(position, window)) if window else 0 for position, _, _ in part]
         kernel = matrices[..., chosen].transpose((0, 3, 2, 1))
         return kernel.reshape((groups, len(part) * features, outputs))
+
+
+def _in_rows(entry: _Entry, rows: slice) -> _Entry | None:
+    """What of an entry belongs to some rows of the result, counted from the first of them."""
+    position, (outputs, *other_outputs), (elements, *other_elements) = entry
+    step = outputs.step
+    first = max(0, -((outputs.start - rows.start) // step))
+    last = min(len(range(outputs.start, outputs.stop, step)) - 1, (rows.stop - 1 - outputs.start) // step)
+    if first > last:
+        return None
+    top, start = outputs.start + first * step - rows.start, elements.start + first * elements.step
+    here = slice(top, top + (last - first) * step + 1, step)
+    there = slice(start, start + (last - first) * elements.step + 1, elements.step)
+    return position, (here, *other_outputs), (there, *other_elements)
 
 
 def _patches(image: Array, part: Sequence[_Entry], spatial: tuple[int, ...]) -> Array:

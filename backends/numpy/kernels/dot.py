@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from hlotool.backends.numpy.accumulation import native
 from hlotool.backends.numpy.contraction import matrix, multiply_matrices, operand_dtype, rounded, widened
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
@@ -36,15 +40,18 @@ class DotDimensions:
         """The remaining dimensions of the right operand."""
         return tuple(d for d in range(rank) if d not in self.rhs_batch + self.rhs_contracting)
 
-    def contract(self, lhs: Array, rhs: Array) -> Array:
+    def contract(self, lhs: Array, rhs: Array, dtype: np.dtype[Any] | None = None) -> Array:
         """The product of two arrays of one dtype, of dimensions [batch…, lhs free…, rhs free…].
 
         An operand without batch dimensions takes part in every batch position of the other.
+
+        Args:
+            dtype: of the product, where both are integers, perhaps of narrower types.
         """
         lhs_free, rhs_free = self.lhs_free(lhs.ndim), self.rhs_free(rhs.ndim)
         left = matrix(lhs, self.lhs_batch, lhs_free, self.lhs_contracting)
         right = matrix(rhs, self.rhs_batch, self.rhs_contracting, rhs_free)
-        product = multiply_matrices(left, right)
+        product = multiply_matrices(left, right, dtype)
         free = [lhs.shape[d] for d in lhs_free] + [rhs.shape[d] for d in rhs_free]
         return product.reshape((*product.shape[:-2], *free))
 
@@ -73,6 +80,8 @@ def dot(instruction: Instruction, lowering: Lowering) -> Kernel:
     dtype = operand_dtype(result, lhs_type, rhs_type)
 
     def kernel(lhs: Array, rhs: Array) -> Array:
+        if lhs_type.is_integer and rhs_type.is_integer and result.is_integer:
+            return rounded(dimensions.contract(native(lhs, lhs_type), native(rhs, rhs_type), dtype), result)
         product = dimensions.contract(widened(lhs, lhs_type, dtype), widened(rhs, rhs_type, dtype))
         return rounded(product, result)
 
