@@ -10,6 +10,7 @@ import numpy as np
 from hlotool.backends.base import DevicesExecutable as DevicesProtocol
 from hlotool.backends.base import Executable, Probe, Value
 from hlotool.backends.numpy.arguments import check_arguments
+from hlotool.backends.numpy.changes import flushed
 from hlotool.backends.numpy.lockstep import DevicesExecutable
 from hlotool.backends.numpy.logical import LogicalExecutable
 from hlotool.backends.numpy.lowering import Lowering
@@ -22,7 +23,9 @@ from hlotool.errors import UsageError
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.partitioning import has_manual_regions
+from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 from hlotool.numerics.retyping import Retyped, retyped_value
+from hlotool.numerics.ulp import flush_threshold
 
 
 class VariedBackend:
@@ -99,9 +102,11 @@ class _Translation:
         self._program = program
         self._keeps_wide = keeps_wide
 
-    def arguments(self, values: Sequence[Value]) -> list[Any]:
-        """In the program's types."""
+    def arguments(self, values: Sequence[Value], member: Member) -> list[Any]:
+        """In the program's types; denormal numbers are zero for code that takes them so."""
         checked = check_arguments(self._module, values)
+        if member.flushes:
+            checked = [_flushed(v, p.shape) for v, p in zip(checked, self._module.entry.parameters)]
         parameters = self._program.module.entry.parameters
         return [retyped_value(value, p.shape) for value, p in zip(checked, parameters)]
 
@@ -122,6 +127,18 @@ class _Translation:
         return translated
 
 
+def _flushed(value: Any, shape: Shape) -> Any:
+    if isinstance(shape, TupleShape):
+        return tuple(_flushed(part, element) for part, element in zip(value, shape.elements))
+    if not isinstance(shape, ArrayShape):
+        return value
+    kind = shape.element_type
+    if kind is ElementType.BF16:
+        return flushed(value.astype(np.float32), flush_threshold(kind)).astype(value.dtype)
+    is_flushed = kind.real_part in (ElementType.F32, ElementType.F64)
+    return flushed(value, flush_threshold(kind)) if is_flushed else value
+
+
 class _Varied:
     """An executable for one device."""
 
@@ -136,7 +153,9 @@ class _Varied:
         """See `Executable.run`."""
         self._noise.restart()
         translation = self._translation
-        result = self._inner.run(translation.arguments(arguments), translation.probe(probe))
+        result = self._inner.run(
+            translation.arguments(arguments, self._noise.member), translation.probe(probe)
+        )
         final: Value = translation.result(result)
         return final
 
@@ -158,7 +177,8 @@ class _VariedDevices:
         self._noise.restart()
         translation = self._translation
         shown = None if probes is None else [translation.probe(probe) for probe in probes]
-        results = self._inner.run_devices([translation.arguments(own) for own in arguments], shown)
+        member = self._noise.member
+        results = self._inner.run_devices([translation.arguments(own, member) for own in arguments], shown)
         return [translation.result(result) for result in results]
 
 

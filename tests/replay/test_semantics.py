@@ -1,0 +1,70 @@
+"""What XLA is known to do otherwise accuses nobody, and a fault beside it is still found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support.departures import DEPARTURES
+from support.spec_files import value_of
+
+from hlotool.backends.numpy import departures
+from hlotool.numerics.verdict import Verdict
+from hlotool.parse.reader import parse_module
+from hlotool.replay.judge import judge
+
+KNOWN = sorted({rule.id for rule in departures.DEPARTURES})
+EXAMPLES = [rule for rule in KNOWN if rule in DEPARTURES and DEPARTURES[rule].example is not None]
+
+
+def _judged(text: str, arguments: list[Any], actual: Any) -> Any:
+    return judge(parse_module(text), arguments, None, actual).leaves[0]
+
+
+@pytest.mark.parametrize("rule", KNOWN)
+def test_every_rule_is_in_the_table(rule: str) -> None:
+    assert rule in DEPARTURES or rule == "evaluator-saturating-convolution"
+
+
+@pytest.mark.parametrize("rule", EXAMPLES)
+def test_what_xla_gives_is_explained_by_the_rule(rule: str) -> None:
+    example = DEPARTURES[rule].example
+    assert example is not None
+    module = parse_module(example.text)
+    arguments = [value_of(text, p.shape) for text, p in zip(example.inputs, module.entry.parameters)]
+    leaf = judge(module, arguments, None, value_of(example.xla, module.entry.root.shape)).leaves[0]
+    assert (leaf.verdict, leaf.evidence and leaf.evidence.rule) == (Verdict.SEMANTICS, rule)
+    assert rule in leaf.reason
+
+
+POWER = "ENTRY e { b = s32[3] parameter(0) x = s32[3] parameter(1) ROOT p = s32[3] power(b, x) }"
+BASES, EXPONENTS = np.int32([3, 2, 5]), np.int32([64, 3, 2])
+
+
+def test_exponents_of_more_than_six_bits() -> None:
+    leaf = _judged(POWER, [BASES, EXPONENTS], np.int32([1, 8, 25]))
+    assert leaf.evidence.rule == "integer-power-six-bits"
+    assert leaf.verdict is Verdict.SEMANTICS
+
+
+def test_a_fault_beside_a_known_difference_is_wrong() -> None:
+    leaf = _judged(POWER, [BASES, EXPONENTS], np.int32([1, 9, 25]))
+    assert leaf.verdict is Verdict.WRONG
+
+
+def test_flushed_denormals_are_legal_even_where_they_are_amplified() -> None:
+    text = "ENTRY e { x = f32[2] parameter(0) y = f32[2] parameter(1) ROOT d = f32[2] divide(y, x) }"
+    x = np.float32([1e-40, 2])
+    leaf = _judged(text, [x, np.float32([1e-40, 1])], np.float32([np.nan, 0.5]))
+    assert leaf.verdict is Verdict.ROUNDING
+
+
+def test_convolutions_of_bytes_saturate_in_the_evaluator() -> None:
+    text = (
+        "ENTRY e { x = s8[1,2,1] parameter(0) w = s8[2,1,1] parameter(1) "
+        "ROOT c = s8[1,1,1] convolution(x, w), window={size=2}, dim_labels=b0f_0io->b0f }"
+    )
+    x, w = np.int8([100, 100]).reshape(1, 2, 1), np.int8([1, 1]).reshape(2, 1, 1)
+    leaf = _judged(text, [x, w], np.int8([127]).reshape(1, 1, 1))
+    assert leaf.evidence.rule == "evaluator-saturating-convolution"
