@@ -1,6 +1,6 @@
 """Whether a module is HLO: the rules that XLA's own verifier enforces, all findings at once.
 
-Layouts are not judged: layout-sensitive passes have their own rules.
+Layouts are judged only if VerifyOptions says so: before layout assignment there are none.
 XLA: hlo_verifier.cc, shape_inference.cc.
 """
 
@@ -15,6 +15,7 @@ from hlotool.ir.verification.collectives import check_collectives
 from hlotool.ir.verification.findings import Findings, VerifyOptions
 from hlotool.ir.verification.header import check_header
 from hlotool.ir.verification.instructions import check_instruction
+from hlotool.ir.verification.layouts import check_layouts
 from hlotool.ir.verification.structure import check_structure
 from hlotool.ir.walk import call_sites, users
 
@@ -39,6 +40,8 @@ def verify(module: Module, options: VerifyOptions | None = None) -> list[Verific
     check_collectives(findings)
     check_host_channels(findings)
     check_header(findings)
+    if findings.options.layout_sensitive and not findings.errors:
+        check_layouts(findings)
     return findings.errors
 
 

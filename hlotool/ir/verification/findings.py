@@ -17,9 +17,11 @@ class VerifyOptions:
     Attributes:
         mixed_precision: floating-point operands and results of one instruction may differ in width, as in
             programs compiled for TPU; XLA forbids it elsewhere.
+        layout_sensitive: the program is past layout assignment, and its layouts are judged.
     """
 
     mixed_precision: bool = True
+    layout_sensitive: bool = False
 
 
 @dataclass(slots=True)

@@ -1,0 +1,314 @@
+"""Rules about layouts, for programs in which every array has one: those that are past layout assignment.
+
+XLA's compilers turn them on from there on (HloVerifierOpts: layout_sensitive, and
+instruction_can_change_layout of layout assignment). An array whose layout is not written is row-major.
+
+XLA: hlo_verifier.cc, layout_assignment.cc (InstructionCanChangeLayout).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeAlias
+
+from hlotool.ir.attributes import EntryLayout, OperandAlias, ParameterAlias
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import Class
+from hlotool.ir.types import ArrayShape, Layout, Shape, TupleShape, subshape
+from hlotool.ir.verification.findings import Findings
+from hlotool.ir.walk import branches
+
+#: A layout without what does not count.
+Reduced: TypeAlias = Callable[[Layout], Layout]
+
+#: Opcodes besides the elementwise ones whose result lies in memory as their operands of the same rank do.
+_KEEPS_LAYOUT = frozenset(
+    (
+        "add-dependency",
+        "all-gather",
+        "all-gather-done",
+        "all-gather-start",
+        "all-reduce",
+        "all-reduce-done",
+        "all-reduce-start",
+        "all-to-all",
+        "bitcast-convert",
+        "cholesky",
+        "collective-broadcast",
+        "collective-permute",
+        "concatenate",
+        "dynamic-slice",
+        "dynamic-update-slice",
+        "fft",
+        "opt-barrier",
+        "pad",
+        "ragged-all-to-all",
+        "reduce-scatter",
+        "reduce-window",
+        "reverse",
+        "scatter",
+        "select-and-scatter",
+        "set-dimension-size",
+        "slice",
+        "sort",
+        "topk",
+        "triangular-solve",
+        "while",
+    )
+)
+#: Elementwise by name; XLA leaves their layouts open.
+_MAY_CHANGE = frozenset(("mulhi",))
+
+
+def check_layouts(findings: Findings) -> None:
+    """All rules about layouts, of a program that breaks no other rule."""
+    for computation in findings.module.computations:
+        for instruction in computation.instructions:
+            _check_kept(findings, instruction)
+            _check_memory(findings, instruction)
+            _check_handed_on(findings, instruction)
+            _check_aliases(findings, instruction)
+            if instruction.opcode == "bitcast":
+                _check_size(findings, instruction)
+    _check_entry(findings)
+
+
+#: Memory spaces of a layout: of the device, fast ones of the device, and of the host.
+_DEVICE, _FAST, _HOST = 0, 1, 5
+
+
+# What counts of a layout
+
+
+def _whole(layout: Layout) -> Layout:
+    return layout
+
+
+def _order(layout: Layout) -> Layout:
+    return Layout(layout.minor_to_major)
+
+
+def _without_memory(layout: Layout) -> Layout:
+    return replace(layout, memory_space=_DEVICE)
+
+
+def _order_and_width(layout: Layout) -> Layout:
+    return Layout(layout.minor_to_major, element_bits=layout.element_bits)
+
+
+def layout_of(shape: ArrayShape) -> Layout:
+    """The layout that is written, else the row-major one."""
+    return shape.layout or Layout(tuple(range(shape.rank - 1, -1, -1)))
+
+
+def _same(a: Shape, b: Shape, reduced: Reduced = _whole) -> bool:
+    """Equal shapes, of whose layouts only a part counts."""
+    if isinstance(a, TupleShape) and isinstance(b, TupleShape):
+        return len(a.elements) == len(b.elements) and all(
+            _same(x, y, reduced) for x, y in zip(a.elements, b.elements)
+        )
+    if isinstance(a, ArrayShape) and isinstance(b, ArrayShape):
+        return _with(a, reduced) == _with(b, reduced)
+    return a == b
+
+
+def _with(shape: ArrayShape, reduced: Reduced) -> ArrayShape:
+    return replace(shape, layout=reduced(layout_of(shape)))
+
+
+# Single instructions
+
+
+def _check_kept(findings: Findings, instruction: Instruction) -> None:
+    """Most operations cannot transpose in passing: layouts of operands of the same rank are the result's."""
+    shape = instruction.shape
+    if not isinstance(shape, ArrayShape) or not _keeps_layout(instruction):
+        return
+    for operand in dict.fromkeys(instruction.operands):
+        given = operand.shape
+        if isinstance(given, ArrayShape) and given.rank == shape.rank:
+            reduced = _order if _may_change_width(instruction, given) else _order_and_width
+            findings.check(
+                reduced(layout_of(given)) == reduced(layout_of(shape)),
+                "layout-changed",
+                f"{instruction.opcode} cannot change the layout {layout_of(given)} of {operand.name} "
+                f"into {layout_of(shape)}",
+                instruction,
+            )
+
+
+def _check_memory(findings: Findings, instruction: Instruction) -> None:
+    """Only copies and slices move data between host and device, each in its direction."""
+    shape = instruction.shape
+    if instruction.opcode not in ("copy", "dynamic-slice", "dynamic-update-slice"):
+        return
+    operand = instruction.operands[0].shape
+    assert isinstance(shape, ArrayShape)
+    assert isinstance(operand, ArrayShape)
+    spaces = layout_of(operand).memory_space, layout_of(shape).memory_space
+    if instruction.opcode == "copy":
+        if spaces[0] != spaces[1] and _HOST in spaces:
+            _check_transfer(findings, instruction, operand, shape)
+        return
+    wrong = (_DEVICE, _HOST) if instruction.opcode == "dynamic-slice" else (_HOST, _DEVICE)
+    findings.check(
+        spaces != wrong and (spaces[0] != _FAST or spaces[1] == _FAST),
+        "memory-space",
+        f"{instruction.opcode} cannot move data from memory space {spaces[0]} to {spaces[1]}",
+        instruction,
+    )
+
+
+def _check_transfer(findings: Findings, copy: Instruction, operand: ArrayShape, shape: ArrayShape) -> None:
+    """A copy between host and device keeps the type; one to the device keeps the layout, too."""
+    if layout_of(shape).memory_space == _HOST:
+        is_right = shape.element_type is operand.element_type
+    else:
+        is_right = _same(shape, operand, _without_memory)
+    message = f"a copy between host and device cannot turn {operand} into {shape}"
+    findings.check(is_right, "layout-mismatch", message, copy)
+
+
+def _keeps_layout(instruction: Instruction) -> bool:
+    if instruction.opcode == "custom-call":
+        return instruction.attributes.get("custom_call_target") == "LayoutConstraint"
+    is_elementwise = instruction.row.opcode_class is Class.ELEMENTWISE
+    return instruction.opcode in _KEEPS_LAYOUT or (is_elementwise and instruction.opcode not in _MAY_CHANGE)
+
+
+def _may_change_width(instruction: Instruction, operand: ArrayShape) -> bool:
+    """Whether elements of result and operand may take different numbers of bits."""
+    if instruction.opcode == "select":
+        return operand.element_type.value == "pred"
+    return instruction.opcode in ("convert", "compare", "is-finite", "scatter")
+
+
+def _check_size(findings: Findings, bitcast: Instruction) -> None:
+    """A bitcast reinterprets bytes: there are as many before and after."""
+    sizes = [_bytes(s) for s in (bitcast.operands[0].shape, bitcast.shape) if isinstance(s, ArrayShape)]
+    findings.check(
+        len(set(sizes)) == 1, "bitcast-size", f"a bitcast of {sizes[0]} bytes into {sizes[-1]}", bitcast
+    )
+
+
+def _bytes(shape: ArrayShape) -> int:
+    """Bytes of the elements, of which each takes one or more. XLA: ShapeUtil::ByteSizeOf."""
+    return shape.size * max(1, shape.element_type.bits // 8)
+
+
+# What is handed on as it is
+
+
+def _check_handed_on(findings: Findings, instruction: Instruction) -> None:
+    for what, given, expected, reduced in _pairs(instruction):
+        findings.check(
+            _same(given, expected, reduced),
+            "layout-mismatch",
+            f"{what} is {given}, not {expected}",
+            instruction,
+        )
+
+
+def _pairs(instruction: Instruction) -> Iterator[tuple[str, Shape, Shape, Reduced]]:
+    """Shapes that are the same to the layout: what it is, as it stands, as it must be, what counts."""
+    shape, operands = instruction.shape, instruction.operands
+    match instruction.opcode:
+        case "get-tuple-element":
+            yield "the result", shape, subshape(operands[0].shape, (_index(instruction),)), _whole
+        case "opt-barrier" | "async-update":
+            yield "the result", shape, operands[0].shape, _whole
+        case "tuple":
+            yield "the result", shape, TupleShape(tuple(o.shape for o in operands)), _whole
+        case "copy-start":
+            yield "the destination", subshape(shape, (0,)), operands[0].shape, _order
+            yield "the source", subshape(shape, (1,)), operands[0].shape, _order
+        case "copy-done":
+            yield "the result", shape, subshape(operands[0].shape, (0,)), _order
+        case "async-start":
+            yield "the operands", subshape(shape, (0,)), TupleShape(tuple(o.shape for o in operands)), _whole
+        case "async-done":
+            yield "the result", shape, subshape(operands[0].shape, (1,)), _whole
+        case "call" | "fusion" | "while" | "conditional":
+            for callee, arguments in _callees(instruction):
+                yield "the result", shape, callee.root.shape, _whole
+                for parameter, argument in zip(callee.parameters, arguments):
+                    yield f"{parameter.name} of {callee.name}", parameter.shape, argument.shape, _whole
+            if instruction.opcode == "while":
+                condition = instruction.attributes["condition"]
+                assert isinstance(condition, Computation)
+                (state,) = condition.parameters
+                yield f"{state.name} of {condition.name}", state.shape, operands[0].shape, _whole
+
+
+def _callees(instruction: Instruction) -> list[tuple[Computation, tuple[Instruction, ...]]]:
+    """Computations whose result the instruction has, with their arguments."""
+    operands = instruction.operands
+    if instruction.opcode == "conditional":
+        return [(branch, (operand,)) for branch, operand in zip(branches(instruction), operands[1:])]
+    name = {"call": "to_apply", "fusion": "calls", "while": "body"}[instruction.opcode]
+    callee = instruction.attributes[name]
+    assert isinstance(callee, Computation)
+    return [(callee, operands)]
+
+
+def _index(instruction: Instruction) -> int:
+    index = instruction.attributes["index"]
+    assert isinstance(index, int)
+    return index
+
+
+def _check_aliases(findings: Findings, instruction: Instruction) -> None:
+    """A buffer that is operand and result at once has one layout; a scalar of a custom call may move."""
+    aliases = instruction.attributes.get("output_to_operand_aliasing")
+    for alias in aliases if isinstance(aliases, tuple) else ():
+        assert isinstance(alias, OperandAlias)
+        result = subshape(instruction.shape, alias.output_index)
+        operand = subshape(instruction.operands[alias.operand].shape, alias.operand_index)
+        is_scalar = instruction.opcode == "custom-call" and getattr(operand, "size", 0) == 1
+        findings.check(
+            _same(result, operand, _without_memory if is_scalar else _whole),
+            "layout-mismatch",
+            f"{result} cannot share memory with the operand's {operand}",
+            instruction,
+        )
+
+
+# The header
+
+
+def _check_entry(findings: Findings) -> None:
+    """The entry's shapes are those that the header promises, and aliased buffers are alike."""
+    module = findings.module
+    promised = module.attributes.get("entry_computation_layout")
+    if not isinstance(promised, EntryLayout):
+        return
+    entry = module.entry
+    for parameter, shape in zip(entry.parameters, promised.parameters):
+        findings.check(
+            _same(parameter.shape, shape, _order_and_width),
+            "entry-layout",
+            f"entry_computation_layout says that {parameter.name} is {shape}, it is {parameter.shape}",
+            parameter,
+        )
+    findings.check(
+        _same(entry.root.shape, promised.result, _order_and_width),
+        "entry-layout",
+        f"entry_computation_layout says the result is {promised.result}, the root is {entry.root.shape}",
+        entry.root,
+    )
+    aliases = module.attributes.get("input_output_alias")
+    for alias in aliases if isinstance(aliases, tuple) else ():
+        if isinstance(alias, ParameterAlias) and alias.kind == "must-alias":
+            _check_shared(findings, promised, alias)
+
+
+def _check_shared(findings: Findings, promised: EntryLayout, alias: ParameterAlias) -> None:
+    result = subshape(promised.result, alias.output_index)
+    parameter = subshape(promised.parameters[alias.parameter], alias.parameter_index)
+    findings.check(
+        _same(result, parameter),
+        "entry-layout",
+        f"the result {result} cannot share memory with parameter {alias.parameter}, which is {parameter}",
+        findings.module.entry.root,
+    )
