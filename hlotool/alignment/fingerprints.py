@@ -73,11 +73,11 @@ def _is_call(value: AttributeValue) -> bool:
 
 
 def literal_key(literal: Literal) -> Hashable:
-    """Equal for equal bits of equal shapes; elided values equal only themselves."""
+    """Equal for equal bits of equal shapes; elided values are taken for equal."""
     if isinstance(literal.value, tuple):
         return tuple(literal_key(part) for part in literal.value)
     if literal.value is None:
-        return id(literal) if literal.elided else None
+        return "elided" if literal.elided else None
     return str(literal.value.dtype), literal.value.shape, literal.value.tobytes()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -66,14 +67,24 @@ def leaf_records(
 def _leaf_record(
     leaf: LeafComparison, module: Module, facts: Facts, output: ShapeIndex, reference: Module
 ) -> LeafRecord:
-    verdict = Verdict(leaf.verdict.value)
+    record = comparison_record(leaf)
+    differs = record.verdict is Verdict.WRONG
+    is_explained = differs or record.verdict in EXCUSED
+    return msgspec.structs.replace(
+        record,
+        decision=str(facts.decision) if differs and facts.decision and record.max_ulp is None else "",
+        evidence=_evidence(leaf.evidence, reference),
+        source=source_of_output(module, output) if is_explained else None,
+    )
+
+
+def comparison_record(leaf: LeafComparison) -> LeafRecord:
+    """The numbers of a comparison, whatever program they come from."""
     metrics = leaf.metrics or Metrics(0)
-    differs = verdict is Verdict.WRONG
-    is_explained = differs or verdict in EXCUSED
     return LeafRecord(
         index=list(leaf.index),
         shape=leaf.shape,
-        verdict=verdict,
+        verdict=Verdict(leaf.verdict.value),
         reason=leaf.reason,
         total=metrics.total,
         mismatched=metrics.mismatched,
@@ -86,9 +97,6 @@ def _leaf_record(
         histogram=[_bucket(bucket) for bucket in metrics.histogram],
         tolerance=_tolerance(leaf.tolerance),
         minimum_tolerance=_minimum(metrics.minimum),
-        decision=str(facts.decision) if differs and facts.decision and metrics.max_ulp is None else "",
-        evidence=_evidence(leaf.evidence, reference),
-        source=source_of_output(module, output) if is_explained else None,
     )
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from hlotool.replay.records import Record
 from hlotool.report.bisect_records import BisectRecord, VerifyRecord
+from hlotool.report.diff_records import DiffRecord
 from hlotool.report.records import BackendsRecord, CheckRecord, ExplainRecord, RulesRecord, RunRecord
 from hlotool.report.reduce_records import ExtractRecord, ReduceRecord
 
@@ -31,6 +32,7 @@ SCHEMAS: dict[str, type[Record]] = {
     "bisect-1.json": BisectRecord,
     "reduce-1.json": ReduceRecord,
     "extract-1.json": ExtractRecord,
+    "diff-1.json": DiffRecord,
     "repro-1.json": VerifyRecord,
 }
 

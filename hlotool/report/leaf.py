@@ -47,14 +47,15 @@ _BAR = 30
 
 @dataclass(frozen=True, slots=True)
 class LeafDiff:
-    """The difference of one output."""
+    """The difference of one output, or of two arrays that have a name of their own."""
 
     leaf: LeafRecord
+    name: str = ""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         leaf = self.leaf
         yield Text.assemble(
-            (leaf_name(leaf.index), "bold"),
+            (self.name or leaf_name(leaf.index), "bold"),
             f"  {leaf.shape}  ",
             (verdict_text(leaf.verdict), style_of(leaf.verdict)),
         )

@@ -1,0 +1,148 @@
+"""`hlotool diff`: what differs between two programs, two dumps or two sets of results."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from hlotool.cli.options import add_output_options, exit_code_text, tolerance
+from hlotool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from hlotool.report.diff_records import DiffRecord
+
+_DESCRIPTION = """\
+Compare two programs instruction by instruction, or two sets of arrays element by element.
+
+Instructions are matched by what they compute, by what is computed from them, by the frontend's names and
+lines, and by their own names, through calls and fusions: renaming, reordering and fusing is no difference.
+"""
+
+_EXAMPLES = """\
+examples:
+  hlotool diff BEFORE.hlo AFTER.hlo               what a pass has changed
+  hlotool diff DIR1 DIR2                          the modules of two dumps, first and last stage
+  hlotool diff DIR1 DIR2 --stages '*after_fusion*'
+  hlotool diff expected.npz actual.npz            two sets of results
+  hlotool diff out/one out/other --rtol 1e-5      folders of .npy, such as --save-outputs writes
+"""
+
+
+def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
+    """Add the command to the parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "diff",
+        help="what differs between two programs, dumps or sets of results",
+        description=_DESCRIPTION,
+        epilog=f"{_EXAMPLES}\n{exit_code_text()}",
+        formatter_class=formatter,
+        usage="hlotool diff [options] A B",
+    )
+    parser.add_argument("left", metavar="A", help="HLO file, dump, archive; or .npz, .npy, folder of them")
+    parser.add_argument("right", metavar="B", help="the same kind of thing")
+    group = parser.add_argument_group("programs")
+    group.add_argument("--stages", metavar="PATTERN,...", default="", help="stages [the first and the last]")
+    group.add_argument(
+        "-U", "--context", metavar="N", type=_lines, default=3, help="equal lines around differences [3]"
+    )
+    group = parser.add_argument_group("results", "tolerance derived from the element type, unless")
+    group.add_argument("--rtol", type=tolerance, help="relative to the larger magnitude")
+    group.add_argument("--atol", type=tolerance, help="absolute")
+    add_output_options(parser)
+    parser.set_defaults(command=execute)
+
+
+def _lines(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of lines")
+    return int(text)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit code."""
+    for path in (arguments.left, arguments.right):
+        if "://" not in path and not os.path.exists(path):
+            raise UsageError(f"{path}: no such file or directory")
+    from hlotool.replay.diff_results import are_results
+
+    kinds = {are_results(arguments.left), are_results(arguments.right)}
+    if len(kinds) > 1:
+        raise UsageError("one side holds arrays, the other one programs: they cannot be compared")
+    record = _results(arguments) if kinds == {True} else _programs(arguments)
+    _show(record, arguments)
+    return record.exit_code
+
+
+def _programs(arguments: argparse.Namespace) -> DiffRecord:
+    from hlotool.dump.directory import open_dump
+    from hlotool.replay.diff_programs import diff_stages, pair_dumps
+    from hlotool.report.diff_records import DiffRecord
+    from hlotool.report.records import versions
+
+    left, right = open_dump(arguments.left), open_dump(arguments.right)
+    pairing = pair_dumps(left, right, [pattern for pattern in arguments.stages.split(",") if pattern])
+    record = DiffRecord(
+        versions=versions(),
+        left=arguments.left,
+        right=arguments.right,
+        kind="programs",
+        programs=[diff_stages(pair, arguments.context) for pair in pairing.pairs],
+        only_left=list(pairing.only_left),
+        only_right=list(pairing.only_right),
+        notes=[*left.notes, *right.notes],
+    )
+    return _with_exit_code(record)
+
+
+def _results(arguments: argparse.Namespace) -> DiffRecord:
+    from hlotool.replay.diff_results import common_names, diff_results, read_results
+    from hlotool.report.diff_records import DiffRecord
+    from hlotool.report.records import versions
+
+    left, right = read_results(arguments.left), read_results(arguments.right)
+    common = common_names(left, right)
+    ones, others = {one for one, _ in common}, {other for _, other in common}
+    if not common:
+        raise UsageError(f"{left.path} and {right.path} have no array name in common")
+    record = DiffRecord(
+        versions=versions(),
+        left=arguments.left,
+        right=arguments.right,
+        kind="results",
+        results=list(diff_results(left, right, arguments.rtol, arguments.atol)),
+        only_left=[name for name in left.arrays if name not in ones],
+        only_right=[name for name in right.arrays if name not in others],
+    )
+    return _with_exit_code(record)
+
+
+def _with_exit_code(record: DiffRecord) -> DiffRecord:
+    import msgspec
+
+    from hlotool.report.diff_records import differs
+
+    code = ExitCode.AGREE
+    if differs(record):
+        code = ExitCode.MISMATCH
+    elif any(program.error for program in record.programs):
+        code = ExitCode.USAGE
+    return msgspec.structs.replace(record, exit_code=int(code))
+
+
+def _show(record: DiffRecord, arguments: argparse.Namespace) -> None:
+    from hlotool.cli.output import emit, emit_bytes
+
+    if arguments.json:
+        import msgspec
+
+        emit_bytes(msgspec.json.encode(record) + b"\n")
+        return
+    from hlotool.report.console import console_for, render
+    from hlotool.report.diff import DiffReport
+
+    for note in record.notes:
+        print(f"hlotool: note: {note}", file=sys.stderr)
+    report = DiffReport(record, quiet=arguments.quiet, verbose=arguments.verbose)
+    emit(render(console_for(sys.stdout), report))

@@ -1,0 +1,168 @@
+"""The report of `hlotool diff`: programs side by side as in a code review, arrays in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hlotool.replay.diff_records import OpcodeRecord, ProgramDiffRecord, ResultDiffRecord
+from hlotool.replay.records import AGREEING
+from hlotool.report.diff_records import DiffRecord
+from hlotool.report.diff_text import ComputationDiff, change_text
+from hlotool.report.leaf import LeafDiff
+from hlotool.report.words import number, plural, style_of, ulps, verdict_text
+
+#: Arrays that differ and are shown in full unless everything is asked for.
+_DETAILED = 5
+#: Names of what is on one side only that are listed, likewise.
+_LISTED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class DiffReport:
+    """Everything that differs, then the totals.
+
+    Attributes:
+        diff: what to show.
+        quiet: the totals only.
+        verbose: every array, every opcode, every name.
+    """
+
+    diff: DiffRecord
+    quiet: bool = False
+    verbose: bool = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for part in self._parts():
+            yield part
+            yield Text("")
+        yield from self._lonely()
+        yield self._total()
+
+    def _parts(self) -> Iterator[RenderableType]:
+        for program in self.diff.programs:
+            if not self.quiet and (self.verbose or not program.is_same):
+                yield ProgramDiff(program, self.verbose)
+        if self.diff.results:
+            if self.verbose or len(self.diff.results) > 1:
+                yield _result_table(self.diff.results)
+            if not self.quiet:
+                yield from self._detailed()
+
+    def _detailed(self) -> Iterator[RenderableType]:
+        wanted = [r for r in self.diff.results if self.verbose or r.comparison.verdict not in AGREEING]
+        for result in wanted if self.verbose else wanted[:_DETAILED]:
+            yield _NamedLeaf(result)
+        if (hidden := len(wanted) - _DETAILED) > 0 and not self.verbose:
+            yield Text(f"{plural(hidden, 'more array')} with a difference (--verbose shows them)", "dim")
+
+    def _lonely(self) -> Iterator[Text]:
+        for names, side, sign, style in (
+            (self.diff.only_left, self.diff.left, "-", "red"),
+            (self.diff.only_right, self.diff.right, "+", "green"),
+        ):
+            shown = names if self.verbose else names[:_LISTED]
+            yield from (Text(f"{sign} only in {side}: {name}", style) for name in shown)
+            if hidden := len(names) - len(shown):
+                yield Text(f"{sign} {plural(hidden, 'more name')} only in {side}", style)
+
+    def _total(self) -> Text:
+        diff = self.diff
+        if diff.kind == "results":
+            agreeing = sum(result.comparison.verdict in AGREEING for result in diff.results)
+            return Text(f"{plural(len(diff.results), 'array')} compared: {agreeing} agree", "bold")
+        same = sum(program.is_same for program in diff.programs)
+        failed = sum(program.error is not None for program in diff.programs)
+        counts = [f"{same} the same", f"{len(diff.programs) - same - failed} differ"]
+        counts += [f"{failed} could not be read"] if failed else []
+        return Text(f"{plural(len(diff.programs), 'pair')} of programs: {', '.join(counts)}", "bold")
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramDiff:
+    """Two programs: files, computations with differences, counts."""
+
+    program: ProgramDiffRecord
+    verbose: bool = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        program = self.program
+        yield Text(f"--- {program.left}", "bold red")
+        yield Text(f"+++ {program.right}", "bold green")
+        if program.error is not None:
+            yield Text(program.error.message, "yellow")
+            return
+        for change in program.header:
+            yield Text(f"  header: {change_text(change)}", "yellow")
+        for computation in program.computations:
+            yield ComputationDiff(computation)
+        yield Text("")
+        yield from self._summary()
+
+    def _summary(self) -> Iterator[RenderableType]:
+        program = self.program
+        if program.is_same:
+            yield Text(f"the same: {program.right_instructions} instructions{_names(program)}", "green")
+        else:
+            yield Text.assemble(
+                f"{program.left_instructions} and {program.right_instructions} instructions, ",
+                f"{program.matched} matched{_names(program)}: ",
+                (f"{program.changed} changed", "yellow"),
+                f", {program.moved} moved",
+                f", {program.reordered} reordered" if program.reordered else "",
+                (f", {program.only_left} only left", "red"),
+                (f", {program.only_right} only right", "green"),
+            )
+            yield Padding(_opcode_table(program.opcodes, self.verbose), (0, 0, 0, 2))
+        yield from (Text(f"note: {note}", "dim") for note in program.notes)
+
+
+def _names(program: ProgramDiffRecord) -> str:
+    return f" ({program.renamed} renamed)" if program.renamed else ""
+
+
+def _opcode_table(opcodes: Sequence[OpcodeRecord], verbose: bool) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("opcode", no_wrap=True)
+    for name in ("same", "moved", "changed", "only left", "only right"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in opcodes:
+        counts = (row.same, row.moved, row.changed, row.only_left, row.only_right)
+        if verbose or any(counts[1:]):
+            table.add_row(row.opcode, *(str(count) if count else "·" for count in counts))
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class _NamedLeaf:
+    result: ResultDiffRecord
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text(f"--- {self.result.left}", "bold red")
+        yield Text(f"+++ {self.result.right}", "bold green")
+        yield LeafDiff(self.result.comparison, self.result.name)
+
+
+def _result_table(results: Sequence[ResultDiffRecord]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("verdict", "array", "shape"):
+        table.add_column(name, no_wrap=True)
+    for name in ("mismatched", "worst absolute", "worst relative", "ulps"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for result in results:
+        leaf = result.comparison
+        table.add_row(
+            Text(verdict_text(leaf.verdict), style_of(leaf.verdict)),
+            result.name,
+            leaf.shape,
+            f"{leaf.mismatched}/{leaf.total}",
+            number(leaf.worst_absolute.absolute) if leaf.worst_absolute else "0",
+            number(leaf.worst_relative.relative) if leaf.worst_relative else "0",
+            ulps(leaf.max_ulp).split(" ")[0] or "–",
+        )
+    return table
