@@ -73,8 +73,11 @@ def extract(
         members: operands first, no parameters; see `cone`.
         results: members, or something else of their computation, which is then handed through.
         name: of the new module.
+
+    Raises:
+        ValueError: they are not all in one computation of the module.
     """
-    home = _home(module, results[0])
+    home = _home(module, [*members, *results])
     body, inputs = make_body(members, results, module.entry.name, home)
     body.execution_thread = "main"
     attributes: dict[str, AttributeValue] = {k: v for k, v in module.attributes.items() if k in _INHERITED}
@@ -89,8 +92,12 @@ def extract(
     )
 
 
-def _home(module: Module, member: Instruction) -> Computation:
+def _home(module: Module, members: Sequence[Instruction]) -> Computation:
     for computation in module.computations:
-        if any(i is member for i in computation.instructions):
+        if any(i is members[0] for i in computation.instructions):
+            inside = set(computation.instructions)
+            strangers = [m.name for m in members if m not in inside]
+            if strangers:
+                raise ValueError(f"{strangers[0]} is not in {computation.name} like {members[0].name}")
             return computation
-    raise ValueError(f"{member.name} is not in {module.name}")
+    raise ValueError(f"{members[0].name} is not in {module.name}")

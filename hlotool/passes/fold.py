@@ -54,17 +54,19 @@ class Fold:
                     self._fold(module, edit, instruction, context, context.evaluate)
 
     def _frontier(self, edit: Editor, computation: Computation) -> Iterator[Instruction]:
-        """Foldable instructions that something reads which is not."""
+        """Foldable instructions that something reads which stays as it is."""
         known: set[Instruction] = set()
         for instruction in edit:
             if self._is_foldable(instruction) and known.issuperset(instruction.operands):
                 known.add(instruction)
-        for instruction in edit:
-            inside = instruction in known and instruction.opcode not in _COMPACT
-            if inside and (
-                instruction is computation.root or any(u not in known for u in edit.users(instruction))
-            ):
-                yield instruction
+        kept = {i for i in edit if i not in known}
+        for instruction in reversed(list(edit)):
+            is_read = instruction is computation.root or not kept.isdisjoint(edit.users(instruction))
+            if instruction in known and is_read:
+                if instruction.opcode in _COMPACT:
+                    kept.add(instruction)
+                else:
+                    yield instruction
 
     def _is_foldable(self, instruction: Instruction) -> bool:
         shape = instruction.shape
