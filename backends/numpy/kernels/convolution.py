@@ -95,6 +95,7 @@ class CanonicalConvolution:
         weights = np.flip(weights, reversed_axes)
         outputs, features, *window = weights.shape
         matrices = weights.reshape((groups, outputs // groups, features, prod(window)))
+        kernel = np.ascontiguousarray(matrices.transpose((0, 3, 2, 1)))
         grouped = self._grouped(image, groups)
         spatial = output_sizes(self.dims, image.shape[2:])
         result = np.empty((groups, grouped.shape[1], prod(spatial), outputs // groups), image.dtype)
@@ -103,7 +104,7 @@ class CanonicalConvolution:
         def convolve(tile: _Tile) -> None:
             batch, rows = tile
             positions = slice(rows.start * inner, rows.stop * inner)
-            result[:, batch, positions] = self._convolve(grouped[:, batch], matrices, spatial, rows)
+            result[:, batch, positions] = self._convolve(grouped[:, batch], kernel, spatial, rows)
 
         each(convolve, list(self._tiles(grouped, spatial)))
         merged = result.transpose((1, 0, 3, 2))
@@ -128,28 +129,33 @@ class CanonicalConvolution:
             for top in range(0, height, rows):
                 yield slice(start, start + images), slice(top, min(height, top + rows))
 
-    def _convolve(self, image: Array, matrices: Array, spatial: tuple[int, ...], rows: slice) -> Array:
-        """[groups, batch, spatial, outputs per group] of some rows; large windows in several parts."""
+    def _convolve(self, image: Array, kernel: Array, spatial: tuple[int, ...], rows: slice) -> Array:
+        """[groups, batch, spatial, outputs per group] of some rows; large windows in several parts.
+
+        Args:
+            kernel: [groups, window positions, features, outputs per group].
+        """
         groups, batch, features = image.shape[:3]
         entries = list(window_slices(self.dims, image.shape[3:], spatial))
         if spatial:
             entries = [entry for e in entries if (entry := _in_rows(e, rows)) is not None]
             spatial = (rows.stop - rows.start, *spatial[1:])
-        total: Array = np.zeros((groups, batch, prod(spatial), matrices.shape[1]), image.dtype)
+        total: Array = np.zeros((groups, batch, prod(spatial), kernel.shape[-1]), image.dtype)
         step = max(1, _PATCH_ELEMENTS // max(1, groups * batch * features * prod(spatial)))
         for start in range(0, len(entries), step):
             part = entries[start : start + step]
-            product = multiply_matrices(_patches(image, part, spatial), self._kernel(matrices, part))
+            product = multiply_matrices(_patches(image, part, spatial), self._matrix(kernel, part))
             total += product.reshape(total.shape)
         return total
 
-    def _kernel(self, matrices: Array, part: Sequence[_Entry]) -> Array:
+    def _matrix(self, kernel: Array, part: Sequence[_Entry]) -> Array:
         """[groups, window positions and features, outputs] of the positions in `part`."""
-        groups, outputs, features, _ = matrices.shape
+        groups, _, features, outputs = kernel.shape
         window = [d.size for d in self.dims]
-        chosen = [int(np.ravel_multi_index(position, window)) if window else 0 for position, _, _ in part]
-        kernel = matrices[..., chosen].transpose((0, 3, 2, 1))
-        return kernel.reshape((groups, len(part) * features, outputs))
+        numbers = [int(np.ravel_multi_index(position, window)) if window else 0 for position, _, _ in part]
+        in_a_row = numbers[-1] - numbers[0] + 1 == len(numbers)
+        chosen = kernel[:, numbers[0] : numbers[-1] + 1] if in_a_row else kernel[:, numbers]
+        return chosen.reshape((groups, len(part) * features, outputs))
 
 
 def _in_rows(entry: _Entry, rows: slice) -> _Entry | None:

@@ -17,7 +17,7 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Computation, Instruction
 
 #: Elements of the operand that are worked on together.
-_PART_ELEMENTS = 1 << 17
+_PART_ELEMENTS = 1 << 16
 
 
 @lowers("select-and-scatter")
