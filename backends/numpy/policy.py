@@ -86,9 +86,11 @@ class KernelPolicy:
         if origin is None or isinstance(kernel, Reading) or not self._rounds(origin):
             return kernel
         changes = {
-            number: self._change(origin, part)
-            for number, (_, part) in enumerate(leaves(origin.shape))
-            if isinstance(part, ArrayShape) and _is_float(part)
+            number: self._change(origin, part, held)
+            for number, ((_, part), (_, held)) in enumerate(
+                zip(leaves(origin.shape), leaves(instruction.shape))
+            )
+            if isinstance(part, ArrayShape) and isinstance(held, ArrayShape) and _is_float(part)
         }
         if not changes:
             return kernel
@@ -103,10 +105,13 @@ class KernelPolicy:
             return self._policy.fused_excess
         return does_arithmetic(origin)
 
-    def _change(self, origin: Instruction, part: ArrayShape) -> Change:
+    def _change(self, origin: Instruction, part: ArrayShape, held: ArrayShape) -> Change:
+        """What happens to a result declared as `part` and computed in the type of `held`."""
         kind = part.element_type
         if self._policy.wide:
-            return Perturb(self._noise, self._wide_error(origin, part))
+            is_kept = held.element_type is kind and kind.real_part is not ElementType.F64
+            error = declared_error(origin, part) if is_kept else self._wide_error(origin, part)
+            return Perturb(self._noise, error)
         rounded = origin.opcode in ("convert", "fusion")
         error = EXACT if rounded else declared_error(origin, part)
         if kind.is_narrow_float:

@@ -44,11 +44,12 @@ def unstable_reason(evidence: Evidence, facts: Facts) -> str:
     )
 
 
-def range_reason(found: Score) -> str:
+def range_reason(evidence: Evidence, found: Score) -> str:
     """Of `range`."""
+    where = f" at {evidence.instruction}" if evidence.instruction is not None else ""
     return (
         f"{found.misplaced} elements are NaN or infinite on one side only: a value on the way is too large "
-        "(or too small) for its type on that side, and is none in f64"
+        f"for its type there{where}, and a legal rewrite may take another way"
     )
 
 

@@ -17,6 +17,8 @@ from hlotool.backends.numpy.varied import VariedBackend
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, Shape
+from hlotool.numerics.facts import Origin
+from hlotool.replay.overflow import OverflowFinder
 from hlotool.values.flatten import flatten
 
 #: Runs a program under a policy: from a backend to a function of nothing that executes once.
@@ -56,8 +58,14 @@ def side_of(module: Module, arguments: Sequence[Value]) -> Side:
 
 
 def watching(module: Module, arguments: Sequence[Value]) -> Callable[[Backend, Probe], Value]:
-    """Runs a program for one device under a probe."""
-    return lambda backend, probe: backend.compile(module).run(arguments, probe)
+    """Runs a program for one device under a probe, which sees the arguments first."""
+
+    def watch(backend: Backend, probe: Probe) -> Value:
+        for parameter, argument in zip(module.entry.parameters, arguments):
+            probe(parameter, argument)
+        return backend.compile(module).run(arguments, probe)
+
+    return watch
 
 
 class Ensemble:
@@ -95,6 +103,14 @@ class Ensemble:
             return False
         self.side.watch(VariedBackend(Policy(varied=True), self._member(number)), probe)
         return True
+
+    def overflow(self, wide: bool = False) -> Origin | None:
+        """The first instruction that overflows in the declared types (or in f64)."""
+        if self.side.watch is None:
+            return None
+        finder = OverflowFinder(self.side.module)
+        self.side.watch(VariedBackend(Policy(wide=True), keeps_wide=True) if wide else NumpyBackend(), finder)
+        return finder.origin
 
     def watch_reference(self, probe: Probe) -> None:
         """Run the program as it is under a probe."""

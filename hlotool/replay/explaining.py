@@ -96,8 +96,12 @@ class Explainer:
         return replace(case.leaf, verdict=Verdict.UNSTABLE, reason=reason, evidence=evidence)
 
     def range(self, case: Case, found: Score) -> LeafComparison:
-        """Too large or too small on the way, on one side."""
-        return self._made(case, Verdict.RANGE, range_reason(found), found)
+        """Too large or too small on the way, on one side; names the instruction that overflows."""
+        evidence = self._evidence(case, found)
+        evidence = replace(evidence, instruction=self.ensemble.overflow())
+        return replace(
+            case.leaf, verdict=Verdict.RANGE, reason=range_reason(evidence, found), evidence=evidence
+        )
 
     def wrong(self, case: Case, found: Finding) -> LeafComparison:
         """Nothing legal explains it, unless a known departure of XLA's does; names the pattern."""

@@ -216,11 +216,15 @@ class _Judge:
 
     def _score(self, number: int, element_type: ElementType) -> Score:
         """Against an ensemble that grows while the answer is near the limit."""
-        actual, shadow = self._actual[number], self._ensemble.shadow[number]
+        actual = self._actual[number]
+        found = score(actual, self._members(number, _SIZES[0]), element_type)
         for size in _SIZES:
-            members = [self._expected[number], *(m[number] for m in self._ensemble.members(size))]
-            found = score(actual, members, element_type, shadow if shadow.shape == actual.shape else None)
-            if found.ratio <= _CLEAR or _CERTAIN < found.ratio < math.inf:
+            if found.ratio <= _CLEAR:
+                break
+            shadow = self._ensemble.shadow[number]
+            known = shadow if shadow.shape == actual.shape else None
+            found = score(actual, self._members(number, size), element_type, known)
+            if _CERTAIN < found.ratio < math.inf:
                 break
         return found
 
@@ -230,7 +234,7 @@ class _Judge:
         if self._facts[number].decision is None:
             return self._explain.wrong(case, None)
         for size in _SIZES:
-            found = flips(self._actual[number], self._integer_members(number, size))
+            found = flips(self._actual[number], self._members(number, size))
             if found.ratio <= _CLEAR:
                 break
         is_legal = found.ratio <= LIMIT or self._reached_when_louder(number, found)
@@ -240,7 +244,8 @@ class _Judge:
             return self._explain.unstable(case, found)
         return self._explain.rounding(case, found)
 
-    def _integer_members(self, number: int, size: int) -> list[Array]:
+    def _members(self, number: int, size: int) -> list[Array]:
+        """The reference and so many others."""
         return [self._expected[number], *(m[number] for m in self._ensemble.members(size))]
 
     def _flips_when_louder(self, number: int, found: Score) -> bool:
@@ -265,7 +270,7 @@ class _Judge:
         if found.new.mean() > _FEW and found.new.size > 1 / _FEW:
             return False
         louder = [m[number] for m in self._louder.members(_SIZES[1])]
-        return not flips(self._actual[number], [*self._integer_members(number, _SIZES[-1]), *louder]).count
+        return not flips(self._actual[number], [*self._members(number, _SIZES[-1]), *louder]).count
 
     def _is_less_stable(self, number: int, element_type: ElementType) -> bool:
         """Whether the tested program means the same, in the same types, but spreads its rounding further."""
@@ -278,11 +283,21 @@ class _Judge:
 
     def _misplaced(self, case: Case, found: Score) -> LeafComparison:
         """NaN or infinite on one side only: overflow on the way, or a fault."""
-        if case.wide in (WideRelation.EQUAL, WideRelation.WITHIN, WideRelation.RANGE):
-            return self._explain.range(case, found)
-        if case.wide is None and self._avoids_overflow(case.number):
-            return self._explain.range(case, found)
-        return self._explain.wrong(case, found)
+        is_range = (
+            case.wide in (WideRelation.EQUAL, WideRelation.WITHIN)
+            or (case.wide is WideRelation.RANGE and self._overflows_in_f64(case.number))
+            or (case.wide is None and self._avoids_overflow(case.number))
+        )
+        return self._explain.range(case, found) if is_range else self._explain.wrong(case, found)
+
+    def _overflows_in_f64(self, number: int) -> bool:
+        """Whether the side that is not finite in f64 has too large a number on the way, and no pole."""
+        assert self._tested is not None
+        sides = (self._ensemble, self._tested)
+        return any(
+            not np.isfinite(side.shadow[number]).all() and side.overflow(wide=True) is not None
+            for side in sides
+        )
 
     def _avoids_overflow(self, number: int) -> bool:
         """Whether the result is finite, and right, where the reference overflows on the way."""

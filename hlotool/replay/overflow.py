@@ -1,0 +1,71 @@
+"""Which instruction overflows: an infinity from finite operands that are merely too large.
+
+Poles do not count: log(0), 1 / 0 and their kin are infinite in every type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hlotool.backends.base import Value
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.numerics.contributions import does_arithmetic
+from hlotool.numerics.facts import Origin, origin_of
+
+#: Infinite at zero or at one.
+_POLES = frozenset({"atanh", "divide", "log", "log-plus-one", "remainder", "rsqrt", "tan"})
+#: Their parameters are the operands of the call.
+_CALLS = frozenset({"call", "fusion"})
+
+
+class OverflowFinder:
+    """The probe of an execution of `module`, arguments included.
+
+    Attributes:
+        origin: the first instruction that overflows, None where none does.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.origin: Origin | None = None
+        self._finite: dict[Instruction, bool] = {}
+        self._callers = _callers(module)
+
+    def __call__(self, instruction: Instruction, value: Value) -> None:
+        """Look at one value."""
+        if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "fc":
+            return
+        finite = self._finite[instruction] = bool(np.isfinite(value).all())
+        if not finite and self.origin is None and self._overflows(instruction, value):
+            self.origin = origin_of(instruction)
+
+    def _overflows(self, instruction: Instruction, value: Any) -> bool:
+        if instruction.opcode in _POLES or not bool(np.isinf(value).any()):
+            return False
+        if not (does_arithmetic(instruction) or instruction.opcode == "convert"):
+            return False
+        return all(map(self._is_finite, instruction.operands))
+
+    def _is_finite(self, instruction: Instruction) -> bool:
+        if instruction in self._finite:
+            return self._finite[instruction]
+        if instruction.literal is not None and isinstance(instruction.literal.value, np.ndarray):
+            value = instruction.literal.value
+            return value.dtype.kind in "biu" or bool(np.isfinite(value.astype(np.complex128)).all())
+        operand = self._callers.get(instruction)
+        return operand is None or self._is_finite(operand)
+
+
+def _callers(module: Module) -> Mapping[Instruction, Instruction]:
+    """For the parameters of called computations: the operand that they stand for."""
+    found: dict[Instruction, Instruction] = {}
+    for instruction in module.instructions():
+        for callee in instruction.called if instruction.opcode in _CALLS else ():
+            found.update(_bound(callee, instruction))
+    return found
+
+
+def _bound(callee: Computation, call: Instruction) -> Mapping[Instruction, Instruction]:
+    return dict(zip(callee.parameters, call.operands))
