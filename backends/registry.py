@@ -22,6 +22,7 @@ Factory: TypeAlias = Callable[..., Backend]
 #: Factories as in entry points. Known without an installed distribution, so that a plain checkout works.
 BUILT_IN: dict[str, str] = {
     "numpy": "hlotool.backends.numpy:create",
+    "stablehlo": "hlotool.backends.stablehlo:create",
     "xla": "hlotool.backends.xla:create",
 }
 

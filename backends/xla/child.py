@@ -34,10 +34,6 @@ _executables: dict[int, _Loaded] = {}
 _numbers = itertools.count(time.time_ns())
 
 
-class Refused(Exception):
-    """XLA cannot make StableHLO of a program."""
-
-
 class _Loaded:
     """An executable and where it runs."""
 
@@ -86,7 +82,7 @@ def compile_program(program: Program) -> Compiled:
         raise RuntimeError(f"{count} devices are needed, there are {len(chosen)}")
     options = _compile_options(program)
     if program.route is Route.MLIR:
-        code = _stablehlo(program.text)
+        code = jaxlib_api.to_stablehlo(program.text)
         executable = jaxlib_api.compile_stablehlo(code, chosen, options)
     else:
         executable = _inject(program, chosen, options)
@@ -102,16 +98,9 @@ def _serialized(shardings: list[Any] | None) -> list[bytes] | None:
     return None if shardings is None else [bytes(sharding.SerializeToString()) for sharding in shardings]
 
 
-def _stablehlo(text: str) -> str:
-    try:
-        return jaxlib_api.to_stablehlo(text)
-    except Exception as error:
-        raise Refused(str(error)) from error
-
-
 def _inject(program: Program, chosen: list[Any], options: Any) -> Any:
     """Compile the host, and let the program take its place on the way."""
-    host, proto = _stablehlo(program.host), jaxlib_api.to_proto(program.text)
+    host, proto = jaxlib_api.to_stablehlo(program.host), jaxlib_api.to_proto(program.text)
     is_late = program.route is Route.POST_SCHEDULER
     with jaxlib_api.instead_of_what_is_compiled(proto, is_late) as used:
         executable = jaxlib_api.compile_stablehlo(host, chosen, options)

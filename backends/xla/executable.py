@@ -64,8 +64,8 @@ class XlaExecutable:
     def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
         """Execute once; see `Executable.run`. XLA lets nobody watch, so `probe` must be None."""
         _refuse_probes([probe])
-        [row] = self._loaded.run([_flat_arguments(self.module, arguments)])
-        return _value(self.module, [data.to_array() for data in row])
+        [row] = self._loaded.run([flat_arguments(self.module, arguments)])
+        return value_of(self.module, [data.to_array() for data in row])
 
 
 class XlaDevicesExecutable:
@@ -86,8 +86,8 @@ class XlaDevicesExecutable:
             raise InputDataError(
                 f"{self._count} devices take as many lists of arguments, got {len(arguments)}"
             )
-        rows = self._loaded.run([_flat_arguments(self.module, row) for row in arguments])
-        return [_value(self.module, [data.to_array() for data in row]) for row in rows]
+        rows = self._loaded.run([flat_arguments(self.module, row) for row in arguments])
+        return [value_of(self.module, [data.to_array() for data in row]) for row in rows]
 
 
 class XlaPartitionedExecutable:
@@ -110,12 +110,12 @@ class XlaPartitionedExecutable:
     def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
         """Execute once; see `Executable.run`. `probe` must be None."""
         _refuse_probes([probe])
-        arrays = _flat_arguments(self.module, arguments)
+        arrays = flat_arguments(self.module, arguments)
         compiled = self._loaded.compiled
         rows = spread(arrays, _shardings(compiled.parameters, len(arrays)), self._count)
         results = [[data.to_array() for data in row] for row in self._loaded.run(rows)]
         shardings = _shardings(compiled.results, len(self._results))
-        return _value(self.module, gather(results, self._results, shardings))
+        return value_of(self.module, gather(results, self._results, shardings))
 
 
 def _refuse_probes(probes: Sequence[Probe | None]) -> None:
@@ -128,7 +128,7 @@ def _shardings(stated: Sequence[bytes] | None, count: int) -> list[Sharding]:
     return [_REPLICATED] * count if stated is None else [parse_sharding(one) for one in stated]
 
 
-def _flat_arguments(module: Module, arguments: Sequence[Value]) -> list[Array]:
+def flat_arguments(module: Module, arguments: Sequence[Value]) -> list[Array]:
     """What the program with the flat signature takes."""
     parameters = module.entry.parameters
     if len(arguments) != len(parameters):
@@ -151,7 +151,7 @@ def _static(shape: ArrayShape, array: Array) -> Iterator[Array]:
         yield np.array(array.shape[dimension], np.int32)
 
 
-def _value(module: Module, arrays: Sequence[Array]) -> Value:
+def value_of(module: Module, arrays: Sequence[Array]) -> Value:
     """The result that the flat signature's results make up."""
     remaining = iter(arrays)
     shape = module.entry.root.shape

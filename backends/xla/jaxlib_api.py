@@ -35,11 +35,21 @@ def find(name: str) -> Any:
     raise ImportError(f"this jaxlib has no {name}")
 
 
+class Refused(Exception):
+    """XLA cannot make StableHLO of a program."""
+
+
 def to_stablehlo(text: str) -> str:
-    """StableHLO for HLO text."""
-    module = find("hlo_module_from_text")(text)
-    computation = find("XlaComputation")(module.as_serialized_hlo_module_proto())
-    found: str = find("mlir").xla_computation_to_mlir_module(computation)
+    """StableHLO for HLO text.
+
+    Raises:
+        Refused: with XLA's reason.
+    """
+    try:
+        computation = find("XlaComputation")(to_proto(text))
+        found: str = find("mlir").xla_computation_to_mlir_module(computation)
+    except Exception as error:
+        raise Refused(str(error)) from error
     return found
 
 

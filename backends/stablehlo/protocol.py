@@ -1,0 +1,20 @@
+"""What the backend says to the process in which the interpreter runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlotool.backends.xla.protocol import ArrayData
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One run of one program.
+
+    Attributes:
+        text: HLO, of whose types NumPy knows those of the parameters and results.
+        arguments: one array per parameter.
+    """
+
+    text: str
+    arguments: list[ArrayData]
