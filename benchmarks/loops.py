@@ -73,12 +73,16 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     repeat = parser.parse_args().repeat
     print(f"{'buffer':>8}{'iterations':>12}{'ms':>10}{'us each':>10}")
+    times = {}
     for rows in (256, 2560, 25600):
         for count in (100, 1000, 10000):
-            taken = seconds(rows, count, repeat)
+            taken = times[rows, count] = seconds(rows, count, repeat)
             print(
                 f"{rows * 4 // 1024:6} MB{count:12}{taken * 1e3:10.1f}{taken / count * 1e6:10.1f}", flush=True
             )
+    small, large = ((times[rows, 10000] - times[rows, 100]) / 9900 * 1e6 for rows in (256, 25600))
+    verdict = "met" if large <= 1.5 * small else "MISSED"
+    print(f"(e) an iteration more takes {small:.1f} us on 1 MB, {large:.1f} us on 100 MB: {verdict}")
 
 
 if __name__ == "__main__":

@@ -171,7 +171,8 @@ def main() -> None:
             flush=True,
         )
     within = sum(r <= 1.5 for r in ratios)
-    print(f"median {statistics.median(ratios):.2f}, at most 1.5 on {within} of {len(ratios)} modules")
+    verdict = "met" if within == len(ratios) else "MISSED"
+    print(f"(d) median {statistics.median(ratios):.2f}, at most 1.5 on {within} of {len(ratios)}: {verdict}")
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def _mlir(text: str) -> str:
 
 
 def run_hlotool(text: str, arguments: list[Any], repeats: int) -> dict[str, Any]:
-    """Seconds to parse, to plan, of the first and of the fastest later run; and the outputs."""
+    """Seconds to parse, to plan, of the first and of later runs; and the outputs."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     from hlotool.backends.numpy import NumpyBackend
     from hlotool.parse.reader import parse_module
@@ -56,24 +56,25 @@ def run_hlotool(text: str, arguments: list[Any], repeats: int) -> dict[str, Any]
     def run() -> Any:
         return executable.run(arguments)
 
-    runs, result = _timed(run, repeats)
-    outputs = list(_leaves(result))
+    measured, result = _timed(run, repeats)
     parse, plan = times[1] - times[0], times[2] - times[1]
-    return {"parse": parse, "plan": plan, "first": runs[0], "run": min(runs[1:]), "outputs": outputs}
+    return {"parse": parse, "plan": plan, **measured, "outputs": list(_leaves(result))}
 
 
-def _timed(run: Callable[[], Any], repeats: int) -> tuple[list[float], Any]:
-    """Seconds of the first run and of later ones, and what the last returned.
+def _timed(run: Callable[[], Any], repeats: int) -> tuple[dict[str, float], Any]:
+    """Seconds of the first run, and the least wall and processor time of later ones; what the last returned.
 
     Others may be working on the same cores, so short runs are repeated until one of them was left alone.
     """
-    seconds: list[float] = []
-    while len(seconds) <= repeats or (sum(seconds[1:]) < _LONG_ENOUGH and len(seconds) < _MOST_RUNS):
+    walls: list[float] = []
+    processors: list[float] = []
+    while len(walls) <= repeats or (sum(walls[1:]) < _LONG_ENOUGH and len(walls) < _MOST_RUNS):
         result = None
-        start = time.perf_counter()
+        wall, processor = time.perf_counter(), time.process_time()
         result = run()
-        seconds.append(time.perf_counter() - start)
-    return seconds, result
+        processors.append(time.process_time() - processor)
+        walls.append(time.perf_counter() - wall)
+    return {"first": walls[0], "run": min(walls[1:]), "processor": min(processors[1:])}, result
 
 
 def _leaves(value: Any) -> Iterator[Any]:
@@ -85,7 +86,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def run_xla(text: str, arguments: list[Any], repeats: int) -> dict[str, Any]:
-    """Seconds to parse + convert, to compile, of the first and of the fastest later run; and the outputs."""
+    """Seconds to parse + convert, to compile, of the first and of later runs; and the outputs."""
     import jax
     from jaxlib import _hlo, _jax
     from jaxlib.cpu import _lapack
@@ -106,9 +107,9 @@ def run_xla(text: str, arguments: list[Any], repeats: int) -> dict[str, Any]:
         results = executable.execute_sharded(buffers).disassemble_into_single_device_arrays()
         return [np.asarray(leaf[0]) for leaf in results]
 
-    runs, outputs = _timed(run, repeats)
+    measured, outputs = _timed(run, repeats)
     parse, compile_ = times[1] - times[0], times[2] - times[1]
-    return {"parse": parse, "compile": compile_, "first": runs[0], "run": min(runs[1:]), "outputs": outputs}
+    return {"parse": parse, "compile": compile_, **measured, "outputs": outputs}
 
 
 def run_eval(text: str, arguments: list[Any], repeats: int) -> dict[str, Any]:

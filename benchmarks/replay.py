@@ -5,12 +5,14 @@
 PATH: HLO files or dump directories (their before_optimizations stages); default: single operations on much
 data, JAX programs (`programs.py`) and the corpus. Times are milliseconds; `single` is parse + plan + first
 run (XLA: parse + compile + first run), `run` the fastest later run, each in a fresh process after imports.
-`eval` is eval_module; `evaluator` needs a Python with jaxlib 0.4.13 (see evaluator_child.py).
+`cpu/XLA` compares the processor time of a run, of all threads, which other processes on the machine disturb
+less. `eval` is eval_module; `evaluator` needs a Python with jaxlib 0.4.13 (see evaluator_child.py).
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
@@ -33,8 +35,11 @@ from hlotool.values.generate import generate_inputs  # noqa: E402
 #: Milliseconds from which a module's run counts as long.
 LONG = 5.0
 
+#: Seconds that the clock of processor time can tell apart.
+_CLOCK = 1e-6
+
 _COLUMNS = ("single", "run", "XLA single", "XLA run", "eval", "evaluator")
-_RATIOS = ("XLA1/1", "run/XLA", "eval/run", "evaltr/run")
+_RATIOS = ("XLA1/1", "run/XLA", "cpu/XLA", "eval/run", "evaltr/run")
 
 
 @dataclass
@@ -48,6 +53,7 @@ class Row:
     xla_run: float = nan
     eval_run: float = nan
     evaluator_run: float = nan
+    processor_ratio: float = nan
     note: str = ""
 
     @property
@@ -60,6 +66,7 @@ class Row:
         ratios = (
             self.xla_single / self.single,
             self.run / self.xla_run,
+            self.processor_ratio,
             self.eval_run / self.run,
             self.evaluator_run / self.run,
         )
@@ -87,8 +94,10 @@ def measure(module: BenchmarkModule, options: argparse.Namespace) -> Row:
     if options.evaluator_python:
         answer = ask_evaluator(options.evaluator_python, module.text, arguments, options.timeout)
         _, row.evaluator_run = _milliseconds(row, "", answer)
-    if isinstance(ours, dict) and isinstance(xla, dict) and not _agree(ours["outputs"], xla["outputs"]):
-        row.note += "results differ from XLA's"
+    if isinstance(ours, dict) and isinstance(xla, dict):
+        row.processor_ratio = ours["processor"] / max(xla["processor"], _CLOCK)
+        if not _agree(ours["outputs"], xla["outputs"]):
+            row.note += "results differ from XLA's"
     return row
 
 
@@ -117,36 +126,44 @@ def _close(a: Any, b: Any) -> bool:
 
 
 def summary(rows: Sequence[Row]) -> Iterator[str]:
-    """What the goals ask for."""
+    """What the goals ask for, and whether it is so."""
     bulk = [r for r in rows if r.module.group == "bulk"]
     slow = [r for r in rows if r.eval_run > 1]
-    yield _ahead("eval_module / run, modules above 1 ms", [r.eval_run / r.run for r in slow])
-    yield _ahead("eval_module / run, bulk", [r.eval_run / r.run for r in bulk])
-    yield _ahead("evaluator / run, bulk", [r.evaluator_run / r.run for r in bulk])
-    yield _ahead("evaluator / run, programs", _evaluator_ratios(rows, "program"))
-    yield _ahead("evaluator / run, dumps", _evaluator_ratios(rows, "dump"))
+    yield _speedup("(a) eval_module / run, modules above 1 ms", [r.eval_run / r.run for r in slow])
+    yield _speedup("(a) eval_module / run, bulk", [r.eval_run / r.run for r in bulk], least_median=200)
+    yield _speedup("(a) evaluator / run, bulk", [r.evaluator_run / r.run for r in bulk], least_median=10)
+    for group in ("program", "dump"):
+        ratios = [r.evaluator_run / r.run for r in rows if r.module.group == group]
+        yield _speedup(f"    evaluator / run, {group}s", ratios)
     for group in ("bulk", "program", "dump"):
         ratios = [r.xla_single / r.single for r in rows if r.module.group == group]
-        yield _ahead(f"single shot, XLA / hlotool, {group}", ratios)
-    long = sorted(filter(isfinite, (r.run / r.xla_run for r in rows if r.is_long)))
-    if long:
-        high = long[min(len(long) - 1, int(0.9 * len(long)))]
-        yield (
-            f"run / XLA's run, {len(long)} modules above {LONG:.0f} ms: median {statistics.median(long):.2f},"
-            + (f" 90th percentile {high:.2f}")
-        )
+        yield _speedup(f"(b) single shot, XLA / hlotool, {group}", ratios, least_share=0.8)
+    long = [r for r in rows if r.is_long]
+    yield _slowdown("(c) run / XLA's run", [r.run / r.xla_run for r in long])
+    yield _slowdown("    the same in processor time", [r.processor_ratio for r in long])
 
 
-def _evaluator_ratios(rows: Sequence[Row], group: str) -> list[float]:
-    return [r.evaluator_run / r.run for r in rows if r.module.group == group]
-
-
-def _ahead(title: str, ratios: Sequence[float]) -> str:
+def _speedup(title: str, ratios: Sequence[float], least_median: float = 1, least_share: float = 1) -> str:
     known = [r for r in ratios if isfinite(r)]
     if not known:
-        return f"{title}: none"
-    ahead = sum(r > 1 for r in known)
-    return f"{title}: median {statistics.median(known):.1f}, hlotool faster on {ahead} of {len(known)}"
+        return f"{title}: not measured"
+    median, ahead = statistics.median(known), sum(r > 1 for r in known)
+    verdict = _verdict(median >= least_median and ahead >= least_share * len(known))
+    return f"{title}: median {median:.1f}, hlotool faster on {ahead} of {len(known)}: {verdict}"
+
+
+def _slowdown(title: str, ratios: Sequence[float]) -> str:
+    known = sorted(filter(isfinite, ratios))
+    if not known:
+        return f"{title}: not measured"
+    median, high = statistics.median(known), known[min(len(known) - 1, int(0.9 * len(known)))]
+    verdict = _verdict(median <= 3 and high <= 10)
+    modules = f"{len(known)} modules above {LONG:.0f} ms"
+    return f"{title}, {modules}: median {median:.2f}, 90th percentile {high:.2f}: {verdict}"
+
+
+def _verdict(is_met: bool) -> str:
+    return "met" if is_met else "MISSED"
 
 
 def main() -> None:
@@ -166,6 +183,7 @@ def main() -> None:
         rows.append(measure(module, options))
         print(rows[-1], flush=True)
     print("\n".join(summary(rows)))
+    print(f"load average at the end {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 
 if __name__ == "__main__":
