@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,9 @@ from hlotool.ir.verifier import verify
 #: Sites tried per program and kind, half of them in what the entry calls where there is any.
 _SITES = 4
 
+#: Faults per kind that XLA is asked about: each costs a compilation.
+ON_XLA = 12
+
 
 @dataclass(frozen=True, eq=False)
 class PlantedFault:
@@ -34,6 +38,7 @@ class PlantedFault:
         module: the program without it, as text says: before optimisation or after.
         stage: `before` or `after`.
         site: where it is.
+        seed: that it was planted with.
         is_deep: the site is not in the entry computation.
         at_output: the value at the site is a result of the program, at most moved.
         planted: the program with it.
@@ -41,7 +46,7 @@ class PlantedFault:
         expected: of the right program.
         actual: of the faulty program on the numpy backend.
         ratio: largest change over the legal spread.
-        on_xla: what XLA gives for the faulty program; why it does not.
+        on_xla: what XLA gives for the faulty program; why there is nothing.
     """
 
     kind: FaultKind
@@ -49,6 +54,7 @@ class PlantedFault:
     module: Module
     stage: str
     site: Site
+    seed: int
     is_deep: bool
     at_output: bool
     planted: Module
@@ -76,6 +82,7 @@ class Planter:
         self._runs = runs
         self._folder = folder
         self._spreads: dict[str, list[LeafSpread]] = {}
+        self._compiled: Counter[str] = Counter()
 
     def faults(self, kind: FaultKind, subjects: list[Subject]) -> Iterator[PlantedFault]:
         """Faults of one kind that change something, in an order that depends on the kind's name only."""
@@ -126,8 +133,9 @@ class Planter:
         if ratio <= 1:
             return None
         spec = PLAIN if stage == "before" else "xla:route=pre"
-        on_xla: Leaves | str = "changes less than counts"
-        if ratio > FACTOR:
+        on_xla: Leaves | str = ""
+        if ratio > FACTOR and self._compiled[kind.name] < ON_XLA:
+            self._compiled[kind.name] += 1
             results = self._runs.results(planted, planted.to_text(), spec, [arguments])
             on_xla = results if isinstance(results, str) else cut(results[0], actual)
         return PlantedFault(
@@ -136,6 +144,7 @@ class Planter:
             module,
             stage,
             site,
+            seed,
             site.computation != module.entry.name,
             site in _output_sites(module),
             planted,
@@ -155,13 +164,15 @@ class Planter:
             if path.exists():
                 self._spreads[key] = pickle.loads(path.read_bytes())
             else:
-                self._spreads[key] = legal_spread(module, arguments, self._seen(subject, arguments))
+                self._spreads[key] = legal_spread(
+                    module, arguments, [] if poison is not None else self._seen(subject, arguments)
+                )
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(pickle.dumps(self._spreads[key]))
         return self._spreads[key]
 
     def _seen(self, subject: Subject, arguments: list[Any]) -> list[Leaves]:
-        """What XLA returns for the right program."""
+        """What XLA returns for the right program, for inputs that it was run on for the legal pairs."""
         found = [
             self._runs.results(subject.module, subject.text, spec, [arguments])
             for spec in (PLAIN, f"{PLAIN},opt=0")

@@ -10,6 +10,7 @@ import msgspec
 from verdicts_peers import BOUNDS, passes
 from verdicts_runs import Leaves, nested
 
+from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
 from hlotool.replay.judge import judge
 
@@ -52,7 +53,11 @@ def judged(
     """The verdict on `actual`, where `expected` is the reference's result for `arguments`."""
     sides = nested(module, expected), nested(module, actual)
     began = time.perf_counter()
-    comparison = judge(module, arguments, *sides, tested=tested)
+    try:
+        comparison = judge(module, arguments, *sides, tested=tested)
+    except HlotoolError as error:
+        failure = f"{type(error).__name__}: {error}"
+        return Judgement("no verdict", failure, [], [], 0, time.perf_counter() - began, run_seconds, [])
     seconds = time.perf_counter() - began
     evidence = [leaf.evidence for leaf in comparison.leaves if leaf.evidence is not None]
     return Judgement(

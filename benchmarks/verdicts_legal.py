@@ -20,7 +20,7 @@ SEEDS = 5
 SEEDS_PER_PASS = 2
 
 #: Passes disabled per program.
-PASSES = 6
+PASSES = 16
 
 
 @dataclass(frozen=True, eq=False)

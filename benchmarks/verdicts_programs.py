@@ -28,7 +28,7 @@ INPUT_RANGES = {
     "newton_roots": (0.5, 2.0),
 }
 
-#: Disabling these breaks the compiler, not the program.
+#: Without these XLA cannot compile, or computes something else.
 NEEDED_PASSES = frozenset(
     {
         "batched_gather_scatter_normalizer",
@@ -38,6 +38,8 @@ NEEDED_PASSES = frozenset(
         "fusion-wrapper",
         "gather_simplifier",
         "layout-assignment",
+        # Without it products of narrow integers are computed in the narrow type: XLA is wrong.
+        "operand_upcaster",
         "scatter_simplifier",
         "select_and_scatter_expander",
         "topk-decomposer",

@@ -29,6 +29,7 @@ class FaultRecord(msgspec.Struct, frozen=True, tag="fault"):
         program: that it is in.
         stage: `before` or `after` optimisation.
         site: where.
+        seed: that it was planted with.
         is_deep: not in the entry computation.
         at_output: the program returns the value at the site.
         ratio: largest change over the legal spread.
@@ -43,6 +44,7 @@ class FaultRecord(msgspec.Struct, frozen=True, tag="fault"):
     program: str
     stage: str
     site: str
+    seed: int
     is_deep: bool
     at_output: bool
     ratio: float

@@ -128,7 +128,8 @@ def _parts(array: Array) -> list[Doubles]:
 
 def _unit(dtype: np.dtype[Any]) -> float:
     """One unit in the last place of 1."""
-    return float(np.finfo(dtype).eps if dtype.kind in "fc" else ml_dtypes.finfo(dtype).eps)
+    finfo = np.finfo if dtype.type.__module__ == "numpy" else ml_dtypes.finfo
+    return float(finfo(dtype).eps)
 
 
 def _moved(value: Any, rng: np.random.Generator) -> Any:
