@@ -49,17 +49,16 @@ def legal_records(name: str, folder: Path, other_python: str) -> list[Record]:
     """All pairs of one program, judged."""
     (subject,) = (s for s in subjects(f"^{re.escape(name)}$"))
     found: list[Record] = []
-    seconds = -1.0
+    cost: tuple[float, float] | None = None
     judgements: dict[tuple[int, bytes], Judgement] = {}
     for pair in legal_pairs(subject, Runs(folder / "runs"), other_python):
         if isinstance(pair, Failure):
             found.append(LegalRecord(name, pair.way, pair.detail, 0, None, pair.reason))
             continue
-        if seconds < 0:
-            seconds = _run_seconds(pair.module, pair.arguments)
+        cost = cost or _cost(pair.module, pair.arguments)
         key = (pair.seed, _bytes(pair))
         if key not in judgements:
-            judgements[key] = _judge_pair(pair, seconds)
+            judgements[key] = _judge_pair(pair, cost)
         found.append(LegalRecord(name, pair.way, pair.detail, pair.seed, judgements[key]))
     return found
 
@@ -70,19 +69,21 @@ def _bytes(pair: Pair) -> bytes:
     return sides + (b"program" if pair.tested is not None else b"")
 
 
-def _judge_pair(pair: Pair, seconds: float) -> Judgement:
-    return judged(pair.module, pair.arguments, pair.expected, pair.actual, pair.tested, seconds)
+def _judge_pair(pair: Pair, cost: tuple[float, float]) -> Judgement:
+    return judged(pair.module, pair.arguments, pair.expected, pair.actual, pair.tested, cost)
 
 
-def _run_seconds(module: Module, arguments: list[object]) -> float:
-    """Seconds of one run of the reference, the fastest of three."""
+def _cost(module: Module, arguments: list[object]) -> tuple[float, float]:
+    """Seconds of one run of the reference, the fastest of three, and of planning it."""
+    began = time.perf_counter()
     executable = NumpyBackend().compile(module)
+    planning = time.perf_counter() - began
     times = []
     for _ in range(3):
         began = time.perf_counter()
         executable.run(arguments)
         times.append(time.perf_counter() - began)
-    return min(times)
+    return min(times), planning
 
 
 def fault_records(name: str, folder: Path, _: str) -> list[Record]:
@@ -106,7 +107,7 @@ def _fault_subjects() -> list[Subject]:
 
 def _fault_record(fault: PlantedFault) -> FaultRecord:
     def judge(actual: Leaves, tested: Module | None) -> Judgement:
-        return judged(fault.module, fault.arguments, fault.expected, actual, tested, 0.0)
+        return judged(fault.module, fault.arguments, fault.expected, actual, tested)
 
     return FaultRecord(
         fault.kind.name,

@@ -164,9 +164,8 @@ class Planter:
             if path.exists():
                 self._spreads[key] = pickle.loads(path.read_bytes())
             else:
-                self._spreads[key] = legal_spread(
-                    module, arguments, [] if poison is not None else self._seen(subject, arguments)
-                )
+                seen = [] if poison is not None else self._seen(subject, arguments)
+                self._spreads[key] = legal_spread(module, arguments, seen)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(pickle.dumps(self._spreads[key]))
         return self._spreads[key]

@@ -28,7 +28,8 @@ class Judgement(msgspec.Struct, frozen=True, omit_defaults=True):
         patterns: that were recognised, by array.
         members: size of the ensemble; 0 where none was needed.
         seconds: that judging took.
-        run_seconds: of one run of the reference.
+        run_seconds: of one run of the reference, planned already.
+        plan_seconds: of planning it.
         peers: which fixed tolerances are content.
     """
 
@@ -39,6 +40,7 @@ class Judgement(msgspec.Struct, frozen=True, omit_defaults=True):
     members: int
     seconds: float
     run_seconds: float
+    plan_seconds: float
     peers: list[str]
 
 
@@ -48,16 +50,25 @@ def judged(
     expected: Leaves,
     actual: Leaves,
     tested: Module | None,
-    run_seconds: float,
+    cost: tuple[float, float] = (0.0, 0.0),
 ) -> Judgement:
-    """The verdict on `actual`, where `expected` is the reference's result for `arguments`."""
+    """The verdict on `actual`, where `expected` is the reference's result for `arguments`.
+
+    Args:
+        module: the reference.
+        arguments: of both sides.
+        expected: what the reference returns.
+        actual: in question.
+        tested: the program that gave it, if it is one.
+        cost: seconds to run the reference, and to plan it.
+    """
     sides = nested(module, expected), nested(module, actual)
     began = time.perf_counter()
     try:
         comparison = judge(module, arguments, *sides, tested=tested)
     except HlotoolError as error:
         failure = f"{type(error).__name__}: {error}"
-        return Judgement("no verdict", failure, [], [], 0, time.perf_counter() - began, run_seconds, [])
+        return Judgement("no verdict", failure, [], [], 0, time.perf_counter() - began, *cost, [])
     seconds = time.perf_counter() - began
     evidence = [leaf.evidence for leaf in comparison.leaves if leaf.evidence is not None]
     return Judgement(
@@ -67,6 +78,7 @@ def judged(
         patterns=[e.pattern for e in evidence if e.pattern],
         members=max((e.members for e in evidence), default=0),
         seconds=seconds,
-        run_seconds=run_seconds,
+        run_seconds=cost[0],
+        plan_seconds=cost[1],
         peers=[name for name, bounds in BOUNDS.items() if passes(expected, actual, bounds)],
     )

@@ -71,10 +71,12 @@ def _cost(judgements: list[Judgement]) -> Iterator[str]:
     yield f"- arrays judged `unstable`: {leaves['unstable']} of {total} ({leaves['unstable'] / total:.2%})"
     yield f"- settled without an ensemble: {fast} of {len(judgements)} ({fast / len(judgements):.1%})"
     if drawn:
-        costs = [j.seconds / max(1e-9, j.run_seconds) for j in drawn]
+        runs = median(j.seconds / j.run_seconds for j in drawn)
+        fresh = median(j.seconds / (j.run_seconds + j.plan_seconds) for j in drawn)
         yield (
-            f"- where one was drawn ({len(drawn)} pairs), judging took {median(costs):.1f} times one run of"
-            f" the reference in the median; largest ensemble {max(j.members for j in drawn)}"
+            f"- where one was drawn ({len(drawn)} pairs), judging took, in the median, {fresh:.1f} times"
+            f" planning and running the reference once, {runs:.1f} times running it; largest ensemble"
+            f" {max(j.members for j in drawn)}"
         )
     yield ""
 
