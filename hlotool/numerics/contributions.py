@@ -64,6 +64,7 @@ TRANSPARENT_CALLS = frozenset(
         "PinToDevice",
         "SPMDFullToShardShape",
         "SPMDShardToFullShape",
+        "SetBound",
         "Sharding",
         "Unpin",
         "annotate_device_placement",

@@ -40,6 +40,7 @@ _IDENTITY_CALLS = frozenset(
         "MoveToHost",
         "SPMDFullToShardShape",
         "SPMDShardToFullShape",
+        "SetBound",
         "Sharding",
         "annotate_device_placement",
     )

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 from support.against_xla import against_xla, against_xla_on_devices, reason_not_to_run, run_on_xla
+from support.devices import devices_named
 from support.xla import XlaError, oracle
 
 from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import HlotoolError, Unsupported
-from hlotool.ir.attributes import ReplicaGroups
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify_or_raise
@@ -106,13 +106,6 @@ def compare(module: Module, text: str) -> list[Comparison]:
         return against_xla_on_devices(module, text, DeviceGrid(count, 1))
     except HlotoolError:
         return against_xla_on_devices(module, text, DeviceGrid(1, count))
-
-
-def devices_named(module: Module) -> int:
-    """One more than the largest number in replica groups; 0 without any."""
-    groups = [i.attributes.get("replica_groups") for i in module.instructions()]
-    lists = [g for found in groups if isinstance(found, ReplicaGroups) for g in found.groups or ()]
-    return max((device + 1 for group in lists for device in group), default=0)
 
 
 def who_runs_it(module: Module, text: str, error: HlotoolError) -> str:

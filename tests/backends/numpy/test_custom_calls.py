@@ -18,7 +18,14 @@ def module(result: str, *parameters: str) -> str:
 
 @pytest.mark.parametrize(
     "target",
-    ["Sharding", "MoveToHost", "MoveToDevice", "annotate_device_placement", "xla.sdy.FuncResultSharding"],
+    [
+        "Sharding",
+        "SetBound",
+        "MoveToHost",
+        "MoveToDevice",
+        "annotate_device_placement",
+        "xla.sdy.FuncResultSharding",
+    ],
 )
 def test_annotations_are_identities(target: str) -> None:
     text = module(f'f32[2] custom-call(p0), custom_call_target="{target}"', "f32[2]")

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.devices import devices_named
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.errors import ElidedConstant, HlotoolError, Unsupported, VerificationError
-from hlotool.ir.attributes import ReplicaGroups
-from hlotool.ir.devices import DeviceGrid, expand_groups
+from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, leaves
 from hlotool.ir.verifier import verify_or_raise
@@ -133,13 +133,6 @@ def execute_on_devices(module: Module, count: int, is_large: bool) -> None:
         executable = NumpyBackend().compile_devices(module, DeviceGrid(1, count))
     if not is_large:
         executable.run_devices([list(generate_inputs(module, 1).values)] * count)
-
-
-def devices_named(module: Module) -> int:
-    """One more than the largest number in replica groups; 0 without any."""
-    groups = [i.attributes.get("replica_groups") for i in module.instructions()]
-    ids = [group for found in groups if isinstance(found, ReplicaGroups) for group in expand_groups(found)]
-    return max((device + 1 for group in ids for device in group), default=0)
 
 
 def reason(error: HlotoolError) -> str:
