@@ -17,7 +17,8 @@ from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves, subshape
 from hlotool.ir.walk import reachable
-from hlotool.search.bisection.blame import Blame, embedded_difference, find_blame
+from hlotool.search.bisection.blame import Blame, find_blame
+from hlotool.search.bisection.embedded import embedded_difference
 from hlotool.search.bisection.trace import Node, operand_nodes, place, resolve, trace
 
 
@@ -58,6 +59,7 @@ def find_spot(before: Module, after: Module, arguments: Sequence[Value], output:
     """
     blame = find_blame(trace(before, arguments), trace(after, arguments), output)
     values, left, right = _parameters(blame)
+    guilty = blame.wiring or blame.after
     inside = None
     if sum(node.instruction.opcode != "constant" for node in blame.members_after) == 1:
         inside = embedded_difference(blame.before.instruction, blame.after.instruction)
@@ -65,9 +67,9 @@ def find_spot(before: Module, after: Module, arguments: Sequence[Value], output:
         _module(before, "before", blame.before, blame.members_before, left),
         _module(after, "after", blame.after, blame.members_after, right),
         values,
-        tuple(node.instruction for node in blame.members_after),
-        _chain(blame.after),
-        tuple(place(blame.after)),
+        tuple(node.instruction for node in (*blame.members_after, *((guilty,) if blame.wiring else ()))),
+        _chain(guilty),
+        tuple(place(guilty)),
         inside,
     )
 

@@ -156,8 +156,6 @@ def _record(frame: Frame, event: _Event) -> None:
     if not frames and instruction.opcode in ("call", "fusion"):
         # A callee that hands on its parameters leaves no events.
         frames = [Frame(c) for c in instruction.called]
-    if instruction.opcode == "conditional":
-        frames = [_branch_frame(frame, instruction, frames)]
     if not frames:
         return
     frame.callees[instruction] = frames
@@ -171,11 +169,13 @@ def _record(frame: Frame, event: _Event) -> None:
         frame.bodies[instruction] = [f for f in frames if f.computation is body]
 
 
-def _branch_frame(frame: Frame, conditional: Instruction, frames: list[Frame]) -> Frame:
-    if frames:
-        return frames[0]
-    selector = resolve(frame, conditional.operands[0]).value
-    return Frame(branches(conditional)[branch_taken(selector, conditional)])
+def branch_frame(frame: Frame, conditional: Instruction) -> Frame:
+    """The execution of the branch that was taken. One that hands on its argument has left no events."""
+    if conditional not in frame.callees:
+        selector = resolve(frame, conditional.operands[0]).value
+        taken = branches(conditional)[branch_taken(selector, conditional)]
+        frame.callees[conditional] = [Frame(taken, caller=(frame, conditional))]
+    return frame.callees[conditional][0]
 
 
 def branch_taken(selector: Any, conditional: Instruction) -> int:
@@ -193,11 +193,16 @@ def resolve(frame: Frame, instruction: Instruction, index: ShapeIndex = ()) -> N
     Calls, fusions, loops, branches, tuples, copies and barriers are looked through; what remains is an
     operation on arrays, a constant, or a parameter of the entry.
     """
-    while True:
-        step = _step(frame, instruction, index)
-        if step is None:
-            return Node(frame, instruction, index)
-        frame, instruction, index = step
+    *_, last = chain(frame, instruction, index)
+    return last
+
+
+def chain(frame: Frame, instruction: Instruction, index: ShapeIndex = ()) -> Iterator[Node]:
+    """The instructions that hand a value on, from the reader's side, and at last the one that computed it."""
+    step: tuple[Frame, Instruction, ShapeIndex] | None = (frame, instruction, index)
+    while step is not None:
+        yield Node(*step)
+        step = _step(*step)
 
 
 def _step(
@@ -213,7 +218,10 @@ def _step(
         return frame, operands[0], index
     if opcode == "parameter" and frame.caller is not None:
         return _argument(frame, instruction.parameter_number or 0, index)
-    if opcode in ("call", "fusion", "conditional") and instruction in frame.callees:
+    if opcode == "conditional":
+        callee = branch_frame(frame, instruction)
+        return callee, callee.computation.root, index
+    if opcode in ("call", "fusion") and instruction in frame.callees:
         callee = frame.callees[instruction][0]
         return callee, callee.computation.root, index
     if opcode == "while":
@@ -262,18 +270,25 @@ def frames_of(entry: Frame, computation: Computation) -> Iterator[Frame]:
         frame = stack.pop()
         if frame.computation is computation:
             yield frame
+        for conditional in (i for i in frame.values if i.opcode == "conditional"):
+            branch_frame(frame, conditional)
         stack += reversed([callee for callees in frame.callees.values() for callee in callees])
 
 
-def operand_nodes(node: Node) -> list[Node]:
-    """The arrays that an operation read, in order; tuples leaf by leaf."""
+def operand_uses(node: Node) -> list[Node]:
+    """What an operation reads, in order, tuples leaf by leaf; as it is read, not as it was computed."""
     found: list[Node] = []
     for operand in node.instruction.operands:
         if isinstance(operand.shape, ArrayShape):
-            found.append(resolve(node.frame, operand))
+            found.append(Node(node.frame, operand))
         else:
-            found += [resolve(node.frame, operand, index) for index, _ in leaves(operand.shape)]
+            found += [Node(node.frame, operand, index) for index, _ in leaves(operand.shape)]
     return found
+
+
+def operand_nodes(node: Node) -> list[Node]:
+    """The arrays that an operation read, in order, as they were computed."""
+    return [resolve(use.frame, use.instruction, use.index) for use in operand_uses(node)]
 
 
 def place(node: Node) -> list[str]:

@@ -25,7 +25,7 @@ def pool() -> Iterator[Pool]:
 #: Directory, accused pass, an instruction to blame.
 PASSES = [
     ("planted/cumulative_window", "cse", "reduce_window_max.0"),
-    ("planted/dynamic_rnn_trip_count", "algsimp", "constant.10"),
+    ("planted/dynamic_rnn_trip_count", "algsimp", "constant.9"),
     ("planted/int8_dot_rounding", "algsimp", "round.0"),
     ("planted/model_fn_opcode", "fusion", "mul.0"),
     ("jax/int4_product", "float-normalization-s4", "mul.1"),
