@@ -26,6 +26,8 @@ from hlotool.ir.opcodes import OPCODES
 
 #: Pairs of users (or of the members of a bucket) that are looked at one by one; beyond it, in order.
 _MOST_PAIRS = 256
+#: Operands that are asked for evidence: the tuple of a training step has a thousand.
+_MOST_OPERANDS = 32
 #: Their operands may change places.
 COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"}) & OPCODES.keys()
 
@@ -56,10 +58,6 @@ class Matching:
     def is_pair(self, one: Instruction, other: Instruction) -> bool:
         """Whether they are partners."""
         return self.right_of.get(one) is other
-
-    def is_taken(self, one: Instruction, other: Instruction) -> bool:
-        """Whether one of the two has a partner, but not the other one."""
-        return not self.is_free(one, other) and not self.is_pair(one, other)
 
 
 class Grower:
@@ -180,7 +178,8 @@ class Grower:
             straight = [self._relation(a, b) for a, b in zip(ones, others)]
             crossed = [self._relation(a, b) for a, b in zip(ones, reversed(others))]
             return max(sum(straight), sum(crossed)) / 2
-        return sum(self._relation(a, b) for a, b in zip(ones, others)) / max(len(ones), len(others))
+        most = min(max(len(ones), len(others)), _MOST_OPERANDS)
+        return sum(self._relation(a, b) for a, b in zip(ones[:most], others[:most])) / most
 
     def _user_points(self, one: Instruction, other: Instruction) -> float:
         left, right = self._views
@@ -197,9 +196,11 @@ class Grower:
         return (MATCHED_NEIGHBOURS * good + STRANGE_NEIGHBOURS * strange) / most
 
     def _relation(self, one: Instruction, other: Instruction) -> float:
-        if self._matching.is_pair(one, other):
+        partner = self._matching.right_of.get(one)
+        if partner is other:
             return MATCHED_NEIGHBOURS
-        return STRANGE_NEIGHBOURS if self._matching.is_taken(one, other) else 0.0
+        taken = partner is not None or other in self._matching.left_of
+        return STRANGE_NEIGHBOURS if taken else 0.0
 
     def _distance(self, one: Instruction, other: Instruction) -> float:
         """How far apart the two stand in their texts; decides between equals."""

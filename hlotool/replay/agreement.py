@@ -15,6 +15,8 @@ from hlotool.numerics.ulp import epsilon
 
 #: Ulps between two roundings of one operation on equal operands.
 _ONE_OPERATION = 8
+#: Relative difference of programs in f64 whose constants a compiler has folded in f32.
+_ROUNDED_CONSTANTS = 1e-5
 
 
 class Relation(enum.Enum):
@@ -29,7 +31,12 @@ class Relation(enum.Enum):
 
 
 def related(
-    one: Array, shape: ArrayShape, other: Array, other_shape: ArrayShape, facts: Facts, tight: bool = False
+    one: Array,
+    shape: ArrayShape,
+    other: Array,
+    other_shape: ArrayShape,
+    facts: Facts | None,
+    tight: bool = False,
 ) -> Relation:
     """Compare two values; where their dimensions differ, apart from the places of the elements.
 
@@ -38,20 +45,27 @@ def related(
         shape: of `one`.
         other: the value in question.
         other_shape: of `other`.
-        facts: that decide how far rounding can have carried the two apart.
+        facts: that decide how far rounding can have carried the two apart; None when both were computed in
+            f64, where only constants are rounded.
         tight: allow no more than one operation's rounding.
     """
     types = shape.element_type, other_shape.element_type
     if one.size != other.size or _family(types[0]) != _family(types[1]):
         return Relation.UNKNOWN
     coarser = max(types, key=_unit)
-    tolerance = _tight(coarser, one, other) if tight else derive(coarser, facts, leaf_scale(one, other))
+    tolerance = _tight(coarser, one, other) if tight else _loose(coarser, facts, leaf_scale(one, other))
     if _close(one.reshape(-1), other.reshape(-1), tolerance):
         return Relation.AGREE
     if one.shape == other.shape or types[0].is_complex:
         return Relation.DIFFER
     rearranged = _close(np.sort(_wide(one), axis=None), np.sort(_wide(other), axis=None), tolerance)
     return Relation.AGREE if rearranged else Relation.DIFFER
+
+
+def _loose(element_type: ElementType, facts: Facts | None, scale: float) -> Tolerance:
+    if facts is not None or not _is_float(element_type):
+        return derive(element_type, facts or NOTHING, scale)
+    return Tolerance(_ROUNDED_CONSTANTS * scale, _ROUNDED_CONSTANTS, reason="rounded constants")
 
 
 def one_operation(element_type: ElementType, one: Array, other: Array) -> Tolerance:

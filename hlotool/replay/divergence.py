@@ -73,9 +73,8 @@ class Comparison:
         self._corrected: set[Instruction] = set()
         self._outputs: set[Instruction] = set()
         self._pair_outputs()
-        self._facts = reduce(
-            Facts.join, (*leaf_facts(reference.original), *leaf_facts(tested.original)), NOTHING
-        )
+        facts = (*leaf_facts(reference.original), *leaf_facts(tested.original))
+        self._facts = None if tested.is_wide else reduce(Facts.join, facts, NOTHING)
 
     def divergences(self, outputs: Sequence[ShapeIndex], tight: bool = False) -> list[Divergence]:
         """Where the outputs at `outputs` begin to differ, the earliest first.

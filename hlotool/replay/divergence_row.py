@@ -53,10 +53,10 @@ def with_divergence(
     from hlotool.replay.first_divergence import first_divergence
 
     outputs = [tuple(leaf.index) for leaf in row.leaves if leaf.verdict in _WORTH]
+    is_wide = any(leaf.evidence is not None and leaf.evidence.wide == "outside" for leaf in row.leaves)
+    budget = _budget(options, elapsed)
     try:
-        found = first_divergence(
-            reference.module, tested.module, trial.arguments, outputs, _budget(options, elapsed)
-        )
+        found = first_divergence(reference.module, tested.module, trial.arguments, outputs, budget, is_wide)
     except HlotoolError as error:
         return _noted(row, str(error))
     if found is None:

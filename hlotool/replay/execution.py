@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hlotool.alignment.flattening import flatten_calls
@@ -12,6 +12,7 @@ from hlotool.backends.registry import get_backend
 from hlotool.errors import Unsupported
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape
+from hlotool.numerics.retyping import retyped_value, widened
 from hlotool.replay.recording import Budget, Recorder, Recording
 
 
@@ -22,7 +23,8 @@ class Execution:
     Attributes:
         original: the program as it was read.
         module: the copy that was executed: every call has a computation of its own.
-        originals: what each instruction of the copy is a copy of.
+        originals: what each instruction of the copy stands for.
+        is_wide: the copy computes in f64.
         recording: values of the copy's instructions.
         result: what it returned.
         arguments: what it was run on.
@@ -30,13 +32,16 @@ class Execution:
 
     original: Module
     module: Module
-    originals: dict[Instruction, Instruction]
+    originals: Mapping[Instruction, Instruction]
+    is_wide: bool
     recording: Recording
     result: Value
     arguments: Sequence[Value]
 
 
-def execute(module: Module, arguments: Sequence[Value], backend: str, budget: Budget) -> Execution:
+def execute(
+    module: Module, arguments: Sequence[Value], backend: str, budget: Budget, is_wide: bool = False
+) -> Execution:
     """Run a program and record what it computes on the way.
 
     Args:
@@ -44,21 +49,39 @@ def execute(module: Module, arguments: Sequence[Value], backend: str, budget: Bu
         arguments: one value per entry parameter.
         backend: one whose executables take probes.
         budget: how much is kept, and how long it may take.
+        is_wide: compute in f64, where legal rewrites agree to many digits.
 
     Raises:
         OutOfTime: it takes too long.
         Unsupported: functions call functions so often that they cannot be told apart.
     """
+    program, originals = _prepared(module, is_wide)
+    arguments = [retyped_value(v, p.shape) for v, p in zip(arguments, program.entry.parameters)]
+    graph = Graph(program)
+    recorder = Recorder(graph, budget)
+    result = get_backend(backend).compile(program).run(arguments, recorder)
+    for node in graph.nodes:
+        if node.literal is not None and isinstance(node.shape, ArrayShape):
+            recorder.add_source(node, node.literal.array)
+    for parameter, value in zip(program.entry.parameters, arguments):
+        recorder.add_source(parameter, value)
+    return Execution(module, program, originals, is_wide, recorder.recording, result, arguments)
+
+
+def _prepared(module: Module, is_wide: bool) -> tuple[Module, Mapping[Instruction, Instruction]]:
+    """The copy that is executed, and what its instructions stand for."""
     try:
         flat = flatten_calls(module)
     except ValueError as error:
         raise Unsupported(str(error)) from error
-    graph = Graph(flat.module)
-    recorder = Recorder(graph, budget)
-    result = get_backend(backend).compile(flat.module).run(arguments, recorder)
-    for node in graph.nodes:
-        if node.literal is not None and isinstance(node.shape, ArrayShape):
-            recorder.add_source(node, node.literal.array)
-    for parameter, value in zip(flat.module.entry.parameters, arguments):
-        recorder.add_source(parameter, value)
-    return Execution(module, flat.module, flat.originals, recorder.recording, result, arguments)
+    if not is_wide:
+        return flat.module, flat.originals
+    wide = widened(flat.module)
+    originals: dict[Instruction, Instruction] = {}
+    for instruction in wide.module.instructions():
+        if (origin := wide.origins.get(instruction)) in flat.originals:
+            originals[instruction] = flat.originals[origin]
+        elif instruction.operands:
+            # A conversion that was put in stands for what it converts.
+            originals[instruction] = originals.get(instruction.operands[0], instruction)
+    return wide.module, originals

@@ -42,6 +42,7 @@ def first_divergence(
     arguments: Sequence[Value],
     outputs: Sequence[ShapeIndex],
     budget: Budget,
+    is_wide: bool = False,
 ) -> DivergenceRecord | None:
     """Find where two programs part, on the numpy reference.
 
@@ -51,6 +52,7 @@ def first_divergence(
         arguments: that both are run on.
         outputs: shape indices of results that differ.
         budget: how much may be kept, and how many seconds each of the three parts of the search may take.
+        is_wide: compute in f64, for differences that show there, too: they stand out from all rounding.
 
     Returns:
         what was found; None when no instruction is known to differ.
@@ -59,8 +61,8 @@ def first_divergence(
         OutOfTime: recording an execution takes too long.
         Unsupported: the calls of a program cannot be flattened, or it cannot be executed.
     """
-    left = execute(reference, arguments, _BACKEND, budget)
-    right = execute(tested, arguments, _BACKEND, budget)
+    left = execute(reference, arguments, _BACKEND, budget, is_wide)
+    right = execute(tested, arguments, _BACKEND, budget, is_wide)
     comparison = Comparison(left, right)
     errors = Errors(reference.entry.root.shape, left.result, right.result, outputs)
     trial = best_trial(comparison, outputs, errors, _BACKEND, budget.seconds)
@@ -80,6 +82,8 @@ def _finished(
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
+    if comparison.tested.is_wide:
+        yield "looked for in f64, where nothing is rounded"
     for side, execution in (("reference", comparison.reference), ("tested", comparison.tested)):
         recording = execution.recording
         if recording.incomplete:
@@ -115,19 +119,35 @@ class _Writer:
             inside=print_instruction(inside[1], SHORT) if inside else "",
             inside_expected=print_instruction(inside[0], SHORT) if inside else "",
             operands=[self._operand(divergence, o) for o in self._right.operands.get(self._node, ())],
-            accumulated=_deviation(trial.accumulated),
-            local=_deviation(trial.local),
+            accumulated=self._deviation(trial.accumulated),
+            local=self._deviation(trial.local),
             repair=trial.repair,
             repaired=trial.repaired or 0,
             outputs=outputs,
             unaligned=[f"{i.opcode} %{i.name}" for i in between[:_NAMED]],
         )
 
+    def _deviation(self, metrics: Metrics | None) -> DeviationRecord | None:
+        if metrics is None:
+            return None
+        worst = element_record(metrics.top[0] if metrics.top else metrics.worst_absolute)
+        is_wide = self._comparison.tested.is_wide
+        if worst is not None and is_wide:
+            # Ulps of f64 say nothing of a program in f32.
+            worst = msgspec.structs.replace(worst, ulps=None)
+        return DeviationRecord(
+            total=metrics.total,
+            mismatched=metrics.mismatched,
+            absolute=float(metrics.worst_absolute.absolute) if metrics.worst_absolute else None,
+            ulps=None if is_wide else metrics.max_ulp,
+            worst=worst,
+        )
+
     def _operand(self, divergence: Divergence, operand: Instruction) -> OperandRecord:
         original = self._comparison.tested.originals[operand]
         return OperandRecord(
             instruction=original.name,
-            shape=str(strip_layouts(operand.shape)),
+            shape=str(strip_layouts(original.shape)),
             state=self._comparison.state_of(operand, divergence),
         )
 
@@ -189,19 +209,6 @@ def _changed_pairs(one: Computation, other: Computation) -> Iterator[tuple[Instr
             pending += zip(expected.operands, actual.operands)
 
 
-def _deviation(metrics: Metrics | None) -> DeviationRecord | None:
-    if metrics is None:
-        return None
-    worst = metrics.worst_absolute
-    return DeviationRecord(
-        total=metrics.total,
-        mismatched=metrics.mismatched,
-        absolute=float(worst.absolute) if worst is not None else None,
-        ulps=metrics.max_ulp,
-        worst=element_record(metrics.top[0] if metrics.top else worst),
-    )
-
-
 def _birth_record(execution: Execution, graph: Graph, birth: Birth) -> NonFiniteRecord:
     node = _shown(birth.instruction, graph)
     return NonFiniteRecord(
@@ -212,7 +219,9 @@ def _birth_record(execution: Execution, graph: Graph, birth: Birth) -> NonFinite
         index=None if birth.index is None else list(birth.index),
         operands=[
             OperandRecord(
-                instruction=execution.originals[o].name, shape=str(strip_layouts(o.shape)), value=text
+                instruction=execution.originals[o].name,
+                shape=str(strip_layouts(execution.originals[o].shape)),
+                value=text,
             )
             for o, text in birth.operands
         ],
