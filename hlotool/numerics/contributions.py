@@ -24,7 +24,7 @@ from hlotool.numerics.ulp import epsilon
 _RANDOM = frozenset({"rng", "rng-get-and-update-state"})
 
 #: Elementwise operations whose float results are exact: they choose, split or flip signs.
-_EXACT = frozenset(
+EXACT = frozenset(
     (
         "abs",
         "and",
@@ -176,7 +176,7 @@ def does_arithmetic(instruction: Instruction) -> bool:
         return instruction.attributes.get("custom_call_target") not in EXACT_CALLS
     match instruction.row.opcode_class:
         case Class.ELEMENTWISE:
-            return instruction.opcode not in _EXACT
+            return instruction.opcode not in EXACT
         case Class.CONTRACTION | Class.LIBRARY:
             return True
         case Class.REDUCTION | Class.INDEXING | Class.COLLECTIVE:
@@ -191,7 +191,7 @@ def _combines(reducer: Computation) -> bool:
 
 def _rounds(instruction: Instruction) -> bool:
     """Whether an instruction of a reducer does arithmetic on floats; its converts only widen and narrow."""
-    if instruction.row.opcode_class is not Class.ELEMENTWISE or instruction.opcode in _EXACT:
+    if instruction.row.opcode_class is not Class.ELEMENTWISE or instruction.opcode in EXACT:
         return False
     return instruction.opcode != "convert" and any(map(_is_float, _element_types(instruction.shape)))
 

@@ -34,6 +34,8 @@ _LEAST = np.array([3.0, 0.6, 0.8, 0.8, 0.8, 2.0])
 
 #: An element's spread is at least this much of its neighbours'.
 _SMOOTHING = 0.25
+#: Scores end here: sums of their squares are finite.
+_HIGHEST = 1e30
 #: Elements scored together.
 _BLOCK = 1 << 16
 
@@ -190,18 +192,20 @@ class _Leaf:
             sums.squares / size,
             sums.rows.max(initial=0) / self._columns,
             sums.columns.max(initial=0) / self._rows,
-            sums.slices.max(initial=0) / max(1, size // self._slices),
+            sums.slices.max(initial=0) / (size // self._slices) if self._slices > 1 else 0.0,
         )
         return [sums.worst, *map(math.sqrt, means), abs(sums.signed) / math.sqrt(size)]
 
     def _pool(self) -> _Pool:
         """Spreads by row, by column and over the leaf."""
         sums, scale = self._new_sums(), 0.0
+        typical: list[float] = []
         for part in self._blocks():
             members = np.stack([m[part] for m in self._members]).astype(np.float64)
             usable = np.isfinite(members).all(axis=0)
             members[:, ~usable] = 0
             variance = members.var(axis=0, ddof=1)
+            typical.append(_relative(variance, members[0]))
             _accumulate(sums, self.places(part, len(variance)), variance)
             sums.squares += float(variance.sum())
             with np.errstate(over="ignore"):
@@ -209,7 +213,7 @@ class _Leaf:
         size = max(1, self._size)
         rows, columns = sums.rows / self._columns, sums.columns / self._rows
         width = math.sqrt(sums.squares / scale) if scale else 0.0
-        return _Pool(rows, columns, sums.squares / size, width)
+        return _Pool(rows, columns, sums.squares / size, width, float(np.median(typical or [0.0])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,20 +225,22 @@ class _Pool:
         columns: by column.
         whole: over the leaf.
         width: relative to the mean square of the values.
+        typical: the median of the elements' own variances, relative to their squares.
     """
 
     rows: _Floats
     columns: _Floats
     whole: float
     width: float
+    typical: float
 
-    def expected(self, row: npt.NDArray[np.intp], column: npt.NDArray[np.intp]) -> _Floats:
-        """The variance that an element's row and column let expect."""
+    def expected(self, row: npt.NDArray[np.intp], column: npt.NDArray[np.intp], values: _Floats) -> _Floats:
+        """The variance that an element's row and column, and its size, let expect."""
         if self.whole == 0:
             return np.zeros(row.shape)
         with np.errstate(all="ignore"):
-            product: _Floats = self.rows[row] * (self.columns[column] / self.whole)
-        return product
+            product = self.rows[row] * (self.columns[column] / self.whole)
+            return np.maximum(product, self.typical * values * values)
 
 
 class _Block:
@@ -255,7 +261,7 @@ class _Block:
             self._has_shadow = (
                 np.isfinite(shadow) if leaf._shadow is not None else np.zeros(shadow.shape, bool)
             )
-            smoothed = _SMOOTHING**2 * pool.expected(row, column)
+            smoothed = _SMOOTHING**2 * pool.expected(row, column, self._origin)
             step = leaf._resolution * np.abs(self._origin) + leaf._tiny
             self._least = smoothed + step * step
 
@@ -267,7 +273,7 @@ class _Block:
         low, high = np.minimum(mean, truth), np.maximum(mean, truth)
         distance = offset - np.clip(offset, low, high)
         with np.errstate(all="ignore"):
-            scores: _Floats = distance / np.sqrt(variance + self._least)
+            scores = np.clip(distance / np.sqrt(variance + self._least), -_HIGHEST, _HIGHEST)
         return np.where(distance == 0, 0.0, scores)
 
     def left_out(self, number: int) -> _Floats:
@@ -284,6 +290,13 @@ class _Block:
         kinds = np.stack([_kind(values) for values in self._values])
         agreed = (kinds == kinds[0]).all(axis=0)
         return scores, agreed & (_kind(self._actual) != kinds[0])
+
+
+def _relative(variance: _Floats, values: _Floats) -> float:
+    """The median variance of the elements relative to their squares."""
+    squares = values * values
+    usable = squares > 0
+    return float(np.median(variance[usable] / squares[usable])) if usable.any() else 0.0
 
 
 def _kind(values: _Floats) -> npt.NDArray[np.int8]:

@@ -33,6 +33,21 @@ def legal_reason(evidence: Evidence, facts: Facts) -> str:
     return text
 
 
+#: Of `rounding`, where the tested program rounds in other places.
+LESS_STABLE = (
+    "in f64 both programs compute the same, and legal executions of the tested one differ as much: rounding "
+    "harms its way of computing more"
+)
+
+
+def flipping_reason(count: int) -> str:
+    """Of `rounding`, where a few elements jump."""
+    return (
+        f"{count} elements jump where slightly larger rounding errors make them jump, too: a comparison or a "
+        "step on the way to them is nearly a tie"
+    )
+
+
 def unstable_reason(evidence: Evidence, facts: Facts) -> str:
     """Of `unstable`."""
     if evidence.statistic == "flips":

@@ -17,7 +17,14 @@ from hlotool.numerics.exchangeability import Score
 from hlotool.numerics.facts import Facts
 from hlotool.numerics.flips import Flips
 from hlotool.numerics.patterns import Difference, Pattern, difference, recognise
-from hlotool.numerics.reasons import legal_reason, range_reason, unstable_reason, wrong_reason
+from hlotool.numerics.reasons import (
+    LESS_STABLE,
+    flipping_reason,
+    legal_reason,
+    range_reason,
+    unstable_reason,
+    wrong_reason,
+)
 from hlotool.numerics.ulp import epsilon
 from hlotool.numerics.verdict import Evidence, LeafComparison, Verdict
 from hlotool.replay.amplifier import amplifying_instruction
@@ -29,7 +36,8 @@ from hlotool.replay.wide import WideRelation
 #: What an ensemble says of a leaf; None where none was asked.
 Finding: TypeAlias = Score | Flips | None
 
-_FIRST_TESTS = (
+#: Patterns by their own shape, the most specific ones first.
+FIRST_TESTS = (
     patterns.not_finite,
     patterns.saturation,
     patterns.untouched,
@@ -42,7 +50,8 @@ _FIRST_TESTS = (
     rearrangements.swap,
     patterns.missing_addend,
 )
-_LAST_TESTS = (rearrangements.reordered, patterns.narrow_precision, patterns.place)
+#: Those that explain little.
+LAST_TESTS = (rearrangements.reordered, patterns.narrow_precision, patterns.place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +96,15 @@ class Explainer:
         return self._made(
             case, Verdict.ROUNDING, legal_reason(self._evidence(case, found), self.facts[case.number]), found
         )
+
+    def flipping(self, case: Case, found: Score | Flips) -> LeafComparison:
+        """A few elements that larger errors flip, too."""
+        count = found.count if isinstance(found, Flips) else int(found.beyond.sum())
+        return self._made(case, Verdict.ROUNDING, flipping_reason(count), found)
+
+    def less_stable(self, case: Case, found: Score) -> LeafComparison:
+        """The tested program means the same and rounds in other places."""
+        return self._made(case, Verdict.ROUNDING, LESS_STABLE, found)
 
     def unstable(self, case: Case, found: Score | Flips) -> LeafComparison:
         """Legal executions differ too much; names the instruction that makes them do so."""
@@ -157,9 +175,7 @@ class Explainer:
         tolerance = _tolerance(shape, width)
         gap = difference(self.expected[number], self.actual[number], flags, tolerance)
         return (
-            recognise(gap, _FIRST_TESTS)
-            or self._from_other_values(number, gap)
-            or recognise(gap, _LAST_TESTS)
+            recognise(gap, FIRST_TESTS) or self._from_other_values(number, gap) or recognise(gap, LAST_TESTS)
         )
 
     def _from_other_values(self, number: int, gap: Difference) -> Pattern | None:

@@ -47,6 +47,8 @@ _UNSTABLE, _WIDEST = 8.0, 0.25
 _UNSTABLE_SHARE = 0.05
 #: How much larger errors are made to see what flips, and the share of elements that flips may explain.
 _LOUDER, _FEW = 16.0, 0.02
+#: Where such errors cannot reach a score by growing in proportion, it takes flips: more of them are legal.
+_NOT_LINEAR, _MANY = 64.0, 0.5
 #: One ulp at 1 of types that hide faults.
 _COARSE = 2.0**-11
 #: Relative error of a value that was saved from an overflow.
@@ -206,12 +208,15 @@ class _Judge:
             return self._explain.wrong(case, found)
         if found.misplaced:
             return self._misplaced(case, found)
-        if found.ratio <= LIMIT or self._flips_when_louder(case.number, found):
+        if found.ratio <= LIMIT:
             if found.width > _unstable_width(element_type):
                 return self._explain.unstable(case, found)
             return self._explain.rounding(case, found)
-        if case.wide is not None and self._is_less_stable(case.number, element_type):
-            return self._explain.rounding(case, found)
+        if self._flips_when_louder(case.number, found):
+            return self._explain.flipping(case, found)
+        means_the_same = case.wide in (WideRelation.EQUAL, WideRelation.WITHIN)
+        if means_the_same and self._is_less_stable(case.number, element_type):
+            return self._explain.less_stable(case, found)
         return self._explain.wrong(case, found)
 
     def _score(self, number: int, element_type: ElementType) -> Score:
@@ -237,9 +242,11 @@ class _Judge:
             found = flips(self._actual[number], self._members(number, size))
             if found.ratio <= _CLEAR:
                 break
-        is_legal = found.ratio <= LIMIT or self._reached_when_louder(number, found)
-        if case.wide is WideRelation.OUTSIDE or not is_legal:
+        if case.wide is WideRelation.OUTSIDE:
             return self._explain.wrong(case, found)
+        if found.ratio > LIMIT:
+            reached = self._reached_when_louder(number, found)
+            return self._explain.flipping(case, found) if reached else self._explain.wrong(case, found)
         if found.varied > _UNSTABLE_SHARE * self._actual[number].size:
             return self._explain.unstable(case, found)
         return self._explain.rounding(case, found)
@@ -255,7 +262,7 @@ class _Judge:
         off. Errors that are several times as large make it flip more often.
         """
         beyond = found.beyond
-        if not beyond.any() or beyond.mean() > _FEW:
+        if not beyond.any() or beyond.mean() > (_MANY if found.worst_score > _NOT_LINEAR else _FEW):
             return False
         centre = self._expected[number].reshape(-1)[beyond]
         with np.errstate(all="ignore"):

@@ -1,0 +1,205 @@
+"""Other legal executions: near the default one, reproducible, exact where everything is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.backends.numpy.noise import Member
+from hlotool.backends.numpy.policy import Policy
+from hlotool.backends.numpy.rounding_errors import ROWS
+from hlotool.backends.numpy.varied import VariedBackend
+from hlotool.backends.registry import get_backend
+from hlotool.errors import UsageError
+from hlotool.ir.devices import DeviceGrid
+from hlotool.ir.opcodes import OPCODES, Class
+from hlotool.numerics.contributions import EXACT
+from hlotool.parse.reader import parse_module
+from hlotool.values.generate import generate_inputs
+
+CORPUS = Path(__file__).resolve().parents[3] / "corpus"
+VARIANTS = ["numpy:wide", "numpy:perturbed=1", "numpy:flush", "numpy:excess"]
+
+DOT = """ENTRY e {
+  x = f32[20,300] parameter(0)
+  y = f32[300,30] parameter(1)
+  d = f32[20,30] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = f32[20,30] tanh(d)
+}"""
+
+
+def _inputs(*dims: tuple[int, ...]) -> list[Any]:
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal(d).astype(np.float32) for d in dims]
+
+
+def _run(backend: str, text: str, arguments: list[Any]) -> Any:
+    return get_backend(backend).compile(parse_module(text)).run(arguments)
+
+
+@pytest.mark.parametrize("backend", VARIANTS)
+def test_variants_return_declared_types_near_the_default(backend: str) -> None:
+    arguments = _inputs((20, 300), (300, 30))
+    expected, actual = _run("numpy", DOT, arguments), _run(backend, DOT, arguments)
+    assert actual.dtype == expected.dtype
+    np.testing.assert_allclose(actual, expected, rtol=2e-5, atol=2e-5)
+
+
+def test_seeds_tell_executions_apart_and_repeat_them() -> None:
+    arguments = _inputs((20, 300), (300, 30))
+    first, again, other = (_run(f"numpy:perturbed={s}", DOT, arguments) for s in (3, 3, 4))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+def test_one_executable_repeats_its_runs_and_follows_its_member() -> None:
+    arguments = _inputs((20, 300), (300, 30))
+    backend = VariedBackend(Policy(varied=True), Member(1))
+    executable = backend.compile(parse_module(DOT))
+    first = executable.run(arguments)
+    np.testing.assert_array_equal(executable.run(arguments), first)
+    backend.noise.member = Member(2)
+    assert (executable.run(arguments) != first).any()
+
+
+COUNTING = """ENTRY e {
+  x = f32[1000] parameter(0)
+  one = f32[] constant(1)
+  ones = f32[1000] broadcast(one), dimensions={}
+  more = f32[1000] add(x, ones)
+  half = f32[] constant(0.5)
+  halves = f32[1000] broadcast(half), dimensions={}
+  less = f32[1000] multiply(more, halves)
+  back = f32[1000] subtract(less, x)
+  ROOT n = f32[1000] negate(back)
+}"""
+
+
+def test_exact_arithmetic_stays_exact() -> None:
+    """Counters, masks and small integers are the same in every execution."""
+    x = np.arange(1000, dtype=np.float32)
+    np.testing.assert_array_equal(_run("numpy:perturbed=5", COUNTING, [x]), _run("numpy", COUNTING, [x]))
+
+
+def test_a_quotient_by_a_constant_is_not_taken_for_exact() -> None:
+    text = """ENTRY e {
+      x = f32[1000] parameter(0)
+      c = f32[] constant(41)
+      d = f32[1000] broadcast(c), dimensions={}
+      q = f32[1000] divide(x, d)
+      ROOT f = f32[1000] floor(q)
+    }"""
+    x = np.arange(1000, dtype=np.float32) * 41
+    flipped = _run("numpy:perturbed=5", text, [x]) != np.arange(1000)
+    assert 0.1 < flipped.mean() < 0.6
+    by_two = text.replace("constant(41)", "constant(64)")
+    exact = np.arange(1000, dtype=np.float32) * 64
+    np.testing.assert_array_equal(_run("numpy:perturbed=5", by_two, [exact]), np.arange(1000))
+
+
+def test_longer_sums_spread_more() -> None:
+    def spread(length: int) -> float:
+        text = DOT.replace("300", str(length))
+        arguments = _inputs((20, length), (length, 30))
+        arguments[0] *= np.float32(1e-3)
+        results = [_run(f"numpy:perturbed={s}", text, arguments) for s in range(3)]
+        return float(np.std(results, axis=0).mean() / np.abs(results[0]).mean())
+
+    assert spread(3000) > 3 * spread(30)
+
+
+BF16_CHAIN = """
+fused {
+  p = bf16[4000] parameter(0)
+  q = bf16[4000] multiply(p, p)
+  ROOT r = bf16[4000] multiply(q, p)
+}
+ENTRY e {
+  x = bf16[4000] parameter(0)
+  ROOT f = bf16[4000] fusion(x), kind=kLoop, calls=fused
+}"""
+
+
+def _cubed(x: Any) -> Any:
+    return (x.astype(np.float32) ** 3).astype(ml_dtypes.bfloat16)
+
+
+def test_excess_precision_inside_fusions() -> None:
+    x = np.random.default_rng(0).standard_normal(4000).astype(ml_dtypes.bfloat16)
+    kept = _run("numpy:excess", BF16_CHAIN, [x])
+    np.testing.assert_array_equal(kept, _cubed(x))
+    assert (_run("numpy", BF16_CHAIN, [x]) != kept).any()
+
+
+def test_a_wide_result_is_rounded_once() -> None:
+    x = np.random.default_rng(0).standard_normal(4000).astype(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(_run("numpy:wide", BF16_CHAIN, [x]), _cubed(x))
+    backend = VariedBackend(Policy(wide=True), keeps_wide=True)
+    result = backend.compile(parse_module(BF16_CHAIN)).run([x])
+    assert result.dtype == np.float64
+    np.testing.assert_array_equal(result, x.astype(np.float64) ** 3)
+
+
+def test_flushed_results_and_operands() -> None:
+    text = "ENTRY e { x = f32[3] parameter(0) y = f32[3] parameter(1) ROOT m = f32[3] multiply(x, y) }"
+    x, y = np.float32([1e-30, 1e-40, -1e-30]), np.float32([1e-10, 1e10, 1e-10])
+    assert (_run("numpy", text, [x, y]) != 0).all()
+    flushed = _run("numpy:flush", text, [x, y])
+    np.testing.assert_array_equal(flushed, [0, 0, 0])
+    assert np.signbit(flushed).tolist() == [False, False, True]
+
+
+def test_integers_are_never_touched() -> None:
+    text = "ENTRY e { x = s32[9] parameter(0) ROOT m = s32[9] multiply(x, x) }"
+    x = np.arange(9, dtype=np.int32) * 12345
+    for backend in VARIANTS:
+        np.testing.assert_array_equal(_run(backend, text, [x]), x * x)
+
+
+@pytest.mark.parametrize("name", ["jax/sharded_mlp", "jax/collectives"])
+def test_devices_that_compute_the_same_get_the_same_errors(name: str) -> None:
+    path = sorted((CORPUS / name).glob("*cpu_after_optimizations.txt"))[0]
+    module = parse_module(path.read_text(), str(path))
+    grid = DeviceGrid(module.replica_count, module.num_partitions)
+    arguments = [generate_inputs(module, 0).values] * len(grid)
+    default = NumpyBackend().compile_devices(module, grid).run_devices(arguments)
+    executable = VariedBackend(Policy(varied=True), Member(4)).compile_devices(module, grid)
+    once, again = executable.run_devices(arguments), executable.run_devices(arguments)
+    for one, other, plain in zip(once, again, default):
+        _each(np.testing.assert_array_equal, one, other)
+        _each(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4), one, plain)
+
+
+def _each(check: Callable[[Any, Any], object], one: Any, other: Any) -> None:
+    if isinstance(one, tuple):
+        for a, b in zip(one, other):
+            _each(check, a, b)
+    else:
+        check(one, other)
+
+
+@pytest.mark.parametrize("spec", ["numpy:perturbed=x", "numpy:wide,flush", "numpy:perturbed", "numpy:fast"])
+def test_bad_options(spec: str) -> None:
+    with pytest.raises(UsageError):
+        get_backend(spec)
+
+
+def test_every_row_is_an_elementwise_opcode_with_a_reason() -> None:
+    for opcode, row in ROWS.items():
+        assert OPCODES[opcode].opcode_class.value == "elementwise"
+        assert row.ulps >= 0
+        assert row.reason
+
+
+def test_every_rounded_elementwise_opcode_has_a_row() -> None:
+    """What is left are conversions, which round to the declared type only, and operations on integers."""
+    elementwise = {name for name, row in OPCODES.items() if row.opcode_class is Class.ELEMENTWISE}
+    conversions = {"convert", "map", "reduce-precision", "stochastic-convert"}
+    on_integers = {"count-leading-zeros", "mulhi", "popcnt"} | {n for n in elementwise if "shift-" in n}
+    assert elementwise - EXACT == set(ROWS) | conversions | on_integers

@@ -1,0 +1,130 @@
+"""Programs in other float types: valid HLO that computes the same, but for roundings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.ir.module import Module
+from hlotool.ir.types import ArrayShape, ElementType, leaves
+from hlotool.ir.verifier import verify_or_raise
+from hlotool.numerics.retyping import Retyped, retyped_value, widened, without_narrow_floats
+from hlotool.parse.reader import parse_module
+from hlotool.values.generate import generate_inputs
+
+CORPUS = Path(__file__).resolve().parents[2] / "corpus"
+PROGRAMS = [
+    "associative_scans",
+    "converts",
+    "cumulative",
+    "dropout",
+    "float8_dot",
+    "fourier",
+    "lu_qr_solve",
+    "random_threefry",
+    "sorts",
+    "top_k",
+    "train_mnist_cnn",
+    "transformer_bf16",
+]
+
+
+def _run(retyped: Retyped, arguments: Any) -> Any:
+    parameters = retyped.module.entry.parameters
+    values = [retyped_value(a, p.shape) for a, p in zip(arguments, parameters)]
+    return NumpyBackend().compile(retyped.module).run(values)
+
+
+def _types(module: Module) -> set[ElementType]:
+    parts = (part for i in module.instructions() for _, part in leaves(i.shape))
+    return {part.element_type for part in parts if isinstance(part, ArrayShape)}
+
+
+@pytest.mark.parametrize("stage", ["before_optimizations", "cpu_after_optimizations"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_in_other_types_are_valid_and_run(name: str, stage: str) -> None:
+    path = sorted((CORPUS / "jax" / name).glob(f"*.{stage}.txt"))[0]
+    module = parse_module(path.read_text(), str(path))
+    arguments = generate_inputs(module).values
+    for retyped in (widened(module), without_narrow_floats(module)):
+        verify_or_raise(retyped.module)
+        _run(retyped, arguments)
+        assert set(retyped.origins.values()) <= set(module.instructions())
+
+
+def test_wide_programs_know_no_other_float() -> None:
+    module = parse_module(
+        """ENTRY e {
+          x = bf16[4] parameter(0)
+          z = c64[4] parameter(1)
+          y = f32[4] convert(x)
+          r = f32[4] reduce-precision(y), exponent_bits=5, mantissa_bits=2
+          m = f32[4] real(z)
+          ROOT s = f8e4m3fn[4] convert(r)
+        }"""
+    )
+    kinds = _types(widened(module).module)
+    assert {k for k in kinds if k.is_floating or k.is_complex} == {ElementType.F64, ElementType.C128}
+    x = np.array([1.17, 2.31, -3.3, 0.01])
+    result = _run(widened(module), [x.astype(ml_dtypes.bfloat16), x.astype(np.complex64)])
+    np.testing.assert_array_equal(result, x.astype(ml_dtypes.bfloat16).astype(np.float64))
+
+
+BITS = """ENTRY e {
+  u = u32[3] parameter(0)
+  nine = u32[] constant(9)
+  shift = u32[3] broadcast(nine), dimensions={}
+  mantissa = u32[3] shift-right-logical(u, shift)
+  one = u32[] constant(0x3f800000)
+  ones = u32[3] broadcast(one), dimensions={}
+  bits = u32[3] or(mantissa, ones)
+  f = f32[3] bitcast-convert(bits)
+  minus = f32[] constant(-1)
+  offset = f32[3] broadcast(minus), dimensions={}
+  uniform = f32[3] add(f, offset)
+  ROOT back = u32[3] bitcast-convert(uniform)
+}"""
+
+
+def test_bits_are_those_of_the_declared_type() -> None:
+    module = parse_module(BITS.replace("0x3f800000", str(0x3F800000)))
+    u = np.uint32([1 << 31, 12345678, 0xFFFFFFFF])
+    expected = NumpyBackend().compile(module).run([u])
+    wide = widened(module)
+    verify_or_raise(wide.module)
+    np.testing.assert_array_equal(_run(wide, [u]), expected)
+    assert sum(i.opcode == "convert" for i in wide.module.instructions()) == 2
+
+
+def test_custom_calls_keep_their_types() -> None:
+    options = "api_version=API_VERSION_TYPED_FFI, backend_config={uplo = 76 : ui8}"
+    module = parse_module(
+        f"""ENTRY e {{
+          x = f32[3,3] parameter(0)
+          c = (f32[3,3], s32[]) custom-call(x), custom_call_target="lapack_spotrf_ffi", {options}
+          ROOT l = f32[3,3] get-tuple-element(c), index=0
+        }}"""
+    )
+    x = np.float32([[4, 1, 0], [1, 3, 1], [0, 1, 2]])
+    wide = widened(module)
+    verify_or_raise(wide.module)
+    call = next(i for i in wide.module.instructions() if i.opcode == "custom-call")
+    assert str(call.shape).startswith("(f32")
+    result = _run(wide, [x])
+    assert result.dtype == np.float64
+    np.testing.assert_array_equal(result, NumpyBackend().compile(module).run([x]))
+
+
+def test_sharding_annotations_are_no_boundary() -> None:
+    module = parse_module(
+        """ENTRY e {
+          x = f32[2] parameter(0)
+          ROOT s = f32[2] custom-call(x), custom_call_target="Sharding"
+        }"""
+    )
+    assert not any(i.opcode == "convert" for i in widened(module).module.instructions())

@@ -1,0 +1,342 @@
+"""Verdicts on results that are known to be right, wrong, or neither."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.ir.dtypes import Array
+from hlotool.numerics.verdict import Comparison, LeafComparison, Verdict
+from hlotool.parse.reader import parse_module
+from hlotool.replay.judge import judge
+
+F32 = np.float32
+
+
+def _normal(*dims: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).standard_normal(dims).astype(F32)
+
+
+def _run(text: str, arguments: list[Any]) -> Any:
+    return NumpyBackend().compile(parse_module(text)).run(arguments)
+
+
+def _judged(text: str, arguments: list[Any], actual: Any, **options: Any) -> Comparison:
+    return judge(parse_module(text), arguments, None, actual, **options)
+
+
+def _leaf(text: str, arguments: list[Any], actual: Any, **options: Any) -> LeafComparison:
+    return _judged(text, arguments, actual, **options).leaves[0]
+
+
+def _pair(before: str, after: str, arguments: list[Any], **options: Any) -> LeafComparison:
+    """Two programs, both executed by the reference."""
+    return _leaf(before, arguments, _run(after, arguments), tested=parse_module(after), **options)
+
+
+DOT = """ENTRY e {
+  x = f32[32,2000] parameter(0)
+  w = f32[2000,24] parameter(1)
+  ROOT d = f32[32,24] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}"""
+DOT_INPUTS = [_normal(32, 2000), _normal(2000, 24, seed=1)]
+
+
+def _sequential_dot() -> Array:
+    """One term after the other, in f32: the least accurate order."""
+    x, w = DOT_INPUTS
+    total = np.zeros((32, 24), F32)
+    for k in range(2000):
+        total += x[:, k, None] * w[k]
+    return total
+
+
+def test_equal_bits() -> None:
+    assert _leaf(DOT, DOT_INPUTS, _run(DOT, DOT_INPUTS)).verdict is Verdict.IDENTICAL
+
+
+def test_a_few_ulps_need_no_ensemble() -> None:
+    leaf = _leaf(DOT, DOT_INPUTS, _run(DOT, DOT_INPUTS) * F32(1 + 2.0**-23))
+    assert leaf.verdict is Verdict.AGREE
+    assert leaf.evidence is None
+
+
+def test_another_order_of_summation_is_rounding() -> None:
+    leaf = _leaf(DOT, DOT_INPUTS, _sequential_dot())
+    assert leaf.verdict is Verdict.ROUNDING
+    assert leaf.evidence is not None
+    assert 0 < leaf.evidence.ratio < 1
+    assert leaf.evidence.members == 5
+    assert "2000 terms, in dot %d (line 4)" in leaf.reason
+
+
+def test_a_lost_term_is_wrong() -> None:
+    x, w = DOT_INPUTS
+    leaf = _leaf(DOT, DOT_INPUTS, x[:, 1:] @ w[1:])
+    assert leaf.verdict is Verdict.WRONG
+    assert leaf.evidence is not None
+    assert leaf.evidence.ratio > 1000
+
+
+def test_one_element_of_a_thousandth() -> None:
+    actual = _sequential_dot()
+    actual[3, 4] *= F32(1.001)
+    leaf = _leaf(DOT, DOT_INPUTS, actual)
+    assert leaf.verdict is Verdict.WRONG
+    assert leaf.evidence is not None
+    assert (leaf.evidence.pattern, leaf.evidence.beyond) == ("one element", 1)
+    assert "the worst element, [3,4]," in leaf.reason
+
+
+def test_verdicts_are_reproducible() -> None:
+    actual = _sequential_dot()
+    assert _leaf(DOT, DOT_INPUTS, actual, seed=3) == _leaf(DOT, DOT_INPUTS, actual, seed=3)
+    one, other = (_leaf(DOT, DOT_INPUTS, actual, seed=seed).evidence for seed in (3, 4))
+    assert one is not None
+    assert other is not None
+    assert one.ratio != other.ratio
+
+
+def test_plain_tolerances_say_so() -> None:
+    leaf = _leaf(DOT, DOT_INPUTS, _sequential_dot(), rtol=1e-12)
+    assert leaf.verdict is Verdict.WRONG
+    assert leaf.evidence is None
+    assert "set by the user" in leaf.reason
+    assert _leaf(DOT, DOT_INPUTS, _sequential_dot(), rtol=0.1, atol=0.1).verdict is Verdict.AGREE
+
+
+CHAOS = """
+body {
+  s = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[4] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  c = f32[] constant(3.9)
+  cs = f32[4] broadcast(c), dimensions={}
+  u = f32[] constant(1)
+  us = f32[4] broadcast(u), dimensions={}
+  d = f32[4] subtract(us, x)
+  p = f32[4] multiply(x, d)
+  y = f32[4] multiply(cs, p)
+  ROOT t = (s32[], f32[4]) tuple(j, y)
+}
+condition {
+  s = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(200)
+  ROOT b = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  x = f32[4] parameter(0)
+  z = s32[] constant(0)
+  t = (s32[], f32[4]) tuple(z, x)
+  w = (s32[], f32[4]) while(t), condition=condition, body=body
+  ROOT r = f32[4] get-tuple-element(w), index=1
+}"""
+
+
+def test_chaos_is_unstable_and_names_the_amplifier() -> None:
+    x = F32([0.3, 0.4, 0.55, 0.7])
+    other = x.copy()
+    for _ in range(200):
+        other = F32(3.9) * (other - other * other)
+    leaf = _leaf(CHAOS, [x], other)
+    assert leaf.verdict is Verdict.UNSTABLE
+    assert leaf.evidence is not None
+    assert leaf.evidence.instruction is not None
+    assert leaf.evidence.instruction.name in ("d", "p", "y")
+    assert leaf.evidence.width > 0.1
+
+
+FLOOR = """ENTRY e {
+  x = f32[2000] parameter(0)
+  c = f32[] constant(41)
+  cs = f32[2000] broadcast(c), dimensions={}
+  q = f32[2000] divide(x, cs)
+  ROOT f = f32[2000] floor(q)
+}"""
+RECIPROCAL = FLOOR.replace("divide", "multiply").replace("constant(41)", "constant(0.0243902430)")
+
+
+def test_a_floor_that_a_reciprocal_flips_accuses_nobody() -> None:
+    x = np.arange(2000, dtype=F32) * 41
+    leaf = _pair(FLOOR, RECIPROCAL, [x])
+    assert leaf.metrics is not None
+    assert leaf.metrics.worst_absolute is not None
+    assert leaf.metrics.worst_absolute.absolute == 1
+    assert leaf.verdict in (Verdict.ROUNDING, Verdict.UNSTABLE)
+
+
+def test_a_wrong_constant_is_found_between_two_programs() -> None:
+    leaf = _pair(FLOOR, RECIPROCAL.replace("0.0243902430", "0.0244"), [np.arange(2000, dtype=F32) * 40.7])
+    assert leaf.verdict is Verdict.WRONG
+    assert leaf.evidence is not None
+    assert leaf.evidence.wide == "outside"
+
+
+ARGMAX = """
+larger {
+  a = f32[] parameter(0)
+  i = s32[] parameter(1)
+  b = f32[] parameter(2)
+  j = s32[] parameter(3)
+  g = pred[] compare(a, b), direction=GT
+  v = f32[] select(g, a, b)
+  k = s32[] select(g, i, j)
+  ROOT t = (f32[], s32[]) tuple(v, k)
+}
+ENTRY e {
+  x = f32[64,50] parameter(0)
+  w = f32[50,2] parameter(1)
+  d = f32[64,2] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  n = s32[64,2] iota(), iota_dimension=1
+  low = f32[] constant(-inf)
+  z = s32[] constant(0)
+  r = (f32[64], s32[64]) reduce(d, n, low, z), dimensions={1}, to_apply=larger
+  ROOT k = s32[64] get-tuple-element(r), index=1
+}"""
+
+
+def test_an_argmax_of_a_tie_flips() -> None:
+    """Two columns that differ by an ulp in one place."""
+    w = np.repeat(_normal(50, 1, seed=2), 2, axis=1)
+    w[0, 1] = np.nextafter(w[0, 1], F32(9))
+    arguments = [_normal(64, 50), w]
+    expected = _run(ARGMAX, arguments)
+    actual = expected.copy()
+    actual[::9] = 1 - actual[::9]
+    assert _leaf(ARGMAX, arguments, actual).verdict in (Verdict.ROUNDING, Verdict.UNSTABLE)
+
+
+def test_an_argmax_that_is_no_tie_must_be_right() -> None:
+    arguments = [_normal(64, 50), _normal(50, 2, seed=2)]
+    actual = _run(ARGMAX, arguments)
+    actual[7] = 1 - actual[7]
+    leaf = _leaf(ARGMAX, arguments, actual)
+    assert leaf.verdict is Verdict.WRONG
+    assert leaf.evidence is not None
+    assert leaf.evidence.beyond == 1
+
+
+def test_integers_without_floats_must_be_equal() -> None:
+    text = "ENTRY e { x = s32[4] parameter(0) ROOT y = s32[4] add(x, x) }"
+    x = np.int32([1, 2, 3, 4])
+    leaf = _leaf(text, [x], np.int32([2, 4, 6, 9]))
+    assert leaf.verdict is Verdict.WRONG
+    assert leaf.evidence is not None
+    assert leaf.evidence.members == 0
+
+
+LOG_EXP = """ENTRY e {
+  x = f32[4] parameter(0)
+  y = f32[4] exponential(x)
+  ROOT z = f32[4] log(y)
+}"""
+NOTHING = "ENTRY e { x = f32[4] parameter(0) ROOT y = f32[4] copy(x) }"
+
+
+def test_an_overflow_that_a_rewrite_avoids_is_range() -> None:
+    leaf = _pair(LOG_EXP, NOTHING, [F32([1, 2, 100, 3])])
+    assert leaf.verdict is Verdict.RANGE
+    assert leaf.evidence is not None
+    assert leaf.evidence.instruction is not None
+    assert leaf.evidence.instruction.name == "y"
+    assert _leaf(LOG_EXP, [F32([1, 2, 100, 3])], F32([1, 2, 100, 3])).verdict is Verdict.RANGE
+
+
+def test_nan_where_there_should_be_none_is_wrong() -> None:
+    leaf = _leaf(DOT, DOT_INPUTS, np.where(np.arange(24) == 3, np.nan, _sequential_dot()).astype(F32))
+    assert leaf.verdict is Verdict.WRONG
+    assert leaf.evidence is not None
+    assert leaf.evidence.pattern == "NaN"
+
+
+def test_a_pole_is_no_overflow() -> None:
+    """log(0) is infinite in every type."""
+    text = "ENTRY e { x = f32[4] parameter(0) ROOT z = f32[4] log(x) }"
+    doubled = text.replace("log(x)", "log(y)").replace("ROOT", "y = f32[4] add(x, x) ROOT")
+    leaf = _pair(text, doubled, [F32([0, 1, 2, 3])])
+    assert leaf.verdict is Verdict.WRONG
+    leaf = _pair(text, text.replace("log", "exponential"), [F32([0, 1, 2, 3])])
+    assert leaf.verdict is Verdict.WRONG
+
+
+NET = """ENTRY e {
+  x = bf16[48,64] parameter(0)
+  w = bf16[64,256] parameter(1)
+  v = bf16[256,64] parameter(2)
+  h = bf16[48,256] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = bf16[48,256] tanh(h)
+  y = bf16[48,64] dot(t, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT s = bf16[48,64] add(x, y)
+}"""
+LOST = NET.replace(
+    "y = bf16[48,64] dot(t, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+    """a = bf16[48,255] slice(t), slice={[0:48],[1:256]}
+  b = bf16[255,64] slice(v), slice={[1:256],[0:64]}
+  y = bf16[48,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}""",
+)
+KEPT = NET.replace("bf16", "f32").replace("t = f32", "t = f32")
+
+
+def _bf16(array: Array) -> Array:
+    return array.astype(ml_dtypes.bfloat16)
+
+
+NET_INPUTS = [_bf16(_normal(48, 64)), _bf16(_normal(64, 256) / 8), _bf16(_normal(256, 64, seed=3) / 16)]
+
+
+def test_a_lost_channel_hides_in_bf16_but_not_in_f64() -> None:
+    leaf = _pair(NET, LOST, NET_INPUTS)
+    assert leaf.verdict is Verdict.WRONG
+    assert leaf.evidence is not None
+    assert leaf.evidence.wide == "outside"
+
+
+def test_f32_between_bf16_operations_is_rounding() -> None:
+    wide = [a.astype(F32) for a in NET_INPUTS]
+    actual = _bf16(_run(KEPT, wide))
+    assert _leaf(NET, NET_INPUTS, actual).verdict in (Verdict.AGREE, Verdict.ROUNDING)
+
+
+PRODUCT_IN_BF16 = """ENTRY e {
+  x = f32[32,2000] parameter(0)
+  w = f32[2000,24] parameter(1)
+  a = bf16[32,2000] convert(x)
+  b = bf16[2000,24] convert(w)
+  ROOT d = f32[32,24] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}"""
+
+
+def test_a_loss_of_precision_is_wrong_although_both_programs_mean_the_same() -> None:
+    leaf = _pair(DOT, PRODUCT_IN_BF16, DOT_INPUTS)
+    assert leaf.verdict is Verdict.WRONG
+    assert leaf.evidence is not None
+    assert leaf.evidence.wide == "equal"
+
+
+def test_random_numbers_are_not_compared() -> None:
+    text = """ENTRY e {
+      a = f32[] constant(0)
+      b = f32[] constant(1)
+      ROOT r = f32[9] rng(a, b), distribution=rng_uniform
+    }"""
+    assert _leaf(text, [], np.zeros(9, F32)).verdict is Verdict.NOT_COMPARABLE
+
+
+def test_shapes_that_differ() -> None:
+    assert _judged(DOT, DOT_INPUTS, np.zeros((32, 23), F32)).verdict is Verdict.STRUCTURAL
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_the_size_of_the_values_does_not_matter(scale: float) -> None:
+    x, w = DOT_INPUTS[0] * F32(scale), DOT_INPUTS[1]
+    actual = _sequential_dot() * F32(scale)
+    assert _leaf(DOT, [x, w], actual).verdict is Verdict.ROUNDING
+    actual[5] *= F32(1.01)
+    assert _leaf(DOT, [x, w], actual).verdict is Verdict.WRONG
