@@ -262,7 +262,8 @@ def judge(case: Case, results: Results) -> None:
 
 
 def named(culprit: CulpritRecord) -> set[str]:
-    return {*culprit.instructions, *([culprit.spot.inside] if culprit.spot else [])}
+    calls = {word.split(",")[0] for line in culprit.place for word in line.split("%")[1:]}
+    return {*culprit.instructions, *calls, *([culprit.spot.inside] if culprit.spot else [])}
 
 
 def run(cases: int, seed: int) -> Results:

@@ -4,7 +4,7 @@
 
 **Legal pairs**: every program of the corpus that XLA runs, on generated inputs: numpy against XLA, XLA at
 lower optimisation levels, with passes disabled that change the program, another version of jaxlib; the
-program before optimisation against the one after it, on numpy; two ways of XLA against each other.
+program before optimisation against the one after it and after every pass, on numpy; two ways of XLA.
 
 **Planted faults**: every kind of the catalogue in `faults/`, in the programs of the corpus before
 optimisation and, a third of them, after it. `verdicts_truth` says which of them count: those that change a
@@ -66,7 +66,7 @@ def legal_records(name: str, folder: Path, other_python: str) -> list[Record]:
 def _bytes(pair: Pair) -> bytes:
     """The same for pairs that are the same to the judge."""
     sides = b"|".join(leaf.tobytes() for side in (pair.expected, pair.actual) for leaf in side)
-    return sides + (b"program" if pair.tested is not None else b"")
+    return sides + (pair.detail.encode() + b" program" if pair.tested is not None else b"")
 
 
 def _judge_pair(pair: Pair, cost: tuple[float, float]) -> Judgement:

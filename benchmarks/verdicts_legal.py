@@ -14,6 +14,7 @@ from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
 from hlotool.ir.types import strip_layouts
+from hlotool.parse.reader import parse_module
 
 #: Inputs per program; fewer where every pair costs a compilation.
 SEEDS = 5
@@ -85,7 +86,11 @@ def legal_pairs(subject: Subject, runs: Runs, other_python: str) -> Iterator[Pai
             plain = results
         elif plain:
             yield Pair("xla vs xla", spec, 0, subject.module, arguments[0], plain[0], results[0])
-    yield from _before_and_after(subject, arguments, reference)
+    if subject.optimized_module is not None:
+        yield from _stages(subject, "before vs after", "", subject.optimized_module, arguments, reference)
+    for path in subject.passes:
+        tested = parse_module(path.read_text(), path.name)
+        yield from _stages(subject, "before vs every pass", path.name, tested, arguments[:1], reference[:1])
 
 
 def _variants(subject: Subject, runs: Runs, other_python: str) -> Iterator[tuple[str, str, str, int]]:
@@ -105,24 +110,24 @@ def _some_passes(subject: Subject, runs: Runs) -> list[str]:
     return sorted(names, key=lambda n: hashlib.sha256(f"{subject.name} {n}".encode()).digest())[:PASSES]
 
 
-def _before_and_after(
-    subject: Subject, arguments: list[list[Any]], reference: list[Leaves]
+def _stages(
+    subject: Subject,
+    way: str,
+    detail: str,
+    tested: Module,
+    arguments: list[list[Any]],
+    reference: list[Leaves],
 ) -> Iterator[Pair | Failure]:
-    """The optimised program of the dump on the same backend."""
-    tested = subject.optimized_module
-    if tested is None:
-        return
+    """Another stage of the program in the same dump, on the numpy backend."""
     shapes = [[strip_layouts(p.shape) for p in m.entry.parameters] for m in (subject.module, tested)]
     if shapes[0] != shapes[1]:
-        yield Failure("before vs after", "", "the parameters differ")
+        yield Failure(way, detail, "the parameters differ")
         return
     try:
         executable = NumpyBackend().compile(tested)
         results = [leaves_of(tested, executable.run(a)) for a in arguments]
     except HlotoolError as error:
-        yield Failure("before vs after", "", str(error))
+        yield Failure(way, detail, str(error))
         return
-    for seed, result in enumerate(results):
-        yield Pair(
-            "before vs after", "", seed, subject.module, arguments[seed], reference[seed], result, tested
-        )
+    for seed, (values, expected, actual) in enumerate(zip(arguments, reference, results)):
+        yield Pair(way, detail, seed, subject.module, values, expected, actual, tested)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -57,11 +58,13 @@ class Subject:
         name: directory and module, or the file's name.
         text: as the frontend made it, or written by hand.
         optimized: text of the optimised program of the same dump, empty where there is none.
+        passes: files that show the program after each pass, where the dump has them.
     """
 
     name: str
     text: str
     optimized: str = ""
+    passes: tuple[Path, ...] = ()
 
     @cached_property
     def module(self) -> Module:
@@ -89,7 +92,7 @@ def subjects(only: str = "") -> Iterator[Subject]:
         name = _name(path)
         text = path.read_text()
         if re.search(only, name) and not _obstacle(text) and not NOT_HEALTHY.keys() & set(name.split("/")):
-            yield Subject(name, text, _optimized(path))
+            yield Subject(name, text, _optimized(path), _passes(path))
 
 
 def _files() -> list[Path]:
@@ -124,3 +127,11 @@ def _optimized(path: Path) -> str:
         return ""
     text = beside.read_text()
     return "" if "constant({...})" in text else text
+
+
+def _passes(path: Path) -> tuple[Path, ...]:
+    if path.suffix == ".hlo":
+        return ()
+    stem = path.name.removesuffix(_BEFORE)
+    beside = path.parent.glob(f"{glob.escape(stem)}.[0-9][0-9][0-9][0-9].*.txt")
+    return tuple(sorted(beside))
