@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hlotool.ir.edit import Editor, Names
+from hlotool.ir.edit import Editor, Names, copied
 from hlotool.ir.edit_calls import copy_body, outline
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.walk import predecessors
 from hlotool.passes.base import Context
-from hlotool.passes.fusion_facts import is_fusible, is_loop_fusible, loop_shape
+from hlotool.passes.fusion_facts import is_fusible, is_loop_fusible, is_scalar_constant, loop_shape
 from hlotool.passes.fusion_legality import (
     MULTI_OUTPUT_RULES,
     FusionDecision,
@@ -182,10 +182,21 @@ class MultiOutputFusion:
         parts = [u for u in self.edit.users(fusion) if u.opcode == "get-tuple-element"]
         return parts if Part.of(fusion).is_multi_output else []
 
+    def _scalars(self, instruction: Instruction) -> list[Instruction]:
+        """Constants of one element that it reads, as copies of its own."""
+        copies: dict[Instruction, Instruction] = {}
+        for operand in instruction.operands:
+            if is_scalar_constant(operand) and operand not in copies:
+                copies[operand] = self.edit.add(copied(operand), before=instruction)
+        self.edit.set_operands(instruction, (copies.get(o, o) for o in instruction.operands))
+        for original in copies:
+            self.edit.remove_unused(original)
+        return list(copies.values())
+
     def _members(self, instruction: Instruction) -> list[Instruction]:
         """What a fusion is made of, in its place; or the instruction itself."""
         if instruction.opcode != "fusion":
-            return [instruction]
+            return [*self._scalars(instruction), instruction]
         (body,) = instruction.called
         root, copies = copy_body(self.module, self.edit, body, instruction.operands, instruction, self.names)
         if Part.of(instruction).is_multi_output:

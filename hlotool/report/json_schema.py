@@ -17,6 +17,7 @@ import msgspec
 from hlotool.replay.records import Record
 from hlotool.report.bisect_records import BisectRecord, VerifyRecord
 from hlotool.report.diff_records import DiffRecord
+from hlotool.report.opt_records import OptRecord, PassesRecord
 from hlotool.report.records import BackendsRecord, CheckRecord, ExplainRecord, RulesRecord, RunRecord
 from hlotool.report.reduce_records import ExtractRecord, ReduceRecord
 
@@ -29,6 +30,8 @@ SCHEMAS: dict[str, type[Record]] = {
     "check-1.json": CheckRecord,
     "rules-1.json": RulesRecord,
     "explain-1.json": ExplainRecord,
+    "opt-1.json": OptRecord,
+    "passes-1.json": PassesRecord,
     "bisect-1.json": BisectRecord,
     "reduce-1.json": ReduceRecord,
     "extract-1.json": ExtractRecord,

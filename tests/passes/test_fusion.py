@@ -116,7 +116,7 @@ def test_siblings_become_one_kernel() -> None:
         c = f32[8] reduce(x, z), dimensions={0}, to_apply=sum
         ROOT t = (f32[4], f32[4], f32[8]) tuple(r, q, c)"""
     )
-    assert fusions(module) == ["kInput: constant exponential reduce reduce tuple"]
+    assert fusions(module) == ["kInput: constant exponential reduce constant reduce tuple"]
     assert [i.opcode for i in module.entry.instructions].count("get-tuple-element") == 2
 
 
