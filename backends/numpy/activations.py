@@ -6,13 +6,12 @@ All take arrays in the type of the computation (f32 or f64) and keep it; NaN sta
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from math import pi, sqrt
-from typing import Any
 
 import numpy as np
 
 from hlotool.backends.numpy import floats
+from hlotool.backends.numpy.error_function import erf
 from hlotool.ir.dtypes import Array
 
 Activation = Callable[[Array], Array]
@@ -68,10 +67,4 @@ def gelu_tanh(x: Array) -> Array:
 def gelu_erf(x: Array) -> Array:
     """x/2 · (1 + erf(x / sqrt(2)))."""
     scalar = x.dtype.type
-    return np.asarray(scalar(0.5) * x * (scalar(1) + _erf()(x * scalar(sqrt(0.5)))))
-
-
-def _erf() -> Callable[[Any], Any]:
-    """scipy.special is slow to import, and few programs need it."""
-    function: Callable[[Any], Any] = import_module("scipy.special").erf
-    return function
+    return np.asarray(scalar(0.5) * x * (scalar(1) + erf(x * scalar(sqrt(0.5)))))

@@ -10,13 +10,12 @@ XLA's CPU code generator does not.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from hlotool.backends.numpy import complexes, floats
-from hlotool.backends.numpy.elementwise import Function, elementwise
+from hlotool.backends.numpy import complexes, error_function, floats
+from hlotool.backends.numpy.elementwise import elementwise
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.ir.module import Instruction
@@ -75,13 +74,7 @@ def cbrt(instruction: Instruction, lowering: Lowering) -> Kernel:
 @lowers("erf")
 def erf(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The error function. XLA: operation_semantics.md#erf."""
-    return elementwise(instruction, lowering, floating=_scipy_erf())
-
-
-def _scipy_erf() -> Function:
-    """scipy.special is slow to import, and few programs need it."""
-    function: Function = import_module("scipy.special").erf
-    return function
+    return elementwise(instruction, lowering, floating=error_function.erf)
 
 
 @lowers("atan2")
