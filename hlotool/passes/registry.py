@@ -15,6 +15,7 @@ GROUP = "hlotool.passes"
 
 #: Classes as in entry points. Known without an installed distribution, so that a plain checkout works.
 BUILT_IN: dict[str, str] = {
+    "annotate-trip-counts": "hlotool.passes.loops:AnnotateTripCounts",
     "cse": "hlotool.passes.cse:Cse",
     "dce": "hlotool.passes.dce:Dce",
     "defuse": "hlotool.passes.defuse:Defuse",
@@ -26,6 +27,7 @@ BUILT_IN: dict[str, str] = {
     "fold": "hlotool.passes.fold:Fold",
     "fuse": "hlotool.passes.fuse:Fuse",
     "inline": "hlotool.passes.inline:Inline",
+    "limit-loops": "hlotool.passes.loops:LimitLoops",
     "simplify": "hlotool.passes.algebra.simplify:Simplify",
     "simplify-conditionals": "hlotool.passes.conditionals:SimplifyConditionals",
     "simplify-tuples": "hlotool.passes.simplify_tuples:SimplifyTuples",

@@ -189,7 +189,7 @@ def test_extract(opt: Shell, program: Path) -> None:
     ("arguments", "message"),
     [
         ((), "which program? hlotool opt FILE"),
-        (("FILE", "--passes", "dse"), "no pass 'dse'; there are: cse"),
+        (("FILE", "--passes", "dse"), "no pass 'dse'; there are: annotate-trip-counts, cse"),
         (("FILE", "--passes", "fuse{kind=x}"), "kind takes all|loop|input|multi-output"),
         (("FILE", "--pass-fuel", "much"), "--pass-fuel much: write it like 12 or fuse=12"),
         (("FILE", "--json", "--emit", "proto"), "say --output FILE"),

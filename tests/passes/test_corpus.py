@@ -18,6 +18,7 @@ from hlotool.passes.base import total
 
 #: Every pass, and pipelines as people write them.
 PIPELINES = (
+    "annotate-trip-counts",
     "cse",
     "dce",
     "defuse",
@@ -34,6 +35,7 @@ PIPELINES = (
     "fuse{kind=multi-output}",
     "fuse{target=cpu}",
     "inline",
+    "limit-loops{iterations=1000000}",
     "simplify",
     "simplify-conditionals{select}",
     "simplify-tuples",

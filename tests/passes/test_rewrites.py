@@ -317,6 +317,43 @@ def test_branches_become_selects() -> None:
     assert changes(acting, "simplify-conditionals{select}") == {}
 
 
+# loops
+
+COUNTING = """cond { p = (s32[], s32[]) parameter(0) i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(10) ROOT c = pred[] compare(i, n), direction=LT }
+body { p = (s32[], s32[]) parameter(0) i = s32[] get-tuple-element(p), index=0
+  s = s32[] get-tuple-element(p), index=1 two = s32[] constant(2) j = s32[] add(i, two)
+  t = s32[] add(s, i) ROOT r = (s32[], s32[]) tuple(j, t) }
+ENTRY e { z = s32[] constant(0) s = (s32[], s32[]) tuple(z, z)
+  ROOT w = (s32[], s32[]) while(s), condition=cond, body=body CONFIG }"""
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ("", '{"known_trip_count":{"n":"5"}}'),
+        (', backend_config={"a":1}', '{"a":1,"known_trip_count":{"n":"5"}}'),
+        (', backend_config={"known_trip_count":{"n":"5"}}', None),
+        (', backend_config="text"', None),
+    ],
+)
+def test_trip_counts_are_written_as_xla_does(config: str, expected: str | None) -> None:
+    module = parse_module(f"HloModule m {COUNTING.replace('CONFIG', config)}")
+    rewritten, manager = rewrite(module, "annotate-trip-counts")
+    assert total(manager.runs[0].changes) == (expected is not None)
+    if expected is not None:
+        assert f"backend_config={expected}" in rewritten.to_text()
+
+
+@pytest.mark.parametrize(
+    ("iterations", "result"), [(0, (0, 0)), (1, (2, 0)), (3, (6, 6)), (5, (10, 20)), (9, (10, 20))]
+)
+def test_loops_end_when_told_to(iterations: int, result: tuple[int, int]) -> None:
+    module = parse_module(f"HloModule m {COUNTING.replace('CONFIG', '')}")
+    limited = rewrite(module, f"limit-loops{{iterations={iterations}}}")[0]
+    assert tuple(map(int, Program(limited).results[0])) == result
+
+
 # fold
 
 
