@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hlotool.check.findings import Severity
+from hlotool.check.offload import messages
 from hlotool.check.offload.annotations import (
     HOST_MEMORY,
     Placement,
@@ -15,7 +15,7 @@ from hlotool.check.offload.annotations import (
     memory_space,
     placement,
 )
-from hlotool.check.offload.positions import PASSES_ON, Position, Positions, expected_one_operand
+from hlotool.check.offload.positions import PASSES_ON, Position, Positions
 from hlotool.check.rules import Problem
 from hlotool.check.subject import Subject
 from hlotool.ir.module import Computation, Instruction
@@ -105,11 +105,11 @@ class HostMemory:
             if wanted is None:
                 continue
             if wanted is Placement.UNKNOWN:
-                self.add("offload-annotation", _unknown(instruction))
+                self.add("offload-annotation", messages.unknown_place(instruction))
             elif len(instruction.operands) != 1:
-                self.add("offload-annotation", _operand_count(instruction))
+                self.add("offload-annotation", messages.operand_count(instruction))
             elif not compatible(instruction.shape, instruction.operands[0].shape):
-                self.add("offload-annotation", _changes_shape(instruction))
+                self.add("offload-annotation", messages.changes_shape(instruction))
 
     def _check_host_computations(self) -> None:
         """What is started on the host holds parameters and one call."""
@@ -119,7 +119,7 @@ class HostMemory:
             for computation in instruction.called:
                 for inner in computation.instructions:
                     if inner.opcode != "parameter" and inner is not computation.root:
-                        self.add("offload-host-computation", _unexpected_in_host_computation(inner))
+                        self.add("offload-host-computation", messages.unexpected_in_host_computation(inner))
 
     def _in_order_of_execution(self, computation: Computation) -> Iterator[Instruction]:
         """Annotations to the host, callees where they are called."""
@@ -170,7 +170,7 @@ class HostMemory:
         """XLA copies to the host before the first use, which it can do only where one operand is meant."""
         predecessors = self._positions.predecessors(start)
         if predecessors is None or len(predecessors) != 1:
-            self.add("offload-crash", _several_operands(start[0], [p[0] for p in before]))
+            self.add("offload-crash", messages.several_operands(start[0], [p[0] for p in before]))
 
     def _walk(self, start: Position, annotation: Instruction | None, before: tuple[Position, ...]) -> None:
         """Follow the tensor from `start` to the end of every path."""
@@ -200,10 +200,14 @@ class HostMemory:
     ) -> bool:
         """Judge one position; False where the path ends there."""
         instruction = position[0]
+
+        def trail() -> list[Instruction]:
+            return [p[0] for p in _trail_positions(position, came_from, before)]
+
         wanted = placement(instruction)
         if wanted is Placement.TO_HOST:
             if instruction not in self._handled:
-                self.add("offload-annotation", _moved_twice(instruction))
+                self.add("offload-annotation", messages.moved_twice(instruction))
             self._handled.add(instruction)
         elif wanted is Placement.TO_DEVICE:
             self._ended.add(instruction)
@@ -213,16 +217,19 @@ class HostMemory:
         elif instruction.opcode in ("dynamic-slice", "slice"):
             if self._leads_to_device(instruction):
                 return False
-            self.add("offload-slice", _slice(instruction, _trail(position, came_from, before)))
+            self.add("offload-slice", messages.slice_stays(instruction, trail()))
         elif instruction.opcode == "copy":
             if _leaves_host(instruction):
                 return False
             if instruction.shape == instruction.operands[0].shape and position != start:
-                self.add("offload-compute", _compute(instruction, _trail(position, came_from, before)))
+                self.add(
+                    "offload-compute",
+                    messages.device_compute(instruction, trail()),
+                )
         elif instruction.opcode not in PASSES_ON:
             if self._runs_on_host(instruction):
                 return False
-            self.add("offload-compute", _compute(instruction, _trail(position, came_from, before)))
+            self.add("offload-compute", messages.device_compute(instruction, trail()))
         self._check_wide_users(instruction)
         return True
 
@@ -237,7 +244,7 @@ class HostMemory:
     def _check_wide_users(self, instruction: Instruction) -> None:
         for user in self.subject.users[instruction]:
             if custom_call_target(user) in ("X64SplitLow", "X64SplitHigh"):
-                self.add("offload-64-bit", Problem(_WIDE, user))
+                self.add("offload-64-bit", messages.halves(user))
 
     def _leads_to_device(self, slice_: Instruction) -> bool:
         """Every path from the slice ends at a move to the device, with views of the data in between only."""
@@ -273,13 +280,7 @@ class HostMemory:
         """Moves to the device of what is there already."""
         for instruction in self.subject.instructions:
             if placement(instruction) is Placement.TO_DEVICE and instruction not in self._ended:
-                self.add("offload-annotation", _not_on_host(instruction))
-
-
-def _trail(
-    position: Position, came_from: dict[Position, Position | None], before: tuple[Position, ...]
-) -> list[Instruction]:
-    return [p[0] for p in _trail_positions(position, came_from, before)]
+                self.add("offload-annotation", messages.not_on_host(instruction))
 
 
 def _trail_positions(
@@ -338,87 +339,3 @@ def _leaves_host(copy: Instruction) -> bool:
     """A copy that XLA inserted: from host memory to device memory, by its layouts."""
     is_from_host = memory_space(copy.operands[0].shape) == HOST_MEMORY
     return is_from_host and memory_space(copy.shape) != HOST_MEMORY
-
-
-_WIDE = (
-    "64-bit type on device is decomposed into 32-bit types very early on so host offloader only sees 32-bit "
-    "types. Thus the current handling of 64-bit type host offloading might be sub-optimal"
-)
-
-
-def _compute(instruction: Instruction, path: list[Instruction]) -> Problem:
-    return Problem(
-        f'Found an instruction ("{instruction.name}") which does device compute in host memory space. '
-        "Converting into host compute.",
-        instruction,
-        path=path,
-        remedy=f"move the tensor to the device before %{instruction.name}: on the host it is very slow",
-    )
-
-
-def _slice(instruction: Instruction, path: list[Instruction]) -> Problem:
-    name = instruction.name
-    return Problem(
-        f"Encountered {instruction.opcode} on tensor which is in host memory. {name} does not move the "
-        f"tensor back to device. {name} will be converted into host compute.",
-        instruction,
-        path=path,
-        remedy=f"move the result of %{name} to the device directly after it",
-    )
-
-
-def _several_operands(instruction: Instruction, path: list[Instruction]) -> Problem:
-    return Problem(
-        expected_one_operand(instruction),
-        instruction,
-        path=path,
-        remedy="move the tensor to the device before this instruction, or to the host after it",
-    )
-
-
-def _unknown(instruction: Instruction) -> Problem:
-    from hlotool.check.offload.annotations import placement_name
-
-    return Problem(
-        f"Invalid external annotation: {placement_name(instruction)}",
-        instruction,
-        details=["allowed: pinned_host, unpinned_host, device, vmem, pinned_device"],
-    )
-
-
-def _operand_count(instruction: Instruction) -> Problem:
-    return Problem(
-        f"Custom calls with target {custom_call_target(instruction)} must have exactly one operand. "
-        f"{instruction.name} has {len(instruction.operands)}.",
-        instruction,
-    )
-
-
-def _changes_shape(instruction: Instruction) -> Problem:
-    operand = instruction.operands[0]
-    return Problem(
-        f"the annotation %{instruction.name} changes the shape from {operand.shape} to {instruction.shape}",
-        instruction,
-        path=[operand, instruction],
-        remedy="annotate the update before it is written, not the buffer after it",
-    )
-
-
-def _unexpected_in_host_computation(instruction: Instruction) -> Problem:
-    return Problem(
-        f"Unexpected instruction found in async computation: {instruction.name}",
-        instruction,
-        remedy="a host computation that is started asynchronously holds parameters and one call",
-    )
-
-
-def _moved_twice(instruction: Instruction) -> Problem:
-    return Problem("the tensor is in host memory already", instruction, severity=Severity.NOTE)
-
-
-def _not_on_host(instruction: Instruction) -> Problem:
-    return Problem(
-        "the tensor is moved to the device, but it is there already",
-        instruction,
-        severity=Severity.NOTE,
-    )
