@@ -34,6 +34,10 @@ _executables: dict[int, _Loaded] = {}
 _numbers = itertools.count(time.time_ns())
 
 
+class WrongFlag(Exception):
+    """A debug option has another type."""
+
+
 class _Loaded:
     """An executable and where it runs."""
 
@@ -137,7 +141,10 @@ def _set_flags(debug_options: Any, flags: Sequence[Flag]) -> list[tuple[str, Any
     for name, value in flags:
         plain = ",".join(value) if isinstance(value, tuple) else value
         if hasattr(debug_options, name):
-            setattr(debug_options, name, plain)
+            try:
+                setattr(debug_options, name, plain)
+            except TypeError:
+                raise WrongFlag(f"{name} takes no value like {plain!r}") from None
         else:
             others.append((name, plain))
     return others

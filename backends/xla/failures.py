@@ -45,6 +45,8 @@ def typed_error(error: BackendFailed) -> HlotoolError:
         return error
     if found := _STATUS.match(error.message):
         return _status_error(found[1], found[2].strip(), error)
+    if error.message.startswith("WrongFlag: "):
+        return UsageError(f"backend xla: {error.message.removeprefix('WrongFlag: ')}")
     if "No module named" in error.message + error.log:
         missing = re.search(r"No module named '([\w.]+)'", error.message + error.log)
         name = missing[1] if missing else "a package"

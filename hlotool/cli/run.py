@@ -105,7 +105,8 @@ def execute(arguments: argparse.Namespace) -> int:
     limits = Limits(options.workers, options.timeout, options.memory_limit)
     error: HlotoolError | None = None
     notes: list[str] = []
-    with Pool(limits, PRELOAD, "replay") as pool:
+    label = " or ".join(dict.fromkeys((options.reference, options.backend)))
+    with Pool(limits, PRELOAD, label) as pool:
         pool.start()
         from hlotool.replay.batch import Batch
 

@@ -65,8 +65,9 @@ class Log:
                 self._size -= len(self._parts.popleft())
 
     def tail(self) -> str:
-        """The last LOG_LINES lines."""
-        return "\n".join(self._text().splitlines()[-LOG_LINES:])
+        """The last LOG_LINES lines, but for Python's list of imported libraries behind a stack trace."""
+        lines = [line for line in self._text().splitlines() if not line.startswith("Extension modules: ")]
+        return "\n".join(lines[-LOG_LINES:]).rstrip("\n")
 
     def complaint(self) -> str:
         """The line in which a library says why it ends the process; empty when none does."""
