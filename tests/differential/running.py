@@ -39,18 +39,21 @@ class Tally:
         cases: compared, by opcode.
         rules: cases that a rule explains, by rule.
         refused: cases that XLA cannot compile or run, with its message.
+        aborted: cases that XLA's process dies of.
         mismatches: descriptions of what no rule explains.
     """
 
     cases: Counter[str] = field(default_factory=Counter)
     rules: Counter[str] = field(default_factory=Counter)
     refused: list[tuple[Case, str]] = field(default_factory=list)
+    aborted: list[Case] = field(default_factory=list)
     mismatches: list[str] = field(default_factory=list)
 
     def __iadd__(self, other: Tally) -> Self:
         self.cases += other.cases
         self.rules += other.rules
         self.refused += other.refused
+        self.aborted += other.aborted
         self.mismatches += other.mismatches
         return self
 
@@ -58,7 +61,10 @@ class Tally:
         counts = ", ".join(f"{opcode} {count}" for opcode, count in sorted(self.cases.items()))
         rules = ", ".join(f"{rule} {count}" for rule, count in sorted(self.rules.items()))
         found = f"{len(self.mismatches)} mismatches, {len(self.refused)} refused by XLA"
-        return f"{self.cases.total()} cases, {found}\nby opcode: {counts}\nby rule: {rules or 'none used'}"
+        died = "".join(f"\nXLA aborts: {case.number} ({case.opcode})" for case in self.aborted)
+        return (
+            f"{self.cases.total()} cases, {found}\nby opcode: {counts}\nby rule: {rules or 'none used'}{died}"
+        )
 
 
 @cache
@@ -116,7 +122,9 @@ def compare_all(cases: Sequence[Case], batch: int = 60) -> Tally:
     for start in range(0, len(cases), batch):
         options = DEFAULT if start // batch % 4 == 3 else QUICK
         for case, theirs in on_xla(cases[start : start + batch], options):
-            if isinstance(theirs, str):
+            if isinstance(theirs, str) and theirs.startswith("process ended"):
+                tally.aborted.append(case)
+            elif isinstance(theirs, str):
                 tally.refused.append((case, theirs))
             else:
                 compare(case, theirs, tally)
