@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from faults import FaultKind, Site, poisoned
+from verdicts_limit import TooSlow, time_limit
 from verdicts_programs import Subject
 from verdicts_runs import PLAIN, Leaves, Runs, cut, leaves_of
 from verdicts_truth import FACTOR, LeafSpread, legal_spread
@@ -23,6 +24,9 @@ from hlotool.ir.verifier import verify
 
 #: Sites tried per program and kind, half of them in what the entry calls where there is any.
 _SITES = 4
+
+#: Seconds for a run of a faulty program: some loops never end.
+_SECONDS = 5.0
 
 #: Faults per kind that XLA is asked about: each costs a compilation.
 ON_XLA = 12
@@ -126,8 +130,9 @@ class Planter:
         if errors := verify(planted):
             raise AssertionError(f"{kind.name} at {site} of {subject.name} is not valid: {errors[0]}")
         try:
-            actual = leaves_of(planted, NumpyBackend().compile(planted).run(arguments))
-        except HlotoolError:
+            with time_limit(_SECONDS):
+                actual = leaves_of(planted, NumpyBackend().compile(planted).run(arguments))
+        except (HlotoolError, TooSlow):
             return None
         ratio = max(leaf.ratio(a) for leaf, a in zip(spread, actual))
         if ratio <= 1:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from verdicts_limit import TooSlow, time_limit
 from verdicts_peers import BOUNDS, passes
 from verdicts_runs import Leaves, nested
 
@@ -16,6 +17,9 @@ from hlotool.replay.judge import judge
 
 #: What accuses the tested side.
 ACCUSING = frozenset({"wrong", "structural"})
+
+#: For one judgement; programs of the corpus run in milliseconds.
+_SECONDS = 120.0
 
 
 class Judgement(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -65,8 +69,9 @@ def judged(
     sides = nested(module, expected), nested(module, actual)
     began = time.perf_counter()
     try:
-        comparison = judge(module, arguments, *sides, tested=tested)
-    except HlotoolError as error:
+        with time_limit(_SECONDS):
+            comparison = judge(module, arguments, *sides, tested=tested)
+    except (HlotoolError, TooSlow) as error:
         failure = f"{type(error).__name__}: {error}"
         return Judgement("no verdict", failure, [], [], 0, time.perf_counter() - began, *cost, [])
     seconds = time.perf_counter() - began
