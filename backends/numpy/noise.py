@@ -158,7 +158,9 @@ def _perturb(out: Array, x: Array, drawn: Array, own: float, common: float, zero
 
 
 def _is_exact(x: Array, zeros: int) -> npt.NDArray[np.bool_]:
+    """Library calls give f32 in wide executions, too, which has fewer bits than are asked for."""
     bits = _BITS[x.dtype]
+    zeros = min(zeros, 8 * x.dtype.itemsize)
     found: npt.NDArray[np.bool_] = np.equal(np.bitwise_and(x.view(bits), bits.type((1 << zeros) - 1)), 0)
     return found
 
