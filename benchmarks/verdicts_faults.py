@@ -101,6 +101,9 @@ class Planter:
     def _in_program(
         self, kind: FaultKind, subject: Subject, stage: str, module: Module, rng: np.random.Generator
     ) -> Iterator[PlantedFault]:
+        sites = kind.sites(module)
+        if not sites:
+            return
         try:
             arguments = poisoned(subject.arguments(0), kind.poison)
             spread = self._spread(subject, stage, module, arguments, kind.poison)
@@ -108,7 +111,7 @@ class Planter:
             return
         if all(leaf.limit is None for leaf in spread):
             return
-        for site in _chosen(kind.sites(module), module, rng):
+        for site in _chosen(sites, module, rng):
             fault = self._plant(
                 kind, subject, stage, module, site, arguments, spread, int(rng.integers(1000))
             )
