@@ -69,15 +69,16 @@ def parse_options(options: Options) -> XlaOptions:
     known = {key: value for key, value in options.items() if not key.startswith("xla_")}
     check_options("xla", known, OPTIONS)
     flags = [(key, flag_value(key, value)) for key, value in options.items() if key.startswith("xla_")]
-    python = _interpreter(known.get("python", ""))
-    require_jaxlib(python)
-    return XlaOptions(
+    parsed = XlaOptions(
         platform=_platform(known),
         flags=(*_named_flags(known), *flags),
         route=_choice("route", known.get("route", "auto")),
-        python=python,
+        python=_interpreter(known.get("python", "")),
         timeout=_number("timeout", known.get("timeout", str(DEFAULT_TIMEOUT))),
     )
+    if not parsed.python:
+        _require_jaxlib()
+    return parsed
 
 
 def _platform(options: Options) -> str:
@@ -129,10 +130,9 @@ def _interpreter(path: str) -> str:
     return os.path.abspath(path) if os.path.dirname(path) else path
 
 
-def require_jaxlib(python: str) -> None:
-    """Raises BackendUnavailable when this interpreter lacks jaxlib and the user names no other one."""
+def _require_jaxlib() -> None:
     missing = [name for name in ("jax", "jaxlib") if not find_spec(name)]
-    if missing and not python:
+    if missing:
         raise BackendUnavailable(f"backend xla needs {missing[0]}: {REMEDY}")
 
 
