@@ -166,8 +166,8 @@ class _Differ:
 
 
 def _header_text(name: str, value: AttributeValue | None) -> str:
-    if value is None:
-        return ""
+    if value is None or isinstance(value, int | str):
+        return "" if value is None else str(value)
     return entry_layout_text(value) if isinstance(value, EntryLayout) else value_text("", name, value)
 
 

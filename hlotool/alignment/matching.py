@@ -2,14 +2,16 @@
 
 Pairs wait in a queue, those with most points first. A pair that is accepted proposes its neighbours: operands
 at the same position, users that read it in the same way. So the best evidence decides first, and what it
-decides becomes evidence for the rest. The idea of seeds, exact matches and greedy growth along both
-directions of the graph is common to tree and graph differencing, XLA's hlo_diff among them.
+decides becomes evidence for the rest. Copies, which compute the same, wait until their readers are known.
+
+The idea of seeds, exact matches and greedy growth along both directions of the graph is common to tree and
+graph differencing, XLA's hlo_diff among them.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import count, product
 
@@ -75,9 +77,10 @@ class Grower:
         self._right = right
         self._matching = matching
         self._views = views
-        self._queue: list[tuple[float, float, int, Instruction, Instruction]] = []
+        self._queue: list[tuple[bool, float, float, int, Instruction, Instruction]] = []
         self._ticket = count()
         self._likeness: dict[Pair, float] = {}
+        self._repeated = _repeated(left) | _repeated(right)
         self._scale = len(right.graph.home) / max(1, len(left.graph.home))
 
     def accept(self, one: Instruction, other: Instruction) -> None:
@@ -86,13 +89,20 @@ class Grower:
             self._matching.add(one, other)
             self.spread(one, other)
 
-    def propose(self, one: Instruction, other: Instruction) -> None:
-        """Put a pair into the queue, if both are free and enough speaks for them."""
+    def propose(self, one: Instruction, other: Instruction, is_read: bool = False) -> None:
+        """Put a pair into the queue, if both are free and enough speaks for them.
+
+        Args:
+            one: of the left program.
+            other: of the right program.
+            is_read: partners read the two in the same place.
+        """
         if not self._matching.is_free(one, other):
             return
         points = self.points(one, other)
         if points >= ENOUGH:
-            entry = (-points, self._distance(one, other), next(self._ticket), one, other)
+            waits = not is_read and self._is_one_of_many(one, other)
+            entry = (waits, -points, self._distance(one, other), next(self._ticket), one, other)
             heapq.heappush(self._queue, entry)
 
     def grow(self) -> None:
@@ -131,13 +141,23 @@ class Grower:
 
     def spread(self, one: Instruction, other: Instruction) -> None:
         """Propose the neighbours of a pair to each other."""
+        ones, others = self._views[0].operands.get(one, ()), self._views[1].operands.get(other, ())
+        for pair in zip(ones, others):
+            self.propose(*pair, is_read=True)
         for pair in self._neighbours(one, other):
             self.propose(*pair)
+
+    def _is_one_of_many(self, one: Instruction, other: Instruction) -> bool:
+        """Whether others compute the same: who reads them will tell which is which, once that is known."""
+        value = self._left.prints.values[one]
+        if value not in self._repeated or value != self._right.prints.values[other]:
+            return False
+        context = self._left.prints.contexts.get(one)
+        return context is None or context != self._right.prints.contexts.get(other)
 
     def _neighbours(self, one: Instruction, other: Instruction) -> Iterator[Pair]:
         left, right = self._views
         ones, others = left.operands.get(one, ()), right.operands.get(other, ())
-        yield from zip(ones, others)
         if one.opcode in COMMUTATIVE or len(ones) != len(others):
             yield from _few(ones, others)
         for callee, other_callee in zip(one.called, other.called):
@@ -219,6 +239,12 @@ class Grower:
                 if instruction not in partners and (found := key(side, instruction)) is not None:
                     buckets.setdefault(found, ([], []))[which].append(instruction)
         yield from [bucket for bucket in buckets.values() if all(bucket)]
+
+
+def _repeated(side: Side) -> set[int]:
+    """Fingerprints of what several nodes compute."""
+    counts = Counter(side.prints.values[node] for node in side.graph.nodes)
+    return {value for value, count in counts.items() if count > 1}
 
 
 def _few(ones: Sequence[Instruction], others: Sequence[Instruction]) -> Iterable[Pair]:
