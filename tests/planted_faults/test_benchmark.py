@@ -1,0 +1,105 @@
+"""The benchmark of verdicts: pairs, faults that count, records that survive, tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import verdicts
+import verdicts_faults
+from faults import CATALOGUE
+from verdicts_judge import Judgement
+from verdicts_programs import Subject, subjects
+from verdicts_records import FaultRecord, LegalRecord, Record, UnitDone, read_records, write_records
+from verdicts_report import report
+from verdicts_runs import Runs
+
+DOUBLE = """HloModule m
+ENTRY e { x = f32[8,3] parameter(0)
+  two = f32[] constant(2)
+  twos = f32[8,3] broadcast(two), dimensions={}
+  ROOT r = f32[8,3] multiply(x, twos) }"""
+
+
+def judgement(verdict: str, peers: list[str], patterns: list[str] | None = None) -> Judgement:
+    members = 5 if verdict in ("rounding", "wrong") else 0
+    return Judgement(verdict, "because", [verdict], patterns or [], members, 0.5, 0.1, 0.15, peers)
+
+
+def legal(verdict: str) -> LegalRecord:
+    return LegalRecord("program", "numpy vs xla", "", 0, judgement(verdict, ["hlo_isolation"]))
+
+
+def fault(verdict: str, patterns: list[str]) -> FaultRecord:
+    found = judgement(verdict, ["hlo_isolation"], patterns)
+    return FaultRecord(
+        "sign", "sign", "program", "before", "%e/%r", 0, False, True, 99.0, True, found, None, "XLA: refused"
+    )
+
+
+def planter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> verdicts_faults.Planter:
+    """One that never asks XLA."""
+    monkeypatch.setattr(verdicts_faults, "ON_XLA", 0)
+    monkeypatch.setattr(verdicts_faults.Planter, "_seen", lambda *_: [])
+    return verdicts_faults.Planter(Runs(tmp_path / "runs"), tmp_path / "spreads")
+
+
+def test_faults_count_where_they_are_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = next(k for k in CATALOGUE if k.name == "sign")
+    found = list(planter(tmp_path, monkeypatch).faults(kind, [Subject("double", DOUBLE)]))
+    assert [str(f.site) for f in found if f.at_output] == ["%e/%r"]
+    assert all(f.counts and f.ratio > 1e5 and not f.is_deep for f in found)
+    assert [f.seed for f in found] == [
+        f.seed for f in planter(tmp_path, monkeypatch).faults(kind, [Subject("double", DOUBLE)])
+    ]
+
+
+def test_endless_loops_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """HloModule m
+body { c = s32[] parameter(0)
+  one = s32[] constant(1)
+  ROOT n = s32[] add(c, one) }
+condition { c = s32[] parameter(0)
+  ten = s32[] constant(10)
+  ROOT p = pred[] compare(c, ten), direction=LT }
+ENTRY e { z = s32[] constant(0)
+  ROOT w = s32[] while(z), condition=condition, body=body }"""
+    monkeypatch.setattr(verdicts_faults, "_SECONDS", 0.2)
+    kind = next(k for k in CATALOGUE if k.name == "saturation")
+    found = list(planter(tmp_path, monkeypatch).faults(kind, [Subject("loop", text)]))
+    assert [str(f.site) for f in found] == ["%e/%w"], "within the body the counter never gets to ten"
+
+
+def test_interrupted_units_are_judged_again(tmp_path: Path) -> None:
+    path = tmp_path / "legal.jsonl"
+    write_records(path, [legal("agree"), UnitDone("program", "legal", 1.0)])
+    write_records(path, [LegalRecord("other", "numpy vs xla", "", 0, None, "cut off")])
+    with path.open("ab") as file:
+        file.write(b'{"type":"legal","unit":"torn')
+    records = list(read_records(path))
+    assert [r.unit for r in records if isinstance(r, LegalRecord)] == ["program"]
+
+
+def test_tables() -> None:
+    records: list[Record] = [legal("agree"), legal("rounding"), legal("wrong")]
+    records += [fault("wrong", ["sign"]), fault("wrong", []), fault("rounding", [])]
+    text = "\n".join(report(records))
+    assert "3 pairs of legal executions of 1 programs" in text
+    assert "| all | 3 | 1 | 1 | 1 | 1 | 3 | 0 |" in text
+    assert "2.0 times planning and running the reference once, 5.0 times running it" in text
+    assert "| sign | 3 | 1 | 0 of 0 | sign | 50% | 0 | 3 |" in text
+    assert "named right: 1 of 1 (100%)" in text
+
+
+@pytest.mark.xla
+def test_legal_pairs_of_a_program(tmp_path: Path) -> None:
+    pytest.importorskip("jaxlib")
+    records = verdicts.legal_records("add.f32", tmp_path, "")
+    ways = {r.way for r in records if isinstance(r, LegalRecord) and r.judgement is not None}
+    assert {"numpy vs xla", "optimisation level 0", "xla vs xla"} <= ways
+    assert not any(isinstance(r, LegalRecord) and verdicts.is_alarm(r.judgement) for r in records)
+
+
+def test_subjects_are_unique() -> None:
+    names = [s.name for s in subjects()]
+    assert len(names) == len(set(names)) > 300
