@@ -94,7 +94,8 @@ class KernelPolicy:
         }
         if not changes:
             return kernel
-        terms = self._terms(origin, next(_arrays(origin))) if self._policy.varied else {}
+        is_wide = self._policy.wide and instruction.shape != origin.shape
+        terms = self._terms(origin, next(_arrays(origin)), is_wide) if self._policy.varied else {}
         return _around(kernel, terms, changes, isinstance(origin.shape, TupleShape))
 
     def _rounds(self, origin: Instruction) -> bool:
@@ -125,13 +126,13 @@ class KernelPolicy:
             return EXACT
         return wide_error(origin, part, is_uncertain)
 
-    def _terms(self, origin: Instruction, part: ArrayShape) -> _Changes:
-        """What happens to the operands that are summed."""
+    def _terms(self, origin: Instruction, part: ArrayShape, is_wide: bool) -> _Changes:
+        """What happens to the operands that are summed, in their declared types or in f64."""
         size = sum_error(origin, part)
         if not size:
             return {}
         error = Error(size, ZEROS[ElementType.F32])
-        if self._policy.wide:
+        if is_wide:
             error = wide_error(origin, part, is_uncertain=False)
         return {
             number: Perturb(self._noise, error)

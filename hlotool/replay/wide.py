@@ -69,7 +69,10 @@ class Wide:
             return None
         if _equal(expected, actual):
             return WideRelation.EQUAL
-        return self._by_ensemble(number, actual)
+        try:
+            return self._by_ensemble(number, actual)
+        except HlotoolError:
+            return None
 
     def _by_ensemble(self, number: int, actual: Array) -> WideRelation:
         own = [leaves[number] for leaves in self._members(self._reference, self._tested)]
