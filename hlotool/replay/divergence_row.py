@@ -59,8 +59,6 @@ def with_divergence(
         found = first_divergence(reference.module, tested.module, trial.arguments, outputs, budget, is_wide)
     except HlotoolError as error:
         return _noted(row, str(error))
-    if found is None:
-        return _noted(row, "no instruction is known to differ: the programs have too little in common")
     return msgspec.structs.replace(row, divergence=found)
 
 

@@ -38,6 +38,10 @@ class Execution:
     result: Value
     arguments: Sequence[Value]
 
+    def close(self) -> None:
+        """Give back what was stored outside of memory."""
+        self.recording.store.close()
+
 
 def execute(
     module: Module, arguments: Sequence[Value], backend: str, budget: Budget, is_wide: bool = False

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 
 import msgspec
 
 from hlotool.alignment.graph import Graph
 from hlotool.alignment.ports import Ports
 from hlotool.backends.base import Value
+from hlotool.errors import HlotoolError
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.printer import SHORT, print_instruction
 from hlotool.ir.types import ShapeIndex, strip_layouts
@@ -36,6 +38,10 @@ _BACKEND = "numpy"
 _NAMED = 8
 
 
+class NotFound(HlotoolError):
+    """The programs differ, but none of their instructions can be shown to."""
+
+
 def first_divergence(
     reference: Module,
     tested: Module,
@@ -43,7 +49,7 @@ def first_divergence(
     outputs: Sequence[ShapeIndex],
     budget: Budget,
     is_wide: bool = False,
-) -> DivergenceRecord | None:
+) -> DivergenceRecord:
     """Find where two programs part, on the numpy reference.
 
     Args:
@@ -54,27 +60,27 @@ def first_divergence(
         budget: how much may be kept, and how many seconds each of the three parts of the search may take.
         is_wide: compute in f64, for differences that show there, too: they stand out from all rounding.
 
-    Returns:
-        what was found; None when no instruction is known to differ.
-
     Raises:
+        NotFound: no instruction is known to differ.
         OutOfTime: recording an execution takes too long.
         Unsupported: the calls of a program cannot be flattened, or it cannot be executed.
     """
-    left = execute(reference, arguments, _BACKEND, budget, is_wide)
-    right = execute(tested, arguments, _BACKEND, budget, is_wide)
-    comparison = Comparison(left, right)
-    errors = Errors(reference.entry.root.shape, left.result, right.result, outputs)
-    trial = best_trial(comparison, outputs, errors, _BACKEND, budget.seconds)
-    if trial is None:
-        return None
-    record = _Writer(comparison, trial, outputs).record(len(errors))
-    return _finished(record, comparison, outputs)
+    with (
+        closing(execute(reference, arguments, _BACKEND, budget, is_wide)) as left,
+        closing(execute(tested, arguments, _BACKEND, budget, is_wide)) as right,
+    ):
+        comparison = Comparison(left, right)
+        errors = Errors(reference.entry.root.shape, left.result, right.result, outputs)
+        trial = best_trial(comparison, outputs, errors, _BACKEND, budget.seconds)
+        if trial is None:
+            raise NotFound("; ".join(["no instruction is known to differ", *_notes(comparison)]))
+        return _record(comparison, trial, outputs, len(errors))
 
 
-def _finished(
-    record: DivergenceRecord, comparison: Comparison, outputs: Sequence[ShapeIndex]
+def _record(
+    comparison: Comparison, trial: Trial, outputs: Sequence[ShapeIndex], differing: int
 ) -> DivergenceRecord:
+    record = _Writer(comparison, trial).record(differing)
     tested = comparison.tested
     graph = comparison.alignment.right.graph
     made = [_birth_record(tested, graph, birth) for birth in births(tested, graph, outputs)]
@@ -87,7 +93,7 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     for side, execution in (("reference", comparison.reference), ("tested", comparison.tested)):
         recording = execution.recording
         if recording.incomplete:
-            yield f"{side}: only the first {sum(map(len, recording.samples.values()))} values were looked at"
+            yield f"{side}: only the first {recording.count} values were looked at"
         if recording.store.dropped:
             yield f"{side}: {recording.store.dropped} values found no room and were compared by hash only"
 
@@ -95,10 +101,9 @@ def _notes(comparison: Comparison) -> Iterator[str]:
 class _Writer:
     """Puts a trial into words."""
 
-    def __init__(self, comparison: Comparison, trial: Trial, outputs: Sequence[ShapeIndex]) -> None:
+    def __init__(self, comparison: Comparison, trial: Trial) -> None:
         self._comparison = comparison
         self._trial = trial
-        self._outputs = outputs
         self._left = comparison.alignment.left.graph
         self._right = comparison.alignment.right.graph
         self._node = _shown(trial.divergence.instruction, self._right)
@@ -153,9 +158,9 @@ class _Writer:
 
 
 def _finding(trial: Trial) -> str:
-    if trial.repaired or trial.is_locally_wrong:
-        return "wrong"
-    return "suspected" if trial.is_locally_wrong is None else "amplifies"
+    if trial.is_locally_wrong is False:
+        return "amplifies"
+    return "wrong" if trial.repaired or trial.is_locally_wrong else "suspected"
 
 
 def _shown(instruction: Instruction, graph: Graph) -> Instruction:

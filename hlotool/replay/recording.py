@@ -32,7 +32,7 @@ class Budget:
     """How much of an execution is kept.
 
     Attributes:
-        memory: bytes of values in memory.
+        memory: bytes of values in memory, single numbers not counted.
         disk: bytes of values in a temporary file, after that.
         samples: values that are hashed; what comes later is not looked at.
         seconds: after which the execution is stopped.
@@ -82,10 +82,10 @@ class Store:
         return len(self._refused)
 
     def keep(self, digest: bytes, array: Array) -> None:
-        """Store `array`, if there is room."""
+        """Store `array`, if there is room; for a single number there always is."""
         if digest in self._arrays or digest in self._places or digest in self._refused:
             return
-        if array.nbytes <= self._memory_left:
+        if array.nbytes <= self._memory_left or array.size == 1:
             self._memory_left -= array.nbytes
             self._arrays[digest] = array
         elif array.nbytes <= self._disk_left:
@@ -106,9 +106,14 @@ class Store:
         size = int(np.prod(dims, dtype=np.int64)) * dtype.itemsize
         return np.frombuffer(self._file.read(size), dtype).reshape(dims)
 
+    def close(self) -> None:
+        """Give the temporary file back."""
+        if self._file is not None:
+            self._file.close()
+
     def _write(self, digest: bytes, array: Array) -> None:
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="hlotool-")  # noqa: SIM115 - lives as long as this
+            self._file = tempfile.TemporaryFile(prefix="hlotool-")  # noqa: SIM115 - `close` does
         offset = self._file.seek(0, 2)
         self._file.write(np.ascontiguousarray(array).tobytes())
         self._places[digest] = offset, array.dtype, array.shape
@@ -133,6 +138,11 @@ class Recording:
         sample = self.samples.get(instruction, {}).get(iteration)
         array = self.store.get(sample.digest) if sample else None
         return None if array is None else _as_declared(array, instruction)
+
+    @property
+    def count(self) -> int:
+        """Values that were computed and looked at."""
+        return sum(s.order >= 0 for samples in self.samples.values() for s in samples.values())
 
     @property
     def bits(self) -> Mapping[Instruction, str]:

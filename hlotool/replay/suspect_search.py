@@ -41,7 +41,7 @@ def best_trial(
         found = search.run(tight)
         if found is not None:
             return found
-        if any(trial.repaired for trial in search.tried):
+        if any(trial.repaired and trial.is_locally_wrong is not False for trial in search.tried):
             break
     return search.first_sufficient() or max(search.tried, key=_weight, default=None)
 
@@ -79,7 +79,8 @@ class _Search:
             if not fresh:
                 return None
             trial = self._try(fresh[0])
-            if trial.repaired == len(self._errors):
+            # What does right on right operands only passes on what is wrong: look before it.
+            if trial.repaired == len(self._errors) and trial.is_locally_wrong is not False:
                 return trial
         return None
 
