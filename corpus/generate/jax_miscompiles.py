@@ -53,7 +53,7 @@ def shifted_update_in_place() -> Iterator[Call]:
     "reduce",
     "fusion",
     fault=Fault(
-        level="codegen",
+        level="runtime-library",
         opcodes=("dot", "multiply", "reduce"),
         report="https://github.com/jax-ml/jax/issues/39103",
         wrong="the library that runs the fusion loses the last row of 32,769",

@@ -37,11 +37,12 @@ class Fault:
     """What is known of a wrong compilation, and a search has to find.
 
     Attributes:
-        level: `pass` when the HLO text is wrong from one pass on, `codegen` when it is right to the end.
+        level: `pass` when the HLO text is wrong from one pass on; when it is right to the end, `codegen` or
+            `runtime-library`.
         report: where it was reported or mended.
         wrong: what happens, in one clause.
         pass_name: the pass that breaks the program.
-        opcodes: what the instructions that codegen gets wrong do, one of which has to be named.
+        opcodes: what the instructions that are executed wrongly do, one of which has to be named.
     """
 
     level: str
