@@ -12,8 +12,8 @@ from hlotool.numerics.patterns import Difference, Pattern, close
 
 #: Share of the places at which a shifted copy must fit: what comes in from the edge may be anything.
 _MOST_PLACES = 0.85
-#: Ranks up to which every order of dimensions is tried, and sizes up to which every rotation is.
-_HIGHEST_RANK, _LONGEST_AXIS = 4, 4096
+#: Ranks up to which every order of dimensions is tried, and elements moved to try all exchanges of blocks.
+_HIGHEST_RANK, _MOST_MOVES = 4, 1 << 24
 
 
 def off_by_one_row(found: Difference) -> Pattern | None:
@@ -91,7 +91,7 @@ def reversal(found: Difference) -> Pattern | None:
 def swap(found: Difference) -> Pattern | None:
     """Two blocks along a dimension changed places."""
     for axis, size in enumerate(found.expected.shape):
-        if not 1 < size <= _LONGEST_AXIS:
+        if size < 2 or size * found.wrong.size > _MOST_MOVES:
             continue
         others = tuple(d for d in range(found.wrong.ndim) if d != axis)
         indices = np.flatnonzero(found.wrong.any(axis=others))

@@ -181,7 +181,7 @@ class _Judge:
             return leaf
         if leaf.verdict is Verdict.AGREE and not self._deserves_a_second_look(number):
             return leaf
-        wide = self._wide.relation(number) if self._wide is not None else None
+        wide = self._relation(number)
         if leaf.verdict is Verdict.AGREE and wide is not WideRelation.OUTSIDE:
             return leaf
         case = Case(leaf, number, wide)
@@ -189,6 +189,14 @@ class _Judge:
             return self._judged(case)
         except HlotoolError as error:
             return self._without_ensemble(case, error)
+
+    def _relation(self, number: int) -> WideRelation | None:
+        """What both programs show in f64; None where there is but one, or no float matters."""
+        shape, facts = self._shapes[number], self._facts[number]
+        assert isinstance(shape, ArrayShape)
+        if self._wide is None or not (_is_float(shape.element_type) or facts.decision is not None):
+            return None
+        return self._wide.relation(number)
 
     def _deserves_a_second_look(self, number: int) -> bool:
         """An ulp of a narrow type hides a lot: what the programs mean decides, where both are at hand."""

@@ -77,9 +77,7 @@ class Wide:
     def _by_ensemble(self, number: int, actual: Array) -> WideRelation:
         own = [leaves[number] for leaves in self._members(self._reference, self._tested)]
         if actual.dtype.kind not in "fc":
-            other = [leaves[number] for leaves in self._members(self._tested, self._reference)]
-            found = flips(actual, [self._reference.shadow[number], *own, *other])
-            return WideRelation.OUTSIDE if found.count else WideRelation.WITHIN
+            return self._by_flips(number, actual, own)
         kind = ElementType.C128 if actual.dtype.kind == "c" else ElementType.F64
         found_score = score(actual, [self._reference.shadow[number], *own], kind, resolution=_EQUAL)
         if found_score.misplaced:
@@ -89,6 +87,15 @@ class Wide:
         other = [leaves[number] for leaves in self._members(self._tested, self._reference)]
         back = score(self._reference.shadow[number], [actual, *other], kind, resolution=_EQUAL)
         return WideRelation.WITHIN if back.ratio <= _LIMIT else WideRelation.OUTSIDE
+
+    def _by_flips(self, number: int, actual: Array, own: list[Array]) -> WideRelation:
+        """Integers: what neither side's rounded constants lead to is different."""
+        expected = self._reference.shadow[number]
+        new = flips(actual, [expected, *own]).new
+        if new.any():
+            other = [leaves[number] for leaves in self._members(self._tested, self._reference)]
+            new &= flips(expected, [actual, *other]).new
+        return WideRelation.OUTSIDE if new.any() else WideRelation.WITHIN
 
     def _members(self, ensemble: Ensemble, other: Ensemble) -> list[list[Array]]:
         uncertain = self._uncertain[ensemble is self._tested]

@@ -91,7 +91,7 @@ def _basis(run: RunRecord) -> Iterator[str]:
     origins = sorted({_origin(module.inputs) for module in agreeing if module.inputs})
     backends = sorted({module.reference for module in agreeing if module.reference})
     yield f"agreement rests on: inputs {' and '.join(origins)}; reference {', '.join(backends)}"
-    if any(module.verdict is Verdict.AGREE for module in agreeing):
+    if any(module.verdict is not Verdict.IDENTICAL for module in agreeing):
         yield f"tolerance: {_tolerance(run)}"
     skipped = sum(module.verdict not in AGREEING | DIFFERING for module in run.modules)
     if skipped:
@@ -112,5 +112,5 @@ def _hint(run: RunRecord) -> Iterator[str]:
 def _tolerance(run: RunRecord) -> str:
     options = run.options
     if options.rtol is None and options.atol is None:
-        return "derived for each output from its type and its longest sum (--verbose shows it)"
+        return "a few ulps; further off, other legal executions of the program decide (--verbose shows them)"
     return f"--rtol {options.rtol or 0:g} --atol {options.atol or 0:g} for all outputs, set by the user"

@@ -120,6 +120,8 @@ def distance(module: ModuleRecord) -> str:
         return _worst_leaf(module.leaves)
     if module.verdict is Verdict.STRUCTURAL:
         return module.reason
+    if module.verdict is Verdict.ROUNDING:
+        return _legal_share(module.leaves)
     measured = [leaf.max_ulp for leaf in module.leaves if leaf.max_ulp is not None]
     if module.verdict is Verdict.AGREE and measured:
         return within(max(measured))
@@ -135,5 +137,18 @@ def _worst_leaf(leaves: Sequence[LeafRecord]) -> str:
     wrong = [leaf for leaf in leaves if leaf.verdict is Verdict.WRONG]
     if not wrong:
         return ""
-    leaf = max(wrong, key=lambda leaf: leaf.mismatched / leaf.total if leaf.total else 1.0)
-    return f"{leaf_name(leaf.index)}: {leaf.mismatched} of {leaf.total}"
+    leaf = max(wrong, key=lambda leaf: wrong_elements(leaf) / leaf.total if leaf.total else 1.0)
+    pattern = f", {leaf.evidence.pattern}" if leaf.evidence and leaf.evidence.pattern else ""
+    return f"{leaf_name(leaf.index)}: {wrong_elements(leaf)} of {leaf.total}{pattern}"
+
+
+def wrong_elements(leaf: LeafRecord) -> int:
+    """How many elements are out of reach of legal executions, or else outside of the tolerance."""
+    return leaf.evidence.beyond if leaf.evidence is not None else leaf.mismatched
+
+
+def _legal_share(leaves: Sequence[LeafRecord]) -> str:
+    """How much of what legal executions differ by was made use of; empty where ties flipped."""
+    ratios = [leaf.evidence.ratio for leaf in leaves if leaf.evidence and leaf.evidence.ratio is not None]
+    worst = max(ratios, default=0.0)
+    return f"{number(worst, 2)} of legal error" if 0 < worst <= 1 else ""

@@ -66,10 +66,17 @@ def test_command(command: str, tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_the_report_in_the_readme_is_what_is_printed(tmp_path: Path) -> None:
+#: A command with a remark, and the report below it.
+SHOWN = re.findall(
+    r"^```sh\nhlotool (run [^\n#]*?)  +#[^\n]*\n```\n\n```text\n(.*?)^```",
+    README.read_text(),
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@pytest.mark.parametrize(("command", "report"), SHOWN, ids=lambda text: text.splitlines()[0])
+def test_a_report_in_the_readme_is_what_is_printed(command: str, report: str, tmp_path: Path) -> None:
     """Up to times, versions and the padding that goes with them."""
-    shown = r"^```sh\nhlotool (run [^\n#]*?)  +#[^\n]*\n```\n\n```text\n(.*?)^```"
-    command, report = re.findall(shown, README.read_text(), re.MULTILINE | re.DOTALL)[0]
     result = subprocess.run(
         [sys.executable, "-m", "hlotool", *shlex.split(command)],
         cwd=ROOT,
