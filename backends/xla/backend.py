@@ -34,6 +34,9 @@ from hlotool.ir.types import ArrayShape
 #: Where instructions come from makes no difference, and older versions cannot read how it is written now.
 _TEXT = PrintOptions(metadata=False)
 
+#: The oldest version that goes with NumPy 2, as hlotool does; every later one is supported.
+OLDEST = (0, 4, 26)
+
 #: The first version that takes programs in the middle of its compiler.
 LETS_PROGRAMS_IN = (0, 10, 2)
 
@@ -161,7 +164,10 @@ class XlaBackend:
                 source = replace(source, module=bare, notes=(*source.notes, note))
 
     def _program(self, source: _Source, grid: DeviceGrid, released: tuple[int, ...]) -> Program:
-        text = print_module(for_grid(source.module, grid), source.printing)
+        module = for_grid(source.module, grid)
+        if not source.printing.metadata:
+            module = replace(module, stack_frames=None)
+        text = print_module(module, source.printing)
         return Program(
             text=text,
             route=source.route,

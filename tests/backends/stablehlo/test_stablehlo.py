@@ -31,7 +31,7 @@ DEPARTURES = {
 }
 
 #: In the default run.
-QUICK = {"compare.totalorder", "dot.two_batches", "fusion.nested", "reduce.sum_f32", "while.counter"}
+QUICK = {"compare.totalorder", "dot.batched", "fusion.nested", "reduce.sum", "while.counter"}
 
 
 def run(text: str, *arguments: Any) -> Any:
