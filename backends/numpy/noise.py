@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 import threading
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -28,16 +29,10 @@ _POOL = 1 << 17
 #: them that has so by chance.
 _SAMPLE, _MORE_ZEROS, _BY_CHANCE = 1024, 4, 0.02
 
-#: Integers of the same width.
-_BITS: dict[np.dtype[Any], np.dtype[Any]] = {
-    np.dtype(np.float32): np.dtype(np.uint32),
-    np.dtype(np.float64): np.dtype(np.uint64),
-}
-#: Dtypes of the parts of complex numbers.
-_PARTS: dict[np.dtype[Any], np.dtype[Any]] = {
-    np.dtype(np.complex64): np.dtype(np.float32),
-    np.dtype(np.complex128): np.dtype(np.float64),
-}
+#: Integers as wide as the floats, by the floats' codes.
+_BITS: dict[str, type[np.unsignedinteger[Any]]] = {"f": np.uint32, "d": np.uint64}
+#: The parts of complex numbers.
+_PARTS: dict[str, type[np.floating[Any]]] = {"F": np.float32, "D": np.float64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +64,7 @@ class Noise:
         self.member = member
         self._generation = 0
         self._local = threading.local()
-        self._pool: dict[np.dtype[Any], Array] = {}
+        self._pool: dict[str, Array] = {}
 
     def restart(self) -> None:
         """Begin an execution: every thread draws its numbers from the start."""
@@ -98,71 +93,77 @@ class Noise:
             relative: largest relative error.
             zeros: numbers whose last so many bits are zero look exact and stay; 0 spares none but zero.
         """
-        if self.member.seed is None or relative == 0:
+        if self.member.seed is None or relative == 0 or not value.size:
             return value
-        dtype = value.dtype
-        if dtype in _PARTS:
+        kind = value.dtype.char
+        if kind in "FD":
             return self._complex(value, relative, zeros)
-        if dtype not in _BITS or not value.size:
+        if kind not in _BITS:
             return value
         relative *= self.member.scale
         if value.ndim == 0:
             return self._scalar(value, relative, zeros)
-        source = np.ascontiguousarray(value).reshape(-1)
-        result = np.empty_like(source)
-        zeros = zeros if _look_exact(source, zeros) else 0
+        x = value.ravel()
+        zeros = zeros if _look_exact(x, zeros) else 0
         draw = self._random.random
         common = 1 + relative / 2 * (2 * draw() - 1)
-        numbers = self._numbers(dtype)
-        parts = [(start, int(draw() * (_POOL - _BLOCK))) for start in range(0, source.size, _BLOCK)]
+        numbers = self._numbers(kind)
 
-        def fill(part: tuple[int, int]) -> None:
-            start, first = part
-            x = source[start : start + _BLOCK]
-            drawn = numbers[first : first + x.size]
-            _perturb(result[start : start + _BLOCK], x, drawn, relative / 2, common, zeros)
+        def part(start: int, first: int) -> Array:
+            some = x[start : start + _BLOCK]
+            return _perturbed(some, numbers[first : first + some.size], relative / 2, common, zeros)
 
-        if len(parts) > 1:
-            each(fill, parts)
-        else:
-            fill(parts[0])
+        if x.size <= _BLOCK:
+            return part(0, int(draw() * (_POOL - _BLOCK))).reshape(value.shape)
+        result = np.empty_like(x)
+        places = [(start, int(draw() * (_POOL - _BLOCK))) for start in range(0, x.size, _BLOCK)]
+
+        def fill(place: tuple[int, int]) -> None:
+            result[place[0] : place[0] + _BLOCK] = part(*place)
+
+        each(fill, places)
         return result.reshape(value.shape)
 
     def _complex(self, value: Any, relative: float, zeros: int) -> Any:
         together: Array = np.array(value, order="C", ndmin=1)
-        parts = together.view(_PARTS[value.dtype])
+        parts = together.view(_PARTS[value.dtype.char])
         changed: Array = self.perturbed(parts, relative, zeros)
         whole = changed.view(value.dtype).reshape(value.shape)
         return whole if value.ndim else whole[()]
 
     def _scalar(self, value: Any, relative: float, zeros: int) -> Any:
-        if zeros and not int(value.view(_BITS[value.dtype])) & ((1 << zeros) - 1):
+        if zeros and not int(value.view(_BITS[value.dtype.char])) & ((1 << zeros) - 1):
             return value
-        changed = float(value) * (1 + relative * self._random.uniform(-1, 1))
-        return value.dtype.type(changed)
+        return value.dtype.type(float(value) * (1 + relative * (2 * self._random.random() - 1)))
 
-    def _numbers(self, dtype: np.dtype[Any]) -> Array:
-        if dtype not in self._pool:
+    def _numbers(self, kind: str) -> Array:
+        if kind not in self._pool:
             drawn: npt.NDArray[np.float64] = np.random.default_rng(0).uniform(-1, 1, _POOL)
-            self._pool[dtype] = drawn.astype(dtype)
-        return self._pool[dtype]
+            self._pool[kind] = drawn.astype(kind)
+        return self._pool[kind]
 
 
-def _perturb(out: Array, x: Array, drawn: Array, own: float, common: float, zeros: int) -> None:
-    """out = x · (common + own · drawn), but x where its last bits are zero."""
-    np.multiply(drawn, x.dtype.type(own), out=out)
-    out += x.dtype.type(common)
-    out *= x
+def _perturbed(x: Array, drawn: Array, own: float, common: float, zeros: int) -> Array:
+    """x · (common + own · drawn), but x where its last bits are zero."""
+    result: Array = drawn * own
+    result += common
+    result *= x
     if zeros:
-        np.copyto(out, x, where=_is_exact(x, zeros))
+        np.putmask(result, _is_exact(x, zeros), x)
+    return result
 
 
 def _is_exact(x: Array, zeros: int) -> npt.NDArray[np.bool_]:
-    """Library calls give f32 in wide executions, too, which has fewer bits than are asked for."""
-    bits = _BITS[x.dtype]
-    zeros = min(zeros, 8 * x.dtype.itemsize)
-    found: npt.NDArray[np.bool_] = np.equal(np.bitwise_and(x.view(bits), bits.type((1 << zeros) - 1)), 0)
-    return found
+    exact: npt.NDArray[np.bool_] = np.logical_not(
+        x.view(_BITS[x.dtype.char]) & _last_bits(x.dtype.char, zeros)
+    )
+    return exact
+
+
+@cache
+def _last_bits(kind: str, zeros: int) -> Array:
+    """A mask, as an array of rank 0: NumPy takes several times as long over a scalar."""
+    return np.array((1 << zeros) - 1, _BITS[kind])
 
 
 def _look_exact(x: Array, zeros: int) -> bool:
