@@ -31,7 +31,7 @@ DEFAULT = (
 )
 #: XLA reads `-0` as 0; hlotool keeps the sign, and prints it so that XLA reads it too.
 _NEGATIVE_ZERO = re.compile(r"(?<![\w.])-0(?![\w.])")
-_ABORT = re.compile(r"process ended|no answer")
+_ABORT = re.compile(r"xla: (the process|no answer)")
 
 
 class Verdicts:

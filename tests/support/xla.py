@@ -3,26 +3,31 @@
     from support.xla import oracle
     outputs = oracle().run(hlo_text, [array, …])
 
-Each request goes to a child process that is replaced when XLA aborts or hangs.
+It takes texts as they are, past hlotool's parser and printer; what holds XLA is the process of the backend
+`xla`, which is replaced when XLA aborts or hangs.
 """
 
 from __future__ import annotations
 
-import pickle
-import select
-import subprocess
-import sys
-import tempfile
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
-from typing import IO, Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from hlotool.backends.xla.partitions import parse_sharding
+from hlotool.backends.xla.process import XlaProcess, key_for
+from hlotool.backends.xla.protocol import ArrayData, Execution, Program
+from hlotool.errors import BackendFailed, HlotoolError
+from hlotool.ir.printing.sharding import sharding_text
+
 Array = npt.NDArray[Any]
+
+_T = TypeVar("_T")
+
+_CHILD = "support.xla_child"
 
 
 class XlaError(Exception):
@@ -30,7 +35,7 @@ class XlaError(Exception):
 
 
 class Oracle:
-    """One child process that answers one request at a time.
+    """One process that answers one request at a time.
 
     Args:
         devices: number of (virtual) CPU devices it has.
@@ -38,10 +43,7 @@ class Oracle:
     """
 
     def __init__(self, devices: int = 1, timeout: float = 60.0) -> None:
-        self.devices = devices
-        self.timeout = timeout
-        self._process: subprocess.Popen[bytes] | None = None
-        self._log: IO[bytes] | None = None
+        self._process = XlaProcess(key_for("cpu", "", devices, timeout))
 
     def run(self, text: str, arguments: list[Any], **options: Any) -> list[Array]:
         """Compile `text` and run it.
@@ -57,7 +59,8 @@ class Oracle:
         Raises:
             XlaError: rejected, aborted or timed out.
         """
-        return list(self._ask("run", (text, [np.asarray(a) for a in arguments], options)))
+        program = Program(text, flags=tuple(options.items()), released=self._process.take_released())
+        return self._execute(program, [arguments])[0][0]
 
     def run_devices(
         self, text: str, arguments: list[list[Any]], replicas: int = 1, partitions: int = 1
@@ -82,80 +85,64 @@ class Oracle:
         self, text: str, arguments: list[list[Any]], replicas: int = 1, partitions: int = 1
     ) -> tuple[list[list[Array]], list[str]]:
         """As `run_devices`, for a program that XLA partitions; also the sharding of each leaf."""
-        values = [[np.asarray(a) for a in device] for device in arguments]
-        results, shardings = self._ask("run devices", (text, values, replicas, partitions))
-        return [list(leaves) for leaves in results], list(shardings)
+        program = Program(
+            text,
+            replicas=replicas,
+            partitions=partitions,
+            shardy="sdy." in text,
+            released=self._process.take_released(),
+        )
+        results, shardings = self._execute(program, arguments)
+        return results, [sharding_text(parse_sharding(sharding)) for sharding in shardings]
+
+    def _execute(self, program: Program, arguments: list[list[Any]]) -> tuple[list[list[Array]], list[bytes]]:
+        """Per device, what goes in and what comes out; and the shardings of the results."""
+        rows = [[ArrayData.of(np.asarray(argument)) for argument in row] for row in arguments]
+        try:
+            compiled = self._process.compile(program)
+            self._process.release(compiled.executable)
+            results = self._process.run(Execution(compiled.executable, rows))
+        except HlotoolError as error:
+            raise _xla_error(error) from None
+        arrays = [[data.to_array() for data in row] for row in results.devices]
+        return arrays, compiled.results or []
 
     def placement(self, sharding: str) -> tuple[str, list[int], list[int], list[str]]:
         """V2 text of a sharding, tile dimensions, device order, kinds of the last tile dimensions."""
-        return tuple(self._ask("placement", (sharding,)))  # type: ignore[return-value]
+        return self._ask("placement", sharding, tuple[str, list[int], list[int], list[str]])
 
     def indices(
         self, axes: dict[str, int], spec: list[Any], dims: tuple[int, ...]
     ) -> list[list[tuple[int, int]]]:
         """Per device, (start, stop) per dimension of what JAX's NamedSharding puts there."""
-        return list(self._ask("indices", (axes, spec, dims)))
+        return self._ask("indices", (axes, spec, dims), list[list[tuple[int, int]]])
 
     def canonical(self, text: str) -> str:
         """XLA's print of the parsed module; XlaError when its parser or verifier refuses the text."""
-        return str(self._ask("canonical", (text,)))
+        return self._ask("canonical", text, str)
 
     def proto(self, text: str) -> bytes:
         """The serialized HloModuleProto."""
-        return bytes(self._ask("proto", (text,)))
+        return self._ask("proto", text, bytes)
 
     def from_proto(self, content: bytes) -> str:
         """XLA's print of the module in a serialized HloModuleProto."""
-        return str(self._ask("from proto", (content,)))
+        return self._ask("from_proto", content, str)
 
     def close(self) -> None:
-        """End the child process."""
-        if self._process is not None:
-            self._end()
+        """End the process; the next request starts another one."""
+        self._process.close()
 
-    def _ask(self, kind: str, arguments: tuple[Any, ...]) -> Any:
-        process = self._running()
-        assert process.stdin is not None
-        assert process.stdout is not None
+    def _ask(self, function: str, argument: object, kind: type[_T]) -> _T:
         try:
-            pickle.dump((kind, arguments), process.stdin)
-            process.stdin.flush()
-            if not select.select([process.stdout], [], [], self.timeout)[0]:
-                raise XlaError(f"no answer within {self.timeout} s")
-            ok, answer = pickle.load(process.stdout)
-        except (EOFError, BrokenPipeError, XlaError) as error:
-            code, log = self._end()
-            reason = error if isinstance(error, XlaError) else f"process ended with {code}"
-            raise XlaError(f"{reason}\n{log}") from None
-        if not ok:
-            raise XlaError(answer)
-        return answer
+            return self._process.call(f"{_CHILD}:{function}", argument, kind)
+        except HlotoolError as error:
+            raise _xla_error(error) from None
 
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self._process is None:
-            self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
-            self._process = subprocess.Popen(
-                [sys.executable, str(Path(__file__).with_name("xla_child.py")), str(self.devices)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._log,
-            )
-        return self._process
 
-    def _end(self, lines: int = 5) -> tuple[int, str]:
-        """Exit code and last log lines; a second to end by itself keeps the code its own."""
-        assert self._process is not None
-        assert self._log is not None
-        process, self._process = self._process, None
-        try:
-            process.communicate(timeout=1)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-        with self._log as log:
-            log.seek(0)
-            tail = log.read().decode(errors="replace").splitlines()[-lines:]
-        return process.returncode, "\n".join(tail)
+def _xla_error(error: HlotoolError) -> XlaError:
+    log = error.log if isinstance(error, BackendFailed) else ""
+    return XlaError(f"{error}\n{log}")
 
 
 @cache
@@ -163,8 +150,4 @@ def oracle(devices: int = 1) -> Oracle:
     """The oracle that all tests of this process share; skips the test when jaxlib is absent."""
     if find_spec("jaxlib") is None or find_spec("jax") is None:
         pytest.skip("jaxlib is not installed")
-    import atexit
-
-    shared = Oracle(devices)
-    atexit.register(shared.close)
-    return shared
+    return Oracle(devices)
