@@ -3,7 +3,8 @@
 Three sources, none of which the judge uses:
 
 - the inputs moved by up to one unit in the last place of their type, at random, `MEMBERS` times, and the
-  program run on them as it is: what the program makes of errors that small is its condition;
+  program run on them as it is: what the program makes of errors that small is its condition; and as often
+  moved by `FACTOR` units, of which the tenth part counts: nearly a tie is no better than a tie;
 - the program rewritten to f64 throughout and run once: what all of its own roundings add up to;
 - what real XLA returned at several optimisation levels and in several versions, where that is known.
 
@@ -40,7 +41,7 @@ from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 
 Doubles = npt.NDArray[np.float64]
 
-MEMBERS = 32
+MEMBERS = 16
 FACTOR = 10.0
 
 #: Largest spread of a well-conditioned array over its largest value, in units in the last place.
@@ -90,13 +91,17 @@ def legal_spread(module: Module, arguments: Sequence[Any], seen: Sequence[Leaves
     executable = NumpyBackend().compile(module)
     reference = leaves_of(module, executable.run(arguments))
     rng = np.random.default_rng(20261121)
-    members = [leaves_of(module, executable.run(_moved(arguments, rng))) for _ in range(MEMBERS)]
+    near, far = (
+        [leaves_of(module, executable.run(_moved(arguments, rng, scale))) for _ in range(MEMBERS)]
+        for scale in (1.0, FACTOR)
+    )
     wide = _run_wide(module, arguments)
-    members += [wide] if wide is not None else []
-    return [_leaf(r, [m[n] for m in (*members, *seen)]) for n, r in enumerate(reference)]
+    near += [*seen, *([wide] if wide is not None else [])]
+    return [_leaf(r, [m[n] for m in near], [m[n] for m in far]) for n, r in enumerate(reference)]
 
 
-def _leaf(reference: Array, members: list[Array]) -> LeafSpread:
+def _leaf(reference: Array, near: list[Array], far: list[Array]) -> LeafSpread:
+    members = [*near, *far]
     if any(m.shape != reference.shape for m in members):
         return LeafSpread(reference, None)
     if not is_inexact(reference.dtype):
@@ -106,11 +111,13 @@ def _leaf(reference: Array, members: list[Array]) -> LeafSpread:
     limit = np.zeros(reference.shape)
     for position, part in enumerate(_parts(reference)):
         others = [_parts(m)[position] for m in members]
+        weights = [1.0] * len(near) + [1 / FACTOR] * len(far)
         finite = np.isfinite(part)
         if any(not np.array_equal(np.isfinite(o), finite) for o in others):
             return LeafSpread(reference, None)
         known = np.where(finite, part, 0)
-        spread = np.max([np.abs(np.where(finite, o, 0) - known) for o in others], axis=0, initial=0.0)
+        away = [w * np.abs(np.where(finite, o, 0) - known) for w, o in zip(weights, others)]
+        spread = np.max(away, axis=0, initial=0.0)
         smooth = np.sqrt(np.mean(spread**2)) if spread.size else 0.0
         largest = np.max(np.abs(known), initial=0.0)
         if smooth > _CONDITION * unit * largest:
@@ -132,14 +139,14 @@ def _unit(dtype: np.dtype[Any]) -> float:
     return float(finfo(dtype).eps)
 
 
-def _moved(value: Any, rng: np.random.Generator) -> Any:
-    """Floats moved by up to one unit in the last place."""
+def _moved(value: Any, rng: np.random.Generator, scale: float) -> Any:
+    """Floats moved by up to `scale` units in the last place."""
     if isinstance(value, tuple | list):
-        return type(value)(_moved(part, rng) for part in value)
+        return type(value)(_moved(part, rng, scale) for part in value)
     if not isinstance(value, np.ndarray | np.generic) or not is_inexact(value.dtype):
         return value
     array = np.asarray(value)
-    factors = 1 + _unit(array.dtype) * rng.uniform(-1, 1, array.shape)
+    factors = 1 + scale * _unit(array.dtype) * rng.uniform(-1, 1, array.shape)
     wide = array if np.iscomplexobj(array) else array.astype(np.float64)
     with np.errstate(all="ignore"):
         return (wide * factors).astype(array.dtype)

@@ -86,3 +86,9 @@ def test_fixed_tolerances(expected: list[float], actual: list[float], content: s
 
 def test_fixed_tolerances_want_equal_integers() -> None:
     assert not passes([np.int32([1000])], [np.int32([1001])], BOUNDS["hlo_isolation"])
+
+
+def test_nearly_a_tie_is_not_well_conditioned() -> None:
+    """Errors of ten units in the last place reach the next integer."""
+    (leaf,) = legal_spread(program(FLOOR), [np.float32([0.5, 1.5, 3 - 2.0**-20])], [])
+    assert leaf.limit is None
