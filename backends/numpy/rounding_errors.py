@@ -16,7 +16,7 @@ import numpy as np
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType
-from hlotool.numerics.contributions import sum_length
+from hlotool.numerics.contributions import rounding_epsilon, sum_length
 from hlotool.numerics.ulp import epsilon
 
 
@@ -143,10 +143,14 @@ def wide_error(instruction: Instruction, part: ArrayShape, is_uncertain: bool) -
 
 def sum_error(instruction: Instruction, part: ArrayShape) -> float:
     """What the order of summation adds to the error of a result, and what each term may be off by."""
+    kind = part.element_type.real_part
     length = min(sum_length(instruction, part), _LONGEST_SUM)
-    if length == 1:
-        return 0.0
-    return sqrt(length) * epsilon(_accumulator(instruction, part.element_type.real_part))
+    own = sqrt(length) * epsilon(_accumulator(instruction, kind)) if length > 1 else 0.0
+    if instruction.row.opcode_class is Class.CONTRACTION:
+        # What the program's `algorithm` rounds the operands to, where that is coarser than their type.
+        coarser = rounding_epsilon(instruction, kind)
+        return max(own, coarser if coarser > epsilon(kind) else 0.0)
+    return own
 
 
 def _accumulator(instruction: Instruction, kind: ElementType) -> ElementType:

@@ -117,7 +117,7 @@ def _leaf(instruction: Instruction, inherited: Facts, part: Shape, repetitions: 
         return inherited
     if not _is_float(part.element_type):
         return _decided(instruction, inherited)
-    unit = _rounding_epsilon(instruction, part.element_type)
+    unit = rounding_epsilon(instruction, part.element_type)
     if unit == 0:
         return inherited
     origin = origin_of(instruction)
@@ -146,7 +146,7 @@ def _element_types(shape: Shape) -> Iterator[ElementType]:
     return (part.element_type for _, part in leaves(shape) if isinstance(part, ArrayShape))
 
 
-def _rounding_epsilon(instruction: Instruction, target: ElementType) -> float:
+def rounding_epsilon(instruction: Instruction, target: ElementType) -> float:
     """One ulp at 1 of the rounding that the instruction does; 0 when its result is exact."""
     opcode, own = instruction.opcode, epsilon(target)
     if opcode == "convert":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +16,7 @@ from hlotool.numerics.dataflow import Leaves, join_leaves
 from hlotool.replay.ensemble import Side, watching
 from hlotool.replay.judge import judge_sides
 from hlotool.replay.leaves import leaf_records, output_records
+from hlotool.replay.options import RunOptions
 from hlotool.replay.program import Program
 from hlotool.replay.provenance import source_of_output
 from hlotool.replay.records import LeafRecord, ModuleRecord, OutputRecord, Verdict
@@ -21,6 +24,9 @@ from hlotool.replay.save import Files, output_folder, save_leaves
 from hlotool.replay.spread import OneDevice, Outcome, Runner
 from hlotool.replay.task import Task
 from hlotool.replay.trials import Trial
+
+#: Of the time limit per module: what one judgement may take.
+_SHARE = 0.4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +69,7 @@ def compare_row(
         seed=task.options.seed,
         rtol=task.options.rtol,
         atol=task.options.atol,
+        deadline=_deadline(task),
     )
     verdict = Verdict(comparison.verdict.value)
     records = leaf_records(
@@ -92,6 +99,12 @@ def compare_row(
         notes=list(actual.outcome.notes),
     )
     return _with_faults(row, actual) if actual.outcome.faults else row
+
+
+def _deadline(task: Task) -> float:
+    """When the judge must be done, so that the module ends with a verdict and not with a timeout."""
+    options = task.options
+    return time.monotonic() + _SHARE * options.timeout if isinstance(options, RunOptions) else math.inf
 
 
 def _side(program: Program, trial: Trial, expected: Value | None = None) -> Side:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +16,7 @@ from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.noise import Member
 from hlotool.backends.numpy.policy import Policy
 from hlotool.backends.numpy.varied import VariedBackend
+from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, Shape
@@ -75,10 +78,14 @@ class Ensemble:
         side: what is executed.
         seed: of all random numbers.
         scale: multiplies every error.
+        deadline: no execution begins after this (`time.monotonic`) that will not end before, as far as the
+            last one tells.
     """
 
-    def __init__(self, side: Side, seed: int, scale: float = 1.0) -> None:
+    def __init__(self, side: Side, seed: int, scale: float = 1.0, deadline: float = math.inf) -> None:
         self.side = side
+        self._deadline = deadline
+        self._slowest = 0.0
         self._seed = seed
         self._scale = scale
         self._members: list[list[Array]] = []
@@ -89,13 +96,14 @@ class Ensemble:
         while len(self._members) < count:
             backend, run = self._declared
             backend.noise.member = self._member(len(self._members))
-            self._members.append(self._leaves(run()))
+            self._members.append(self._executed(run))
         return self._members[:count]
 
     @cached_property
     def shadow(self) -> list[Array]:
         """The leaves in f64, nothing perturbed."""
-        return self._leaves(self.side.execute(VariedBackend(Policy(wide=True), keeps_wide=True))())
+        backend = VariedBackend(Policy(wide=True), keeps_wide=True)
+        return self._executed(lambda: self.side.execute(backend)())
 
     def watch(self, number: int, probe: Probe) -> bool:
         """Run a member under a probe; False where that is not possible."""
@@ -126,7 +134,7 @@ class Ensemble:
             run = self.side.execute(backend)
             for number in range(len(known), count):
                 backend.noise.member = Member(self._seed_of(number), scale=self._scale)
-                known.append(self._leaves(run()))
+                known.append(self._executed(run))
         return known[:count]
 
     @cached_property
@@ -141,8 +149,18 @@ class Ensemble:
     def _seed_of(self, number: int) -> int:
         return hash((self._seed, number))
 
-    def _leaves(self, value: Any) -> list[Array]:
-        return array_leaves(self.side.shape, value)
+    def _executed(self, run: Callable[[], Value]) -> list[Array]:
+        """The leaves of one execution.
+
+        Raises:
+            Unsupported: there is no time left for it.
+        """
+        began = time.monotonic()
+        if began + self._slowest > self._deadline:
+            raise Unsupported(f"another execution takes {self._slowest:.3g} s, and the time limit is near")
+        leaves = array_leaves(self.side.shape, run())
+        self._slowest = max(self._slowest, time.monotonic() - began)
+        return leaves
 
 
 def array_leaves(shape: Shape, value: Any) -> list[Array]:

@@ -117,6 +117,7 @@ def judge_sides(
     seed: int = 0,
     rtol: float | None = None,
     atol: float | None = None,
+    deadline: float = math.inf,
 ) -> Comparison:
     """As `judge`, of programs that know how to be executed.
 
@@ -129,6 +130,7 @@ def judge_sides(
         seed: of the ensemble.
         rtol: with `atol`, plain tolerances.
         atol: see `rtol`.
+        deadline: in `time.monotonic`: from then on no execution begins, and a bound decides.
     """
     plain = rtol is not None or atol is not None
     quick = compare_values(
@@ -143,7 +145,7 @@ def judge_sides(
     )
     if plain or (quick.verdict is Verdict.STRUCTURAL and len(quick.leaves) == 1):
         return quick
-    return _Judge(reference, tested, expected, actual, facts, seed).settle(quick)
+    return _Judge(reference, tested, expected, actual, facts, seed, deadline).settle(quick)
 
 
 class _Judge:
@@ -157,15 +159,16 @@ class _Judge:
         actual: Value,
         facts: Sequence[Facts],
         seed: int,
+        deadline: float,
     ) -> None:
         self._facts = facts
         self._shapes = [part for _, part in leaves(reference.shape)]
         self._numbers = {index: number for number, (index, _) in enumerate(leaves(reference.shape))}
         self._expected = array_leaves(reference.shape, expected)
         self._actual = array_leaves(reference.shape, actual)
-        self._ensemble = Ensemble(reference, seed)
-        self._louder = Ensemble(reference, seed + 1, scale=_LOUDER)
-        self._tested = None if tested is None else Ensemble(tested, seed)
+        self._ensemble = Ensemble(reference, seed, deadline=deadline)
+        self._louder = Ensemble(reference, seed + 1, _LOUDER, deadline)
+        self._tested = None if tested is None else Ensemble(tested, seed, deadline=deadline)
         self._wide = None if self._tested is None else Wide(self._ensemble, self._tested)
         self._explain = Explainer(
             self._ensemble, self._shapes, self._expected, self._actual, facts, seed, Departures(reference)
@@ -187,7 +190,7 @@ class _Judge:
         case = Case(leaf, number, wide)
         try:
             return self._judged(case)
-        except HlotoolError as error:
+        except (HlotoolError, MemoryError) as error:
             return self._without_ensemble(case, error)
 
     def _relation(self, number: int) -> WideRelation | None:
@@ -217,7 +220,7 @@ class _Judge:
         if found.misplaced:
             return self._misplaced(case, found)
         if found.ratio <= LIMIT:
-            if found.width > _unstable_width(element_type):
+            if found.width > _unstable_width(element_type, self._facts[case.number]):
                 return self._explain.unstable(case, found)
             return self._explain.rounding(case, found)
         if self._flips_when_louder(case.number, found):
@@ -327,7 +330,7 @@ class _Judge:
         lost = np.isfinite(expected) & ~np.isfinite(wide)
         return bool(saved.any() and close[saved].all() and not lost.any())
 
-    def _without_ensemble(self, case: Case, error: HlotoolError) -> LeafComparison:
+    def _without_ensemble(self, case: Case, error: Exception) -> LeafComparison:
         """The bound of an analysis, where the program cannot be executed in other ways."""
         number = case.number
         shape = self._shapes[number]
@@ -342,8 +345,10 @@ def _is_float(element_type: ElementType) -> bool:
     return element_type.is_floating or element_type.is_complex
 
 
-def _unstable_width(element_type: ElementType) -> float:
-    return min(_UNSTABLE * math.sqrt(epsilon(element_type)), _WIDEST)
+def _unstable_width(element_type: ElementType, facts: Facts) -> float:
+    """How far executions may be apart for the coarsest rounding on the way."""
+    unit = max(epsilon(element_type), facts.rounding.epsilon if facts.rounding is not None else 0.0)
+    return min(_UNSTABLE * math.sqrt(unit), _WIDEST)
 
 
 def coarsest(module: Module) -> float:

@@ -10,9 +10,11 @@ import pytest
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.ir.dtypes import Array
+from hlotool.numerics.dataflow import leaf_facts
 from hlotool.numerics.verdict import Comparison, LeafComparison, Verdict
 from hlotool.parse.reader import parse_module
-from hlotool.replay.judge import judge
+from hlotool.replay.ensemble import side_of
+from hlotool.replay.judge import judge, judge_sides
 
 F32 = np.float32
 
@@ -340,3 +342,19 @@ def test_the_size_of_the_values_does_not_matter(scale: float) -> None:
     assert _leaf(DOT, [x, w], actual).verdict is Verdict.ROUNDING
     actual[5] *= F32(1.01)
     assert _leaf(DOT, [x, w], actual).verdict is Verdict.WRONG
+
+
+def test_without_time_for_an_ensemble_a_bound_decides() -> None:
+    module = parse_module(DOT)
+    sides = (side_of(module, DOT_INPUTS), _run(DOT, DOT_INPUTS), _sequential_dot())
+    comparison = judge_sides(*sides, facts=leaf_facts(module), deadline=0.0)
+    assert comparison.verdict is Verdict.AGREE
+    assert "no ensemble" in comparison.reason
+    assert "time limit" in comparison.reason
+
+
+def test_an_algorithm_that_rounds_its_operands_is_legal() -> None:
+    x, w = (a.astype(ml_dtypes.bfloat16).astype(F32) for a in DOT_INPUTS)
+    assert _leaf(DOT, DOT_INPUTS, x @ w).verdict is Verdict.WRONG
+    asked = DOT.replace("rhs_contracting_dims={0}", "rhs_contracting_dims={0}, algorithm=dot_bf16_bf16_f32")
+    assert _leaf(asked, DOT_INPUTS, x @ w).verdict is Verdict.ROUNDING
