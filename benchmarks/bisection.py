@@ -50,6 +50,7 @@ from hlotool.search.bisection.asking import StageOracle  # noqa: E402
 from hlotool.search.bisection.directory import Findings, bisect_directory  # noqa: E402
 from hlotool.search.bisection.judging import Question, judge_stage  # noqa: E402
 from hlotool.search.bisection.records import CulpritRecord  # noqa: E402
+from hlotool.search.reduction.case import Case, executed, terminates  # noqa: E402
 from hlotool.search.steps import Steps  # noqa: E402
 from hlotool.values.generate import generate_inputs  # noqa: E402
 from hlotool.workers.pool import Done  # noqa: E402
@@ -57,7 +58,7 @@ from hlotool.workers.pool import Done  # noqa: E402
 CORPUS = Path(__file__).parents[1] / "corpus"
 
 #: Draws of a place for one kind of fault before it is given up.
-_DRAWS = 40
+_DRAWS = 15
 
 #: Verdicts on two results that are one.
 _SAME = frozenset({"identical", "agree", "rounding"})
@@ -76,7 +77,7 @@ class Here:
 
 
 @dataclass
-class Case:
+class Planted:
     """A planted dump.
 
     Attributes:
@@ -135,7 +136,7 @@ def loaded(folder: Path, number: int) -> Module:
     return load_stage(owner, owner.stages[number])
 
 
-def plant(kind: FaultKind, folder: Path, target: Path, rng: np.random.Generator) -> Case | None:
+def plant(kind: FaultKind, folder: Path, target: Path, rng: np.random.Generator) -> Planted | None:
     """A dump with a fault at a random place; None when this kind does not fit there."""
     stages = opened(folder).stages
     first = int(rng.integers(1, len(stages)))
@@ -158,7 +159,7 @@ def plant(kind: FaultKind, folder: Path, target: Path, rng: np.random.Generator)
         )
     (target / "inputs.npz").write_bytes(npz_bytes(arguments))
     names = changed_names(module, kind.plant(module, site, seed)) | {site.instruction}
-    return Case(target, folder.name, kind, stages[first].label, frozenset(names))
+    return Planted(target, folder.name, kind, stages[first].label, frozenset(names))
 
 
 def changed_names(right: Module, wrong: Module) -> set[str]:
@@ -200,7 +201,11 @@ def planted_texts(
         if number == first or (result and site in kind.sites(module)):
             wrong = kind.plant(module, site, seed)
             verify_or_raise(wrong)
+            if not terminates(Case(wrong, tuple(arguments)), 20 * executed(Case(module, tuple(arguments)))):
+                raise ValueError("the faulty program does not end")
             made = hlotool.run(wrong, arguments)
+            if number == first and all(map(same_bits, made, hlotool.run(module, arguments))):
+                raise ValueError("the fault changes nothing")
             if number == first or hlotool.compare(result, made, module=wrong).verdict.value in _SAME:
                 last, result = wrong.to_text(), made
             else:
@@ -212,13 +217,17 @@ def planted_texts(
     return texts
 
 
+def same_bits(one: Any, other: Any) -> bool:
+    return bool(one.tobytes() == other.tobytes())
+
+
 def task_of(folder: Path) -> Task:
     inputs = folder / "inputs.npz"
     options = ReplayOptions(inputs=str(inputs) if inputs.exists() else None)
     return Task(replace(open_dump(folder).modules[0], artefacts=()), options)
 
 
-def is_visible(case: Case) -> bool:
+def is_visible(case: Planted) -> bool:
     """Whether the verdict sees the fault where it came in, and at the end of the history."""
     task = task_of(case.folder)
     last = len(task.module.stages) - 1
@@ -233,7 +242,7 @@ def bisect(folder: Path, exhaustive: bool = False) -> Findings:
     return findings
 
 
-def judge(case: Case, results: Results) -> None:
+def judge(case: Planted, results: Results) -> None:
     """Bisect a case and count what came out."""
     results.cases += 1
     results.kinds[case.kind.name] += 1
@@ -288,7 +297,7 @@ def run(cases: int, seed: int) -> Results:
 
 def draw(
     kind: FaultKind, folders: Sequence[Path], root: Path, rng: np.random.Generator, results: Results
-) -> Case | None:
+) -> Planted | None:
     """A case whose fault shows."""
     for attempt in range(_DRAWS):
         folder = folders[int(rng.integers(len(folders)))]

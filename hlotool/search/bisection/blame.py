@@ -157,28 +157,28 @@ class _Search:
                     matches[node] = found
                     continue
             members.append(node)
-        known = {twin: node for node, twin in matches.items()}
-        return self._blame(one, other, members, known)
+        return self._blame(one, other, members, matches)
 
-    def _blame(self, one: Node, other: Node, members: list[Node], known: dict[Node, Node]) -> Blame:
+    def _blame(self, one: Node, other: Node, members: list[Node], matches: dict[Node, Node]) -> Blame:
         """Complete the region on the other side."""
-        ends = dict(known)
-        inside = _own_way(one, known)
+        ends = {twin: node for node, twin in reversed(matches.items())}
+        # Several values of the one side may be the same value of the other.
+        pairs: list[tuple[Node | None, Node | None]] = [
+            (twin if ends[twin] == node else None, node) for node, twin in matches.items()
+        ]
+        known = len(ends)
+        inside = _own_way(one, ends)
         if inside is None:
             inside = self._until_agreement(one, ends)
-        pairs: dict[Node, tuple[Node | None, Node | None]] = {n: (n, twin) for n, twin in ends.items()}
-        for node in inside:
-            if is_parameter(node):
-                pairs.setdefault(node, (node, None))
-        for node in members:
-            if is_parameter(node):
-                pairs.setdefault(node, (None, node))
+        pairs += list(ends.items())[known:]
+        pairs += [(node, None) for node in inside if is_parameter(node)]
+        pairs += [(None, node) for node in members if is_parameter(node)]
         return Blame(
             one,
             other,
             operands_first(one, [n for n in inside if not is_parameter(n)]),
             operands_first(other, [n for n in members if not is_parameter(n)]),
-            tuple(dict.fromkeys(pairs.values())),
+            tuple(dict.fromkeys(pairs)),
         )
 
     def _until_agreement(self, one: Node, ends: dict[Node, Node]) -> list[Node]:

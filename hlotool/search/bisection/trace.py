@@ -42,12 +42,12 @@ class Frame:
     """
 
     computation: Computation
-    values: dict[Instruction, Value] = field(default_factory=dict)
-    callees: dict[Instruction, list[Frame]] = field(default_factory=dict)
-    bodies: dict[Instruction, list[Frame]] = field(default_factory=dict)
-    caller: tuple[Frame, Instruction] | None = None
+    values: dict[Instruction, Value] = field(default_factory=dict, repr=False)
+    callees: dict[Instruction, list[Frame]] = field(default_factory=dict, repr=False)
+    bodies: dict[Instruction, list[Frame]] = field(default_factory=dict, repr=False)
+    caller: tuple[Frame, Instruction] | None = field(default=None, repr=False)
     iteration: int = 0
-    arguments: Sequence[Value] = ()
+    arguments: Sequence[Value] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from hlotool.backends.base import Value
 from hlotool.backends.registry import get_backend
-from hlotool.errors import Unsupported
+from hlotool.errors import HlotoolError, Unsupported
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.walk import reachable
 from hlotool.search.arrays import arrays_in
@@ -60,6 +60,35 @@ class Case:
         arrays = list(arrays_in(self.arguments))
         parts = [part for a in arrays for part in (str((a.dtype, a.shape)).encode(), a.tobytes())]
         return digest(self.text, *parts)
+
+
+def terminates(case: Case, limit: int) -> bool:
+    """Whether the reference executes no more than `limit` instructions; also False where it cannot run it."""
+    left = limit
+
+    def count(instruction: Instruction, value: Value) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Unsupported("too many instructions are executed", instruction.name)
+
+    try:
+        get_backend("numpy").compile(case.module).run(case.arguments, count)
+    except HlotoolError:
+        return False
+    return True
+
+
+def executed(case: Case) -> int:
+    """How many instructions the reference executes."""
+    count = 0
+
+    def add(instruction: Instruction, value: Value) -> None:
+        nonlocal count
+        count += 1
+
+    get_backend("numpy").compile(case.module).run(case.arguments, add)
+    return count
 
 
 def observe(case: Case, wanted: Sequence[Instruction] | None = None) -> dict[Instruction, Value]:

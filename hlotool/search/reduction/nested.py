@@ -15,26 +15,39 @@ from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, strip_layouts
 from hlotool.ir.walk import reachable
-from hlotool.search.reduction.case import Case
+from hlotool.search.reduction.case import Case, executed, terminates
 from hlotool.search.reduction.oracle import Candidate, CaseOracle
 
 #: Instructions of all nested computations that are tried one by one.
 _MOST = 400
 
+#: A candidate may execute so many times as many instructions as the program before.
+_PATIENCE = 4
+
 
 def simplify_nested(case: Case, oracle: CaseOracle) -> Case:
-    """Simplify everything outside of the entry, the results of each computation first."""
+    """Simplify everything outside of the entry, the results of each computation first.
+
+    A loop may lose what ends it: only candidates that the reference executes in reasonable time are judged.
+    """
     position = 0
-    while True:
-        places = _places(case)
-        if position >= min(len(places), _MOST):
-            return case
+    places = _places(case)
+    limit = _PATIENCE * executed(case) + _PATIENCE if places else 0
+    while position < min(len(places), _MOST):
         computation, number = places[position]
-        found = oracle.first_failing(list(_candidates(case, computation, number)), "nested")
+        candidates = [partial(_in_time, c, limit) for c in _candidates(case, computation, number)]
+        found = oracle.first_failing(candidates, "nested")
         if found is None:
             position += 1
         else:
             case = found[1]
+            places = _places(case)
+    return case
+
+
+def _in_time(candidate: Candidate, limit: int) -> Case | None:
+    made = candidate()
+    return made if made is not None and terminates(made, limit) else None
 
 
 def _places(case: Case) -> list[tuple[int, int]]:

@@ -1,0 +1,90 @@
+"""Commands as judges: git's exit codes, what they print, how long they take."""
+
+from __future__ import annotations
+
+import re
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hlotool
+from hlotool.errors import BackendCrashed, UsageError
+from hlotool.replay.options import ReplayOptions
+from hlotool.search.reduction.case import Case
+from hlotool.search.reduction.judging import GOOD, UNUSABLE, CaseQuestion, failure_of, judge_case
+from hlotool.search.reduction.oracle import CommandJudge
+
+TEXT = "HloModule m ENTRY main { p = f32[2] parameter(0) ROOT s = f32[2] sine(p) }"
+
+
+@pytest.fixture
+def case() -> Case:
+    return Case(hlotool.parse(TEXT), (np.array([1, 2], np.float32),))
+
+
+def script(folder: Path, body: str) -> str:
+    path = folder / "check.sh"
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("exit 0", GOOD),
+        ("exit 1", "bad"),
+        ("exit 124", "bad"),
+        ("exit 125", UNUSABLE),
+        ("exit 127", "bad"),
+        ("kill -SEGV $$", "signal 11"),
+        ("exit 139", "signal 11"),
+        ("grep -q 'sine(' $1 || exit 3", GOOD),
+        ("grep -q 'cosine(' $1 || exit 3", "bad"),
+        ("test -s ${1%.hlo}.npz || exit 9", GOOD),
+    ],
+)
+def test_exit_codes_are_those_of_git_bisect(body: str, kind: str, case: Case, tmp_path: Path) -> None:
+    judge = CommandJudge(script(tmp_path, body), 10)
+    assert [(n, o.kind) for n, o in judge.run([case, case])] == [(0, kind), (1, kind)]
+
+
+def test_what_is_printed_tells_failures_apart(case: Case, tmp_path: Path) -> None:
+    command = script(tmp_path, "echo first; echo 'RET_CHECK failed at 7'; exit 1")
+    [(_, same)] = CommandJudge(command, 10, fail_regex=re.compile("RET_CHECK")).run([case])
+    [(_, other)] = CommandJudge(command, 10, fail_regex=re.compile("mismatch")).run([case])
+    assert (same.kind, other.kind) == ("bad", "fails otherwise")
+    assert same.reason == "RET_CHECK failed at 7"
+
+
+def test_a_command_that_hangs_cannot_judge(case: Case, tmp_path: Path) -> None:
+    [(_, outcome)] = CommandJudge(script(tmp_path, "exec sleep 20"), 0.2).run([case])
+    assert outcome.kind == UNUSABLE
+
+
+def test_a_command_that_is_none_is_told(case: Case) -> None:
+    with pytest.raises(UsageError, match="no/such"):
+        list(CommandJudge("/no/such/program", 1).run([case]))
+    with pytest.raises(UsageError):
+        CommandJudge(" ", 1)
+
+
+def test_equal_backends_agree(case: Case) -> None:
+    question = CaseQuestion(case.text, case.arguments, ReplayOptions())
+    assert judge_case(question).kind == GOOD
+    broken = CaseQuestion(case.text.replace("sine", "no-such"), case.arguments, ReplayOptions())
+    assert judge_case(broken).kind == UNUSABLE
+
+
+def test_crashes_are_told_apart_by_their_words_not_by_names_or_numbers() -> None:
+    kinds = [
+        failure_of(BackendCrashed("xla", text)).kind
+        for text in (
+            "Check failed: a.rank() == 2 (3 vs. 2) in %fusion.12",
+            "Check failed: a.rank() == 4 (7 vs. 4) in %add.3\nmore",
+            "Segmentation fault",
+        )
+    ]
+    assert kinds[0] == kinds[1] != kinds[2]

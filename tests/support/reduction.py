@@ -1,0 +1,54 @@
+"""Reductions with planted judges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import hlotool
+from hlotool.errors import HlotoolError
+from hlotool.ir.module import Module
+from hlotool.search.journal import Journal
+from hlotool.search.reduction.case import Case
+from hlotool.search.reduction.judging import GOOD, UNUSABLE, Outcome
+from hlotool.search.reduction.oracle import CaseOracle
+from hlotool.search.reduction.reducer import Reduction, reduce_case
+from hlotool.search.steps import Steps
+from hlotool.values.generate import generate_inputs
+
+#: How a program fails, or GOOD.
+Opinion = Callable[[Module, Sequence[object]], str]
+
+
+class PlantedJudge:
+    """Runs a program on the reference and then has an opinion."""
+
+    name = "planted"
+    width = 1
+
+    def __init__(self, opinion: Opinion) -> None:
+        self.opinion = opinion
+        self.judged: list[Case] = []
+
+    def run(self, cases: Sequence[Case]) -> Iterator[tuple[int, Outcome]]:
+        for number, case in enumerate(cases):
+            self.judged.append(case)
+            try:
+                module = hlotool.parse(case.text)
+                hlotool.run(module, case.arguments)
+            except HlotoolError as error:
+                yield number, Outcome(kind=UNUSABLE, reason=str(error))
+            else:
+                yield number, Outcome(kind=self.opinion(module, case.arguments))
+
+
+def holds(*opcodes: str) -> Opinion:
+    """Bad where the program has all the opcodes."""
+    return lambda module, _: "bad" if set(opcodes) <= {i.opcode for i in module.instructions()} else GOOD
+
+
+def reduced(
+    module: Module, opinion: Opinion, arguments: Sequence[object] | None = None, journal: Journal | None = None
+) -> tuple[Reduction, PlantedJudge]:
+    judge = PlantedJudge(opinion)
+    given = tuple(arguments if arguments is not None else generate_inputs(module, 0).values)
+    return reduce_case(Case(module, given), CaseOracle(judge, Steps(journal))), judge
