@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, ElementType, leaves
 from hlotool.numerics.compare import compare_values
+from hlotool.numerics.contributions import rounding_epsilon
 from hlotool.numerics.dataflow import join_leaves, leaf_facts
 from hlotool.numerics.exchangeability import Score, score
 from hlotool.numerics.facts import Facts
@@ -273,6 +275,8 @@ class _Judge:
         off. Errors that are several times as large make it flip more often.
         """
         beyond = found.beyond
+        if self._rounds_coarser:
+            return False
         if not beyond.any() or beyond.mean() > (_MANY if found.worst_score > _NOT_LINEAR else _FEW):
             return False
         centre = self._expected[number].reshape(-1)[beyond]
@@ -285,6 +289,8 @@ class _Judge:
 
     def _reached_when_louder(self, number: int, found: Flips) -> bool:
         """The same for integers: every new value is within what larger errors span."""
+        if self._rounds_coarser:
+            return False
         if found.new.mean() > _FEW and found.new.size > 1 / _FEW:
             return False
         louder = [m[number] for m in self._louder.members(_SIZES[1])]
@@ -292,12 +298,18 @@ class _Judge:
 
     def _is_less_stable(self, number: int, element_type: ElementType) -> bool:
         """Whether the tested program means the same, in the same types, but spreads its rounding further."""
-        assert self._tested is not None
-        if coarsest(self._tested.side.module) > coarsest(self._ensemble.side.module):
+        if self._tested is None or self._rounds_coarser:
             return False
         own = [m[number] for m in self._tested.members(_SIZES[0])]
         found = score(self._expected[number], [self._actual[number], *own], element_type)
         return found.ratio <= LIMIT
+
+    @cached_property
+    def _rounds_coarser(self) -> bool:
+        """Whether the tested program rounds somewhere to less than the reference ever does: no excuse."""
+        if self._tested is None:
+            return False
+        return coarsest(self._tested.side.module) > coarsest(self._ensemble.side.module)
 
     def _misplaced(self, case: Case, found: Score) -> LeafComparison:
         """NaN or infinite on one side only: overflow on the way, or a fault."""
@@ -309,13 +321,12 @@ class _Judge:
         return self._explain.range(case, found) if is_range else self._explain.wrong(case, found)
 
     def _overflows_in_f64(self, number: int) -> bool:
-        """Whether the side that is not finite in f64 has too large a number on the way, and no pole."""
+        """Whether the reference has too large a number on the way, even for f64; the tested side has not."""
         assert self._tested is not None
-        sides = (self._ensemble, self._tested)
-        return any(
-            not np.isfinite(side.shadow[number]).all() and side.overflow(wide=True) is not None
-            for side in sides
-        )
+        expected, actual = (np.isfinite(side.shadow[number]) for side in (self._ensemble, self._tested))
+        if (expected & ~actual).any():
+            return False
+        return self._ensemble.overflow(wide=True) is not None
 
     def _avoids_overflow(self, number: int) -> bool:
         """Whether the result is finite, and right, where the reference overflows on the way."""
@@ -325,10 +336,10 @@ class _Judge:
             return False
         with np.errstate(all="ignore"):
             wide = actual.astype(shadow.dtype)
-            saved = ~np.isfinite(expected) & np.isfinite(wide)
+            saved = ~np.isfinite(expected) & np.isfinite(wide) & np.isfinite(shadow)
             close = np.abs(wide - shadow) <= _SAVED * np.abs(shadow)
-        lost = np.isfinite(expected) & ~np.isfinite(wide)
-        return bool(saved.any() and close[saved].all() and not lost.any())
+        misplaced = np.isfinite(expected) != np.isfinite(wide)
+        return bool(saved.any() and close[saved].all() and (saved == misplaced).all())
 
     def _without_ensemble(self, case: Case, error: Exception) -> LeafComparison:
         """The bound of an analysis, where the program cannot be executed in other ways."""
@@ -352,11 +363,12 @@ def _unstable_width(element_type: ElementType, facts: Facts) -> float:
 
 
 def coarsest(module: Module) -> float:
-    """One ulp at 1 of the narrowest float type of a program."""
-    kinds = {
-        part.element_type
-        for i in module.instructions()
-        for _, part in leaves(i.shape)
-        if isinstance(part, ArrayShape)
-    }
-    return max((epsilon(kind) for kind in kinds if _is_float(kind)), default=0.0)
+    """One ulp at 1 of the coarsest rounding of a program."""
+    return max(
+        (
+            rounding_epsilon(instruction, shape.element_type)
+            for instruction in module.instructions()
+            if isinstance(shape := instruction.shape, ArrayShape) and _is_float(shape.element_type)
+        ),
+        default=0.0,
+    )

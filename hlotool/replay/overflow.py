@@ -54,8 +54,10 @@ class OverflowFinder:
         if instruction.literal is not None and isinstance(instruction.literal.value, np.ndarray):
             value = instruction.literal.value
             return value.dtype.kind in "biu" or bool(np.isfinite(value.astype(np.complex128)).all())
-        operand = self._callers.get(instruction)
-        return operand is None or self._is_finite(operand)
+        if instruction.opcode == "parameter":
+            operand = self._callers.get(instruction)
+            return operand is not None and self._is_finite(operand)
+        return True
 
 
 def _callers(module: Module) -> Mapping[Instruction, Instruction]:

@@ -358,3 +358,20 @@ def test_an_algorithm_that_rounds_its_operands_is_legal() -> None:
     assert _leaf(DOT, DOT_INPUTS, x @ w).verdict is Verdict.WRONG
     asked = DOT.replace("rhs_contracting_dims={0}", "rhs_contracting_dims={0}, algorithm=dot_bf16_bf16_f32")
     assert _leaf(asked, DOT_INPUTS, x @ w).verdict is Verdict.ROUNDING
+
+
+def test_an_infinite_input_is_no_overflow() -> None:
+    text = "ENTRY e { x = f32[4] parameter(0) ROOT y = f32[4] add(x, x) }"
+    leaf = _leaf(text, [F32([1, np.inf, 2, 3])], F32([2, 6e4, 4, 6]))
+    assert leaf.verdict is Verdict.WRONG
+    clamped = text.replace(
+        "ROOT y", "l = f32[] constant(6e4) m = f32[4] broadcast(l), dimensions={} z"
+    ).replace("add(x, x)", "add(x, x) ROOT y = f32[4] minimum(z, m)")
+    leaf = _pair(text, clamped, [F32([1, np.inf, 2, 3])])
+    assert leaf.verdict is Verdict.WRONG
+
+
+def test_an_overflow_that_only_the_tested_program_has_in_f64_is_wrong() -> None:
+    text = "ENTRY e { x = f32[4] parameter(0) y = f32[4] negate(x) ROOT z = f32[4] exponential(y) }"
+    leaf = _pair(text, text.replace("exponential(y)", "exponential(x)"), [F32([1, 2, 1000, 3])])
+    assert leaf.verdict is Verdict.WRONG
