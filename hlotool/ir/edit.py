@@ -186,6 +186,17 @@ class Editor:
         operands[index] = new
         self.set_operands(instruction, operands)
 
+    def _replace_operands(self, user: Instruction, old: Instruction, new: Instruction) -> None:
+        """Every `old` among the operands of `user` becomes `new`; some have thousands of operands."""
+        self._require([new])
+        operands = list(user.operands)
+        for _ in range(operands.count(old)):
+            operands[operands.index(old)] = new
+        user.operands = tuple(operands)
+        del self._users[old][user]
+        self._users[new][user] = None
+        self.changed = True
+
     def set_root(self, instruction: Instruction) -> None:
         """Return another instruction, of a compatible shape; for the entry see `edit_signature`."""
         self._require([instruction])
@@ -202,7 +213,7 @@ class Editor:
         _require_compatible(old, new)
         for user in self.users(old):
             if user is not new and user not in but:
-                self.set_operands(user, (new if o is old else o for o in user.operands))
+                self._replace_operands(user, old, new)
         if self.computation.root is old:
             self.set_root(new)
 

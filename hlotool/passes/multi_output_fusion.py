@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hlotool.ir.edit import Editor, Names, copied
 from hlotool.ir.edit_calls import copy_body, outline
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.walk import predecessors
+from hlotool.passes.ancestors import Ancestors
 from hlotool.passes.base import Context
 from hlotool.passes.fusion_facts import is_fusible, is_loop_fusible, is_scalar_constant, loop_shape
 from hlotool.passes.fusion_legality import (
@@ -22,44 +22,6 @@ from hlotool.passes.fusion_legality import (
 
 #: Not worth an output of their own: they only show what is there already, or make much of little.
 _TRIVIAL = frozenset({"bitcast", "broadcast", "copy", "reshape"})
-
-
-class Ancestors:
-    """What each instruction needs, directly or not, as bits; follows merges.
-
-    Args:
-        edit: of the computation.
-    """
-
-    def __init__(self, edit: Editor) -> None:
-        self._bits: dict[Instruction, int] = {}
-        self._masks: dict[Instruction, int] = {}
-        for instruction in edit:
-            self.add(instruction)
-
-    def add(self, instruction: Instruction) -> None:
-        """An instruction whose operands are known."""
-        mask = 0
-        for needed in predecessors(instruction):
-            mask |= self._masks[needed] | self._bits[needed]
-        self._bits[instruction] = 1 << len(self._bits)
-        self._masks[instruction] = mask
-
-    def leads(self, source: Instruction, target: Instruction) -> bool:
-        """Whether `target` needs `source`."""
-        return bool(self._masks[target] & self._bits[source])
-
-    def replace(self, old: list[Instruction], new: list[Instruction]) -> None:
-        """`new`, operands first, took the place of `old`: who needed one of those needs all of these."""
-        gone = sum(self._bits[i] for i in old)
-        for instruction in new:
-            self.add(instruction)
-        added = 0
-        for instruction in new:
-            added |= self._bits[instruction] | self._masks[instruction]
-        for instruction, mask in self._masks.items():
-            if mask & gone and instruction not in new:
-                self._masks[instruction] = mask | added
 
 
 @dataclass(slots=True)
@@ -159,9 +121,7 @@ class MultiOutputFusion:
         """One fusion of both."""
         kinds = {i.attributes.get("kind") for i in (first, second)}
         has_reduction = any(r.opcode == "reduce" for i in (first, second) for r in Part.of(i).roots)
-        old = [i for one in (first, second) for i in (one, *self._parts(one))]
         members = [*self._members(first), *self._members(second)]
-        before = set(self.edit)
         kind = "kInput" if "kInput" in kinds or has_reduction else "kLoop"
         fusion = outline(
             self.module,
@@ -173,14 +133,9 @@ class MultiOutputFusion:
             body_name="fused_multi_output",
             names=self.names,
         )
-        new = [fusion, *(u for u in self.edit.users(fusion) if u not in before)]
-        self._ancestors.replace(old, new)
+        several = Part.of(fusion).is_multi_output
+        self._ancestors.merge(first, second, [fusion, *(self.edit.users(fusion) if several else ())])
         return fusion
-
-    def _parts(self, fusion: Instruction) -> list[Instruction]:
-        """The elements of a fusion with several outputs."""
-        parts = [u for u in self.edit.users(fusion) if u.opcode == "get-tuple-element"]
-        return parts if Part.of(fusion).is_multi_output else []
 
     def _scalars(self, instruction: Instruction) -> list[Instruction]:
         """Constants of one element that it reads, as copies of its own."""
