@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,7 @@ class Execution:
         recording: values of the copy's instructions.
         result: what it returned.
         arguments: what it was run on.
+        seconds: how long it took.
     """
 
     original: Module
@@ -37,6 +39,7 @@ class Execution:
     recording: Recording
     result: Value
     arguments: Sequence[Value]
+    seconds: float
 
     def close(self) -> None:
         """Give back what was stored outside of memory."""
@@ -63,13 +66,15 @@ def execute(
     arguments = [retyped_value(v, p.shape) for v, p in zip(arguments, program.entry.parameters)]
     graph = Graph(program)
     recorder = Recorder(graph, budget)
+    began = time.monotonic()
     result = get_backend(backend).compile(program).run(arguments, recorder)
+    seconds = time.monotonic() - began
     for node in graph.nodes:
         if node.literal is not None and isinstance(node.shape, ArrayShape):
             recorder.add_source(node, node.literal.array)
     for parameter, value in zip(program.entry.parameters, arguments):
         recorder.add_source(parameter, value)
-    return Execution(module, program, originals, is_wide, recorder.recording, result, arguments)
+    return Execution(module, program, originals, is_wide, recorder.recording, result, arguments, seconds)
 
 
 def _prepared(module: Module, is_wide: bool) -> tuple[Module, Mapping[Instruction, Instruction]]:

@@ -162,6 +162,23 @@ def _joined(digests: list[bytes]) -> bytes:
     return digests[0] if len(digests) == 1 else hashlib.blake2b(b"".join(digests), digest_size=16).digest()
 
 
+class Deadline:
+    """A probe that stops an execution; a program that was changed may run for ever.
+
+    Args:
+        seconds: from now on.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    def __call__(self, instruction: Instruction, value: Value) -> None:
+        """See `Probe`."""
+        if time.monotonic() > self._end:
+            raise OutOfTime(f"stopped after {self._seconds:g} s")
+
+
 class Recorder:
     """A probe that fills a recording.
 

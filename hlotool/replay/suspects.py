@@ -19,10 +19,14 @@ from hlotool.ir.walk import reachable
 from hlotool.numerics.metrics import Metrics, measure
 from hlotool.replay.agreement import one_operation
 from hlotool.replay.divergence import Comparison, Divergence
+from hlotool.replay.recording import Deadline
 from hlotool.replay.repair import Errors
 
 #: What cannot be taken out of its program and run alone.
 _NOT_ALONE = frozenset({"while", "conditional", "call", "fusion", "parameter", "rng", "infeed", "recv"})
+
+#: A repaired program that takes so much longer than the program did does not end, or might as well not.
+_LONGER, _LEAST_SECONDS = 4.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +203,9 @@ def _repaired(
     tested = comparison.tested
     try:
         with _changed(node, changes):
-            return errors.repaired(get_backend(backend).compile(tested.module).run(tested.arguments))
+            executable = get_backend(backend).compile(tested.module)
+            deadline = Deadline(max(_LEAST_SECONDS, _LONGER * tested.seconds))
+            return errors.repaired(executable.run(tested.arguments, deadline))
     except HlotoolError:
         return 0
 

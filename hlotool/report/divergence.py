@@ -22,7 +22,7 @@ from hlotool.report.words import at, number, plural, share, ulps
 #: What is said of a finding.
 _FINDINGS = {
     "wrong": "first wrong instruction",
-    "amplifies": "first instruction that differs by more than rounding",
+    "amplifies": "first instruction where rounding grows into a difference",
     "suspected": "first instruction that is known to differ",
 }
 
@@ -62,7 +62,7 @@ def _grid(rows: Iterator[tuple[str, str]]) -> Table:
 
 
 def _facts(divergence: DivergenceRecord) -> Iterator[tuple[str, str]]:
-    if divergence.source.op_name:
+    if divergence.source.file and divergence.source.op_name:
         yield "operation", divergence.source.op_name
     yield "expected", _located(divergence.expected_text, divergence.expected_source)
     yield "actual", _located(divergence.text, divergence.source)
@@ -117,7 +117,7 @@ def _confirmation(divergence: DivergenceRecord) -> str:
 
 
 def _not_finite_facts(made: NonFiniteRecord) -> Iterator[tuple[str, str]]:
-    if made.source.op_name:
+    if made.source.file and made.source.op_name:
         yield "operation", made.source.op_name
     yield "instruction", _located(made.text, made.source)
     if made.around:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tomllib
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.edits import Edit, edited
 
 from hlotool.ir.module import Module
 from hlotool.ir.types import ShapeIndex, leaves
@@ -27,16 +29,44 @@ MANIFEST = tomllib.loads((CORPUS / "MANIFEST.toml").read_text())
 PLANTED = [d for d in MANIFEST["directory"] if d["path"].startswith("planted/")]
 
 
-def differing(reference: Module, tested: Module, arguments: Sequence[Any]) -> list[ShapeIndex]:
-    """Outputs that are not equal bit for bit."""
-    results = [execute(m, arguments, "numpy", Budget()).result for m in (reference, tested)]
+def differing(
+    reference: Module, tested: Module, arguments: Sequence[Any], budget: Budget | None = None
+) -> list[ShapeIndex]:
+    """Outputs that are not nearly equal."""
+    results = [execute(m, arguments, "numpy", budget or Budget()).result for m in (reference, tested)]
     arrays = [[np.asarray(leaf) for _, _, leaf in flatten(reference.entry.root.shape, r)] for r in results]
     indices = [index for index, _ in leaves(reference.entry.root.shape)]
-    return [
-        i
-        for i, a, b in zip(indices, *arrays)
-        if a.shape != b.shape or not np.array_equal(a, b, equal_nan=True)
-    ]
+    return [i for i, a, b in zip(indices, *arrays) if not _near(a, b)]
+
+
+def _near(a: Any, b: Any) -> bool:
+    if a.shape != b.shape or a.dtype.kind not in "fc":
+        return np.array_equal(a, b)
+    scale = np.abs(a[np.isfinite(a)]).max(initial=0)
+    return np.allclose(a, b, rtol=1e-4, atol=1e-4 * scale, equal_nan=True)
+
+
+#: What runs step by step; others apply what they call to scalars.
+_STEPWISE = ("while", "conditional", "call", "fusion")
+
+
+def _executed(module: Module) -> set[Instruction]:
+    """Instructions of computations that run step by step."""
+    embedded = (c for i in module.instructions() if i.opcode not in _STEPWISE for c in i.called)
+    inside = {c for callee in embedded for c in reachable(callee)}
+    return {i for c in reachable(module.entry) if c not in inside for i in c.instructions}
+
+
+def visible_fault(module: Module, arguments: Sequence[Any], seed: int) -> tuple[Edit, list[ShapeIndex]]:
+    """The program with one changed instruction that shows in its results and lets it end."""
+    steps = _executed(module)
+    for attempt in range(seed, seed + 20):
+        edit = edited(module, attempt, lambda instruction: instruction in steps)
+        assert edit is not None
+        with contextlib.suppress(OutOfTime):
+            if outputs := differing(module, edit.module, arguments, Budget(seconds=1)):
+                return edit, outputs
+    raise AssertionError("no visible fault")
 
 
 def found(
@@ -76,6 +106,30 @@ def test_planted_faults(case: dict[str, Any], final: bool, wide: bool) -> None:
     assert record.finding == "wrong"
     assert record.repaired >= 1
     assert record.source.file.endswith(".py") or record.source.opcode == "constant"
+
+
+PROGRAMS = (
+    "jax/cumulative/module_0000.jit_cumulative",
+    "jax/dynamic_rnn/module_0000.jit_dynamic_rnn",
+    "jax/nested_loops/module_0000.jit_nested_loops",
+    "jax/special_functions/module_0000.jit_special_functions",
+    "jax/train_mnist_cnn/module_0000.jit_train_mnist_cnn",
+    "jax/transformer/module_0000.jit_transformer",
+)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_random_fault_is_found(program: str, seed: int) -> None:
+    """One instruction of an optimised program is changed: in a fusion, a loop, a branch, anywhere."""
+    path = CORPUS / f"{program}.cpu_after_optimizations.txt"
+    module = parse_module(path.read_text(), str(path))
+    inputs = path.parent / "inputs.npz"
+    arguments = load_inputs(str(inputs), module) if inputs.exists() else generate_inputs(module, 0).values
+    edit, outputs = visible_fault(module, arguments, 100 * seed)
+    record = first_divergence(module, edit.module, arguments, outputs, Budget())
+    assert record.source.instruction == edit.instruction.name
+    assert record.source.line == edit.instruction.line
 
 
 def test_a_real_miscompile() -> None:
