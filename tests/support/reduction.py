@@ -47,7 +47,10 @@ def holds(*opcodes: str) -> Opinion:
 
 
 def reduced(
-    module: Module, opinion: Opinion, arguments: Sequence[object] | None = None, journal: Journal | None = None
+    module: Module,
+    opinion: Opinion,
+    arguments: Sequence[object] | None = None,
+    journal: Journal | None = None,
 ) -> tuple[Reduction, PlantedJudge]:
     judge = PlantedJudge(opinion)
     given = tuple(arguments if arguments is not None else generate_inputs(module, 0).values)

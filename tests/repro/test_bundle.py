@@ -1,0 +1,142 @@
+"""Bundles: what is written is read, runs again, and says whether it fails as it did."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.bisection import bisected, workers
+
+from hlotool.errors import DumpError, ExitCode
+from hlotool.replay.options import ReplayOptions
+from hlotool.repro.bundle import Bundle, read_bundle, write_bundle
+from hlotool.repro.from_culprit import bundle_of
+from hlotool.repro.verify import verify
+from hlotool.search.arrays import npz_bytes
+from hlotool.workers.pool import Pool
+
+ADD = "HloModule m\nENTRY main { p = f32[2] parameter(0) ROOT s = f32[2] add(p, p) }\n"
+VALUE = np.array([1, 2], np.float32)
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    with workers() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def stages(pool: Pool, corpus: Path) -> Bundle:
+    """The bundle of a pass that changes a result."""
+    [culprit] = bisected(corpus / "planted/model_fn_opcode", pool).culprits
+    bundle = bundle_of(culprit, ReplayOptions(), {"hlotool": "0"})
+    assert bundle is not None
+    return bundle
+
+
+@pytest.fixture(scope="module")
+def result(pool: Pool, corpus: Path) -> Bundle:
+    """The bundle of a kernel that returned something wrong."""
+    [culprit] = bisected(corpus / "miscompiles/atan2_of_zeros", pool, results=True).culprits
+    bundle = bundle_of(culprit, ReplayOptions(), {"hlotool": "0"})
+    assert bundle is not None
+    return bundle
+
+
+def check(command: str = "false") -> Bundle:
+    title, reason, inputs = 'says "no"\n', "it\tsaid so", npz_bytes([VALUE])
+    return Bundle("check", title, "bad", "bad", reason, ADD, command=command, inputs=inputs)
+
+
+def test_what_is_written_is_read(tmp_path: Path, stages: Bundle, result: Bundle) -> None:
+    for bundle in (stages, result, check()):
+        write_bundle(bundle, tmp_path / bundle.kind)
+        again = read_bundle(tmp_path / bundle.kind)
+        culprit = {key: value for key, value in bundle.culprit.items() if value != ""}
+        assert replace(again, kernel_inputs=bundle.kernel_inputs) == replace(bundle, culprit=culprit)
+
+
+def test_a_pass_still_changes_the_result(tmp_path: Path, stages: Bundle) -> None:
+    write_bundle(stages, tmp_path)
+    found = verify(tmp_path)
+    assert (found.fails, found.same, found.exit_code) == (True, True, ExitCode.MISMATCH)
+
+
+def test_a_repaired_program_does_not_fail(tmp_path: Path, stages: Bundle) -> None:
+    write_bundle(replace(stages, after=stages.program), tmp_path)
+    found = verify(tmp_path)
+    assert (found.fails, found.exit_code) == (False, ExitCode.AGREE)
+
+
+def test_another_failure_is_told_apart(tmp_path: Path, stages: Bundle) -> None:
+    write_bundle(replace(stages, signature="structural"), tmp_path)
+    found = verify(tmp_path)
+    assert (found.fails, found.same, found.exit_code) == (True, False, ExitCode.INCONCLUSIVE)
+
+
+def test_a_result_is_still_wrong(tmp_path: Path, result: Bundle) -> None:
+    write_bundle(result, tmp_path)
+    assert (tmp_path / "kernel.hlo").read_text().startswith("HloModule")
+    assert verify(tmp_path).same
+
+
+def test_a_command_is_asked_again(tmp_path: Path) -> None:
+    write_bundle(check(), tmp_path / "bad")
+    write_bundle(check("true"), tmp_path / "good")
+    write_bundle(check("sh -c 'exit 125'"), tmp_path / "skip")
+    assert [verify(tmp_path / name).exit_code for name in ("bad", "good", "skip")] == [
+        ExitCode.MISMATCH,
+        ExitCode.AGREE,
+        ExitCode.NOTHING_COMPARED,
+    ]
+
+
+def test_a_backend_is_asked_again(tmp_path: Path) -> None:
+    bundle = Bundle("backend", "t", "wrong", "wrong", "r", ADD, inputs=npz_bytes([VALUE]))
+    write_bundle(bundle, tmp_path)
+    assert verify(tmp_path).exit_code is ExitCode.AGREE
+    write_bundle(replace(bundle, backend="nobody"), tmp_path)
+    assert verify(tmp_path).exit_code is ExitCode.NOTHING_COMPARED
+
+
+def test_the_issue_says_what_why_and_how(tmp_path: Path, stages: Bundle) -> None:
+    write_bundle(stages, tmp_path)
+    issue = (tmp_path / "issue.md").read_text()
+    for part in (
+        "# fusion changes",
+        "run_hlo_module",
+        "hlo-opt --passes=fusion",
+        "hlotool: 0",
+        "ROOT %mul.0",
+    ):
+        assert part in issue
+
+
+def test_the_regression_test_passes_while_the_fault_is_there(tmp_path: Path, stages: Bundle) -> None:
+    """In a process of its own, as on another machine: once with the fault and once without."""
+    write_bundle(stages, tmp_path / "faulty")
+    write_bundle(replace(stages, after=stages.program), tmp_path / "repaired")
+    for name, words in (("faulty", "1 xfailed"), ("repaired", "XPASS(strict)")):
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / name)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env={"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": "/usr/bin:/bin"},
+        )
+        assert words in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("text", ["", "kind = 'odd'", "not toml"])
+def test_what_is_no_bundle_is_refused(text: str, tmp_path: Path) -> None:
+    with pytest.raises(DumpError):
+        read_bundle(tmp_path)
+    (tmp_path / "repro.hlo").write_text(ADD)
+    (tmp_path / "repro.toml").write_text(text)
+    with pytest.raises(DumpError):
+        read_bundle(tmp_path)
