@@ -120,9 +120,9 @@ class _Leaf:
         self._resolution = epsilon(element_type) / 2 if resolution is None else resolution
         self._tiny = flush_threshold(element_type)
         size = self._size = self._actual.size
-        self._columns = max(1, (self._dims[-1] if self._dims else 1) * self._parts)
-        self._rows = max(1, size // self._columns)
-        self._slices = self._dims[0] if len(self._dims) > 2 else 1
+        self._columns = _piece(max(1, (self._dims[-1] if self._dims else 1) * self._parts))
+        self._rows = size // self._columns
+        self._slices = self._dims[0] if len(self._dims) > 2 and size else 1
 
     def score(self) -> Score:
         """See `score`."""
@@ -131,13 +131,14 @@ class _Leaf:
         candidates = [self._new_sums() for _ in range(count + 1)]
         actual_scores = np.zeros(self._size)
         misplaced = np.zeros(self._size, np.bool_)
-        for part in self._blocks():
-            block = _Block(self, part, pooled)
+        for rows in self._blocks():
+            block = _Block(self, rows, pooled)
             for number in range(count):
-                self._add(candidates[number], part, block.left_out(number))
+                self._add(candidates[number], rows, block.left_out(number))
             scores, wrong = block.actual()
+            part = self.part(rows)
             actual_scores[part], misplaced[part] = scores, wrong
-            self._add(candidates[count], part, scores)
+            self._add(candidates[count], rows, scores)
         statistics = np.array([self._statistics(sums) for sums in candidates])
         legal = np.maximum(statistics[:-1].max(axis=0), _LEAST)
         ratios = statistics[-1] / legal
@@ -158,7 +159,13 @@ class _Leaf:
         )
 
     def _blocks(self) -> Iterator[slice]:
-        return (slice(start, start + _BLOCK) for start in range(0, self._size, _BLOCK))
+        """Ranges of rows."""
+        step = max(1, _BLOCK // self._columns)
+        return (slice(start, min(start + step, self._rows)) for start in range(0, self._rows, step))
+
+    def part(self, rows: slice) -> slice:
+        """The elements of some rows."""
+        return slice(rows.start * self._columns, rows.stop * self._columns)
 
     def _index(self, position: int) -> tuple[int, ...]:
         if not self._size:
@@ -173,25 +180,27 @@ class _Leaf:
     def _new_sums(self) -> _Sums:
         return _Sums(np.zeros(self._rows), np.zeros(self._columns), np.zeros(self._slices))
 
-    def _add(self, sums: _Sums, part: slice, scores: _Floats) -> None:
+    def _add(self, sums: _Sums, rows: slice, scores: _Floats) -> None:
         squares = scores * scores
         sums.worst = max(sums.worst, float(np.abs(scores).max(initial=0)))
         sums.squares += float(squares.sum())
         sums.signed += float(scores.sum())
-        _accumulate(sums, self.places(part, len(scores)), squares)
+        self._accumulate(sums, rows, squares)
 
-    def places(self, part: slice, count: int) -> tuple[npt.NDArray[np.intp], ...]:
-        """Row, column and slice of each element of a block."""
-        position = np.arange(part.start, part.start + count)
-        row, column = np.divmod(position, self._columns)
-        return row, column, position // max(1, self._size // self._slices)
+    def _accumulate(self, sums: _Sums, rows: slice, values: _Floats) -> None:
+        table = values.reshape(-1, self._columns)
+        by_row = table.sum(axis=1)
+        sums.rows[rows] += by_row
+        sums.columns += table.sum(axis=0)
+        if self._slices > 1:
+            np.add.at(sums.slices, np.arange(rows.start, rows.stop) // (self._rows // self._slices), by_row)
 
     def _statistics(self, sums: _Sums) -> list[float]:
         size = max(1, self._size)
         means = (
             sums.squares / size,
             sums.rows.max(initial=0) / self._columns,
-            sums.columns.max(initial=0) / self._rows,
+            sums.columns.max(initial=0) / max(1, self._rows),
             sums.slices.max(initial=0) / (size // self._slices) if self._slices > 1 else 0.0,
         )
         return [sums.worst, *map(math.sqrt, means), abs(sums.signed) / math.sqrt(size)]
@@ -200,18 +209,19 @@ class _Leaf:
         """Spreads by row, by column and over the leaf."""
         sums, scale = self._new_sums(), 0.0
         typical: list[float] = []
-        for part in self._blocks():
+        for block in self._blocks():
+            part = self.part(block)
             members = np.stack([m[part] for m in self._members]).astype(np.float64)
             usable = np.isfinite(members).all(axis=0)
             members[:, ~usable] = 0
             variance = members.var(axis=0, ddof=1)
             typical.append(_relative(variance, members[0]))
-            _accumulate(sums, self.places(part, len(variance)), variance)
+            self._accumulate(sums, block, variance)
             sums.squares += float(variance.sum())
             with np.errstate(over="ignore"):
                 scale += float((members.mean(axis=0) ** 2).sum())
         size = max(1, self._size)
-        rows, columns = sums.rows / self._columns, sums.columns / self._rows
+        rows, columns = sums.rows / self._columns, sums.columns / max(1, self._rows)
         width = math.sqrt(sums.squares / scale) if scale else 0.0
         return _Pool(rows, columns, sums.squares / size, width, float(np.median(typical or [0.0])))
 
@@ -234,24 +244,24 @@ class _Pool:
     width: float
     typical: float
 
-    def expected(self, row: npt.NDArray[np.intp], column: npt.NDArray[np.intp], values: _Floats) -> _Floats:
-        """The variance that an element's row and column, and its size, let expect."""
+    def expected(self, rows: slice, values: _Floats) -> _Floats:
+        """The variances that elements' rows and columns, and their sizes, let expect."""
         if self.whole == 0:
-            return np.zeros(row.shape)
+            return np.zeros(values.shape)
         with np.errstate(all="ignore"):
-            product = self.rows[row] * (self.columns[column] / self.whole)
-            return np.maximum(product, self.typical * values * values)
+            product = self.rows[rows, None] * (self.columns / self.whole)
+            return np.maximum(product.reshape(-1), self.typical * values * values)
 
 
 class _Block:
     """Some elements of all candidates."""
 
-    def __init__(self, leaf: _Leaf, part: slice, pool: _Pool) -> None:
+    def __init__(self, leaf: _Leaf, rows: slice, pool: _Pool) -> None:
+        part = leaf.part(rows)
         with np.errstate(all="ignore"):
             self._values = np.stack([m[part] for m in leaf._members]).astype(np.float64)
             self._actual = leaf._actual[part].astype(np.float64)
             self._finite = np.isfinite(self._values).all(axis=0)
-            row, column, _ = leaf.places(part, self._actual.size)
             self._origin = np.where(self._finite, self._values[0], 0)
             self._offsets = np.where(self._finite, self._values - self._origin, 0)
             self._sum = self._offsets.sum(axis=0)
@@ -261,7 +271,7 @@ class _Block:
             self._has_shadow = (
                 np.isfinite(shadow) if leaf._shadow is not None else np.zeros(shadow.shape, bool)
             )
-            smoothed = _SMOOTHING**2 * pool.expected(row, column, self._origin)
+            smoothed = _SMOOTHING**2 * pool.expected(rows, self._origin)
             step = leaf._resolution * np.abs(self._origin) + leaf._tiny
             self._least = smoothed + step * step
 
@@ -307,11 +317,11 @@ def _kind(values: _Floats) -> npt.NDArray[np.int8]:
     return kind
 
 
-def _accumulate(sums: _Sums, places: tuple[npt.NDArray[np.intp], ...], values: _Floats) -> None:
-    for total, place in zip((sums.rows, sums.columns, sums.slices), places):
-        first = int(place[0]) if total is not sums.columns else 0
-        counted = np.bincount(place - first, weights=values)
-        total[first : first + len(counted)] += counted
+def _piece(columns: int) -> int:
+    """How many elements make up a row: those of the last dimension, or an even part of very many."""
+    if columns <= _BLOCK:
+        return columns
+    return next((n for n in range(_BLOCK, 256, -1) if columns % n == 0), columns)
 
 
 def _flat(array: Array, element_type: ElementType) -> Array:
