@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from hlotool.ir.dtypes import Array
 
-#: A pattern must explain so many of the wrong elements.
-_MOST = 0.99
+#: A pattern must explain so many of the wrong elements; some of them are looked at first.
+_MOST, _SAMPLE = 0.99, 1000
 
 
 @dataclass(frozen=True, slots=True)
