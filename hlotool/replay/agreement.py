@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -110,12 +109,3 @@ def _close(one: Array, other: Array, tolerance: Tolerance) -> bool:
             (distance <= tolerance.atol + tolerance.rtol * larger) | (distance <= tolerance.denormal)
         )
     return bool((near | (a == b) | (np.isnan(a) & np.isnan(b))).all())
-
-
-def first_difference(one: Array, other: Array, tolerance: Tolerance) -> Sequence[int]:
-    """Index of the element where two arrays of equal dimensions are farthest apart; NaNs first."""
-    a, b = _wide(one), _wide(other)
-    with np.errstate(all="ignore"):
-        distance = np.where(np.isnan(a) == np.isnan(b), np.abs(a - b), np.inf)
-    distance = np.where(np.isnan(distance), 0, distance)
-    return [int(n) for n in np.unravel_index(int(np.argmax(distance)), one.shape)]

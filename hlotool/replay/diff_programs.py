@@ -130,11 +130,7 @@ def _chosen(module: DumpModule, patterns: Sequence[str]) -> dict[str, Stage]:
     known = [*module.stages, *module.others]
     if patterns:
         return {s.label: s for s in known if any(fnmatchcase(s.label, pattern) for pattern in patterns)}
-    ends = {
-        s.kind.value: s
-        for s in module.stages
-        if s.kind in (Kind.BEFORE_OPTIMIZATIONS, Kind.AFTER_OPTIMIZATIONS)
-    }
+    ends = {stage.kind.value: stage for stage in module.stages if stage.kind in _ENDS}
     return ends or {stage.label or stage.kind.value: stage for stage in known}
 
 
