@@ -34,6 +34,10 @@ def next_command(run: RunRecord, verbose: bool) -> str:
 
 def command_line(run: RunRecord, module: ModuleRecord | None = None, **changes: object) -> str:
     """The command of `run` again, for one module if given, with some options changed."""
+    return _typed_command("run", run, module, changes)
+
+
+def _typed_command(name: str, run: RunRecord, module: ModuleRecord | None, changes: dict[str, object]) -> str:
     options = run.options
     only = options.only
     if module is not None and len({record.name for record in run.modules}) > 1:
@@ -41,10 +45,13 @@ def command_line(run: RunRecord, module: ModuleRecord | None = None, **changes: 
     changed = (
         {field: getattr(options, field) for field in options.__struct_fields__} | changes | {"only": only}
     )
-    return shlex.join(["hlotool", "run", *run.paths, *_flags(changed)])
+    return shlex.join(["hlotool", name, *run.paths, *_flags(changed)])
 
 
 def _closer_look(run: RunRecord, module: ModuleRecord, verbose: bool) -> str:
+    """Who did it, where a program has a history; after `--verbose` the values."""
+    if not verbose and not run.options.stages and module.stage_tested not in (None, module.stage_reference):
+        return _typed_command("bisect", run, module, {"save_outputs": None})
     saved = run.options.save_outputs
     if not (saved and verbose):
         return command_line(run, module, save_outputs=saved or _SAVE_FOLDER) + " --verbose"

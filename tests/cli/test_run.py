@@ -82,6 +82,8 @@ def test_a_difference_and_the_next_command(run: Shell, dump: Path, tmp_path: Pat
     assert run(dump) == ExitCode.MISMATCH
     assert "model.py:7" in run.out
     assert re.search(r"out of reach +4 of 4 \(100 %\)", run.out)
+    assert run.out.splitlines()[-1].startswith(f"next: hlotool bisect {dump} --only ")
+    assert run(dump, "--verbose") == ExitCode.MISMATCH
     last = run.out.splitlines()[-1]
     assert last.startswith(f"next: hlotool run {dump} --save-outputs hlotool-outputs")
     command = shlex.split(last)[2:]

@@ -115,16 +115,27 @@ def command(modules: Sequence[ModuleRecord], verbose: bool = False, **options: o
     return next_command(samples.run(modules, options=RunOptions(**options)), verbose)
 
 
-def test_the_next_command_after_a_difference_shows_and_saves_everything() -> None:
+def test_the_next_command_after_a_difference_finds_who_did_it() -> None:
     rows = [samples.agreeing("module_0000.jit_f"), samples.differing("module_0001.jit_g")]
-    assert command(rows) == (
+    assert command(rows) == r"hlotool bisect dump --only '^module_0001\.jit_g$'"
+
+
+def test_the_next_command_after_all_details_saves_the_values() -> None:
+    rows = [samples.agreeing("module_0000.jit_f"), samples.differing("module_0001.jit_g")]
+    assert command(rows, verbose=True) == (
         r"hlotool run dump --save-outputs hlotool-outputs --only '^module_0001\.jit_g$' --verbose"
     )
 
 
+def test_chosen_stages_are_looked_at_more_closely() -> None:
+    assert command([samples.differing("m")], stages=("a", "b")) == (
+        "hlotool run dump --stages a,b --save-outputs hlotool-outputs --verbose"
+    )
+
+
 def test_one_module_needs_no_choice() -> None:
-    assert command([samples.differing("m")], seed=3, input_range=(-1.0, 1.0)) == (
-        "hlotool run dump --seed 3 --input-range=-1,1 --save-outputs hlotool-outputs --verbose"
+    assert command([samples.differing("m")], seed=3, input_range=(-1.0, 1.0), save_outputs="out") == (
+        "hlotool bisect dump --seed 3 --input-range=-1,1"
     )
 
 
