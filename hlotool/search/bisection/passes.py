@@ -12,7 +12,7 @@ from hlotool.replay.task import Task
 from hlotool.search.answers import Answer
 from hlotool.search.bisection.answers import answer_of
 from hlotool.search.bisection.judging import Question
-from hlotool.search.bisection.records import PassRecord
+from hlotool.search.bisection.records import CandidateRecord
 from hlotool.search.history import History, Transition, search_history
 
 #: Judges one stage; the text says why it is asked.
@@ -43,19 +43,19 @@ class Turn:
     confirmed: bool
 
     @property
-    def candidates(self) -> list[PassRecord]:
+    def candidates(self) -> list[CandidateRecord]:
         """The passes that ran between the two stages, as far as dumps tell; the likeliest is the last."""
         stages = self.task.module.stages[self.good + 1 : self.bad + 1]
-        found = [_pass_record(stage) for stage in stages]
+        found = [_candidate(stage) for stage in stages]
         return [one for one in found if one.name] or found[-1:]
 
 
-def _pass_record(stage: Stage) -> PassRecord:
+def _candidate(stage: Stage) -> CandidateRecord:
     name = "" if stage.after_pass == _START else stage.after_pass
     if stage.kind is Kind.PASS and not stage.before_pass and stage.pipeline:
         # A step inside a pass, such as `copy-insertion.after_adding_copies`.
-        return PassRecord(name=stage.pipeline, pipeline="", stage=stage.label)
-    return PassRecord(name=name, pipeline=stage.pipeline, stage=stage.label or stage.kind.value)
+        return CandidateRecord(name=stage.pipeline, pipeline="", stage=stage.label)
+    return CandidateRecord(name=name, pipeline=stage.pipeline, stage=stage.label or stage.kind.value)
 
 
 @dataclass(slots=True)

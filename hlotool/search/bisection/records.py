@@ -12,7 +12,7 @@ from hlotool.replay.records import ModuleRecord, Record, SourceRecord
 Level = Literal["pass", "codegen", "runtime-library", "flaky"]
 
 
-class PassRecord(Record, frozen=True, kw_only=True):
+class CandidateRecord(Record, frozen=True, kw_only=True):
     """A pass that may have done it.
 
     Attributes:
@@ -93,7 +93,7 @@ class CulpritRecord(Record, frozen=True, kw_only=True):
     level: Level
     pass_name: str = msgspec.field(name="pass", default="")
     pipeline: str = ""
-    candidates: list[PassRecord] = []
+    candidates: list[CandidateRecord] = []
     stage: str = ""
     stage_before: str = ""
     signature: str = ""
