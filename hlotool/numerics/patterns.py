@@ -92,7 +92,7 @@ def close(one: Array, other: Array, tolerance: float, scale: float) -> npt.NDArr
     """Equal, both NaN, or as close as `tolerance` says of the larger one or of `scale`."""
     with np.errstate(all="ignore"):
         magnitude = np.maximum(np.maximum(np.abs(one), np.abs(other)), scale)
-        near = np.abs(one - other) <= tolerance * magnitude
+        near = np.isfinite(magnitude) & (np.abs(one - other) <= tolerance * magnitude)
         found: npt.NDArray[np.bool_] = near | (one == other) | (np.isnan(one) & np.isnan(other))
     return found
 
@@ -153,7 +153,11 @@ def constant_factor(found: Difference) -> Pattern | None:
         return None
     if factor == 0 or not np.isfinite(factor) or not found.explains(factor * found.expected):
         return None
-    return Pattern("constant factor", f"the values are {factor:.7g} times what they should be")
+    text = f"the values are {factor:.7g} times what they should be"
+    where = place(found)
+    if where is not None and where.kind == "one lane":
+        return Pattern(where.kind, f"{where.text}: {text}")
+    return Pattern("constant factor", text)
 
 
 def _is_power_of_two(factor: Any) -> bool:
