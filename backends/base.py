@@ -104,6 +104,14 @@ class Backend(Protocol):
 
 
 @runtime_checkable
+class SlowToStart(Protocol):
+    """A backend that can begin to set itself up while its user still does something else."""
+
+    def warm_up(self) -> None:
+        """Begin; do not wait."""
+
+
+@runtime_checkable
 class DevicesBackend(Backend, Protocol):
     """A backend that executes programs for several devices, too."""
 

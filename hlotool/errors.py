@@ -231,7 +231,18 @@ class BackendTimeout(BackendFailed):
 
 
 class BackendOutOfMemory(BackendFailed):
-    """The backend needed more memory than its limit."""
+    """The backend needed more memory than its limit.
+
+    Args:
+        backend: name of the backend.
+        message: what happened.
+        log: last lines of what the process wrote.
+        here: it was the memory of this very process, which had better not be used again.
+    """
+
+    def __init__(self, backend: str, message: str, log: str = "", here: bool = False) -> None:
+        super().__init__(backend, message, log)
+        self.here = here
 
 
 class BackendDeadlock(BackendFailed):

@@ -11,7 +11,7 @@ def failure(instruction: Instruction, error: Exception) -> HlotoolError:
     if isinstance(error, HlotoolError):
         return error
     if isinstance(error, MemoryError):
-        return BackendOutOfMemory("numpy", f"out of memory at {_describe(instruction)}: {error}")
+        return BackendOutOfMemory("numpy", f"out of memory at {_describe(instruction)}: {error}", here=True)
     return BackendCrashed("numpy", f"{type(error).__name__} at {_describe(instruction)}: {error}")
 
 

@@ -75,6 +75,10 @@ class StablehloBackend:
         self.name = name
         self._process = shared_process(key_for("cpu", options.python, 1, options.timeout))
 
+    def warm_up(self) -> None:
+        """Start the process that holds the interpreter, without waiting for it."""
+        self._process.start()
+
     @property
     def version(self) -> str:
         """`StableHLO of jaxlib X.Y.Z`."""

@@ -81,6 +81,10 @@ class XlaBackend:
         """
         return self._process(1).setup()
 
+    def warm_up(self) -> None:
+        """Start the process that holds XLA, without waiting for it."""
+        self._process(1).start()
+
     @property
     def version(self) -> str:
         """`jaxlib X.Y.Z`, and the options that tell variants apart."""

@@ -106,7 +106,7 @@ def _inject(program: Program, chosen: list[Any], options: Any) -> Any:
     """Compile the host, and let the program take its place on the way."""
     host, proto = jaxlib_api.to_stablehlo(program.host), jaxlib_api.to_proto(program.text)
     is_late = program.route is Route.POST_SCHEDULER
-    with jaxlib_api.instead_of_what_is_compiled(proto, is_late) as used:
+    with jaxlib_api.instead_of_what_is_compiled(proto, is_late, chosen[0].client) as used:
         executable = jaxlib_api.compile_stablehlo(host, chosen, options)
     if not used:
         raise NotImplementedError(f"XLA for {program.platform} takes no programs between its passes")

@@ -67,14 +67,14 @@ def compile_stablehlo(code: str, devices: list[Any], options: Any) -> Any:
 
 
 @contextmanager
-def instead_of_what_is_compiled(proto: bytes, after_scheduler: bool) -> Iterator[list[bool]]:
-    """Meanwhile `proto` takes the place of every module that is compiled, before or after the scheduler.
+def instead_of_what_is_compiled(proto: bytes, after_scheduler: bool, client: Any) -> Iterator[list[bool]]:
+    """Meanwhile `proto` takes the place of what `client` compiles, before or after the scheduler.
 
     Gives:
         a list that gets an element each time that happens.
 
     Raises:
-        NotImplementedError: this jaxlib lets no programs in.
+        NotImplementedError: this jaxlib, or the plug-in of the client's platform, lets no programs in.
     """
     try:
         from jaxlib import _xla
@@ -86,11 +86,22 @@ def instead_of_what_is_compiled(proto: bytes, after_scheduler: bool) -> Iterator
         used.append(True)
         return proto
 
-    _xla.register_xla_transform(_HOOK, stage, swap)
+    # What is built into jaxlib is asked directly, platforms that are plug-ins through their C interface.
+    is_plugin = client.platform != "cpu"
+    try:
+        if is_plugin:
+            _xla.register_xla_transform_c_api(client, _HOOK, stage, swap)
+        else:
+            _xla.register_xla_transform(_HOOK, stage, swap)
+    except RuntimeError as error:
+        raise NotImplementedError(f"XLA for {client.platform} lets no programs in: {error}") from None
     try:
         yield used
     finally:
-        _xla.clear_xla_transform(_HOOK, stage)
+        if is_plugin:
+            _xla.clear_xla_transform_c_api(client, _HOOK, stage)
+        else:
+            _xla.clear_xla_transform(_HOOK, stage)
 
 
 def initialize_lapack() -> None:

@@ -69,8 +69,13 @@ class XlaProcess:
         self._lock = threading.Lock()
         limits = Limits(1, key.timeout, address_space_limit())
         environment = process_environment(key)
-        self._pool = Pool(limits, (_CHILD,), "xla", environment, key.python)
+        self._pool = Pool(limits, (_CHILD, "jax"), "xla", environment, key.python)
         atexit.register(self._pool.close)
+
+    def start(self) -> None:
+        """Start it, so that its imports overlap with whatever the caller does next."""
+        with self._lock:
+            self._pool.start()
 
     def setup(self) -> Setup:
         """What it computes with."""

@@ -11,10 +11,13 @@ from dataclasses import replace
 
 import msgspec
 
+from hlotool.backends.base import SlowToStart
+from hlotool.backends.registry import get_backend
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendOutOfMemory, HlotoolError, Location, Unsupported
 from hlotool.replay.compare import Actual, compare_row, lonely_row, parameter_difference, structural_row
 from hlotool.replay.divergence_row import with_divergence
+from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program, load_program, snapshot_program
 from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.spread import Outcome
@@ -34,15 +37,24 @@ def replay_module(task: Task) -> list[ModuleRecord]:
     rows: list[ModuleRecord] = []
     began = time.perf_counter()
     try:
+        _warm_up(task.options)
         for row in _rows(task):
             now = time.perf_counter()
             rows.append(msgspec.structs.replace(row, seconds=now - began))
             began = now
-    except BackendOutOfMemory as error:
-        raise MemoryError(error.message) from error
     except HlotoolError as error:
+        if isinstance(error, BackendOutOfMemory) and error.here:
+            raise MemoryError(error.message) from error
         rows.append(failed_row(task, error, time.perf_counter() - began))
     return rows
+
+
+def _warm_up(options: ReplayOptions) -> None:
+    """Let backends with processes of their own start these while the program is read."""
+    for name in {options.reference, options.backend}:
+        backend = get_backend(name)
+        if isinstance(backend, SlowToStart):
+            backend.warm_up()
 
 
 def _rows(task: Task) -> Iterator[ModuleRecord]:
@@ -87,9 +99,9 @@ def _trial_rows(
             continue
         try:
             outcome = program.runner.run(trial.arguments, expected)
-        except BackendOutOfMemory:
-            raise
         except HlotoolError as error:
+            if isinstance(error, BackendOutOfMemory) and error.here:
+                raise
             yield _failed(task, reference, program.label, program.path, error)
         else:
             row = compare_row(task, reference, trial, expected, _actual(program, outcome))
