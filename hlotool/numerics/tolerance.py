@@ -120,7 +120,7 @@ def few_ulps(element_type: ElementType, facts: Facts = NOTHING, scale: float = 0
         return EXACT
     count = _FEW_NARROW if element_type.is_narrow_float else _FEW
     rtol = min(count * epsilon(element_type), WIDEST)
-    reason = f"{count:g} ulp of {element_type.real_part}: too close to need an explanation"
+    reason = f"{count:g} ulp of {element_type.real_part}, of the value or of the output's typical size"
     return Tolerance(rtol * scale, rtol, flush_threshold(element_type), reason)
 
 
