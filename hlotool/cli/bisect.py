@@ -137,6 +137,7 @@ def _search(
     findings: Findings,
     notes: list[str],
 ) -> None:
+    from hlotool.backends.registry import get_backend
     from hlotool.cli.run import find_tasks
     from hlotool.replay.options import PRELOAD
     from hlotool.report.bisect_progress import StepLines
@@ -146,6 +147,8 @@ def _search(
     from hlotool.search.steps import Silent, Steps
     from hlotool.workers.pool import Limits, Pool
 
+    if arguments.backend:
+        get_backend(arguments.backend)
     limits = Limits(options.workers, options.timeout, options.memory_limit)
     steps = Steps(journal, Silent() if arguments.quiet else StepLines(sys.stderr))
     with Pool(limits, PRELOAD, options.reference) as pool:

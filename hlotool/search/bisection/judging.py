@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from hlotool.backends.base import Value
 from hlotool.dump.records import Stage
@@ -18,6 +19,7 @@ from hlotool.replay.program import Program, load_program
 from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
+from hlotool.search.arrays import arrays_in
 from hlotool.search.comparing import actual_of, result_of
 
 #: Instead of the number of a stage: what the program really returned.
@@ -25,6 +27,7 @@ RESULT = -1
 
 #: What a worker calls.
 FUNCTION = "hlotool.search.bisection.judging:judge_stage"
+FLAKY_FUNCTION = "hlotool.search.bisection.judging:differing_results"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,23 @@ def stage_program(task: Task, number: int) -> Program:
     """A compiled stage, on global arrays where the first stage is; raises as `load_program`."""
     origin = stage_program(task, 0) if number else None
     return load_program(task.module, task.module.stages[number], task.options.reference, origin)
+
+
+def differing_results(task: Task) -> int:
+    """How many captured executions returned something else than one before them with equal arguments."""
+    known: dict[bytes, bytes] = {}
+    others = 0
+    for trial in stage_trials(task):
+        if trial.result is not None:
+            given, got = (
+                b"".join(a.tobytes() for a in arrays_in(v)) for v in (trial.arguments, trial.result)
+            )
+            others += known.setdefault(given, got) != got
+    return others
+
+
+def _bytes(value: Any) -> bytes:
+    return b"".join(array.tobytes() for array in arrays_in(value))
 
 
 @lru_cache(maxsize=1)

@@ -15,7 +15,7 @@ from hlotool.replay.task import Task
 from hlotool.search.answers import Answer
 from hlotool.search.bisection.answers import answer_of, signature, wrong_outputs
 from hlotool.search.bisection.asking import StageOracle, context_digest, stage_digest
-from hlotool.search.bisection.judging import RESULT, Question
+from hlotool.search.bisection.judging import FLAKY_FUNCTION, RESULT, Question
 from hlotool.search.bisection.passes import PassSearch, Turn
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord, SpotRecord
 from hlotool.search.bisection.spotting import (
@@ -96,7 +96,7 @@ class Locator:
         if self._stages_are_wrong or self.exhaustive:
             culprits += [self._pass_culprit(turn, search) for turn in search.run()]
         if not culprits and self._result_is_wrong:
-            culprits.append(self._result_culprit())
+            culprits.append(self._flaky_culprit() or self._result_culprit())
         row = self.ends.decisive
         return BisectedModule(
             name=task.module.title,
@@ -168,6 +168,29 @@ class Locator:
         question = SpotQuestion(self.ends.task, turn.good, turn.bad, tuple(outputs))
         stages = [stage_digest(self.ends.task.module, number) for number in (turn.good, turn.bad)]
         return self._spot(FUNCTION, question, *stages, repr(outputs))
+
+    def _flaky_culprit(self) -> CulpritRecord | None:
+        """Captured executions that had the same arguments and returned different things."""
+        task = self.ends.task
+        runs = len(task.module.captures)
+        if runs < 2 or self.ends.result is None:
+            return None
+        key = digest(__version__, FLAKY_FUNCTION, context_digest(task.module, task.options))
+        others = self.oracle.call(key, "equal arguments", FLAKY_FUNCTION, task)
+        if not others:
+            return None
+        return CulpritRecord(
+            module=task.module.title,
+            level="flaky",
+            stage=REALITY,
+            signature=f"{others} of {runs} captured runs are unlike an earlier one",
+            confirmed=True,
+            evidence=[
+                "their arguments are the same, to the bit",
+                f"every stage agrees: {_said(self.ends.stages)}",
+            ],
+            comparison=self.ends.result,
+        )
 
     def _result_culprit(self) -> CulpritRecord:
         """Every stage is right, what came out is not."""

@@ -1,0 +1,108 @@
+"""With the compiler at hand: real XLA, and compilers that are planted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.bisection import tasks_in, workers
+
+from hlotool.dump.directory import open_dump
+from hlotool.ir.module import Module
+from hlotool.replay.options import ReplayOptions
+from hlotool.replay.task import Task
+from hlotool.search.bisection import live
+from hlotool.search.bisection.asking import StageOracle
+from hlotool.search.bisection.compiling import Compiler
+from hlotool.search.bisection.directory import Findings
+from hlotool.search.bisection.disabling import passes_that_changed, without
+from hlotool.search.bisection.live import LiveQuestion, compile_live
+from hlotool.search.steps import Steps
+from hlotool.workers.pool import Pool
+
+TEXT = "HloModule m\nENTRY main { p = f32[4] parameter(0) ROOT s = f32[4] add(p, p) }\n"
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    with workers() as started:
+        yield started
+
+
+def compiled(task: Task, pool: Pool, root: Path) -> Findings:
+    oracle = StageOracle(pool, Steps())
+    findings = Findings()
+    Compiler("xla", root, oracle, pool, repeats=2).bisect([task], findings)
+    return findings
+
+
+def first_stage_only(folder: Path) -> Task:
+    [task] = tasks_in(folder)
+    return Task(replace(task.module, stages=task.module.stages[:1]), task.options)
+
+
+@pytest.mark.xla
+def test_xla_shows_the_pass_and_is_right_without_it(pool: Pool, corpus: Path, tmp_path: Path) -> None:
+    pytest.importorskip("jaxlib", minversion="0.10.2")
+    task = first_stage_only(corpus / "miscompiles/nested_dynamic_slice")
+    [culprit] = compiled(task, pool, tmp_path).culprits
+    assert (culprit.level, culprit.pass_name, culprit.confirmed) == ("pass", "algsimp", True)
+    assert culprit.module == task.module.title
+    assert culprit.repaired_without == [["algsimp"]]
+    assert any("without algsimp" in line for line in culprit.evidence)
+
+
+@pytest.mark.xla
+def test_a_fault_behind_all_passes_is_reduced(pool: Pool, corpus: Path, tmp_path: Path) -> None:
+    pytest.importorskip("jaxlib", minversion="0.10.2")
+    task = first_stage_only(corpus / "miscompiles/shifted_update_in_place")
+    [culprit] = compiled(task, pool, tmp_path).culprits
+    assert (culprit.level, culprit.pass_name) == ("codegen", "")
+    assert culprit.reduced_instructions is not None
+    assert culprit.reduced_instructions <= 5
+    assert "dynamic-update-slice" in culprit.minimal
+
+
+class Dice:
+    """A compiler that writes a dump and whose programs return something else every time."""
+
+    def compile_with_dumps(self, module: Module, folder: Path, passes: str = ".*") -> Any:
+        folder.mkdir(parents=True)
+        for stage in ("before_optimizations", "cpu_after_optimizations"):
+            (folder / f"module_0001.m.{stage}.txt").write_text(module.to_text())
+        turns = iter(range(100))
+
+        class Program:
+            def run(self, arguments: Sequence[Any], probe: object = None) -> Any:
+                return np.asarray(arguments[0]) * 2 + np.float32(next(turns) > 0)
+
+        return Program()
+
+
+def test_runs_that_differ_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "m.hlo").write_text(TEXT)
+    task = Task(open_dump(tmp_path / "m.hlo").modules[0], ReplayOptions())
+    monkeypatch.setattr(live, "get_backend", lambda name: Dice())
+    found = compile_live(LiveQuestion(task, "dice", str(tmp_path / "dump"), 3))
+    assert (found.results, found.runs, found.error) == (2, 3, "")
+    assert sorted(path.name for path in (tmp_path / "dump").glob("*.npz")) == ["inputs.npz", "outputs.npz"]
+
+
+def test_a_backend_that_writes_no_dumps_is_told(tmp_path: Path) -> None:
+    (tmp_path / "m.hlo").write_text(TEXT)
+    task = Task(open_dump(tmp_path / "m.hlo").modules[0], ReplayOptions())
+    assert "cannot write" in compile_live(LiveQuestion(task, "numpy", str(tmp_path / "d"), 1)).error
+
+
+def test_passes_to_switch_off(corpus: Path) -> None:
+    module = open_dump(corpus / "planted/cumulative_window").modules[0]
+    names = passes_that_changed(module)
+    assert {"cse", "fusion", "layout-assignment"} <= set(names)
+    assert "pipeline-start" not in names
+    assert without("xla", ["a", "b"]) == "xla:disable=a+b"
+    assert without("xla:opt=0", ["a"]) == "xla:opt=0,disable=a"
+    assert without("xla", []) == "xla"
