@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -62,6 +63,13 @@ def get_backend(text: str) -> Backend:
     if spec.options:
         raise UsageError(f"backend {spec.name} takes no options, got {text!r}")
     return factory()
+
+
+def backend_options(text: str) -> Mapping[str, str]:
+    """The options of a backend by form, with their meaning: `OPTIONS` in the module of its factory."""
+    factory = _factory(parse_spec(text).name)
+    options: Mapping[str, str] = getattr(sys.modules[factory.__module__], "OPTIONS", {})
+    return options
 
 
 def _factory(name: str) -> Factory:

@@ -5,32 +5,15 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from types import MappingProxyType
 from typing import Final
 
 from hlotool.backends.spec import Options, check_options
+from hlotool.backends.xla import OPTIONS
 from hlotool.backends.xla.failures import REMEDY
 from hlotool.backends.xla.protocol import Flag, Route
 from hlotool.errors import BackendUnavailable, UsageError
-
-#: By form, with their meaning; besides, every debug option of XLA: `xla_NAME=VALUE`.
-OPTIONS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "cpu": "run on the CPU, the default",
-        "gpu": "run on a GPU",
-        "tpu": "run on a TPU",
-        "disable=PASS+PASS": "HLO passes that must not run",
-        "only=PASS+PASS": "the only HLO passes that may run",
-        "opt=LEVEL": "optimisation level of the code generator, 0 to 3",
-        "route=auto|mlir|pre|post": "how programs get into the compiler",
-        "python=PATH": "interpreter whose jaxlib is used",
-        "timeout=SECONDS": "for each compilation and each run",
-        "xla_FLAG=VALUE": "any debug option of XLA",
-    }
-)
 
 PLATFORMS: Final = ("cpu", "gpu", "tpu")
 

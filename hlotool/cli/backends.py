@@ -44,7 +44,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from hlotool.report.backends import BackendTable
     from hlotool.report.console import console_for, render
 
-    emit(render(console_for(sys.stdout), BackendTable(record.backends)))
+    emit(render(console_for(sys.stdout), BackendTable(record.backends, arguments.verbose)))
     return record.exit_code
 
 
@@ -74,6 +74,7 @@ def describe() -> list[BackendRecord]:
                 available=not known.reason,
                 version=known.version,
                 device=known.device,
+                options=known.options,
                 reason=known.reason,
             )
     return [found[name] for name in names]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -14,9 +14,10 @@ from hlotool.report.records import BackendRecord
 
 @dataclass(frozen=True, slots=True)
 class BackendTable:
-    """One line per backend: what it is, or why it cannot be used."""
+    """One line per backend: what it is, or why it cannot be used; with `verbose` also its options."""
 
     backends: Sequence[BackendRecord]
+    verbose: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
@@ -30,3 +31,17 @@ class BackendTable:
                 Text(backend.name, "bold"), status, backend.device, Text(backend.version or backend.reason)
             )
         yield table
+        if self.verbose:
+            yield from self._options()
+        else:
+            yield Text("--verbose lists the options, as in --test xla:disable=algsimp", "dim")
+
+    def _options(self) -> Iterator[Table]:
+        # A variant that names its device has the options of the backend.
+        for backend in self.backends:
+            if not backend.options or ":" in backend.name:
+                continue
+            table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+            for form, meaning in backend.options.items():
+                table.add_row(f"{backend.name}:{form}", meaning)
+            yield table

@@ -58,6 +58,7 @@ class BackendRecord(Record, frozen=True, kw_only=True):
         available: it can be used here.
         version: as reports cite it; empty when it is not available.
         device: what it computes on; empty when it is not available.
+        options: what may follow its name, as in `NAME:WORD,KEY=VALUE`, by form with the meaning.
         reason: why it is not available.
     """
 
@@ -65,6 +66,7 @@ class BackendRecord(Record, frozen=True, kw_only=True):
     available: bool
     version: str = ""
     device: str = ""
+    options: dict[str, str] = {}
     reason: str = ""
 
 

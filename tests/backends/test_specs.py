@@ -8,7 +8,7 @@ import pytest
 
 from hlotool.backends import registry
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.backends.registry import get_backend
+from hlotool.backends.registry import backend_options, get_backend
 from hlotool.backends.spec import Options, check_options, parse_spec
 from hlotool.errors import UsageError
 
@@ -118,3 +118,9 @@ def test_a_factory_without_parameters_keeps_working() -> None:
     assert isinstance(get_backend("plain"), Recorded)
     with pytest.raises(UsageError, match="backend plain takes no options, got 'plain:fast'"):
         get_backend("plain:fast")
+
+
+@pytest.mark.usefixtures("plugins")
+def test_options_are_those_beside_the_factory() -> None:
+    assert "disable=PASS+PASS" in backend_options("xla:gpu")
+    assert backend_options("theirs") == {}

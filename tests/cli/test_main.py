@@ -182,6 +182,11 @@ def test_backends(capsys: pytest.CaptureFixture[str]) -> None:
     assert any(line.startswith("numpy ") and "available" in line for line in lines)
 
 
+def test_the_options_of_backends(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["backends", "--verbose"]) == 0
+    assert "numpy:wide " in capsys.readouterr().out
+
+
 def test_backends_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["backends", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
@@ -189,6 +194,7 @@ def test_backends_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     [numpy] = [b for b in record["backends"] if b["name"] == "numpy"]
     assert numpy["available"]
     assert numpy["version"].startswith("numpy ")
+    assert "wide" in numpy["options"]
 
 
 def test_a_broken_backend_stays_listed_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
