@@ -22,7 +22,6 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, ElementType, leaves
 from hlotool.numerics.compare import compare_values
-from hlotool.numerics.contributions import rounding_epsilon
 from hlotool.numerics.dataflow import join_leaves, leaf_facts
 from hlotool.numerics.exchangeability import Score, score
 from hlotool.numerics.facts import Facts
@@ -33,7 +32,7 @@ from hlotool.numerics.verdict import Comparison, LeafComparison, Verdict, aggreg
 from hlotool.replay.ensemble import Ensemble, Side, array_leaves, side_of
 from hlotool.replay.explaining import Case, Explainer
 from hlotool.replay.semantics import Departures
-from hlotool.replay.wide import Wide, WideRelation
+from hlotool.replay.wide import Wide, WideRelation, coarsest, is_moderate
 
 #: A result is wrong when its statistic is so many times what legal executions have.
 LIMIT = 3.0
@@ -228,7 +227,7 @@ class _Judge:
         if self._flips_when_louder(case.number, found):
             return self._explain.flipping(case, found)
         means_the_same = case.wide in (WideRelation.EQUAL, WideRelation.WITHIN)
-        if means_the_same and self._is_less_stable(case.number, element_type):
+        if means_the_same and self._is_less_stable(case.number, element_type, found):
             return self._explain.less_stable(case, found)
         return self._explain.wrong(case, found)
 
@@ -296,13 +295,13 @@ class _Judge:
         louder = [m[number] for m in self._louder.members(_SIZES[1])]
         return not flips(self._actual[number], [*self._members(number, _SIZES[-1]), *louder]).count
 
-    def _is_less_stable(self, number: int, element_type: ElementType) -> bool:
+    def _is_less_stable(self, number: int, element_type: ElementType, reference: Score) -> bool:
         """Whether the tested program means the same, in the same types, but spreads its rounding further."""
         if self._tested is None or self._rounds_coarser:
             return False
         own = [m[number] for m in self._tested.members(_SIZES[0])]
         found = score(self._expected[number], [self._actual[number], *own], element_type)
-        return found.ratio <= LIMIT
+        return found.ratio <= LIMIT and is_moderate(found, reference, self._tested.side.module)
 
     @cached_property
     def _rounds_coarser(self) -> bool:
@@ -360,15 +359,3 @@ def _unstable_width(element_type: ElementType, facts: Facts) -> float:
     """How far executions may be apart for the coarsest rounding on the way."""
     unit = max(epsilon(element_type), facts.rounding.epsilon if facts.rounding is not None else 0.0)
     return min(_UNSTABLE * math.sqrt(unit), _WIDEST)
-
-
-def coarsest(module: Module) -> float:
-    """One ulp at 1 of the coarsest rounding of a program."""
-    return max(
-        (
-            rounding_epsilon(instruction, shape.element_type)
-            for instruction in module.instructions()
-            if isinstance(shape := instruction.shape, ArrayShape) and _is_float(shape.element_type)
-        ),
-        default=0.0,
-    )

@@ -14,10 +14,11 @@ import numpy as np
 
 from hlotool.errors import HlotoolError
 from hlotool.ir.dtypes import Array
-from hlotool.ir.module import Instruction
-from hlotool.ir.types import ElementType
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.numerics.compiler_made import uncertain_values
-from hlotool.numerics.exchangeability import score
+from hlotool.numerics.contributions import rounding_epsilon
+from hlotool.numerics.exchangeability import Score, score
 from hlotool.numerics.flips import flips
 from hlotool.replay.ensemble import Ensemble
 
@@ -25,6 +26,10 @@ from hlotool.replay.ensemble import Ensemble
 _EQUAL = 1e-10
 #: Members of each side, and the ratio beyond which two programs do not compute the same.
 _MEMBERS, _LIMIT = 6, 5.0
+#: A less stable program may spread by so many times the reference's spread, or so many ulps; never by more.
+_DIGITS, _ULPS, _WIDEST = 1e3, 64.0, 0.05
+
+_FLOATS = frozenset(t for t in ElementType if t.is_floating or t.is_complex)
 
 
 class WideRelation(enum.Enum):
@@ -86,7 +91,8 @@ class Wide:
             return WideRelation.WITHIN
         other = [leaves[number] for leaves in self._members(self._tested, self._reference)]
         back = score(self._reference.shadow[number], [actual, *other], kind, resolution=_EQUAL)
-        return WideRelation.WITHIN if back.ratio <= _LIMIT else WideRelation.OUTSIDE
+        is_within = back.ratio <= _LIMIT and is_moderate(back, found_score, self._tested.side.module)
+        return WideRelation.WITHIN if is_within else WideRelation.OUTSIDE
 
     def _by_flips(self, number: int, actual: Array, own: list[Array]) -> WideRelation:
         """Integers: what neither side's rounded constants lead to is different."""
@@ -118,3 +124,24 @@ def _equal(expected: Array, actual: Array) -> bool:
         scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
         close = np.abs(expected - actual) <= _EQUAL * (magnitude + min(scale, 1e300))
         return bool(np.all(same | (close & np.isfinite(magnitude))))
+
+
+def is_moderate(tested: Score, reference: Score, module: Module) -> bool:
+    """Whether a tested program that is less stable than the reference may be excused by that.
+
+    A rewrite may cost some digits. One that makes noise of a sound value is wrong.
+
+    Args:
+        tested: of an ensemble of the tested program.
+        reference: of an ensemble of the reference.
+        module: the tested program.
+    """
+    return tested.width <= min(_WIDEST, max(_DIGITS * reference.width, _ULPS * coarsest(module)))
+
+
+def coarsest(module: Module) -> float:
+    """One ulp at 1 of the coarsest rounding of a program."""
+    shapes = ((i, i.shape) for i in module.instructions() if isinstance(i.shape, ArrayShape))
+    return max(
+        (rounding_epsilon(i, s.element_type) for i, s in shapes if s.element_type in _FLOATS), default=0.0
+    )

@@ -375,3 +375,34 @@ def test_an_overflow_that_only_the_tested_program_has_in_f64_is_wrong() -> None:
     text = "ENTRY e { x = f32[4] parameter(0) y = f32[4] negate(x) ROOT z = f32[4] exponential(y) }"
     leaf = _pair(text, text.replace("exponential(y)", "exponential(x)"), [F32([1, 2, 1000, 3])])
     assert leaf.verdict is Verdict.WRONG
+
+
+VARIANCE = """
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+ENTRY e {
+  x = f32[16,64] parameter(0)
+  z = f32[] constant(0)
+  q = f32[16,64] multiply(x, x)
+  r = f32[16] reduce(q, z), dimensions={1}, to_apply=sum
+  n = f32[] constant(0.015625)
+  ns = f32[16] broadcast(n), dimensions={}
+  m = f32[16] multiply(r, ns)
+  i = f32[16] rsqrt(m)
+  b = f32[16,64] broadcast(i), dimensions={0}
+  ROOT y = f32[16,64] multiply(x, b)
+}"""
+
+
+def test_a_tested_program_that_explodes_is_no_excuse() -> None:
+    """The squares minus themselves, computed otherwise: noise, whose spread spans everything."""
+    nothing = """w = f32[16,64] exponential(x)
+  l = f32[16,64] log(w)
+  t = f32[16,64] multiply(l, x)
+  p = f32[16,64] multiply(x, x)
+  q = f32[16,64] subtract(p, t)"""
+    noise = VARIANCE.replace("q = f32[16,64] multiply(x, x)", nothing)
+    assert _pair(VARIANCE, noise, [_normal(16, 64)]).verdict is Verdict.WRONG
