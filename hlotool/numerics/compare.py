@@ -87,10 +87,12 @@ def _compare(
     for number, (index, part) in enumerate(leaves(shape)):
         if isinstance(part, ArrayShape):
             known = facts[number] if facts is not None else NOTHING
-            yield _compare_leaf(index, part, _part(expected, index), _part(actual, index), known, tolerances)
+            yield _compare_leaf(
+                index, part, part_at(expected, index), part_at(actual, index), known, tolerances
+            )
 
 
-def _part(value: Any, index: ShapeIndex) -> Any:
+def part_at(value: Any, index: ShapeIndex) -> Any:
     """The part of a nested tuple, or None when there is none."""
     for i in index:
         if not isinstance(value, tuple | list) or i >= len(value):

@@ -21,7 +21,7 @@ from hlotool.errors import HlotoolError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, ElementType, leaves
-from hlotool.numerics.compare import compare_values
+from hlotool.numerics.compare import compare_values, part_at
 from hlotool.numerics.dataflow import join_leaves, leaf_facts
 from hlotool.numerics.exchangeability import Score, score
 from hlotool.numerics.facts import Facts
@@ -166,7 +166,7 @@ class _Judge:
         self._shapes = [part for _, part in leaves(reference.shape)]
         self._numbers = {index: number for number, (index, _) in enumerate(leaves(reference.shape))}
         self._expected = array_leaves(reference.shape, expected)
-        self._actual = array_leaves(reference.shape, actual)
+        self._actual = [np.asarray(part_at(actual, index)) for index, _ in leaves(reference.shape)]
         self._ensemble = Ensemble(reference, seed, deadline=deadline)
         self._louder = Ensemble(reference, seed + 1, _LOUDER, deadline)
         self._tested = None if tested is None else Ensemble(tested, seed, deadline=deadline)
@@ -313,11 +313,22 @@ class _Judge:
     def _misplaced(self, case: Case, found: Score) -> LeafComparison:
         """NaN or infinite on one side only: overflow on the way, or a fault."""
         is_range = (
-            case.wide in (WideRelation.EQUAL, WideRelation.WITHIN)
+            (
+                case.wide in (WideRelation.EQUAL, WideRelation.WITHIN)
+                and self._is_the_programs_own(case.number)
+            )
             or (case.wide is WideRelation.RANGE and self._overflows_in_f64(case.number))
             or (case.wide is None and self._avoids_overflow(case.number))
         )
         return self._explain.range(case, found) if is_range else self._explain.wrong(case, found)
+
+    def _is_the_programs_own(self, number: int) -> bool:
+        """Whether the tested program has its NaN and infinities there, and not only what executed it."""
+        assert self._tested is not None
+        actual = np.isfinite(self._actual[number])
+        differ = actual != np.isfinite(self._expected[number])
+        members = (np.isfinite(m[number]) for m in self._tested.members(_SIZES[0]))
+        return any(bool((m == actual)[differ].all()) for m in members)
 
     def _overflows_in_f64(self, number: int) -> bool:
         """Whether the reference has too large a number on the way, even for f64; the tested side has not."""

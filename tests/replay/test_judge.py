@@ -406,3 +406,19 @@ def test_a_tested_program_that_explodes_is_no_excuse() -> None:
   q = f32[16,64] subtract(p, t)"""
     noise = VARIANCE.replace("q = f32[16,64] multiply(x, x)", nothing)
     assert _pair(VARIANCE, noise, [_normal(16, 64)]).verdict is Verdict.WRONG
+
+
+def test_a_nan_of_what_executes_the_program_is_wrong() -> None:
+    """Both programs are right, and the tested one was executed wrongly."""
+    swapped = DOT.replace("dot(x, w)", "dot(y, w)").replace("ROOT", "y = f32[32,2000] copy(x) ROOT")
+    actual = _run(swapped, DOT_INPUTS).copy()
+    actual[4, 4] = np.nan
+    leaf = _leaf(DOT, DOT_INPUTS, actual, tested=parse_module(swapped))
+    assert leaf.verdict is Verdict.WRONG
+
+
+def test_results_of_another_structure() -> None:
+    text = "ENTRY e { x = f32[2] parameter(0) ROOT t = (f32[2], f32[2]) tuple(x, x) }"
+    x = F32([1, 2])
+    comparison = _judged(text, [x], (x,))
+    assert [leaf.verdict for leaf in comparison.leaves] == [Verdict.IDENTICAL, Verdict.STRUCTURAL]
