@@ -9,7 +9,7 @@ import msgspec
 from hlotool.errors import HlotoolError
 from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.program import Program
-from hlotool.replay.records import ModuleRecord, Verdict
+from hlotool.replay.records import DivergenceRecord, ModuleRecord, Verdict
 from hlotool.replay.spread import OneDevice
 from hlotool.replay.trials import Trial
 
@@ -49,26 +49,43 @@ def with_divergence(
         return _noted(row, problem) if wanted else row
     if wanted is None and elapsed > _CHEAP_SECONDS:
         return _noted(row, f"the comparison took {elapsed:.0f} s: only looked for with --first-divergence")
-    # Imported where it is needed: most modules agree, and every worker would pay for it as it starts.
-    from hlotool.replay.first_divergence import first_divergence
-
-    outputs = [tuple(leaf.index) for leaf in row.leaves if leaf.verdict in _WORTH]
-    is_wide = any(leaf.evidence is not None and leaf.evidence.wide == "outside" for leaf in row.leaves)
-    budget = _budget(options, elapsed)
     try:
-        found = first_divergence(reference.module, tested.module, trial.arguments, outputs, budget, is_wide)
+        found = _search(row, options, reference, tested, trial, _budget(options, elapsed))
     except HlotoolError as error:
         return _noted(row, str(error))
     return msgspec.structs.replace(row, divergence=found)
 
 
+def _search(
+    row: ModuleRecord,
+    options: ReplayOptions,
+    reference: Program,
+    tested: Program,
+    trial: Trial,
+    budget: Budget,
+) -> DivergenceRecord:
+    # Imported where it is needed: most modules agree, and every worker would pay for it as it starts.
+    from hlotool.replay.first_divergence import first_divergence
+    from hlotool.replay.isolated_divergence import divergence_on
+
+    outputs = [tuple(leaf.index) for leaf in row.leaves if leaf.verdict in _WORTH]
+    modules = reference.module, tested.module
+    if not _is_numpy(options.backend):
+        return divergence_on(options.backend, *modules, trial.arguments, outputs, budget)
+    is_wide = any(leaf.evidence is not None and leaf.evidence.wide == "outside" for leaf in row.leaves)
+    return first_divergence(*modules, trial.arguments, outputs, budget, is_wide)
+
+
+def _is_numpy(backend: str) -> bool:
+    return backend.partition(":")[0] == "numpy"
+
+
 def _obstacle(options: ReplayOptions, reference: Program, tested: Program) -> str:
     """Why it cannot be looked for; empty when it can."""
-    for backend in (options.reference, options.backend):
-        if backend.partition(":")[0] != "numpy":
-            return f"the {backend} backend does not show the values inside of a program"
-    if tested.module is reference.module:
-        return "both sides run the same program"
+    if not _is_numpy(options.reference):
+        return f"the {options.reference} backend does not show the values inside of a program"
+    if tested.module is reference.module and _is_numpy(options.backend):
+        return "both sides run the same program on numpy"
     if not (isinstance(reference.runner, OneDevice) and isinstance(tested.runner, OneDevice)):
         return "it is looked for in programs for one device only"
     return ""

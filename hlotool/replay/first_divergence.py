@@ -14,19 +14,15 @@ from hlotool.errors import HlotoolError
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.printer import SHORT, print_instruction
 from hlotool.ir.types import ShapeIndex, strip_layouts
-from hlotool.numerics.metrics import Metrics
 from hlotool.replay.divergence import Comparison, Divergence
+from hlotool.replay.divergence_words import calls_around, deviation_record, source_in, text_in
 from hlotool.replay.execution import Execution, execute
-from hlotool.replay.leaves import element_record
 from hlotool.replay.nonfinite import Birth, births
-from hlotool.replay.provenance import source_of
-from hlotool.replay.recording import Budget, Iteration
+from hlotool.replay.recording import Budget
 from hlotool.replay.records import (
-    DeviationRecord,
     DivergenceRecord,
     NonFiniteRecord,
     OperandRecord,
-    SourceRecord,
 )
 from hlotool.replay.repair import Errors
 from hlotool.replay.suspect_search import best_trial
@@ -114,38 +110,23 @@ class _Writer:
         trial, divergence = self._trial, self._trial.divergence
         inside = next(_changed_inside(self._expected, self._node), None)
         between = [i for i in divergence.unknown if i.opcode != "constant"]
+        is_wide = self._comparison.tested.is_wide
         return DivergenceRecord(
             finding=_finding(trial),
-            source=_source(self._comparison.tested, self._right, self._node),
-            text=_text(self._comparison.tested, self._node),
-            expected_source=_source(self._comparison.reference, self._left, self._expected),
-            expected_text=_text(self._comparison.reference, self._expected),
-            around=_around(self._comparison.tested, self._right, self._node, divergence.iteration),
+            source=source_in(self._comparison.tested, self._right, self._node),
+            text=text_in(self._comparison.tested, self._node),
+            expected_source=source_in(self._comparison.reference, self._left, self._expected),
+            expected_text=text_in(self._comparison.reference, self._expected),
+            around=calls_around(self._comparison.tested, self._right, self._node, divergence.iteration),
             inside=print_instruction(inside[1], SHORT) if inside else "",
             inside_expected=print_instruction(inside[0], SHORT) if inside else "",
             operands=[self._operand(divergence, o) for o in self._right.operands.get(self._node, ())],
-            accumulated=self._deviation(trial.accumulated),
-            local=self._deviation(trial.local),
+            accumulated=deviation_record(trial.accumulated, is_wide),
+            local=deviation_record(trial.local, is_wide),
             repair=trial.repair,
             repaired=trial.repaired or 0,
             outputs=outputs,
             unaligned=[f"{i.opcode} %{i.name}" for i in between[:_NAMED]],
-        )
-
-    def _deviation(self, metrics: Metrics | None) -> DeviationRecord | None:
-        if metrics is None:
-            return None
-        worst = element_record(metrics.top[0] if metrics.top else metrics.worst_absolute)
-        is_wide = self._comparison.tested.is_wide
-        if worst is not None and is_wide:
-            # Ulps of f64 say nothing of a program in f32.
-            worst = msgspec.structs.replace(worst, ulps=None)
-        return DeviationRecord(
-            total=metrics.total,
-            mismatched=metrics.mismatched,
-            absolute=float(metrics.worst_absolute.absolute) if metrics.worst_absolute else None,
-            ulps=None if is_wide else metrics.max_ulp,
-            worst=worst,
         )
 
     def _operand(self, divergence: Divergence, operand: Instruction) -> OperandRecord:
@@ -168,27 +149,6 @@ def _shown(instruction: Instruction, graph: Graph) -> Instruction:
     maker, _ = Ports(graph).of(instruction)
     is_state = maker.opcode in ("while", "conditional", "parameter")
     return instruction if is_state or instruction.opcode != "get-tuple-element" else maker
-
-
-def _source(execution: Execution, graph: Graph, node: Instruction) -> SourceRecord:
-    chain = [execution.originals[i] for i in (*reversed(list(graph.enclosing(node))), node)]
-    return source_of(execution.original, chain)
-
-
-def _text(execution: Execution, node: Instruction) -> str:
-    return print_instruction(execution.originals[node], SHORT)
-
-
-def _around(execution: Execution, graph: Graph, node: Instruction, iteration: Iteration) -> list[str]:
-    """`fusion %f`, `while %loop, iteration 3`: the calls around an instruction, innermost first."""
-    texts = []
-    left = list(iteration)
-    for call in graph.enclosing(node):
-        text = f"{call.opcode} %{execution.originals[call].name}"
-        if call.opcode == "while" and left:
-            text += f", iteration {left.pop() + 1}"
-        texts.append(text)
-    return texts
 
 
 def _changed_inside(one: Instruction, other: Instruction) -> Iterator[tuple[Instruction, Instruction]]:
@@ -218,9 +178,9 @@ def _birth_record(execution: Execution, graph: Graph, birth: Birth) -> NonFinite
     node = _shown(birth.instruction, graph)
     return NonFiniteRecord(
         kind=birth.kind,
-        source=_source(execution, graph, node),
-        text=_text(execution, node),
-        around=_around(execution, graph, node, birth.iteration),
+        source=source_in(execution, graph, node),
+        text=text_in(execution, node),
+        around=calls_around(execution, graph, node, birth.iteration),
         index=None if birth.index is None else list(birth.index),
         operands=[
             OperandRecord(

@@ -64,8 +64,11 @@ def _grid(rows: Iterator[tuple[str, str]]) -> Table:
 def _facts(divergence: DivergenceRecord) -> Iterator[tuple[str, str]]:
     if divergence.source.file and divergence.source.op_name:
         yield "operation", divergence.source.op_name
-    yield "expected", _located(divergence.expected_text, divergence.expected_source)
-    yield "actual", _located(divergence.text, divergence.source)
+    if divergence.expected_source == divergence.source:
+        yield "instruction", _located(divergence.text, divergence.source)
+    else:
+        yield "expected", _located(divergence.expected_text, divergence.expected_source)
+        yield "actual", _located(divergence.text, divergence.source)
     if divergence.inside:
         yield "inside", f"expected {divergence.inside_expected}"
         yield "", f"actual   {divergence.inside}"
