@@ -111,6 +111,10 @@ class Part:
         return tuple(r for r in self.roots if r.opcode == "reduce")
 
 
+def _nobody(_: Instruction) -> Iterable[Instruction]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What surrounds both parts.
@@ -118,10 +122,12 @@ class Setting:
     Attributes:
         users: gives those who read an instruction of the computation.
         root: of the computation.
+        successors: gives those that a control dependency makes wait for an instruction.
     """
 
     users: Callable[[Instruction], Iterable[Instruction]]
     root: Instruction
+    successors: Callable[[Instruction], Iterable[Instruction]] = _nobody
 
 
 Rule: TypeAlias = Callable[[Part, Part, Setting], FusionDecision]
@@ -163,7 +169,8 @@ def producer_is_not_returned(producer: Part, consumer: Part, setting: Setting) -
 
 def no_control_dependencies(producer: Part, consumer: Part, setting: Setting) -> FusionDecision:
     """Instructions that wait for others, or others for them, keep their own place."""
-    if any(i.control_predecessors for part in (producer, consumer) for i in part.outer):
+    waits = any(i.control_predecessors for part in (producer, consumer) for i in part.outer)
+    if waits or any(True for i in producer.outer for _ in setting.successors(i)):
         return forbid("control dependencies would be violated")
     return ALLOW
 

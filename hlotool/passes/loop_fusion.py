@@ -81,10 +81,11 @@ class LoopFusion:
 
     def _grow(self, root: Instruction) -> Group:
         """Take in producers, nearest to the root first, as long as the rules allow."""
-        group, setting = Group([root]), Setting(self.edit.users, self.edit.computation.root)
+        edit, group = self.edit, Group([root])
+        setting = Setting(edit.users, edit.computation.root, edit.successors)
         inside = {root}
         for producer in self._producers(group):
-            copy = any(u not in inside or u in group.copies for u in self.edit.users(producer))
+            copy = any(u not in inside or u in group.copies for u in edit.users(producer))
             if copy and not is_always_duplicable(producer):
                 continue
             if self._refuses(producer) or not may_fuse(Part.of(producer), group.part(), setting):

@@ -98,7 +98,7 @@ class MultiOutputFusion:
         return may_fuse(*parts, self._setting(), MULTI_OUTPUT_RULES)
 
     def _setting(self) -> Setting:
-        return Setting(self.edit.users, self.edit.computation.root)
+        return Setting(self.edit.users, self.edit.computation.root, self.edit.successors)
 
     def _is_eligible(self, instruction: Instruction) -> bool:
         """A loop, a reduction, or a fusion of them, whose results are read one by one."""

@@ -1,6 +1,6 @@
 """Every rewrite preserves the results of real programs, and XLA accepts what it prints.
 
-The quick run takes a sample of the corpus; `-m slow` takes every module: each stage of each dump.
+The quick run takes a sample of the corpus; `-m slow` takes every module.
 """
 
 from __future__ import annotations

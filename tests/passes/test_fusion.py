@@ -142,6 +142,15 @@ def test_no_cycle_through_a_fusion() -> None:
     assert fusions(rewrite(module, "fuse{kind=multi-output}")[0]) == []
 
 
+def test_no_cycle_through_a_control_dependency() -> None:
+    """s waits for p, and c reads s: p inside of c would have s wait for what reads it."""
+    module = fused(
+        """x = f32[8] parameter(0) p = f32[8] negate(x) s = f32[8] sine(x), control-predecessors={p}
+        t = f32[8] cosine(s), control-predecessors={s} c = f32[8] multiply(p, t) ROOT r = f32[8] abs(c)"""
+    )
+    assert fusions(module) == ["kLoop: multiply abs"]
+
+
 def test_fused_loops_of_bodies_and_branches_but_not_of_reducers() -> None:
     text = """HloModule m
     cond { p = (s32[], f32[4]) parameter(0) i = s32[] get-tuple-element(p), index=0
