@@ -123,7 +123,8 @@ def _evidence_facts(leaf: LeafRecord, evidence: EvidenceRecord) -> Iterator[tupl
     if evidence.members:
         yield "judged by", _basis(evidence)
     if evidence.instruction:
-        yield from (("amplified by", value) for _, value in source_facts(evidence.instruction))
+        lines = [value for _, value in source_facts(evidence.instruction)]
+        yield "amplified by", "\n".join(lines)
 
 
 def _basis(evidence: EvidenceRecord) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from hlotool.replay.records import AGREEING, DIFFERING, InputsRecord, ModuleRecord, Verdict
+from hlotool.replay.records import AGREEING, DIFFERING, EXCUSED, InputsRecord, ModuleRecord, Verdict
 from hlotool.report.module import ModuleDetails
 from hlotool.report.modules import ModuleTable, groups, worst_last
 from hlotool.report.next_command import next_command
@@ -93,7 +93,10 @@ def _basis(run: RunRecord) -> Iterator[str]:
     yield f"agreement rests on: inputs {' and '.join(origins)}; reference {', '.join(backends)}"
     if any(module.verdict is not Verdict.IDENTICAL for module in agreeing):
         yield f"tolerance: {_tolerance(run)}"
-    skipped = sum(module.verdict not in AGREEING | DIFFERING for module in run.modules)
+    excused = sum(module.verdict in EXCUSED for module in run.modules)
+    if excused:
+        yield f"{excused} of {len(run.modules)} differ and accuse nobody: what each says is the reason"
+    skipped = sum(module.verdict not in AGREEING | DIFFERING | EXCUSED for module in run.modules)
     if skipped:
         yield f"nothing is said of {skipped} of {len(run.modules)}: they could not be compared"
 

@@ -36,9 +36,9 @@ def validate(name: str, record: Record) -> None:
 
 
 def test_a_run_follows_its_schema_and_reads_back() -> None:
-    run = samples.mixed()
-    validate("run-1.json", run)
-    assert msgspec.json.decode(msgspec.json.encode(run), type=RunRecord) == run
+    for run in (samples.mixed(), samples.explained()):
+        validate("run-1.json", run)
+        assert msgspec.json.decode(msgspec.json.encode(run), type=RunRecord) == run
 
 
 def test_the_schema_rejects_what_is_no_run() -> None:

@@ -31,6 +31,8 @@ RUNS: dict[str, tuple[RunRecord, bool, bool]] = {
     "mixed": (samples.mixed(), False, False),
     "mixed_quiet": (samples.mixed(), True, False),
     "mixed_verbose": (samples.mixed(), False, True),
+    "explained": (samples.explained(), False, False),
+    "explained_verbose": (samples.explained(), False, True),
     "alone": (samples.run([samples.alone()]), False, False),
     "one_agrees": (samples.run([samples.agreeing("module_0000.jit_f")]), False, False),
     "one_differs": (samples.run([samples.differing("module_0000.jit_f")]), False, False),

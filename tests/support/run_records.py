@@ -11,6 +11,7 @@ from hlotool.replay.records import (
     BucketRecord,
     ElementRecord,
     ErrorRecord,
+    EvidenceRecord,
     InputsRecord,
     LeafRecord,
     MinimumToleranceRecord,
@@ -130,6 +131,56 @@ def saved_leaf(index: Sequence[int] = ()) -> LeafRecord:
         minimum_tolerance=MinimumToleranceRecord(absolute=0.5, relative=0.2, joint=0.142857),
         expected_file="out/module_0000.jit_f/out.1.expected.npy",
         actual_file="out/module_0000.jit_f/out.1.actual.npy",
+    )
+
+
+def judged(verdict: Verdict, reason: str, **evidence: Any) -> ModuleRecord:
+    """A module with one output that an ensemble was asked about."""
+    worst = ElementRecord(index=[3], expected="2", actual="2.001", absolute=1e-3, relative=5e-4, ulps=4194)
+    leaf = LeafRecord(
+        index=[],
+        shape="f32[64]",
+        verdict=verdict,
+        reason=reason,
+        total=64,
+        mismatched=9,
+        max_ulp=4194,
+        worst_absolute=worst,
+        worst_relative=worst,
+        top=[worst],
+        histogram=[BucketRecord(low=1.0, high=100.0, total=64, mismatched=9)],
+        tolerance=TOLERANCE,
+        minimum_tolerance=MinimumToleranceRecord(absolute=1e-3, relative=5e-4, joint=3.4e-4),
+        evidence=EvidenceRecord(**({"seed": 0, "members": 5, "width": 2.5e-7} | evidence)),
+        source=SOURCE if verdict is not Verdict.ROUNDING else None,
+    )
+    return module(f"jit_{verdict.value}", verdict, reason=reason, leaves=[leaf])
+
+
+def explained() -> RunRecord:
+    """One module of each verdict that needs an explanation."""
+    return run(
+        [
+            judged(Verdict.ROUNDING, "as far off as legal executions", statistic="row", ratio=0.41),
+            judged(
+                Verdict.UNSTABLE,
+                "legal executions differ by 0.6 of the values",
+                width=0.6,
+                instruction=SOURCE,
+            ),
+            judged(Verdict.RANGE, "1 element is infinite on one side only", wide="equal"),
+            judged(Verdict.SEMANTICS, "XLA reads six bits of the exponent", rule="integer-power-six-bits"),
+            judged(
+                Verdict.WRONG,
+                "no rounding explains it; shift: the values are shifted by 1",
+                statistic="worst element",
+                ratio=812.0,
+                wide="outside",
+                beyond=9,
+                pattern="shift",
+                detail="the values are shifted by 1",
+            ),
+        ]
     )
 
 
