@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from hlotool._version import __version__
 
 if TYPE_CHECKING:
-    from hlotool.api import compare, load, parse, run
+    from hlotool.api import bisect, compare, load, parse, run
     from hlotool.ir.module import Module
 
-__all__ = ["Module", "__version__", "compare", "load", "parse", "run"]
+__all__ = ["Module", "__version__", "bisect", "compare", "load", "parse", "run"]
 
 # `grammar/` and `backends/` are top-level folders that install as sub-packages. In a checkout that is
 # not installed nothing maps them, so their parent joins the search path; installed copies still win.
@@ -28,6 +28,7 @@ if (_root / "backends" / "__init__.py").is_file() and (_root / "grammar" / "__in
 
 _HOME = {
     "Module": "hlotool.ir.module",
+    "bisect": "hlotool.api",
     "compare": "hlotool.api",
     "load": "hlotool.api",
     "parse": "hlotool.api",

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,8 +34,12 @@ from hlotool.numerics.compare import compare_values
 from hlotool.numerics.dataflow import leaf_facts
 from hlotool.numerics.verdict import Comparison
 from hlotool.parse.reader import parse_module
+from hlotool.replay.options import ReplayOptions
 from hlotool.values.fit import fit
 from hlotool.values.flatten import flatten, unflatten
+
+if TYPE_CHECKING:
+    from hlotool.search.bisection.records import CulpritRecord
 
 
 def parse(text: str, path: str | None = None) -> Module:
@@ -187,6 +191,36 @@ def compare(
     return compare_values(
         shapes[0], _tuple(expected), _tuple(actual), actual_shape=shapes[1], facts=facts, rtol=rtol, atol=atol
     )
+
+
+def bisect(
+    path: str | os.PathLike[str],
+    *,
+    inputs: str | None = None,
+    outputs: str | None = None,
+    backend: str | None = None,
+    seed: int = 0,
+) -> list[CulpritRecord]:
+    """Find what made the programs of a dump wrong: the module, the pass, the instructions.
+
+    Args:
+        path: of a dump with the program after every pass (`--xla_dump_hlo_pass_re=.*`).
+        inputs: file of arguments; captured or generated ones when None.
+        outputs: file of what the program really returned.
+        backend: compiles the programs here and dumps their passes, such as `xla`; then `path` may be a file.
+        seed: of generated inputs.
+
+    Returns:
+        one record per fault, with the reasons; empty when nothing is wrong.
+
+    Raises:
+        DumpError: the path cannot be read.
+        UsageError: no such backend.
+    """
+    from hlotool.search.bisection.session import bisect_path
+
+    options = ReplayOptions(inputs=inputs, outputs=outputs, seed=seed)
+    return bisect_path(os.fspath(path), options, backend)
 
 
 def _arguments(module: Module, inputs: Sequence[Any]) -> list[Any]:

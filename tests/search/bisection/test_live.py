@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.bisection import tasks_in, workers
+from support.bisection import bisected, tasks_in, workers
 
 from hlotool.dump.directory import open_dump
 from hlotool.ir.module import Module
+from hlotool.parse.proto.schema import decode
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.task import Task
 from hlotool.search.bisection import live
@@ -106,3 +107,17 @@ def test_passes_to_switch_off(corpus: Path) -> None:
     assert without("xla", ["a", "b"]) == "xla:disable=a+b"
     assert without("xla:opt=0", ["a"]) == "xla:opt=0,disable=a"
     assert without("xla", []) == "xla"
+
+
+def test_captured_runs_that_contradict_each_other_are_flaky(pool: Pool, corpus: Path, tmp_path: Path) -> None:
+    """The same arguments twice, and in the second capture another result."""
+    source = corpus / "jax/snapshots"
+    [capture] = source.glob("*.pb")
+    for path in (*source.glob("*.txt"), capture):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    message = decode("HloSnapshot", capture.read_bytes(), "snapshot")
+    message.result.tuple_literals[0].f32s[0] += 1
+    second = capture.name.replace("snapshot.-1", "snapshot.-2")
+    (tmp_path / second).write_bytes(message.SerializeToString())
+    [culprit] = bisected(tmp_path, pool).culprits
+    assert (culprit.level, culprit.signature) == ("flaky", "1 of 2 captured runs are unlike an earlier one")

@@ -185,3 +185,11 @@ def test_culprits_are_plain_data(pool: Pool, corpus: Path) -> None:
     text = msgspec.json.encode(culprit)
     assert msgspec.json.decode(text, type=CulpritRecord) == culprit
     assert msgspec.json.decode(text)["pass"] == "fusion"
+
+
+def test_the_api_returns_culprits(corpus: Path) -> None:
+    import hlotool
+
+    [culprit] = hlotool.bisect(corpus / "planted/model_fn_opcode")
+    assert culprit.pass_name == "fusion"
+    assert hlotool.bisect(corpus / "jax/model_fn") == []
