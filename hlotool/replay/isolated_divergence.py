@@ -57,7 +57,7 @@ def divergence_on(
         note = f"instructions run alone on {backend}, each on right operands: {isolation.compared}"
         if isolation.skipped:
             note += f"; {isolation.skipped} could not be"
-        if found is None:
+        if found is None and isolation.doubtful is None:
             raise NotFound(f"{note}; all are right: the fault lies in how they work together")
         return _record(execution, isolation, found, len(outputs), note)
 
@@ -78,8 +78,10 @@ def _wrong_already(
 
 
 def _record(
-    execution: Execution, isolation: Isolation, found: Isolated, outputs: int, note: str
+    execution: Execution, isolation: Isolation, certain: Isolated | None, outputs: int, note: str
 ) -> DivergenceRecord:
+    found = certain or isolation.doubtful
+    assert found is not None
     node = found.instruction
     source = source_in(execution, isolation.graph, node)
     text = text_in(execution, node)
@@ -92,7 +94,7 @@ def _record(
         for operand in node.operands
     ]
     return DivergenceRecord(
-        finding="wrong",
+        finding="wrong" if certain else "suspected",
         source=source,
         text=text,
         expected_source=source,

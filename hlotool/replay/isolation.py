@@ -50,6 +50,8 @@ _NOT_RUN = frozenset(
         "tuple",
     }
 )
+#: Rounding grows in them from step to step.
+_REPEATING = frozenset({"while", "call", "conditional"})
 #: Iterations of a wrong loop that are looked into.
 _MOST_ITERATIONS = 8
 
@@ -82,10 +84,12 @@ class Isolation:
     Attributes:
         compared: how many instructions were compared.
         skipped: how many could not be: the backend refuses them alone, or a value was not kept.
+        doubtful: the first loop that is wrong while nothing in it is: rounding may have grown in it.
     """
 
     def __init__(self, execution: Execution, backend: str, seconds: float) -> None:
         self.compared = self.skipped = 0
+        self.doubtful: Isolated | None = None
         self._execution = execution
         self._graph = Graph(execution.module)
         self._ports = Ports(self._graph)
@@ -108,8 +112,12 @@ class Isolation:
             if instruction.opcode in _NOT_RUN:
                 continue
             found = self._run(instruction, iteration)
-            if found is not None:
-                return next(self._inside(instruction, iteration), found)
+            if found is None:
+                continue
+            inside = next(self._inside(instruction, iteration), None)
+            if inside is not None or instruction.opcode not in _REPEATING:
+                return inside or found
+            self.doubtful = self.doubtful or found
         return None
 
     def _inside(self, instruction: Instruction, iteration: Iteration) -> Iterator[Isolated]:

@@ -123,6 +123,16 @@ def test_after_a_loop_that_is_right(backend: Any) -> None:
     assert record.source.instruction == "r"
 
 
+def test_a_loop_of_right_instructions_is_only_suspected(
+    backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here because no iteration is looked into; else because rounding grows from step to step."""
+    backend("tanh", "logistic")
+    monkeypatch.setattr(isolation, "_MOST_ITERATIONS", 0)
+    record = found(VALUES)
+    assert (record.finding, record.source.instruction) == ("suspected", "w")
+
+
 def test_all_right(backend: Any) -> None:
     backend("sine", "cosine")
     with pytest.raises(NotFound, match="each on right operands: 3; all are right"):
