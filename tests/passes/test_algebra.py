@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from differential.operands import values
+from passes import algebra_logic_cases, algebra_movement_cases  # noqa: F401 - importing them enters their cases
 from passes.algebra_cases import CASES, Case
 from support.agreement import Tolerance, wrong
 from support.differential import Array
