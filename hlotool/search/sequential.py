@@ -32,11 +32,6 @@ class Rate:
         """Failures per run."""
         return self.failures / self.runs if self.runs else 0.0
 
-    @property
-    def is_flaky(self) -> bool:
-        """Some runs failed and some did not."""
-        return 0 < self.failures < self.runs
-
     def interval(self, confidence: float) -> tuple[float, float]:
         """The exact (Clopper-Pearson) interval that holds the true rate with at least this confidence."""
         from scipy.stats import beta
@@ -113,8 +108,3 @@ def _log_ratio(one: float, other: float) -> float:
 
 def _times(count: int, value: float) -> float:
     return count * value if count else 0.0
-
-
-def measure(fails: Callable[[], bool], runs: int) -> Rate:
-    """The failure rate over a fixed number of runs."""
-    return Rate(sum(fails() for _ in range(runs)), runs)

@@ -87,6 +87,39 @@ def test_a_loop_that_is_needed_is_shortened() -> None:
     assert "tanh" not in found.case.text
 
 
+def test_large_bodies_lose_whole_parts() -> None:
+    """A loop that must stay, with 200 instructions of which one matters."""
+    lines = ["  v0 = f32[3] parameter_value"]
+    for n in range(1, 200):
+        opcode = "atan2" if n == 120 else "multiply"
+        lines.append(f"  v{n} = f32[3] {opcode}(v{n - 1}, v{max(n - 7, 0)})")
+    body = "\n".join(lines).replace("parameter_value", "get-tuple-element(s), index=1")
+    text = f"""HloModule large
+body {{
+  s = (s32[], f32[3]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+{body}
+  ROOT out = (s32[], f32[3]) tuple(next, v199)
+}}
+condition {{
+  c = (s32[], f32[3]) parameter(0)
+  k = s32[] get-tuple-element(c), index=0
+  limit = s32[] constant(4)
+  ROOT less = pred[] compare(k, limit), direction=LT
+}}
+ENTRY main {{
+  p = (s32[], f32[3]) parameter(0)
+  ROOT loop = (s32[], f32[3]) while(p), condition=condition, body=body
+}}
+"""
+    arguments = ((np.int32(0), np.array([0.5, 1, 2], np.float32)),)
+    found, judge = reduced(hlotool.parse(text), holds("while", "atan2"), arguments)
+    assert found.case.size <= 12
+    assert len(judge.judged) < 80
+
+
 def test_values_that_matter_are_kept() -> None:
     """Bad where the program takes a sine of something above 2."""
 
