@@ -109,7 +109,7 @@ class XlaBackend:
             BackendFailed: XLA died of it.
         """
         source = self._prepare(module)
-        if source.route is Route.MLIR and module.num_partitions > 1 and not is_per_device(module):
+        if module.num_partitions > 1 and not is_optimised(module) and not is_per_device(module):
             grid = DeviceGrid(1, module.num_partitions)
             loaded = self._load(source, grid)
             return XlaPartitionedExecutable(module, loaded, len(grid), source.results)

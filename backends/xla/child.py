@@ -34,6 +34,10 @@ _executables: dict[int, _Loaded] = {}
 _numbers = itertools.count(time.time_ns())
 
 
+class TooFewDevices(Exception):
+    """A program is for more devices than there are."""
+
+
 class WrongFlag(Exception):
     """A debug option has another type."""
 
@@ -83,7 +87,7 @@ def compile_program(program: Program) -> Compiled:
     count = program.replicas * program.partitions
     chosen = devices(program.platform)[:count]
     if len(chosen) < count:
-        raise RuntimeError(f"{count} devices are needed, there are {len(chosen)}")
+        raise TooFewDevices(f"the program needs {count} devices, there are {len(chosen)}")
     options = _compile_options(program)
     if program.route is Route.MLIR:
         code = jaxlib_api.to_stablehlo(program.text)

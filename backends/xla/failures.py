@@ -6,6 +6,7 @@ XLA's errors begin with a status code of absl, such as `INVALID_ARGUMENT`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from hlotool.errors import (
     BackendCrashed,
@@ -35,6 +36,14 @@ _REFUSALS = frozenset(
     {"INVALID_ARGUMENT", "UNIMPLEMENTED", "NOT_FOUND", "FAILED_PRECONDITION", "OUT_OF_RANGE"}
 )
 
+#: Exceptions of the process itself.
+_OWN: dict[str, Callable[[str], HlotoolError]] = {
+    "Refused": lambda reason: Unsupported(f"XLA: {reason}"),
+    "WrongFlag": lambda reason: UsageError(f"backend xla: {reason}"),
+    "TooFewDevices": BackendUnavailable,
+    "NotImplementedError": BackendUnavailable,
+}
+
 #: What brings the packages that are missing.
 REMEDY = "pip install 'hlotool[xla]'"
 
@@ -45,18 +54,15 @@ def typed_error(error: BackendFailed) -> HlotoolError:
         return error
     if found := _STATUS.match(error.message):
         return _status_error(found[1], found[2].strip(), error)
-    if error.message.startswith("WrongFlag: "):
-        return UsageError(f"backend xla: {error.message.removeprefix('WrongFlag: ')}")
+    kind, _, reason = error.message.partition(": ")
+    if kind in _OWN:
+        return _OWN[kind](" ".join(reason.split()))
     if "No module named" in error.message + error.log:
         missing = re.search(r"No module named '([\w.]+)'", error.message + error.log)
         name = missing[1] if missing else "a package"
         return BackendUnavailable(f"backend xla needs {name}: {REMEDY}")
     if found := _NO_DEVICE.match(error.message):
         return BackendUnavailable(f"no such device: {found[1]}")
-    if found := re.match(r"Refused: (.*)", error.message, re.DOTALL):
-        return Unsupported(f"XLA: {' '.join(found[1].split())}")
-    if found := re.match(r"NotImplementedError: (.*)", error.message):
-        return BackendUnavailable(found[1])
     return error
 
 

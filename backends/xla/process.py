@@ -111,6 +111,10 @@ class XlaProcess:
             events = list(self._pool.run(function, [argument]))
         except BackendFailed as error:
             return error
+        except BaseException:
+            # The user's Ctrl-C: an answer that comes later must not be taken for that of the next call.
+            self._pool.close()
+            raise
         return next(event.value for event in events if isinstance(event, Done))
 
     def close(self) -> None:

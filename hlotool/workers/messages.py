@@ -59,7 +59,8 @@ _answers = msgspec.msgpack.Decoder(Answer)
 def write_message(stream: IO[bytes], message: Call | Answer) -> None:
     """Send `message`; raises OSError when nobody listens any more."""
     content = _encoder.encode(message)
-    stream.write(_LENGTH.pack(len(content)) + content)
+    stream.write(_LENGTH.pack(len(content)))
+    stream.write(content)
     stream.flush()
 
 

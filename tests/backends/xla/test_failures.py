@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import threading
@@ -43,6 +44,7 @@ ONES = np.ones(8, np.float32)
         ("WrongFlag: x takes no value like 1", UsageError, "x takes no value like 1"),
         ("Refused: mhlo.unknown", Unsupported, "XLA: mhlo.unknown"),
         ("NotImplementedError: only jaxlib 0.10.2", BackendUnavailable, "only jaxlib 0.10.2"),
+        ("TooFewDevices: the program needs 8 devices", BackendUnavailable, "needs 8 devices"),
         (
             "ModuleNotFoundError: No module named 'jaxlib'",
             BackendUnavailable,
@@ -133,6 +135,18 @@ def test_a_process_killed_from_outside_is_replaced() -> None:
     killer.start()
     with pytest.raises(BackendOutOfMemory, match="killed by SIGKILL from outside"):
         process.call("time:sleep", 30, type(None))
+    assert process.call(f"{__name__}:process_id", None, int) != pid
+    process.close()
+
+
+@pytest.mark.xla
+def test_an_interrupted_call_leaves_no_answer_behind() -> None:
+    pytest.importorskip("jaxlib")
+    process = XlaProcess(key_for("cpu", "", 1, 60))
+    pid = process.call(f"{__name__}:process_id", None, int)
+    threading.Timer(0.5, _thread.interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt):
+        process.call("time:sleep", 1, type(None))
     assert process.call(f"{__name__}:process_id", None, int) != pid
     process.close()
 
