@@ -95,7 +95,7 @@ def run(
         inputs: one array (or what NumPy makes an array of) per entry parameter; for a tuple a nested tuple.
             Values must be exact in the parameter's element type; plain Python numbers are rounded to it.
             With several devices a list of such inputs, one per device: replica * partitions + partition.
-        backend: name of a backend.
+        backend: a backend, with options if any: `numpy`, `xla`, `xla:disable=algsimp+cse,opt=0`.
         replicas: copies of the program, each with its own inputs.
         partitions: devices that share the work of one replica.
 
