@@ -48,6 +48,7 @@ _TOGETHER = {
     "all-gather-done": "all-gather",
     "collective-permute-done": "collective-permute",
 }
+_STARTS = frozenset(done.replace("-done", "-start") for done in _TOGETHER)
 #: Attributes that only the start of an operation has.
 _OF_STARTS = {"cross_program_prefetch_index": None}
 
@@ -101,6 +102,3 @@ def _put(edit: Editor, done: Instruction, result: Instruction) -> None:
         for following in edit.successors(link):
             edit.set_control_predecessors(following, (*following.control_predecessors, result))
         edit.remove(link)
-
-
-_STARTS = frozenset(done.replace("-done", "-start") for done in _TOGETHER)
