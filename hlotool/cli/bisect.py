@@ -12,6 +12,7 @@ from hlotool.cli.options import (
     add_execution_options,
     add_input_options,
     add_output_options,
+    confidence,
     count,
     exit_code_text,
     regex,
@@ -65,6 +66,9 @@ def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     )
     group.add_argument(
         "--repeats", metavar="N", type=count, default=3, help="runs of what is compiled here [3]"
+    )
+    group.add_argument(
+        "--confidence", metavar="P", type=confidence, default=0.99, help="about flaky failures [0.99]"
     )
     add_input_options(parser)
     group = parser.add_argument_group("tolerance", "derived per output from its type and its sums, unless")
@@ -159,7 +163,9 @@ def _search(
             how = arguments.every_stage, arguments.every_module
             if arguments.backend:
                 dumps = journal.path.with_suffix(".dumps")
-                compiler = Compiler(arguments.backend, dumps, oracle, pool, arguments.repeats)
+                compiler = Compiler(
+                    arguments.backend, dumps, oracle, pool, arguments.repeats, arguments.confidence
+                )
                 compiler.bisect(tasks, findings, *how)
             else:
                 bisect_directory(tasks, oracle, findings, *how)

@@ -96,6 +96,14 @@ def tolerance(text: str) -> float:
     return value
 
 
+def confidence(text: str) -> float:
+    """A probability from 0.5 up to, but not, 1."""
+    value = _number(text)
+    if not 0.5 <= value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no confidence; write it like 0.99")
+    return value
+
+
 def count(text: str) -> int:
     """A number of processes: 1 or more."""
     if not text.isdecimal() or int(text) < 1:

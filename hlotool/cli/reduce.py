@@ -13,6 +13,8 @@ from hlotool.cli.options import (
     add_execution_options,
     add_input_options,
     add_output_options,
+    confidence,
+    count,
     exit_code_text,
     regex,
     tolerance,
@@ -76,22 +78,11 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
         "--fail-regex", metavar="REGEX", type=regex, help="what CMD prints when the failure is there"
     )
     group.add_argument(
-        "--repeats", metavar="N", type=int, default=2, help="first runs: does it fail always? [2]"
+        "--repeats", metavar="N", type=count, default=2, help="first runs: does it fail always? [2]"
     )
     group.add_argument(
-        "--confidence", metavar="P", type=_confidence, default=0.99, help="about flaky failures [0.99]"
+        "--confidence", metavar="P", type=confidence, default=0.99, help="about flaky failures [0.99]"
     )
-
-
-def _confidence(text: str) -> float:
-    """A probability from 0.5 to 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.5 <= value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no confidence; write it like 0.99")
-    return value
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -37,6 +37,7 @@ class Compiler:
         oracle: whose workers work.
         pool: these workers.
         repeats: runs of each compiled program.
+        confidence: of what is said about failures that show only sometimes.
     """
 
     backend: str
@@ -44,6 +45,7 @@ class Compiler:
     oracle: StageOracle
     pool: Pool
     repeats: int = REPEATS
+    confidence: float = 0.99
     _lives: dict[str, Live] = field(default_factory=dict)
 
     def bisect(
@@ -103,7 +105,7 @@ class Compiler:
         origin = live.origin
         options = msgspec.structs.replace(origin.options, backend=self.backend)
         case = Case(stage_program(origin, 0).module, stage_trials(origin)[0].arguments)
-        oracle = CaseOracle(BackendJudge(self.pool, options), self.oracle.steps)
+        oracle = CaseOracle(BackendJudge(self.pool, options), self.oracle.steps, self.confidence)
         try:
             found = reduce_case(case, oracle)
         except HlotoolError as error:
