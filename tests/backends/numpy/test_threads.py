@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from hlotool.backends.numpy import NumpyBackend, threads
+from hlotool.backends.numpy import NumpyBackend, contraction, threads
 from hlotool.parse.reader import parse_module
 from hlotool.values.generate import generate_inputs
 
@@ -138,3 +138,29 @@ def test_products_in_parts_are_products(name: str, monkeypatch: pytest.MonkeyPat
     forget()
     parts = np.asarray(NumpyBackend().compile(module).run(arguments)).astype(np.float64)
     np.testing.assert_allclose(parts, whole, rtol=1e-2 if "batch" in name else 1e-4, atol=1e-4)
+
+
+def test_large_reductions_are_those_of_all_elements() -> None:
+    x = np.random.default_rng(0).standard_normal((700, 3, 400)).astype(np.float32)
+    for dims in ((0,), (1,), (2,), (0, 2), (0, 1), (0, 1, 2)):
+        kept = [size for axis, size in enumerate(x.shape) if axis not in dims]
+        result = f"f32[{','.join(map(str, kept))}]"
+        text = f"""HloModule m
+{_SUM}ENTRY e {{ a = f32[700,3,400] parameter(0)
+ z = f32[] constant(1)
+ ROOT r = {result} reduce(a, z), dimensions={{{",".join(map(str, dims))}}}, to_apply=s }}"""
+        summed = np.asarray(NumpyBackend().compile(parse_module(text)).run([x]))
+        expected = (1 + x.sum(axis=dims, dtype=np.float64)).astype(np.float32)
+        np.testing.assert_allclose(summed, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("large", [3, 1 << 14, 1 << 30])
+def test_integer_products_in_tiles_are_exact(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through f32, through f64, and neither."""
+    monkeypatch.setattr(contraction, "_TILE", 1)
+    generator = np.random.default_rng(0)
+    lhs = generator.integers(-large, large, (2, 130, 300)).astype(np.int32)
+    rhs = generator.integers(-large, large, (2, 300, 70)).astype(np.int32)
+    with np.errstate(over="ignore"):
+        expected = np.einsum("bij,bjk->bik", lhs, rhs)
+    np.testing.assert_array_equal(contraction.multiply_matrices(lhs, rhs), expected)
