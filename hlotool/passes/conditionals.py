@@ -21,7 +21,7 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, leaves
 from hlotool.ir.walk import branches, call_order, reachable
 from hlotool.passes.base import Context
-from hlotool.passes.trip_count import integer_constant
+from hlotool.passes.constants import integer_constant
 
 
 @dataclass(frozen=True, slots=True)

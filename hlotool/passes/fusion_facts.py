@@ -9,7 +9,7 @@ from hlotool.ir.effects import has_side_effect
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
-from hlotool.passes.algebra.rules import uniform
+from hlotool.passes.constants import uniform
 
 _NEVER = frozenset(
     {"async-done", "async-start", "async-update", "call", "conditional", "domain", "parameter", "while"}

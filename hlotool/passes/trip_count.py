@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hlotool.ir.dtypes import integer_limits
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.passes.constants import integer_constant
 
 _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
     "EQ": operator.eq,
@@ -136,16 +137,6 @@ class _Counts:
             return known
         carried = self._start(index)
         return carried[0] if carried is not None and self._step(index) == 0 else None
-
-
-def integer_constant(value: Instruction) -> int | None:
-    """The value of an integer scalar constant."""
-    shape, literal = value.shape, value.literal
-    if value.opcode != "constant" or literal is None or literal.elided or not isinstance(shape, ArrayShape):
-        return None
-    if shape.size != 1 or not (shape.element_type.is_integer or shape.element_type is ElementType.PRED):
-        return None
-    return int(literal.array.item())
 
 
 def _look_through(value: Instruction) -> Instruction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlotool.ir.attributes import PaddingDim, SliceDim
 from hlotool.ir.module import Instruction
 from hlotool.passes.algebra.rules import Op, Rewrite, array_shape, inverse, rule
-from hlotool.passes.trip_count import integer_constant
+from hlotool.passes.constants import integer_constant
 
 
 def _is_scalar_broadcast(value: Instruction) -> bool:

@@ -159,37 +159,6 @@ def array_shape(instruction: Instruction) -> ArrayShape:
     return instruction.shape
 
 
-def uniform(instruction: Instruction) -> np.generic[Any] | None:
-    """The value that all elements of a constant, or of a broadcast one, have; None for anything else."""
-    while instruction.opcode in ("broadcast", "reshape", "copy") and instruction.operands:
-        instruction = instruction.operands[0]
-    literal = instruction.literal
-    if (
-        literal is None
-        or literal.elided
-        or not isinstance(literal.value, np.ndarray)
-        or not literal.value.size
-    ):
-        return None
-    first: np.generic[Any] = literal.array.flat[0]
-    same = literal.array.tobytes() == np.full_like(literal.array, first).tobytes()
-    return first if same else None
-
-
-def is_uniform(instruction: Instruction, value: float) -> bool:
-    """Whether all its elements are `value`, zeros with the same sign; complex numbers never are."""
-    found = uniform(instruction)
-    if found is None or array_shape(instruction).element_type.is_complex:
-        return False
-    number = float(found)
-    return number == value and bool(np.signbit(number)) == bool(np.signbit(value))
-
-
-def is_zero(instruction: Instruction) -> bool:
-    """Whether all its elements are zero of any sign."""
-    return is_uniform(instruction, 0.0) or is_uniform(instruction, -0.0)
-
-
 def is_real(kind: ElementType) -> bool:
     """Integer or real floating point."""
     return kind.is_integer or kind.is_floating
