@@ -109,7 +109,6 @@ class _Writer:
         """The record, but for what made NaNs."""
         trial, divergence = self._trial, self._trial.divergence
         inside = next(_changed_inside(self._expected, self._node), None)
-        between = [i for i in divergence.unknown if i.opcode != "constant"]
         is_wide = self._comparison.tested.is_wide
         return DivergenceRecord(
             finding=_finding(trial),
@@ -126,8 +125,18 @@ class _Writer:
             repair=trial.repair,
             repaired=trial.repaired or 0,
             outputs=outputs,
-            unaligned=[f"{i.opcode} %{i.name}" for i in between[:_NAMED]],
+            unaligned=self._names(divergence.unknown),
         )
+
+    def _names(self, between: Sequence[Instruction]) -> list[str]:
+        """In the order of the text, constants last."""
+        place = self._right.position
+        ordered = sorted(
+            between, key=lambda instruction: (instruction.opcode == "constant", place[instruction])
+        )
+        names = [f"{i.opcode} %{self._comparison.tested.originals[i].name}" for i in ordered[:_NAMED]]
+        more = len(ordered) - len(names)
+        return [*names, f"{more} more"] if more > 0 else names
 
     def _operand(self, divergence: Divergence, operand: Instruction) -> OperandRecord:
         original = self._comparison.tested.originals[operand]
@@ -140,7 +149,7 @@ class _Writer:
 
 def _finding(trial: Trial) -> str:
     if trial.is_locally_wrong is False:
-        return "amplifies"
+        return "suspected" if trial.divergence.unknown else "amplifies"
     return "wrong" if trial.repaired or trial.is_locally_wrong else "suspected"
 
 

@@ -14,7 +14,7 @@ from hlotool.replay.repair import Errors
 from hlotool.replay.suspects import Trial, examine
 
 #: Suspects that are tested, each by running the program once or twice.
-_MOST_TRIALS = 48
+_MOST_TRIALS = 24
 
 
 def best_trial(
@@ -37,13 +37,12 @@ def best_trial(
         seconds: after which no other suspect is tested.
     """
     search = _Search(comparison, outputs, errors, backend, seconds)
-    for tight in (False, True):
-        found = search.run(tight)
-        if found is not None:
-            return found
-        if any(trial.repaired and trial.is_locally_wrong is not False for trial in search.tried):
-            break
-    return search.first_sufficient() or max(search.tried, key=_weight, default=None)
+    found = search.run(tight=False) or search.first_sufficient()
+    if found is not None:
+        return found
+    if not any(trial.repaired and trial.is_locally_wrong is not False for trial in search.tried):
+        found = search.run(tight=True)
+    return found or max(search.tried, key=_weight, default=None)
 
 
 class _Search:
@@ -71,7 +70,8 @@ class _Search:
 
     def run(self, tight: bool) -> Trial | None:
         """A trial that explains everything."""
-        while self._may_try(_MOST_TRIALS):
+        most = len(self.tried) + _MOST_TRIALS
+        while self._may_try(most):
             suspects = self._comparison.divergences(self._outputs, tight)
             if any(self._comparison.correct(suspect) for suspect in suspects[:1]):
                 continue
@@ -85,28 +85,35 @@ class _Search:
         return None
 
     def first_sufficient(self) -> Trial | None:
-        """The first of all that differs on the way whose repair is enough.
+        """An early one of all that differs on the way whose repair is enough, found by halving.
 
-        What cannot be repaired to try, such as one iteration of a loop, but is wrong by itself, and earlier,
-        goes before it.
+        Before the fault a repair changes nothing, after it most repairs are enough. What cannot be repaired
+        to try, such as one iteration of a loop, but is wrong by itself, and earlier, goes before it.
         """
-        for suspect in self._comparison.differing(self._outputs):
-            if not self._may_try(2 * _MOST_TRIALS):
-                break
-            if suspect.instruction in self._known:
-                continue
-            trial = self._try(suspect)
+        differing = self._comparison.differing(self._outputs)
+        left = [suspect for suspect in differing if suspect.instruction not in self._known]
+        best: Trial | None = None
+        while left and self._may_try(len(self.tried) + 1):
+            middle = len(left) // 2
+            trial = self._try(left[middle])
             if trial.repaired == len(self._errors):
-                trial = replace(trial, divergence=self._again(suspect))
-                earlier = [t for t in self.tried if t.repaired is None and t.is_locally_wrong]
-                return min((*earlier, trial), key=lambda t: t.divergence.order)
-        return None
+                best, left = trial, left[:middle]
+            else:
+                left = left[middle + 1 :]
+        if best is None:
+            return None
+        best = replace(best, divergence=self._again(best.divergence))
+        earlier = [trial for trial in self.tried if trial.repaired is None and trial.is_locally_wrong]
+        return min((*earlier, best), key=lambda trial: trial.divergence.order)
 
     def _may_try(self, most: int) -> bool:
         return len(self.tried) < most and time.monotonic() < self._end
 
     def _again(self, suspect: Divergence) -> Divergence:
-        """The suspect, with all that has lost its counterpart meanwhile as unknown."""
+        """The suspect; whatever was tried before it and did not help counts as unknown."""
+        for trial in self.tried:
+            if trial.repaired != len(self._errors):
+                self._comparison.discard(trial.divergence.instruction)
         found = self._comparison.differing(self._outputs)
         return next((d for d in found if d.instruction is suspect.instruction), suspect)
 
