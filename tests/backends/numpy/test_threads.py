@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -118,7 +119,7 @@ LARGE = {
 @pytest.mark.parametrize("name", sorted(LARGE))
 def test_the_bits_do_not_depend_on_the_cores(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = parse_module(f"HloModule m\n{LARGE[name]}")
-    arguments = list(generate_inputs(module, seed=0).values)
+    arguments: list[Any] = list(generate_inputs(module, seed=0).values)
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     results = []
     for count in ("1", "2", "3"):
@@ -131,7 +132,7 @@ def test_the_bits_do_not_depend_on_the_cores(name: str, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("name", [name for name in sorted(LARGE) if "product" in name])
 def test_products_in_parts_are_products(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = parse_module(f"HloModule m\n{LARGE[name]}")
-    arguments = list(generate_inputs(module, seed=0).values)
+    arguments: list[Any] = list(generate_inputs(module, seed=0).values)
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
     whole = np.asarray(NumpyBackend().compile(module).run(arguments)).astype(np.float64)
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
