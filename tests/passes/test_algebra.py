@@ -126,6 +126,14 @@ def test_layouts_must_agree() -> None:
     assert manager.runs[0].changes == {}
 
 
+def test_shardings_are_not_lost() -> None:
+    text = """HloModule m ENTRY e {{ x = f32[2] parameter(0){}
+        ROOT c = f32[2] copy(x), sharding={{devices=[2]<=[2]}} }}"""
+    for own, count in (("", 0), (", sharding={devices=[2]<=[2]}", 1), (", sharding={replicated}", 0)):
+        _, manager = rewrite(parse_module(text.format(own)), "simplify")
+        assert total(manager.runs[0].changes) == count
+
+
 def test_copies_of_a_schedule_stay() -> None:
     text = "HloModule m{} ENTRY e {{ x = f32[2] parameter(0) c = f32[2] copy(x) ROOT n = f32[2] negate(c) }}"
     for header, count in (("", 1), (", is_scheduled=true", 0)):

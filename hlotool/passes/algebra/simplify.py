@@ -93,5 +93,8 @@ def _is_dynamic(instruction: Instruction) -> bool:
 
 
 def _fits(found: Rewrite, old: Instruction) -> bool:
-    """An instruction that exists must have the same layout, too."""
-    return not isinstance(found, Instruction) or (found is not old and found.shape == old.shape)
+    """An instruction that exists must have the same layout and must not lose a sharding."""
+    if not isinstance(found, Instruction):
+        return True
+    same_place = old.sharding is None or old.sharding == found.sharding
+    return found is not old and found.shape == old.shape and same_place
