@@ -32,7 +32,7 @@ from hlotool.numerics.verdict import Comparison, LeafComparison, Verdict, aggreg
 from hlotool.replay.ensemble import Ensemble, Side, array_leaves, side_of
 from hlotool.replay.explaining import Case, Explainer
 from hlotool.replay.semantics import Departures
-from hlotool.replay.wide import Wide, WideRelation, coarsest, is_moderate
+from hlotool.replay.wide import Wide, WideRelation, coarsest, is_moderate, stay_finite
 
 #: A result is wrong when its statistic is so many times what legal executions have.
 LIMIT = 3.0
@@ -300,6 +300,8 @@ class _Judge:
         if self._tested is None or self._rounds_coarser:
             return False
         own = [m[number] for m in self._tested.members(_SIZES[0])]
+        if not stay_finite(own, self._expected[number]):
+            return False
         found = score(self._expected[number], [self._actual[number], *own], element_type)
         return found.ratio <= LIMIT and is_moderate(found, reference, self._tested.side.module)
 

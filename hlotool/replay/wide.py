@@ -8,6 +8,7 @@ which such values are rounded anew (`numerics.compiler_made`).
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -90,7 +91,10 @@ class Wide:
         if found_score.ratio <= _LIMIT:
             return WideRelation.WITHIN
         other = [leaves[number] for leaves in self._members(self._tested, self._reference)]
-        back = score(self._reference.shadow[number], [actual, *other], kind, resolution=_EQUAL)
+        expected = self._reference.shadow[number]
+        if not stay_finite(other, expected):
+            return WideRelation.OUTSIDE
+        back = score(expected, [actual, *other], kind, resolution=_EQUAL)
         is_within = back.ratio <= _LIMIT and is_moderate(back, found_score, self._tested.side.module)
         return WideRelation.WITHIN if is_within else WideRelation.OUTSIDE
 
@@ -124,6 +128,11 @@ def _equal(expected: Array, actual: Array) -> bool:
         scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
         close = np.abs(expected - actual) <= _EQUAL * (magnitude + min(scale, 1e300))
         return bool(np.all(same | (close & np.isfinite(magnitude))))
+
+
+def stay_finite(members: Sequence[Array], expected: Array) -> bool:
+    """Whether executions of a tested program are finite where the reference is: others span everything."""
+    return all(bool(np.isfinite(m[np.isfinite(expected)]).all()) for m in members)
 
 
 def is_moderate(tested: Score, reference: Score, module: Module) -> bool:
