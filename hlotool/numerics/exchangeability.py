@@ -82,7 +82,8 @@ def score(
 
     Args:
         actual: the result in question.
-        members: legal results, at least three, of the same dimensions.
+        members: legal results, at least three, of the same dimensions; the first is the reference. Members
+            that are not finite where the reference is do not widen the spread there.
         element_type: declared; says what an ulp is.
         shadow: the value in f64 (or c128).
         resolution: relative size of differences that never count; half an ulp of `element_type` by default.
@@ -212,8 +213,7 @@ class _Leaf:
         for block in self._blocks():
             part = self.part(block)
             members = np.stack([m[part] for m in self._members]).astype(np.float64)
-            usable = np.isfinite(members).all(axis=0)
-            members[:, ~usable] = 0
+            members = _finite(members)
             variance = members.var(axis=0, ddof=1)
             typical.append(_relative(variance, members[0]))
             self._accumulate(sums, block, variance)
@@ -261,9 +261,9 @@ class _Block:
         with np.errstate(all="ignore"):
             self._values = np.stack([m[part] for m in leaf._members]).astype(np.float64)
             self._actual = leaf._actual[part].astype(np.float64)
-            self._finite = np.isfinite(self._values).all(axis=0)
+            self._finite = np.isfinite(self._values[0])
             self._origin = np.where(self._finite, self._values[0], 0)
-            self._offsets = np.where(self._finite, self._values - self._origin, 0)
+            self._offsets = _finite(self._values) - self._origin
             self._sum = self._offsets.sum(axis=0)
             self._squares = (self._offsets**2).sum(axis=0)
             shadow = leaf._shadow[part] if leaf._shadow is not None else self._origin
@@ -300,6 +300,12 @@ class _Block:
         kinds = np.stack([_kind(values) for values in self._values])
         agreed = (kinds == kinds[0]).all(axis=0)
         return scores, agreed & (_kind(self._actual) != kinds[0])
+
+
+def _finite(members: _Floats) -> _Floats:
+    """What is not finite as in the reference, which is the first member; where it is not finite, 0."""
+    reference = np.where(np.isfinite(members[0]), members[0], 0)
+    return np.where(np.isfinite(members) & np.isfinite(members[0]), members, reference)
 
 
 def _relative(variance: _Floats, values: _Floats) -> float:

@@ -123,3 +123,11 @@ def test_flips_are_legal_as_often_as_the_members_show_them() -> None:
     wrong = execution()
     wrong[:200] += 5
     assert flips(wrong, members).ratio > 10
+
+
+def test_members_that_are_not_finite_excuse_no_finite_fault() -> None:
+    members = [_execution(seed) for seed in range(5)]
+    members[3][:] = np.nan
+    assert score(_execution(100), members, ElementType.F32).ratio < 2
+    assert score(_execution(100) * np.float32(1.01), members, ElementType.F32).ratio > 100
+    assert score(members[3], members, ElementType.F32).ratio == 0
