@@ -48,7 +48,9 @@ class SourceFinder:
         if wide.dtype != found.actual.dtype:
             return
         lacks = found.expected[found.wrong] - found.actual[found.wrong]
-        is_addend = close(here, lacks, found.tolerance, found.scale).all() and np.abs(here).max() > 0
+        is_addend = np.abs(here).max() > 0 and any(
+            close(sign * here, lacks, found.tolerance, found.scale).all() for sign in (1, -1)
+        )
         if self.addend is None and found.wrong.mean() > 0.5 and is_addend:
             self.addend = Pattern("missing addend", f"the values lack {origin_of(instruction)}")
         if self.stale is None and np.ptp(np.abs(here)) > 0 and found.explains(wide):

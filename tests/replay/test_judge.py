@@ -422,3 +422,38 @@ def test_results_of_another_structure() -> None:
     x = F32([1, 2])
     comparison = _judged(text, [x], (x,))
     assert [leaf.verdict for leaf in comparison.leaves] == [Verdict.IDENTICAL, Verdict.STRUCTURAL]
+
+
+LAYER = """ENTRY e {
+  x = f32[16,64] parameter(0)
+  w = f32[64,32] parameter(1)
+  c = f32[32] parameter(2)
+  d = f32[16,32] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  b = f32[16,32] broadcast(c), dimensions={1}
+  s = f32[16,32] add(d, b)
+  ROOT y = f32[16,32] tanh(s)
+}"""
+LAYER_INPUTS = [_normal(16, 64) / 8, _normal(64, 32, seed=1), _normal(32, seed=2)]
+
+
+def _pattern(text: str, actual: Any) -> tuple[str, str]:
+    evidence = _leaf(text, LAYER_INPUTS, actual).evidence
+    assert evidence is not None
+    return evidence.pattern, evidence.detail
+
+
+def test_a_stale_buffer_holds_another_value_of_the_program() -> None:
+    stale = _run(LAYER.replace("ROOT y", "y").replace("s = f32", "ROOT s = f32"), LAYER_INPUTS)
+    assert _pattern(LAYER, stale) == ("stale value", "the wrong elements hold the value of add %s (line 7)")
+    half = _run(LAYER, LAYER_INPUTS).copy()
+    half[8:] = stale[8:]
+    assert _pattern(LAYER, half)[0] == "stale value"
+
+
+def test_a_missing_addend_is_named() -> None:
+    linear = LAYER.replace("tanh(s)", "negate(s)").replace("add(d, b)", "add(d, q)")
+    linear = linear.replace("s = f32", "q = f32[16,32] multiply(d, d) s = f32")
+    x, w, _ = LAYER_INPUTS
+    kind, detail = _pattern(linear, -(x @ w))
+    assert kind == "missing addend"
+    assert "%q" in detail or "%s" in detail or "vector" in detail
