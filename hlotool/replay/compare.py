@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
 
-from hlotool.backends.base import Backend, Value
+from hlotool.backends.base import Value
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, leaves, strip_layouts
 from hlotool.numerics.dataflow import Leaves, join_leaves
-from hlotool.replay.ensemble import Side, watching
-from hlotool.replay.judge import judge_sides
+from hlotool.numerics.verdict import Comparison
 from hlotool.replay.leaves import leaf_records, output_records
-from hlotool.replay.options import RunOptions
 from hlotool.replay.program import Program
 from hlotool.replay.provenance import source_of_output
 from hlotool.replay.records import LeafRecord, ModuleRecord, OutputRecord, Verdict
 from hlotool.replay.save import Files, output_folder, save_leaves
-from hlotool.replay.spread import OneDevice, Outcome, Runner
+from hlotool.replay.spread import Outcome, Runner
 from hlotool.replay.task import Task
 from hlotool.replay.trials import Trial
-
-#: Of the time limit per module: what one judgement may take.
-_SHARE = 0.4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,17 +52,7 @@ def compare_row(
     """The row of one comparison."""
     shape = reference.runner.result
     facts = join_leaves(reference.facts, actual.facts)
-    comparison = judge_sides(
-        _side(reference, trial),
-        expected,
-        actual.outcome.value,
-        tested=_tested_side(reference, actual, trial, expected),
-        facts=facts,
-        seed=task.options.seed,
-        rtol=task.options.rtol,
-        atol=task.options.atol,
-        deadline=_deadline(task),
-    )
+    comparison = _judged(task, reference, trial, expected, actual, facts)
     verdict = Verdict(comparison.verdict.value)
     records = leaf_records(
         comparison,
@@ -101,29 +83,13 @@ def compare_row(
     return _with_faults(row, actual) if actual.outcome.faults else row
 
 
-def _deadline(task: Task) -> float:
-    """When the judge must be done, so that the module ends with a verdict and not with a timeout."""
-    options = task.options
-    return time.monotonic() + _SHARE * options.timeout if isinstance(options, RunOptions) else math.inf
+def _judged(
+    task: Task, reference: Program, trial: Trial, expected: Value, actual: Actual, facts: Leaves
+) -> Comparison:
+    # What judges takes time to import, and not every run has two sides.
+    from hlotool.replay.judging import judged
 
-
-def _side(program: Program, trial: Trial, expected: Value | None = None) -> Side:
-    """`program` on the arguments of a trial, for the judge."""
-
-    def execute(backend: Backend) -> Callable[[], Value]:
-        runner = program.compiled_by(backend)
-        return lambda: runner.run(trial.arguments, expected).value
-
-    alone = isinstance(program.runner, OneDevice)
-    watch = watching(program.module, trial.arguments) if alone else None
-    return Side(program.module, program.runner.result, execute, watch)
-
-
-def _tested_side(reference: Program, actual: Actual, trial: Trial, expected: Value) -> Side | None:
-    """The tested program, where it is another one than the reference."""
-    if actual.program is None or actual.program.module is reference.module:
-        return None
-    return _side(actual.program, trial, expected)
+    return judged(task, reference, trial, expected, actual.outcome.value, actual.program, facts)
 
 
 def _with_faults(row: ModuleRecord, actual: Actual) -> ModuleRecord:

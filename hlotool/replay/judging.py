@@ -1,0 +1,74 @@
+"""What the judge needs to know of a replay: how each side can be executed again, and until when."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+from hlotool.backends.base import Backend, Value
+from hlotool.numerics.dataflow import Leaves
+from hlotool.numerics.verdict import Comparison
+from hlotool.replay.ensemble import Side, watching
+from hlotool.replay.judge import judge_sides
+from hlotool.replay.options import RunOptions
+from hlotool.replay.program import Program
+from hlotool.replay.spread import OneDevice
+from hlotool.replay.task import Task
+from hlotool.replay.trials import Trial
+
+#: Of the time limit per module: what one judgement may take.
+_SHARE = 0.4
+
+
+def judged(
+    task: Task,
+    reference: Program,
+    trial: Trial,
+    expected: Value,
+    actual: Value,
+    tested: Program | None,
+    facts: Leaves,
+) -> Comparison:
+    """The verdict on `actual`.
+
+    Args:
+        task: whose options decide.
+        reference: the program that gave `expected`.
+        trial: what both sides ran on.
+        expected: the reference's result.
+        actual: the result in question.
+        tested: the program that gave it, or None for what the reference itself returned elsewhere.
+        facts: of the leaves, joined over both sides.
+    """
+    options = task.options
+    is_other = tested is not None and tested.path != reference.path
+    return judge_sides(
+        _side(reference, trial),
+        expected,
+        actual,
+        tested=_side(tested, trial, expected) if tested is not None and is_other else None,
+        facts=facts,
+        seed=options.seed,
+        rtol=options.rtol,
+        atol=options.atol,
+        deadline=_deadline(task),
+    )
+
+
+def _deadline(task: Task) -> float:
+    """When the judge must be done, so that the module ends with a verdict and not with a timeout."""
+    options = task.options
+    return time.monotonic() + _SHARE * options.timeout if isinstance(options, RunOptions) else math.inf
+
+
+def _side(program: Program, trial: Trial, expected: Value | None = None) -> Side:
+    """`program` on the arguments of a trial; `expected` helps to put results of several devices together."""
+
+    def execute(backend: Backend) -> Callable[[], Value]:
+        runner = program.compiled_by(backend)
+        return lambda: runner.run(trial.arguments, expected).value
+
+    alone = isinstance(program.runner, OneDevice)
+    watch = watching(program.module, trial.arguments) if alone else None
+    return Side(program.module, program.runner.result, execute, watch)
