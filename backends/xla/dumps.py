@@ -8,7 +8,7 @@ from typing import Final
 from hlotool.backends.xla.protocol import Flag
 
 #: The first version that reads the tables of source positions in a module's text.
-READS_STACK_FRAMES: Final = (0, 8)
+READS_STACK_FRAMES: Final = (0, 8, 3)
 #: The first version with a flag against elided constants.
 _KNOWS_LARGE_CONSTANTS: Final = (0, 4, 38)
 
