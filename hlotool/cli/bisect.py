@@ -18,7 +18,7 @@ from hlotool.cli.options import (
     regex,
     tolerance,
 )
-from hlotool.errors import ExitCode, HlotoolError
+from hlotool.errors import ExitCode, HlotoolError, UsageError
 
 if TYPE_CHECKING:
     from hlotool.replay.options import RunOptions
@@ -190,7 +190,7 @@ def _record(
 
     culprits = findings.culprits
     if not arguments.no_repro:
-        culprits = [_with_repro(c, n, arguments, options) for n, c in enumerate(culprits, start=1)]
+        culprits = [_with_repro(c, n, arguments, options, notes) for n, c in enumerate(culprits, start=1)]
     code = bisect_exit_code(culprits, findings.modules, findings.healthy)
     if error is not None:
         code = error.exit_code
@@ -210,12 +210,17 @@ def _record(
 
 
 def _with_repro(
-    culprit: CulpritRecord, number: int, arguments: argparse.Namespace, options: RunOptions
+    culprit: CulpritRecord,
+    number: int,
+    arguments: argparse.Namespace,
+    options: RunOptions,
+    notes: list[str],
 ) -> CulpritRecord:
-    """The culprit with its bundle on disk."""
+    """The culprit with its bundle on disk; that it cannot be written must not hide what was found."""
+    import re
+
     import msgspec
 
-    from hlotool.replay.save import output_folder
     from hlotool.report.records import versions
     from hlotool.repro.bundle import write_bundle
     from hlotool.repro.from_culprit import bundle_of
@@ -223,8 +228,13 @@ def _with_repro(
     bundle = bundle_of(culprit, options, versions())
     if bundle is None:
         return culprit
-    folder = output_folder(arguments.repro, f"{number}.{culprit.module.rpartition('/')[2]}")
-    write_bundle(bundle, folder)
+    name = re.sub(r"[^\w.+=-]", "_", culprit.module.rpartition("/")[2])
+    folder = Path(arguments.repro, f"{number}.{name}")
+    try:
+        write_bundle(bundle, folder)
+    except UsageError as error:
+        notes.append(f"no repro bundle: {error}")
+        return culprit
     return msgspec.structs.replace(culprit, repro=str(folder))
 
 

@@ -63,6 +63,17 @@ def test_bisect_of_a_healthy_dump_accuses_nobody(corpus: Path, capsys: pytest.Ca
     assert capsys.readouterr().out.startswith("0 culprits · 1 healthy module")
 
 
+def test_a_folder_that_cannot_be_written_hides_nothing(
+    corpus: Path, scratch: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (scratch / "file").write_text("")
+    path = str(corpus / "planted/model_fn_opcode")
+    assert main(["bisect", path, "-q", "--repro", str(scratch / "file" / "x")]) == ExitCode.MISMATCH
+    shown = capsys.readouterr()
+    assert "✗ pass fusion" in shown.out
+    assert "no repro bundle" in shown.err
+
+
 def test_bisect_without_dumps_of_passes_says_how_to_get_them(
     corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
