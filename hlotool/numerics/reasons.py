@@ -81,6 +81,8 @@ def _error(evidence: Evidence, found: Score | Flips | None) -> str:
         return f"{found.count} elements have values that no rounding and no order of sums leads to"
     if found.misplaced:
         return f"{found.misplaced} elements are NaN or infinite on one side only, and no rounding explains it"
+    if evidence.wide == "outside" and found.ratio < 1:
+        return "in f64, where nothing is rounded, the programs differ; the declared types hide it in rounding"
     where = _STATISTICS[found.statistic]
     if found.statistic == "worst element":
         where += f", {format_position(found.worst)}," if found.worst else ""

@@ -300,6 +300,16 @@ def test_a_lost_channel_hides_in_bf16_but_not_in_f64() -> None:
     assert leaf.evidence.wide == "outside"
 
 
+def test_a_lost_channel_that_bf16_hides_altogether() -> None:
+    x, w, v = NET_INPUTS
+    v = v.copy()
+    v[0] *= ml_dtypes.bfloat16(1 / 64)
+    leaf = _pair(NET, LOST, [x, w, v])
+    assert leaf.verdict is Verdict.WRONG
+    assert "the declared types hide it" in leaf.reason
+    assert _leaf(NET, [x, w, v], _run(LOST, [x, w, v])).verdict in (Verdict.AGREE, Verdict.ROUNDING)
+
+
 def test_f32_between_bf16_operations_is_rounding() -> None:
     wide = [a.astype(F32) for a in NET_INPUTS]
     actual = _bf16(_run(KEPT, wide))
