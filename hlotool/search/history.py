@@ -35,11 +35,6 @@ class Transition:
     after: int
     breaks: bool
 
-    @property
-    def unusable(self) -> range:
-        """The points in between: the turn may have happened at any of them, or at `after`."""
-        return range(self.before + 1, self.after)
-
 
 @dataclass(frozen=True, slots=True)
 class History:

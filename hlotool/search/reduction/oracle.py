@@ -79,8 +79,8 @@ class BackendJudge:
 class CommandJudge:
     """Asks a command: `CMD FILE.hlo`, with the arguments in `FILE.npz` beside it.
 
-    Exit status 0: good. 125: cannot be judged. Others below 128: bad. A signal ends the search of neither
-    side: it is a failure of its own kind.
+    Exit status 0: good. 125: cannot be judged. Others below 128: bad. Death by a signal is a failure of its
+    own kind.
 
     Args:
         command: as typed.
