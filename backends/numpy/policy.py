@@ -39,6 +39,7 @@ class Policy:
         wide: compute in f64.
         varied: follow `Noise.member`.
         fused_excess: keep f32 inside fusions.
+        product_unit: what the hardware multiplies f32 in (`rounding_errors.sum_error`).
         uncertain: of a wide program: instructions that are rounded in their declared types all the same
             (`numerics.compiler_made`).
     """
@@ -46,6 +47,7 @@ class Policy:
     wide: bool = False
     varied: bool = False
     fused_excess: bool = False
+    product_unit: float = 0.0
     uncertain: frozenset[Instruction] = field(default=frozenset(), repr=False)
 
     def program(self, module: Module) -> Retyped:
@@ -114,7 +116,7 @@ class KernelPolicy:
             error = declared_error(origin, part) if is_kept else self._wide_error(origin, part)
             return Perturb(self._noise, error)
         rounded = origin.opcode in ("convert", "fusion")
-        error = EXACT if rounded else declared_error(origin, part)
+        error = EXACT if rounded else declared_error(origin, part, self._policy.product_unit)
         if kind.is_narrow_float:
             keeps = origin in self._fused if self._policy.fused_excess else None
             return RoundToNarrow(self._noise, error, kind, keeps)
@@ -128,7 +130,7 @@ class KernelPolicy:
 
     def _terms(self, origin: Instruction, part: ArrayShape, is_wide: bool) -> _Changes:
         """What happens to the operands that are summed, in their declared types or in f64."""
-        size = sum_error(origin, part)
+        size = sum_error(origin, part, self._policy.product_unit)
         if not size:
             return {}
         error = Error(size, ZEROS[ElementType.F32])

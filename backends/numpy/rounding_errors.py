@@ -113,11 +113,11 @@ _LONGEST_SUM = 4096
 ZEROS = {ElementType.F32: 4, ElementType.F64: 20}
 
 
-def declared_error(instruction: Instruction, part: ArrayShape) -> Error:
-    """The error of one array of a result, in its declared type."""
+def declared_error(instruction: Instruction, part: ArrayShape, product_unit: float = 0.0) -> Error:
+    """The error of one array of a result, in its declared type; `product_unit` as for `sum_error`."""
     kind = part.element_type.real_part
     computed = ElementType.F32 if kind.is_narrow_float else kind
-    own = row_of(instruction.opcode).relative(computed) + sum_error(instruction, part)
+    own = row_of(instruction.opcode).relative(computed) + sum_error(instruction, part, product_unit)
     zeros = 0 if _is_reciprocal(instruction) else ZEROS[computed]
     return Error(epsilon(kind) + own, zeros)
 
@@ -141,16 +141,32 @@ def wide_error(instruction: Instruction, part: ArrayShape, is_uncertain: bool) -
     return Error(relative, ZEROS[ElementType.F64])
 
 
-def sum_error(instruction: Instruction, part: ArrayShape) -> float:
-    """What the order of summation adds to the error of a result, and what each term may be off by."""
+def sum_error(instruction: Instruction, part: ArrayShape, product_unit: float = 0.0) -> float:
+    """What the order of summation adds to the error of a result, and what each term may be off by.
+
+    Args:
+        instruction: any.
+        part: one array of its result.
+        product_unit: one ulp at 1 of the type in which the hardware multiplies f32 where the program does not
+            ask for more (`operand_precision`); 0 for f32 itself.
+    """
     kind = part.element_type.real_part
     length = min(sum_length(instruction, part), _LONGEST_SUM)
     own = sqrt(length) * epsilon(_accumulator(instruction, kind)) if length > 1 else 0.0
     if instruction.row.opcode_class is Class.CONTRACTION:
         # What the program's `algorithm` rounds the operands to, where that is coarser than their type.
         coarser = rounding_epsilon(instruction, kind)
-        return max(own, coarser if coarser > epsilon(kind) else 0.0)
+        unasked = product_unit if kind is ElementType.F32 and _has_default_precision(instruction) else 0.0
+        return max(own, coarser if coarser > epsilon(kind) else 0.0, unasked)
     return own
+
+
+def _has_default_precision(instruction: Instruction) -> bool:
+    """Whether the program leaves the precision of a product to the hardware."""
+    if instruction.attributes.get("algorithm"):
+        return False
+    asked = instruction.attributes.get("operand_precision", ())
+    return isinstance(asked, tuple) and all(str(precision).lower() == "default" for precision in asked)
 
 
 def _accumulator(instruction: Instruction, kind: ElementType) -> ElementType:

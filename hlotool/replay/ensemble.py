@@ -80,10 +80,19 @@ class Ensemble:
         scale: multiplies every error.
         deadline: no execution begins after this (`time.monotonic`) that will not end before, as far as the
             last one tells.
+        product_unit: of the hardware that gave the result (`Policy.product_unit`).
     """
 
-    def __init__(self, side: Side, seed: int, scale: float = 1.0, deadline: float = math.inf) -> None:
+    def __init__(
+        self,
+        side: Side,
+        seed: int,
+        scale: float = 1.0,
+        deadline: float = math.inf,
+        product_unit: float = 0.0,
+    ) -> None:
         self.side = side
+        self._policy = Policy(varied=True, product_unit=product_unit)
         self._deadline = deadline
         self._slowest = 0.0
         self._seed = seed
@@ -109,7 +118,7 @@ class Ensemble:
         """Run a member under a probe; False where that is not possible."""
         if self.side.watch is None:
             return False
-        self.side.watch(VariedBackend(Policy(varied=True), self._member(number)), probe)
+        self.side.watch(VariedBackend(self._policy, self._member(number)), probe)
         return True
 
     def overflow(self, wide: bool = False) -> Origin | None:
@@ -139,7 +148,7 @@ class Ensemble:
 
     @cached_property
     def _declared(self) -> tuple[VariedBackend, Callable[[], Value]]:
-        backend = VariedBackend(Policy(varied=True))
+        backend = VariedBackend(self._policy)
         return backend, self.side.execute(backend)
 
     def _member(self, number: int) -> Member:

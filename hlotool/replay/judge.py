@@ -119,6 +119,7 @@ def judge_sides(
     rtol: float | None = None,
     atol: float | None = None,
     deadline: float = math.inf,
+    product_unit: float = 0.0,
 ) -> Comparison:
     """As `judge`, of programs that know how to be executed.
 
@@ -132,6 +133,8 @@ def judge_sides(
         rtol: with `atol`, plain tolerances.
         atol: see `rtol`.
         deadline: in `time.monotonic`: from then on no execution begins, and a bound decides.
+        product_unit: one ulp at 1 of the type in which the hardware that gave `actual` multiplies f32 where
+            the program asks for no more; 0 for f32 itself.
     """
     plain = rtol is not None or atol is not None
     quick = compare_values(
@@ -146,7 +149,7 @@ def judge_sides(
     )
     if plain or (quick.verdict is Verdict.STRUCTURAL and len(quick.leaves) == 1):
         return quick
-    return _Judge(reference, tested, expected, actual, facts, seed, deadline).settle(quick)
+    return _Judge(reference, tested, expected, actual, facts, seed, deadline, product_unit).settle(quick)
 
 
 class _Judge:
@@ -161,14 +164,16 @@ class _Judge:
         facts: Sequence[Facts],
         seed: int,
         deadline: float,
+        product_unit: float,
     ) -> None:
         self._facts = facts
+        self._product_unit = product_unit
         self._shapes = [part for _, part in leaves(reference.shape)]
         self._numbers = {index: number for number, (index, _) in enumerate(leaves(reference.shape))}
         self._expected = array_leaves(reference.shape, expected)
         self._actual = [np.asarray(part_at(actual, index)) for index, _ in leaves(reference.shape)]
-        self._ensemble = Ensemble(reference, seed, deadline=deadline)
-        self._louder = Ensemble(reference, seed + 1, _LOUDER, deadline)
+        self._ensemble = Ensemble(reference, seed, deadline=deadline, product_unit=product_unit)
+        self._louder = Ensemble(reference, seed + 1, _LOUDER, deadline, product_unit)
         self._tested = None if tested is None else Ensemble(tested, seed, deadline=deadline)
         self._wide = None if self._tested is None else Wide(self._ensemble, self._tested)
         self._explain = Explainer(
@@ -221,7 +226,7 @@ class _Judge:
         if found.misplaced:
             return self._misplaced(case, found)
         if found.ratio <= LIMIT:
-            if found.width > _unstable_width(element_type, self._facts[case.number]):
+            if found.width > self._unstable_width(case.number, element_type):
                 return self._explain.unstable(case, found)
             return self._explain.rounding(case, found)
         if self._flips_when_louder(case.number, found):
@@ -230,6 +235,14 @@ class _Judge:
         if means_the_same and self._is_less_stable(case.number, element_type, found):
             return self._explain.less_stable(case, found)
         return self._explain.wrong(case, found)
+
+    def _unstable_width(self, number: int, element_type: ElementType) -> float:
+        """How far executions may be apart for the coarsest rounding on the way."""
+        rounding = self._facts[number].rounding
+        unit = max(
+            epsilon(element_type), rounding.epsilon if rounding is not None else 0.0, self._product_unit
+        )
+        return min(_UNSTABLE * math.sqrt(unit), _WIDEST)
 
     def _score(self, number: int, element_type: ElementType) -> Score:
         """Against an ensemble that grows while the answer is near the limit."""
@@ -366,9 +379,3 @@ class _Judge:
 
 def _is_float(element_type: ElementType) -> bool:
     return element_type.is_floating or element_type.is_complex
-
-
-def _unstable_width(element_type: ElementType, facts: Facts) -> float:
-    """How far executions may be apart for the coarsest rounding on the way."""
-    unit = max(epsilon(element_type), facts.rounding.epsilon if facts.rounding is not None else 0.0)
-    return min(_UNSTABLE * math.sqrt(unit), _WIDEST)

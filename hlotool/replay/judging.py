@@ -19,6 +19,8 @@ from hlotool.replay.trials import Trial
 
 #: Of the time limit per module: what one judgement may take.
 _SHARE = 0.4
+#: One ulp at 1 of the types in which TPUs and GPUs multiply f32, unless a program asks for more.
+_BF16, _TF32 = 2.0**-7, 2.0**-10
 
 
 def judged(
@@ -53,7 +55,16 @@ def judged(
         rtol=options.rtol,
         atol=options.atol,
         deadline=_deadline(task),
+        product_unit=_product_unit(task) if tested is None else 0.0,
     )
+
+
+def _product_unit(task: Task) -> float:
+    """What the hardware multiplies f32 in by default: of results that a GPU or TPU may have returned."""
+    platforms = {stage.platform for stage in task.module.stages}
+    if any("tpu" in platform for platform in platforms):
+        return _BF16
+    return _TF32 if any("gpu" in platform for platform in platforms) else 0.0
 
 
 def _deadline(task: Task) -> float:

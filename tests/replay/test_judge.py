@@ -467,3 +467,19 @@ def test_a_missing_addend_is_named() -> None:
     kind, detail = _pattern(linear, -(x @ w))
     assert kind == "missing addend"
     assert "%q" in detail or "%s" in detail or "vector" in detail
+
+
+def test_hardware_that_multiplies_in_less_than_f32_unless_asked() -> None:
+    module = parse_module(DOT)
+    x, w = (a.astype(ml_dtypes.bfloat16).astype(F32) for a in DOT_INPUTS)
+
+    def verdict(text: str, unit: float) -> Verdict:
+        side = side_of(parse_module(text), DOT_INPUTS)
+        expected = _run(text, DOT_INPUTS)
+        return judge_sides(side, expected, x @ w, facts=leaf_facts(module), product_unit=unit).verdict
+
+    precision = "rhs_contracting_dims={0}, operand_precision={highest,highest}"
+    asked = DOT.replace("rhs_contracting_dims={0}", precision)
+    assert verdict(DOT, 0.0) is Verdict.WRONG
+    assert verdict(DOT, 2.0**-7) is Verdict.ROUNDING
+    assert verdict(asked, 2.0**-7) is Verdict.WRONG
