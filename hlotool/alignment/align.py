@@ -91,9 +91,10 @@ def _match_nodes(left: Side, right: Side, matching: Matching) -> None:
 
 
 def _match_ends(left: Side, right: Side, grower: Grower) -> None:
-    """Entry parameters by number (where their shapes agree), and the results."""
-    for one, other in zip(left.graph.module.entry.parameters, right.graph.module.entry.parameters):
-        if left.prints.labels[one] == right.prints.labels[other]:
+    """Entry parameters by number (all, or those whose shapes agree), and the results."""
+    ones, others = left.graph.module.entry.parameters, right.graph.module.entry.parameters
+    for one, other in zip(ones, others):
+        if len(ones) == len(others) or left.prints.labels[one] == right.prints.labels[other]:
             grower.accept(one, other)
     roots = left.graph.module.entry.root, right.graph.module.entry.root
     grower.propose(left.graph.resolve(roots[0]), right.graph.resolve(roots[1]))

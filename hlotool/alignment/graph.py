@@ -68,7 +68,7 @@ class Graph:
         self.position = {i: n for n, i in enumerate(self.home)}
         self.callers = _single_callers(module, set(self.computations))
         self._resolved: dict[Instruction, Instruction] = {}
-        self.nodes = [i for i in self.home if not self.is_transparent(i)]
+        self.nodes = self._nodes()
         self.operands = {i: tuple(self.resolve(o) for o in i.operands) for i in self.nodes}
         self.users = _users(self.nodes, self.operands, self.resolve)
 
@@ -98,9 +98,18 @@ class Graph:
 
     def dependencies(self, instruction: Instruction) -> tuple[Instruction, ...]:
         """The nodes that a node is computed from: operands, then results of the computations it calls."""
-        if instruction not in self.operands:
+        if self.is_transparent(instruction):
             return (self.resolve(instruction),)
-        return self.operands[instruction] + tuple(self.resolve(c.root) for c in instruction.called)
+        operands = tuple(self.resolve(operand) for operand in instruction.operands)
+        return operands + tuple(self.resolve(callee.root) for callee in instruction.called)
+
+    def _nodes(self) -> list[Instruction]:
+        """All but what is looked through, tuples included that nobody reads but through their elements."""
+        found = [i for i in self.home if not self.is_transparent(i)]
+        read = {self.resolve(o) for i in found for o in i.operands}
+        read |= {self.resolve(callee.root) for i in found for callee in i.called}
+        read.add(self.resolve(self.module.entry.root))
+        return [i for i in found if i.opcode != "tuple" or i in read]
 
     def enclosing(self, instruction: Instruction) -> Iterator[Instruction]:
         """The calls around an instruction, innermost first, as far as there is a single one."""

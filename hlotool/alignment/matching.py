@@ -141,11 +141,18 @@ class Grower:
 
     def spread(self, one: Instruction, other: Instruction) -> None:
         """Propose the neighbours of a pair to each other."""
-        ones, others = self._views[0].operands.get(one, ()), self._views[1].operands.get(other, ())
-        for pair in zip(ones, others):
+        for pair in self._read_alike(one, other):
             self.propose(*pair, is_read=True)
         for pair in self._neighbours(one, other):
             self.propose(*pair)
+
+    def _read_alike(self, one: Instruction, other: Instruction) -> Iterator[Pair]:
+        """What the two read in the same place: operands, results and parameters of what they call."""
+        left, right = self._views
+        yield from zip(left.operands.get(one, ()), right.operands.get(other, ()))
+        for callee, other_callee in zip(one.called, other.called):
+            yield from zip(callee.parameters, other_callee.parameters)
+            yield self._resolved(callee.root, other_callee.root)
 
     def _is_one_of_many(self, one: Instruction, other: Instruction) -> bool:
         """Whether others compute the same: who reads them will tell which is which, once that is known."""
@@ -160,9 +167,6 @@ class Grower:
         ones, others = left.operands.get(one, ()), right.operands.get(other, ())
         if one.opcode in COMMUTATIVE or len(ones) != len(others):
             yield from _few(ones, others)
-        for callee, other_callee in zip(one.called, other.called):
-            yield from zip(callee.parameters, other_callee.parameters)
-            yield self._resolved(callee.root, other_callee.root)
         yield from self._users_alike(left.users.get(one, ()), right.users.get(other, ()))
 
     def _resolved(self, one: Instruction, other: Instruction) -> Pair:

@@ -25,7 +25,7 @@ SAME_VALUE = 8.0
 SAME_CONTEXT = 6.0
 #: Opcode, shape, attributes and literal are the same.
 SAME_LABEL = 4.0
-#: Without that: only the opcode, only the shape, only the number of elements.
+#: Without that: only the opcode, only the shape, only the number of elements or of dimensions.
 SAME_OPCODE, SAME_SHAPE, SAME_SIZE = 2.5, 2.5, 1.0
 #: The frontend's name path: the same, the same but for callers in front, only its last part.
 SAME_PATH, SAME_ENDING, SAME_TAIL = 4.0, 3.0, 1.0
@@ -134,8 +134,17 @@ def _can_be(left: Side, right: Side, one: Instruction, other: Instruction) -> bo
         return True
     if one.opcode in _SOURCES or other.opcode in _SOURCES:
         return _same_bits(left, right, one, other)
-    size = left.traits[one].size
-    return size is not None and size == right.traits[other].size
+    first, second = left.traits[one], right.traits[other]
+    if first.size is not None and first.size == second.size:
+        return True
+    return _path_points(first, second) >= SAME_ENDING and _is_part(one.shape, other.shape)
+
+
+def _is_part(one: Shape, other: Shape) -> bool:
+    """Whether one may be what a device holds of the other."""
+    if not isinstance(one, ArrayShape) or not isinstance(other, ArrayShape):
+        return False
+    return one.element_type is other.element_type and one.rank == other.rank
 
 
 def _label_points(left: Side, right: Side, one: Instruction, other: Instruction) -> float:
@@ -146,16 +155,20 @@ def _label_points(left: Side, right: Side, one: Instruction, other: Instruction)
     if isinstance(first, ArrayShape) and isinstance(second, ArrayShape):
         if first.element_type is second.element_type and first.dims == second.dims:
             return points + SAME_SHAPE
-        return points + (SAME_SIZE if first.size == second.size else 0.0)
+        return points + (SAME_SIZE if first.size == second.size or _is_part(first, second) else 0.0)
     return points + (SAME_SHAPE if type(first) is type(second) else 0.0)
 
 
 def _origin_points(one: Traits, other: Traits) -> float:
     points = SAME_LINE if one.position is not None and one.position == other.position else 0.0
+    return points + _path_points(one, other)
+
+
+def _path_points(one: Traits, other: Traits) -> float:
     if not one.path or not other.path:
-        return points
+        return 0.0
     if one.path == other.path:
-        return points + SAME_PATH
+        return SAME_PATH
     if one.path.endswith("/" + other.path) or other.path.endswith("/" + one.path):
-        return points + SAME_ENDING
-    return points + (SAME_TAIL if one.tail == other.tail else OTHER_TAIL)
+        return SAME_ENDING
+    return SAME_TAIL if one.tail == other.tail else OTHER_TAIL

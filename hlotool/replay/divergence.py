@@ -16,6 +16,7 @@ from hlotool.alignment.align import align
 from hlotool.alignment.counterparts import counterparts
 from hlotool.alignment.matching import COMMUTATIVE
 from hlotool.alignment.ports import Port, Ports
+from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves
 from hlotool.numerics.dataflow import leaf_facts
@@ -102,6 +103,14 @@ class Comparison:
             return "unknown"
         return "differs" if judged.bad and judged.order <= divergence.order else "agrees"
 
+    def has_bits(self, node: Instruction, iteration: Iteration, digest: bytes) -> bool:
+        """Whether a value of the tested program has these bits."""
+        return self.tested.recording.samples[node][iteration].digest == digest
+
+    def tested_value(self, node: Instruction, iteration: Iteration, expected: Array | None) -> Array | None:
+        """A value of the tested program; None when it was not kept, or cannot be compared with `expected`."""
+        return self.tested.recording.value(node, iteration)
+
     def discard(self, instruction: Instruction) -> None:
         """Forget the counterpart of an instruction: it turned out to be another quantity."""
         self.counterparts.pop(instruction, None)
@@ -175,11 +184,11 @@ class Comparison:
             place = self.expected_at(node, iteration)
             if place not in expected:
                 continue
-            if expected[place].digest == sample.digest:
+            if self.has_bits(node, iteration, expected[place].digest):
                 known = True
                 continue
             left = self.reference.recording.value(one, place)
-            right = self.tested.recording.value(node, iteration)
+            right = self.tested_value(node, iteration, left)
             if left is None or right is None:
                 continue
             relation = related(left, one.shape, right, node.shape, self._facts, tight)

@@ -67,11 +67,14 @@ def _search(
     # Imported where it is needed: most modules agree, and every worker would pay for it as it starts.
     from hlotool.replay.first_divergence import first_divergence
     from hlotool.replay.isolated_divergence import divergence_on
+    from hlotool.replay.spread_divergence import spread_divergence
 
     outputs = [tuple(leaf.index) for leaf in row.leaves if leaf.verdict in _WORTH]
     modules = reference.module, tested.module
     if not _is_numpy(options.backend):
         return divergence_on(options.backend, *modules, trial.arguments, outputs, budget)
+    if not isinstance(tested.runner, OneDevice):
+        return spread_divergence(reference, tested, trial.arguments, outputs, budget)
     is_wide = any(leaf.evidence is not None and leaf.evidence.wide == "outside" for leaf in row.leaves)
     return first_divergence(*modules, trial.arguments, outputs, budget, is_wide)
 
@@ -86,8 +89,10 @@ def _obstacle(options: ReplayOptions, reference: Program, tested: Program) -> st
         return f"the {options.reference} backend does not show the values inside of a program"
     if tested.module is reference.module and _is_numpy(options.backend):
         return "both sides run the same program on numpy"
-    if not (isinstance(reference.runner, OneDevice) and isinstance(tested.runner, OneDevice)):
-        return "it is looked for in programs for one device only"
+    if not isinstance(reference.runner, OneDevice):
+        return "it is looked for where the reference is a program for one device"
+    if not isinstance(tested.runner, OneDevice) and not _is_numpy(options.backend):
+        return f"{options.backend} does not show the values of several devices"
     return ""
 
 

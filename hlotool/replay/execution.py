@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hlotool.alignment.flattening import flatten_calls
@@ -14,7 +14,7 @@ from hlotool.errors import Unsupported
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.numerics.retyping import retyped_value, widened
-from hlotool.replay.recording import Budget, Recorder, Recording
+from hlotool.replay.recording import Budget, Deadline, Recorder, Recording
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,8 +28,8 @@ class Execution:
         is_wide: the copy computes in f64.
         recording: values of the copy's instructions.
         result: what it returned.
-        arguments: what it was run on.
-        seconds: how long it took.
+        again: compiles and runs the copy as it is now, with a time limit in seconds; raises OutOfTime.
+        seconds: how long the run took.
     """
 
     original: Module
@@ -38,7 +38,7 @@ class Execution:
     is_wide: bool
     recording: Recording
     result: Value
-    arguments: Sequence[Value]
+    again: Callable[[float], Value]
     seconds: float
 
     def close(self) -> None:
@@ -69,12 +69,21 @@ def execute(
     began = time.monotonic()
     result = get_backend(backend).compile(program).run(arguments, recorder)
     seconds = time.monotonic() - began
+    record_sources(recorder, graph, arguments)
+
+    def again(limit: float) -> Value:
+        return get_backend(backend).compile(program).run(arguments, Deadline(limit))
+
+    return Execution(module, program, originals, is_wide, recorder.recording, result, again, seconds)
+
+
+def record_sources(recorder: Recorder, graph: Graph, arguments: Sequence[Value]) -> None:
+    """Record what no probe sees: constants and the arguments of the entry."""
     for node in graph.nodes:
         if node.literal is not None and isinstance(node.shape, ArrayShape):
             recorder.add_source(node, node.literal.array)
-    for parameter, value in zip(program.entry.parameters, arguments):
+    for parameter, value in zip(graph.module.entry.parameters, arguments):
         recorder.add_source(parameter, value)
-    return Execution(module, program, originals, is_wide, recorder.recording, result, arguments, seconds)
 
 
 def _prepared(module: Module, is_wide: bool) -> tuple[Module, Mapping[Instruction, Instruction]]:

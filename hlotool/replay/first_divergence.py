@@ -65,12 +65,17 @@ def first_divergence(
         closing(execute(reference, arguments, _BACKEND, budget, is_wide)) as left,
         closing(execute(tested, arguments, _BACKEND, budget, is_wide)) as right,
     ):
-        comparison = Comparison(left, right)
-        errors = Errors(reference.entry.root.shape, left.result, right.result, outputs)
-        trial = best_trial(comparison, outputs, errors, _BACKEND, budget.seconds)
-        if trial is None:
-            raise NotFound("; ".join(["no instruction is known to differ", *_notes(comparison)]))
-        return _record(comparison, trial, outputs, len(errors))
+        return divergence_of(Comparison(left, right), outputs, budget)
+
+
+def divergence_of(comparison: Comparison, outputs: Sequence[ShapeIndex], budget: Budget) -> DivergenceRecord:
+    """Where two recorded executions part; see `first_divergence`."""
+    left, right = comparison.reference, comparison.tested
+    errors = Errors(left.module.entry.root.shape, left.result, right.result, outputs)
+    trial = best_trial(comparison, outputs, errors, _BACKEND, budget.seconds)
+    if trial is None:
+        raise NotFound("; ".join(["no instruction is known to differ", *_notes(comparison)]))
+    return _record(comparison, trial, outputs, len(errors))
 
 
 def _record(

@@ -19,7 +19,6 @@ from hlotool.ir.walk import reachable
 from hlotool.numerics.metrics import Metrics, measure
 from hlotool.replay.agreement import one_operation
 from hlotool.replay.divergence import Comparison, Divergence
-from hlotool.replay.recording import Deadline
 from hlotool.replay.repair import Errors
 
 #: What cannot be taken out of its program and run alone.
@@ -66,11 +65,11 @@ def examine(comparison: Comparison, divergence: Divergence, errors: Errors, back
     """
     node, one, at = divergence.instruction, divergence.counterpart, divergence.iteration
     expected = comparison.reference.recording.value(one, comparison.expected_at(node, at))
-    actual = comparison.tested.recording.value(node, at)
+    actual = comparison.tested_value(node, at, expected)
     local = _local(comparison, divergence, expected, backend)
     repaired = None
     for words, changes in _repairs(comparison, divergence, expected):
-        repaired = _repaired(comparison, node, changes, errors, backend)
+        repaired = _repaired(comparison, node, changes, errors)
         if repaired:
             return Trial(divergence, _measure(node, expected, actual), local, repaired, words)
     return Trial(divergence, _measure(node, expected, actual), local, repaired)
@@ -192,20 +191,12 @@ def _suits(operands: Sequence[Instruction], one: Instruction) -> bool:
     )
 
 
-def _repaired(
-    comparison: Comparison,
-    node: Instruction,
-    changes: dict[str, Any],
-    errors: Errors,
-    backend: str,
-) -> int:
+def _repaired(comparison: Comparison, node: Instruction, changes: dict[str, Any], errors: Errors) -> int:
     """How many outputs are right with the changed instruction; none when it cannot be run."""
     tested = comparison.tested
     try:
         with _changed(node, changes):
-            executable = get_backend(backend).compile(tested.module)
-            deadline = Deadline(max(_LEAST_SECONDS, _LONGER * tested.seconds))
-            return errors.repaired(executable.run(tested.arguments, deadline))
+            return errors.repaired(tested.again(max(_LEAST_SECONDS, _LONGER * tested.seconds)))
     except HlotoolError:
         return 0
 

@@ -54,7 +54,7 @@ def test_it_can_be_turned_off(dump: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "--no-first-divergence" in capsys.readouterr().out.splitlines()[-1]
 
 
-def test_programs_for_several_devices_are_left_out(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replicas_are_left_out(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
     header = "HloModule jit_f, replica_count=2"
     texts = [text.replace("HloModule jit_f", header) for text in (DOUBLE, SQUARE)]
     summed = [
@@ -66,7 +66,7 @@ def test_programs_for_several_devices_are_left_out(dump: Path, capsys: pytest.Ca
     write_module(dump, 0, *summed)
     [row] = rows(capsys, dump, "--first-divergence")
     assert row["divergence"] is None
-    assert row["divergence_missing"] == "it is looked for in programs for one device only"
+    assert row["divergence_missing"] == "it is looked for where the reference is a program for one device"
 
 
 def test_a_slow_comparison_is_not_searched_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
