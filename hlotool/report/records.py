@@ -17,7 +17,16 @@ from hlotool.check.findings import FailedFile, Finding, Severity
 from hlotool.errors import ExitCode
 from hlotool.explain.records import MatchRecord
 from hlotool.replay.options import RunOptions
-from hlotool.replay.records import AGREEING, DIFFERING, FAILED, ErrorRecord, ModuleRecord, Record, Verdict
+from hlotool.replay.records import (
+    AGREEING,
+    DIFFERING,
+    EXCUSED,
+    FAILED,
+    ErrorRecord,
+    ModuleRecord,
+    Record,
+    Verdict,
+)
 
 
 class RunRecord(Record, frozen=True, kw_only=True):
@@ -171,7 +180,9 @@ def exit_code_of(modules: Sequence[ModuleRecord], interrupted: bool = False) -> 
         return ExitCode.BACKEND_FAILED
     if Verdict.BAD_INPUT in found:
         return ExitCode.USAGE
-    return ExitCode.AGREE if found & AGREEING else ExitCode.NOTHING_COMPARED
+    if found & AGREEING:
+        return ExitCode.AGREE
+    return ExitCode.INCONCLUSIVE if found & EXCUSED else ExitCode.NOTHING_COMPARED
 
 
 def versions() -> dict[str, str]:

@@ -10,7 +10,7 @@ import pytest
 from support import run_records as samples
 
 from hlotool.errors import ExitCode
-from hlotool.replay.records import AGREEING, DIFFERING, FAILED, Record, Verdict
+from hlotool.replay.records import AGREEING, DIFFERING, EXCUSED, FAILED, Record, Verdict
 from hlotool.report.json_schema import FOLDER, SCHEMAS, schema_text
 from hlotool.report.records import BackendRecord, BackendsRecord, RunRecord, exit_code_of, versions
 
@@ -65,6 +65,9 @@ def test_backends_follow_their_schema() -> None:
         ([Verdict.TIMEOUT, Verdict.BAD_INPUT], ExitCode.BACKEND_FAILED),
         ([Verdict.AGREE, Verdict.CRASHED, Verdict.WRONG], ExitCode.MISMATCH),
         ([Verdict.STRUCTURAL, Verdict.AGREE], ExitCode.MISMATCH),
+        ([Verdict.UNSTABLE, Verdict.NOT_COMPARABLE], ExitCode.INCONCLUSIVE),
+        ([Verdict.RANGE, Verdict.ROUNDING], ExitCode.AGREE),
+        ([Verdict.SEMANTICS, Verdict.WRONG], ExitCode.MISMATCH),
     ],
 )
 def test_the_gravest_finding_decides_the_exit_code(verdicts: list[Verdict], code: ExitCode) -> None:
@@ -74,7 +77,8 @@ def test_the_gravest_finding_decides_the_exit_code(verdicts: list[Verdict], code
 
 
 def test_verdict_groups_are_disjoint() -> None:
-    assert len(AGREEING | DIFFERING | FAILED) == len(AGREEING) + len(DIFFERING) + len(FAILED)
+    groups = (AGREEING, DIFFERING, EXCUSED, FAILED)
+    assert len(frozenset().union(*groups)) == sum(map(len, groups))
 
 
 def test_versions_name_what_computes() -> None:
