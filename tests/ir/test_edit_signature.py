@@ -99,3 +99,61 @@ def test_add_a_parameter() -> None:
     assert "f32[2]{0}, s8[5])->" in header(module)
     assert "to_parameters={true,false,true,true}" in header(module)
     assert verify(module) == []
+
+
+ONE = """HloModule m, input_output_alias={ {}: (0, {}, may-alias) }, entry_computation_layout={(f32[2]{0})->f32[2]{0:S(5)}}
+ENTRY e {
+  p = f32[2] parameter(0), sharding={replicated}
+  ROOT n = f32[2] negate(p), sharding={manual}
+}"""  # noqa: E501
+
+
+def test_one_result_becomes_two() -> None:
+    module = parse_module(ONE)
+    p, n = module.entry.instructions
+    with editing(module.entry) as edit:
+        return_instructions(module, [p, n], edit)
+    assert "input_output_alias={ {1}: (0, {}, may-alias) }" in header(module)
+    assert "->(f32[2], f32[2]{0:S(5)})}" in header(module)
+    assert "sharding={{replicated}, {manual}}" in module.to_text()
+    assert verify(module) == []
+
+
+def test_no_result() -> None:
+    module = parse_module(ONE)
+    return_instructions(module, [])
+    assert "->()}" in header(module)
+    assert verify(module) == []
+
+
+def test_a_root_that_is_no_tuple_has_no_positions() -> None:
+    with pytest.raises(ValueError, match="the root n is no tuple"):
+        keep_results(parse_module(ONE), [0])
+
+
+def test_nested_results_keep_their_shardings_together() -> None:
+    module = parse_module(
+        """HloModule m ENTRY e { p = (f32[], f32[]) parameter(0) q = f32[] parameter(1)
+        ROOT t = (f32[], (f32[], f32[])) tuple(q, p),
+          sharding={{manual}, {replicated}, {maximal device=1}} }"""
+    )
+    keep_results(module, [1, 0])
+    assert "sharding={{replicated}, {maximal device=1}, {manual}}" in module.to_text()
+    assert verify(module) == []
+
+
+def test_a_sharding_that_is_not_known_is_left_out() -> None:
+    module = parse_module(ONE.replace("sharding={replicated}", 'metadata={op_name="p"}'))
+    return_instructions(module, list(module.entry.instructions))
+    assert "sharding={{" not in module.to_text()
+
+
+def test_headers_that_say_nothing_stay_so() -> None:
+    module = parse_module(
+        "HloModule m ENTRY e { p = f32[] parameter(0) q = s8[] parameter(1) ROOT n = f32[] negate(p) }"
+    )
+    drop_entry_parameters(module, [1])
+    with editing(module.entry) as edit:
+        add_entry_parameter(module, edit, array("u8"))
+    assert header(module) == "HloModule m"
+    assert [str(p.shape) for p in module.entry.parameters] == ["f32[]", "u8[]"]

@@ -9,7 +9,7 @@ from support.rewrites import Program, check, rewrite
 from hlotool.errors import Unsupported, UsageError
 from hlotool.ir.module import Computation, Module
 from hlotool.parse.reader import parse_module
-from hlotool.passes.base import Context, total
+from hlotool.passes.base import Context, Fuel, total
 from hlotool.passes.manager import PassManager
 from hlotool.passes.pipeline import parse_pipeline
 
@@ -162,6 +162,30 @@ def test_flatten_does_not_touch_reducers_but_their_callers() -> None:
     assert [c.name for i in module.entry.instructions for c in i.called] == ["sum", "sum", "sum.1"]
 
 
+def test_flatten_asynchronous_calls_and_branches() -> None:
+    text = """work { p = f32[4] parameter(0) ROOT n = f32[4] sine(p) }
+    ENTRY e { x = f32[4] parameter(0) i = s32[] parameter(1)
+      s = ((f32[4]), f32[4], s32[]) async-start(x), calls=work
+      d = f32[4] async-done(s), calls=work
+      c = f32[4] conditional(i, x, d), branch_computations={work, work}
+      ROOT r = f32[4] add(c, d) }"""
+    module = after(text, "flatten")
+    called = {i.name: [c.name for c in i.called] for i in module.entry.instructions if list(i.called)}
+    assert called["s"] == called.get("d", called["s"]) == ["work"]
+    assert called["c"] == ["work.1", "work.2"]
+
+
+def test_flatten_follows_the_start_of_an_asynchronous_call() -> None:
+    text = """work { p = f32[4] parameter(0) ROOT n = f32[4] sine(p) }
+    ENTRY e { x = f32[4] parameter(0) c = f32[4] call(x), to_apply=work
+      s = ((f32[4]), f32[4], s32[]) async-start(c), calls=work
+      ROOT d = f32[4] async-done(s), calls=work }"""
+    module = after(text, "flatten")
+    start, done = module.entry.instructions[-2:]
+    assert [c.name for c in start.called] == ["work.1"]
+    assert all(c in start.called for c in done.called)
+
+
 def test_defuse() -> None:
     text = """f { p = f32[] parameter(0) ROOT n = f32[] sine(p) }
     g { p = f32[] parameter(0) ROOT n = f32[] cosine(p) }
@@ -258,6 +282,25 @@ def test_bitcasts_without_a_logical_form_are_named() -> None:
     module = parse_module("HloModule m ENTRY e { x = f32[4] parameter(0) ROOT b = u8[16]{0} bitcast(x) }")
     with pytest.raises(Unsupported, match="has no logical form"):
         rewrite(module, "drop-layouts")
+
+
+def test_literals_lose_their_layouts_too() -> None:
+    module = parse_module(
+        """HloModule m, entry_computation_layout={()->(f32[2,2]{0,1}, s32[1]{0})}
+        ENTRY e { ROOT c = (f32[2,2]{0,1}, s32[1]{0}) constant(({ {1, 2}, {3, 4} }, {5})) }"""
+    )
+    plain = rewrite(module, "drop-layouts")[0]
+    assert "]{" not in plain.to_text()
+    assert "{ { 1, 2 }, { 3, 4 } }" in plain.to_text()
+
+
+def test_without_fuel_bitcasts_keep_the_layouts_they_need() -> None:
+    module = parse_module(
+        "HloModule m ENTRY e { x = f32[2,3]{0,1} parameter(0) ROOT b = f32[6]{0} bitcast(x) }"
+    )
+    manager = PassManager(Context(fuel=Fuel(0)))
+    manager.run(module, parse_pipeline("drop-layouts"))
+    assert "f32[2,3]{0,1}" in module.to_text()
 
 
 def test_custom_calls_keep_their_layouts() -> None:
