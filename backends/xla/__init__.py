@@ -18,7 +18,7 @@ OPTIONS = {
     "cpu": "run on the CPU, the default",
     "gpu": "run on a GPU",
     "tpu": "run on a TPU",
-    "disable=PASS+PASS": "HLO passes that must not run; XLA passes over names that it does not know",
+    "disable=PASS+PASS": "HLO passes that must not run",
     "only=PASS+PASS": "the only HLO passes that may run",
     "opt=LEVEL": "optimisation level of the code generator, 0 to 3",
     "route=auto|mlir|pre|post": "how programs get into XLA: as StableHLO, before or after its scheduler",

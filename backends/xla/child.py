@@ -34,6 +34,9 @@ _executables: dict[int, _Loaded] = {}
 _numbers = itertools.count(time.time_ns())
 
 
+_LISTS_OF_PASSES = ("xla_disable_hlo_passes", "xla_enable_hlo_passes_only")
+
+
 class TooFewDevices(Exception):
     """A program is for more devices than there are."""
 
@@ -96,10 +99,11 @@ def compile_program(program: Program) -> Compiled:
         executable = _inject(program, chosen, options)
     number = next(_numbers)
     _executables[number] = _Loaded(executable, chosen)
+    notes = _notes(program)
     if program.partitions == 1:
-        return Compiled(number)
-    spread = executable.get_parameter_shardings(), executable.get_output_shardings()
-    return Compiled(number, *map(_serialized, spread))
+        return Compiled(number, notes=notes)
+    parameters = _serialized(executable.get_parameter_shardings())
+    return Compiled(number, parameters, _serialized(executable.get_output_shardings()), notes)
 
 
 def _serialized(shardings: list[Any] | None) -> list[bytes] | None:
@@ -137,6 +141,15 @@ def _compile_options(program: Program) -> Any:
         options.device_assignment = jaxlib_api.find("DeviceAssignment").create(grid)
     options.env_option_overrides = _set_flags(build.debug_options, program.flags)
     return options
+
+
+def _notes(program: Program) -> list[str]:
+    """Passes that there are none of; those of other platforms are in libraries of their own."""
+    if program.platform != "cpu":
+        return []
+    lists = [value for name, value in program.flags if name in _LISTS_OF_PASSES and isinstance(value, tuple)]
+    unknown = [name for names in lists for name in names if not jaxlib_api.knows_pass(name)]
+    return [f"this XLA seems to have no pass called {name!r}" for name in unknown]
 
 
 def _set_flags(debug_options: Any, flags: Sequence[Flag]) -> list[tuple[str, Any]]:

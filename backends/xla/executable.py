@@ -33,10 +33,10 @@ class Loaded:
     """
 
     def __init__(self, program: Program, process: XlaProcess, notes: tuple[str, ...] = ()) -> None:
-        self.notes = notes
         self._program = program
         self._process = process
         self.compiled = self._compile()
+        self.notes = (*notes, *self.compiled.notes)
 
     def _compile(self) -> Compiled:
         compiled = self._process.compile(self._program)

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
 from typing import Any
 
 #: Where names live, newest place first.
@@ -102,6 +105,20 @@ def instead_of_what_is_compiled(proto: bytes, after_scheduler: bool, client: Any
             _xla.clear_xla_transform_c_api(client, _HOOK, stage)
         else:
             _xla.clear_xla_transform(_HOOK, stage)
+
+
+@cache
+def knows_pass(name: str) -> bool:
+    """Whether XLA, as built into jaxlib, seems to have an HLO pass of that name.
+
+    XLA passes over names that it does not know. Most passes return theirs as a constant, which is somewhere
+    in the library; few put theirs together.
+    """
+    folder = Path(import_module("jaxlib").__path__[0])
+    libraries = [path for suffix in ("so", "pyd", "dll") for path in folder.glob(f"*.{suffix}")]
+    largest = max(libraries, key=lambda path: path.stat().st_size)
+    with largest.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+        return content.find(f"\0{name}\0".encode()) >= 0 or content.find(name.encode()) >= 0
 
 
 def initialize_lapack() -> None:

@@ -100,11 +100,13 @@ class Compiled(msgspec.Struct, frozen=True):
         parameters: how the partitioner spread each parameter, as serialized OpSharding; None for one
             partition.
         results: the same of each leaf of the result.
+        notes: for the user.
     """
 
     executable: int
     parameters: list[bytes] | None = None
     results: list[bytes] | None = None
+    notes: list[str] = []
 
 
 class Results(msgspec.Struct, frozen=True):

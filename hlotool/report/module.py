@@ -106,7 +106,7 @@ def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, st
         yield "inputs", module.inputs.description
         if verbose:
             yield from (("", rule) for rule in module.inputs.rules)
-    yield from (("" if number else "devices", note) for number, note in enumerate(module.notes))
+    yield from (("" if number else "note", note) for number, note in enumerate(module.notes))
     yield "file", module.path
     if module.divergence_missing:
         yield "first divergence", module.divergence_missing

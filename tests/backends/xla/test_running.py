@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hlotool.backends.base import TOKEN
+from hlotool.backends.base import TOKEN, notes_of
 from hlotool.backends.registry import get_backend
 from hlotool.errors import InputDataError, Unsupported, UsageError
 from hlotool.ir.module import Instruction
@@ -164,6 +164,13 @@ def test_options_reach_the_compiler(options: str, reverses: int, tmp_path: Path)
 def test_wrong_flags_are_the_users_mistake(spec: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         run(entry("ROOT c = f32[] constant(1)"), backend=spec)
+
+
+def test_a_pass_that_does_not_exist_is_noted() -> None:
+    executable = get_backend("xla:disable=cse+algsimpp").compile(
+        parse_module(entry("ROOT c = f32[] constant(1)"))
+    )
+    assert notes_of(executable) == ("this XLA seems to have no pass called 'algsimpp'",)
 
 
 @pytest.mark.parametrize(
