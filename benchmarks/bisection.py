@@ -112,6 +112,10 @@ class Results:
     kinds: Counter[str] = field(default_factory=Counter)
     misses: list[str] = field(default_factory=list)
 
+    def miss(self, text: str) -> None:
+        self.misses.append(text)
+        print("miss:", text, file=sys.stderr, flush=True)
+
 
 def sources() -> list[Path]:
     """Dumps with the program after every pass, of one module and for one device."""
@@ -249,7 +253,7 @@ def judge(case: Planted, results: Results) -> None:
     findings = bisect(case.folder)
     culprits = findings.culprits
     if not culprits:
-        results.misses.append(f"{case.source}, {case.kind.name}, {case.stage}: nothing found")
+        results.miss(f"{case.source}, {case.kind.name}, {case.stage}: nothing found")
         return
     results.module += 1
     culprit = culprits[0]
@@ -259,9 +263,7 @@ def judge(case: Planted, results: Results) -> None:
     results.right_instruction += is_instruction
     if not is_instruction:
         found = f"{[c.stage for c in culprits]} {culprit.instructions[-4:]} {culprit.evidence[-1][:80]}"
-        results.misses.append(
-            f"{case.source}, {case.kind.name}, {case.stage}, {sorted(case.names)[:4]}: {found}"
-        )
+        results.miss(f"{case.source}, {case.kind.name}, {case.stage}, {sorted(case.names)[:4]}: {found}")
     if culprit.reduced_instructions is not None:
         results.sizes.append(culprit.reduced_instructions)
     [module] = findings.modules
