@@ -104,6 +104,14 @@ def _match_as_written(left: Side, right: Side, matching: Matching) -> None:
     """Match the rest: calls, fusions, their parameters, elements of tuples."""
     views = left.graph.as_written, right.graph.as_written
     grower = Grower(left, right, matching, views)
+
+    def meaning(side: Side, instruction: Instruction) -> Hashable | None:
+        """What the instruction stands for: the pair that its value comes from."""
+        node = side.graph.resolve(instruction)
+        node = node if side is left else matching.left_of.get(node, instruction)
+        return None if node is instruction else (node, side.prints.labels[instruction])
+
+    grower.certain(meaning)
     for one, other in list(matching.right_of.items()):
         grower.spread(one, other)
     grower.accept(left.graph.module.entry.root, right.graph.module.entry.root)
