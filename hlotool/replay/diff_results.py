@@ -48,9 +48,15 @@ class Results:
 def are_results(path: str) -> bool:
     """Whether `path` is a .npy or .npz file, or a folder that holds such files and no HLO."""
     where = Path(path)
-    if where.is_dir():
-        return any(_files(where)) and not any(where.rglob("*.hlo")) and not any(where.rglob("module_*.txt"))
-    return where.suffix in _SUFFIXES
+    if not where.is_dir():
+        return where.suffix in _SUFFIXES
+    return any(_files(where)) and not any(map(_is_program, where.rglob("*")))
+
+
+def _is_program(file: Path) -> bool:
+    """Whether a file is one of a dump; modules of `--save-outputs` are folders."""
+    named = file.name.startswith("module_") and file.suffix not in _SUFFIXES
+    return (named or file.suffix == ".hlo") and file.is_file()
 
 
 def read_results(path: str) -> Results:
