@@ -17,7 +17,7 @@ _DESCRIPTION = """\
 Compare two programs instruction by instruction, or two sets of arrays element by element.
 
 Instructions are matched by what they compute, by what is computed from them, by the frontend's names and
-lines, and by their own names, through calls and fusions: renaming, reordering and fusing is no difference.
+lines, and by their own names, through calls and fusions: what was renamed or moved is recognised.
 """
 
 _EXAMPLES = """\
