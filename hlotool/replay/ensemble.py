@@ -71,6 +71,31 @@ def watching(module: Module, arguments: Sequence[Value]) -> Callable[[Backend, P
     return watch
 
 
+class Clock:
+    """Says whether there is time for another execution.
+
+    Args:
+        deadline: in `time.monotonic`.
+    """
+
+    def __init__(self, deadline: float = math.inf) -> None:
+        self._deadline = deadline
+        self._slowest = 0.0
+
+    def timed(self, run: Callable[[], Value]) -> Value:
+        """What `run` returns.
+
+        Raises:
+            Unsupported: it would not end before the deadline, as far as the slowest one so far tells.
+        """
+        began = time.monotonic()
+        if began + self._slowest > self._deadline:
+            raise Unsupported(f"another execution takes {self._slowest:.3g} s, and the time limit is near")
+        value = run()
+        self._slowest = max(self._slowest, time.monotonic() - began)
+        return value
+
+
 class Ensemble:
     """Executions of one side; each is run once.
 
@@ -78,8 +103,7 @@ class Ensemble:
         side: what is executed.
         seed: of all random numbers.
         scale: multiplies every error.
-        deadline: no execution begins after this (`time.monotonic`) that will not end before, as far as the
-            last one tells.
+        clock: how long executions may go on.
         product_unit: of the hardware that gave the result (`Policy.product_unit`).
     """
 
@@ -88,13 +112,12 @@ class Ensemble:
         side: Side,
         seed: int,
         scale: float = 1.0,
-        deadline: float = math.inf,
+        clock: Clock | None = None,
         product_unit: float = 0.0,
     ) -> None:
         self.side = side
         self._policy = Policy(varied=True, product_unit=product_unit)
-        self._deadline = deadline
-        self._slowest = 0.0
+        self._clock = clock or Clock()
         self._seed = seed
         self._scale = scale
         self._members: list[list[Array]] = []
@@ -159,17 +182,8 @@ class Ensemble:
         return hash((self._seed, number))
 
     def _executed(self, run: Callable[[], Value]) -> list[Array]:
-        """The leaves of one execution.
-
-        Raises:
-            Unsupported: there is no time left for it.
-        """
-        began = time.monotonic()
-        if began + self._slowest > self._deadline:
-            raise Unsupported(f"another execution takes {self._slowest:.3g} s, and the time limit is near")
-        leaves = array_leaves(self.side.shape, run())
-        self._slowest = max(self._slowest, time.monotonic() - began)
-        return leaves
+        """The leaves of one execution; raises as `Clock.timed`."""
+        return array_leaves(self.side.shape, self._clock.timed(run))
 
 
 def array_leaves(shape: Shape, value: Any) -> list[Array]:

@@ -29,7 +29,7 @@ from hlotool.numerics.flips import Flips, flips
 from hlotool.numerics.tolerance import few_ulps
 from hlotool.numerics.ulp import epsilon
 from hlotool.numerics.verdict import Comparison, LeafComparison, Verdict, aggregate
-from hlotool.replay.ensemble import Ensemble, Side, array_leaves, side_of
+from hlotool.replay.ensemble import Clock, Ensemble, Side, array_leaves, side_of
 from hlotool.replay.explaining import Case, Explainer
 from hlotool.replay.semantics import Departures
 from hlotool.replay.wide import Wide, WideRelation, coarsest, is_moderate, stay_finite
@@ -172,9 +172,10 @@ class _Judge:
         self._numbers = {index: number for number, (index, _) in enumerate(leaves(reference.shape))}
         self._expected = array_leaves(reference.shape, expected)
         self._actual = [np.asarray(part_at(actual, index)) for index, _ in leaves(reference.shape)]
-        self._ensemble = Ensemble(reference, seed, deadline=deadline, product_unit=product_unit)
-        self._louder = Ensemble(reference, seed + 1, _LOUDER, deadline, product_unit)
-        self._tested = None if tested is None else Ensemble(tested, seed, deadline=deadline)
+        clock = Clock(deadline)
+        self._ensemble = Ensemble(reference, seed, clock=clock, product_unit=product_unit)
+        self._louder = Ensemble(reference, seed + 1, _LOUDER, clock, product_unit)
+        self._tested = None if tested is None else Ensemble(tested, seed, clock=clock)
         self._wide = None if self._tested is None else Wide(self._ensemble, self._tested)
         self._explain = Explainer(
             self._ensemble, self._shapes, self._expected, self._actual, facts, seed, Departures(reference)
