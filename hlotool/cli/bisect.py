@@ -128,8 +128,8 @@ def _options(arguments: argparse.Namespace) -> RunOptions:
 
 
 def _journal_path(arguments: argparse.Namespace, options: RunOptions) -> Path:
+    from hlotool.backends.cache import cache_folder
     from hlotool.replay.batch import command_key
-    from hlotool.replay.journal import cache_folder
 
     return cache_folder() / "journals" / f"bisect-{command_key(arguments.paths, options)}.jsonl"
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
 import msgspec
 
+from hlotool.backends.cache import cache_folder
 from hlotool.replay.records import ModuleRecord
 
 
@@ -35,17 +34,6 @@ def digest(parts: Iterable[bytes]) -> str:
     for part in parts:
         whole.update(hashlib.blake2b(part, digest_size=20).digest())
     return whole.hexdigest()
-
-
-def cache_folder() -> Path:
-    """Where hlotool keeps what it can do without: `$HLOTOOL_CACHE`, else the platform's place for that."""
-    if given := os.environ.get("HLOTOOL_CACHE"):
-        return Path(given)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "hlotool" / "Cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "hlotool"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hlotool"
 
 
 class Journal:

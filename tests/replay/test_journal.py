@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hlotool.replay.journal import Journal, cache_folder, digest
+from hlotool.backends.cache import cache_folder
+from hlotool.replay.journal import Journal, digest
 from hlotool.replay.records import ModuleRecord, Verdict
 
 

@@ -1,0 +1,224 @@
+"""Single elementwise operations as C++ expressions over the values of their operands.
+
+The semantics are those of the numpy reference; `prelude.h` has what C++ does otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlotool.backends.cuda.elements import (
+    NotGenerated,
+    computed,
+    converted,
+    element_type,
+    finished,
+    literal,
+    stored,
+)
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ElementType, TypeClass
+
+#: By opcode; {0}, {1}, … are the operands, BITS the width of the type.
+_FLOATS = {
+    "add": "{0} + {1}",
+    "subtract": "{0} - {1}",
+    "multiply": "{0} * {1}",
+    "divide": "{0} / {1}",
+    "remainder": "fmod({0}, {1})",
+    "power": "pow({0}, {1})",
+    "atan2": "atan2({0}, {1})",
+    "maximum": "float_max({0}, {1})",
+    "minimum": "float_min({0}, {1})",
+    "clamp": "float_min(float_max({0}, {1}), {2})",
+    "negate": "-{0}",
+    "abs": "fabs({0})",
+    "sign": "float_sign({0})",
+    "floor": "floor({0})",
+    "ceil": "ceil({0})",
+    "round-nearest-even": "rint({0})",
+    "round-nearest-afz": "round({0})",
+    "is-finite": "{0} - {0} == 0",
+    "real": "{0}",
+    "sqrt": "sqrt({0})",
+    "rsqrt": "1 / sqrt({0})",
+    "cbrt": "cbrt({0})",
+    "exponential": "exp({0})",
+    "exponential-minus-one": "expm1({0})",
+    "log": "log({0})",
+    "log-plus-one": "log1p({0})",
+    "logistic": "1 / (exp(-{0}) + 1)",
+    "sine": "sin({0})",
+    "cosine": "cos({0})",
+    "tan": "tan({0})",
+    "asin": "asin({0})",
+    "acos": "acos({0})",
+    "sinh": "sinh({0})",
+    "cosh": "cosh({0})",
+    "tanh": "tanh({0})",
+    "asinh": "asinh({0})",
+    "acosh": "acosh({0})",
+    "atanh": "atanh({0})",
+    "erf": "erf({0})",
+    "complex": "make_complex({0}, {1})",
+}
+_INTEGERS = {
+    "add": "wrap_add({0}, {1})",
+    "subtract": "wrap_subtract({0}, {1})",
+    "multiply": "wrap_multiply({0}, {1})",
+    "divide": "integer_divide({0}, {1})",
+    "remainder": "integer_remainder({0}, {1})",
+    "power": "integer_power({0}, {1})",
+    "mulhi": "multiply_high<BITS>({0}, {1})",
+    "maximum": "integer_max({0}, {1})",
+    "minimum": "integer_min({0}, {1})",
+    "clamp": "integer_min(integer_max({0}, {1}), {2})",
+    "negate": "wrap_negate({0})",
+    "abs": "wrap_abs({0})",
+    "sign": "integer_sign({0})",
+    "and": "{0} & {1}",
+    "or": "{0} | {1}",
+    "xor": "{0} ^ {1}",
+    "not": "~{0}",
+    "shift-left": "shift_left<BITS>({0}, {1})",
+    "shift-right-logical": "shift_right_logical<BITS>({0}, {1})",
+    "shift-right-arithmetic": "shift_right_arithmetic<BITS>({0}, {1})",
+    "count-leading-zeros": "leading_zeros<BITS>({0})",
+    "popcnt": "bit_count<BITS>({0})",
+}
+_PREDS = {
+    "add": "{0} | {1}",
+    "multiply": "{0} & {1}",
+    "maximum": "{0} | {1}",
+    "minimum": "{0} & {1}",
+    "clamp": "({0} | {1}) & {2}",
+    "and": "{0} & {1}",
+    "or": "{0} | {1}",
+    "xor": "{0} ^ {1}",
+    "not": "!{0}",
+}
+_COMPLEX = {
+    "add": "{0} + {1}",
+    "subtract": "{0} - {1}",
+    "multiply": "{0} * {1}",
+    "negate": "-{0}",
+    "real": "{0}.re",
+    "imag": "{0}.im",
+}
+_BY_FAMILY = {
+    TypeClass.FLOATING: _FLOATS,
+    TypeClass.SIGNED: _INTEGERS,
+    TypeClass.UNSIGNED: _INTEGERS,
+    TypeClass.PRED: _PREDS,
+    TypeClass.COMPLEX: _COMPLEX,
+}
+_RELATIONS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
+
+#: Operations whose result is one of the operands, or is exact: nothing to round.
+_EXACT = frozenset({"abs", "clamp", "is-finite", "maximum", "minimum", "negate", "real", "sign"})
+
+#: Opcodes that `expression` writes.
+ELEMENTWISE = frozenset().union(*_BY_FAMILY.values()) | {
+    "bitcast-convert",
+    "compare",
+    "convert",
+    "copy",
+    "reduce-precision",
+    "select",
+}
+
+
+def expression(instruction: Instruction, values: Sequence[str]) -> str:
+    """The value of an elementwise instruction at one index.
+
+    Args:
+        instruction: whose opcode is in ELEMENTWISE.
+        values: names of the operands' values at that index.
+
+    Raises:
+        NotGenerated: the operation is not written for these types.
+    """
+    kinds = [element_type(operand) for operand in instruction.operands]
+    special = _SPECIAL.get(instruction.opcode)
+    if special is not None:
+        return special(instruction, kinds, values)
+    if any(kind is not kinds[0] for kind in kinds):
+        raise NotGenerated("operands of unequal types", instruction)
+    return binary(instruction, kinds[0], element_type(instruction), values)
+
+
+def binary(instruction: Instruction, kind: ElementType, result: ElementType, values: Sequence[str]) -> str:
+    """The operation of `instruction` on values of `kind`, rounded to `result`."""
+    template = _BY_FAMILY[kind.family].get(instruction.opcode)
+    if template is None:
+        raise NotGenerated(f"not written for {kind}", instruction)
+    text = template.replace("BITS", str(kind.bits)).format(*values)
+    if kind.is_floating and instruction.opcode in _EXACT:
+        return text
+    return finished(text, result)
+
+
+def _select(instruction: Instruction, kinds: Sequence[ElementType], values: Sequence[str]) -> str:
+    if kinds[1] is not kinds[2]:
+        raise NotGenerated("operands of unequal types", instruction)
+    return "{} ? {} : {}".format(*values)
+
+
+def _convert(instruction: Instruction, kinds: Sequence[ElementType], values: Sequence[str]) -> str:
+    return converted(values[0], kinds[0], element_type(instruction))
+
+
+def _copy(instruction: Instruction, kinds: Sequence[ElementType], values: Sequence[str]) -> str:
+    return values[0]
+
+
+def _compare(instruction: Instruction, kinds: Sequence[ElementType], values: Sequence[str]) -> str:
+    relation = _RELATIONS.get(str(instruction.attributes.get("direction")))
+    if relation is None or kinds[0] is not kinds[1]:
+        raise NotGenerated("operands of unequal types, or no direction", instruction)
+    total = instruction.attributes.get("type") == "TOTALORDER" and kinds[0].is_floating
+    a, b = (f"order_key({v})" if total else v for v in values)
+    return f"{a} {relation} {b}"
+
+
+def _reduce_precision(instruction: Instruction, kinds: Sequence[ElementType], values: Sequence[str]) -> str:
+    if kinds[0] not in (ElementType.F32, ElementType.F64, ElementType.BF16):
+        raise NotGenerated(f"not written for {kinds[0]}", instruction)
+    exponent, mantissa = (instruction.attributes.get(f"{n}_bits") for n in ("exponent", "mantissa"))
+    return f"reduce_precision<{exponent}, {mantissa}>({values[0]})"
+
+
+def _bitcast_convert(instruction: Instruction, kinds: Sequence[ElementType], values: Sequence[str]) -> str:
+    source, target = kinds[0], element_type(instruction)
+    plain = [k.bits >= 8 and not k.is_complex and k is not ElementType.PRED for k in (source, target)]
+    if source.bits != target.bits or not all(plain):
+        raise NotGenerated(f"not written from {source} to {target}", instruction)
+    bits = f"Pack<{stored(source)}>::of({values[0]})" if source.is_narrow_float else values[0]
+    cast = f"bits_as<{stored(target)}>({bits})"
+    return f"unpack({cast})" if target.is_narrow_float else cast
+
+
+_SPECIAL = {
+    "bitcast-convert": _bitcast_convert,
+    "compare": _compare,
+    "convert": _convert,
+    "copy": _copy,
+    "reduce-precision": _reduce_precision,
+    "select": _select,
+}
+
+
+def constant(instruction: Instruction) -> str:
+    """The expression of a scalar constant.
+
+    Raises:
+        NotGenerated: its value is not in the text.
+    """
+    if instruction.literal is None or instruction.literal.has_elided:
+        raise NotGenerated("constant without a value", instruction)
+    return literal(instruction.literal.array.reshape(()), element_type(instruction))
+
+
+def declared(kind: ElementType, name: str, value: str) -> str:
+    """The statement that gives a value a name."""
+    return f"const {computed(kind)} {name} = {value};"

@@ -1,0 +1,248 @@
+"""Data movement: where in its operands an instruction reads.
+
+XLA: operation_semantics.md, the section of each opcode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlotool.backends.cuda.elements import NotGenerated, array_shape, computed, converted, element_type
+from hlotool.backends.cuda.emit import Emitter, writes
+from hlotool.backends.cuda.indices import Index, linear, scaled, shifted, split
+from hlotool.ir.attributes import PaddingDim, SliceDim
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape, ElementType
+
+
+def ints(instruction: Instruction, name: str) -> tuple[int, ...]:
+    """An attribute that lists numbers; none where it is absent."""
+    value = instruction.attributes.get(name, ())
+    if not isinstance(value, tuple):
+        raise NotGenerated(f"attribute {name} is no list", instruction)
+    return tuple(number for number in value if isinstance(number, int))
+
+
+def number(instruction: Instruction, name: str) -> int:
+    """An attribute that is a number."""
+    value = instruction.attributes.get(name)
+    if not isinstance(value, int):
+        raise NotGenerated(f"attribute {name} is no number", instruction)
+    return value
+
+
+@writes("broadcast")
+def broadcast(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
+    """Operand dimension i is dimension `dimensions[i]` of the result."""
+    return (emitter.value(instruction.operands[0], [index[d] for d in ints(instruction, "dimensions")]),)
+
+
+@writes("transpose")
+def transpose(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
+    """Dimension i of the result is dimension `dimensions[i]` of the operand."""
+    source = dict(zip(ints(instruction, "dimensions"), index))
+    return (emitter.value(instruction.operands[0], [source[d] for d in range(len(index))]),)
+
+
+@writes("reshape")
+def reshape(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
+    """The same elements in the same order."""
+    return (_same_position(emitter, instruction, index, None, None),)
+
+
+@writes("bitcast")
+def bitcast(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
+    """The operand's buffer, read in the layout of the result."""
+    source, target = array_shape(instruction.operands[0]), array_shape(instruction)
+    if source.element_type is not target.element_type:
+        raise NotGenerated("bitcast to another type", instruction)
+    orders = [_major_to_minor(shape) for shape in (target, source)]
+    if None in orders:
+        raise NotGenerated("tiled layouts", instruction)
+    return (_same_position(emitter, instruction, index, *orders),)
+
+
+def _major_to_minor(shape: ArrayShape) -> tuple[int, ...] | None:
+    """Dimensions, slowest varying first; None where elements are tiled."""
+    if shape.layout is None:
+        return tuple(range(shape.rank))
+    return None if shape.layout.tiles else tuple(reversed(shape.layout.minor_to_major))
+
+
+def _same_position(
+    emitter: Emitter,
+    instruction: Instruction,
+    index: Index,
+    order: Sequence[int] | None,
+    source_order: Sequence[int] | None,
+) -> str:
+    """The operand's element at the same place, for dimensions in the given orders (row-major if None)."""
+    operand = instruction.operands[0]
+    source, target = array_shape(operand), array_shape(instruction)
+    if emitter.flat and index:
+        return emitter.value(operand, index if source.rank else ())
+    order = order if order is not None else range(target.rank)
+    source_order = source_order if source_order is not None else range(source.rank)
+    position = linear([index[d] for d in order], [target.dims[d] for d in order])
+    parts = split(emitter.index(position), [source.dims[d] for d in source_order])
+    places = dict(zip(source_order, parts))
+    return emitter.value(operand, [places[d] for d in range(source.rank)])
+
+
+@writes("reverse")
+def reverse(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
+    """Some dimensions from their end."""
+    turned, dims = ints(instruction, "dimensions"), array_shape(instruction).dims
+    parts = [f"{dims[d] - 1} - {part}" if d in turned else part for d, part in enumerate(index)]
+    return (emitter.value(instruction.operands[0], parts),)
+
+
+@writes("slice")
+def static_slice(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
+    """Every `stride`-th element from `start` on."""
+    dims = instruction.attributes.get("slice")
+    if not isinstance(dims, tuple):
+        raise NotGenerated("attribute slice is missing", instruction)
+    pairs = [(part, d) for part, d in zip(index, dims) if isinstance(d, SliceDim)]
+    return (
+        emitter.value(instruction.operands[0], [shifted(scaled(p, d.stride), d.start) for p, d in pairs]),
+    )
+
+
+@writes("iota")
+def iota(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
+    """The index along one dimension."""
+    kind = element_type(instruction)
+    place = f"(s64){index[number(instruction, 'iota_dimension')]}"
+    return (emitter.define(computed(kind), converted(place, ElementType.S64, kind)),)
+
+
+@writes("concatenate")
+def concatenate(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
+    """The operands one behind the other."""
+    (dimension,) = ints(instruction, "dimensions")
+    result = emitter.variable(element_type(instruction))
+    offset = 0
+    for position, operand in enumerate(instruction.operands):
+        end = offset + array_shape(operand).dims[dimension]
+        is_last = position == len(instruction.operands) - 1
+        condition = "" if is_last else f"if ({index[dimension]} < {end})"
+        with emitter.block(f"{'else ' if position else ''}{condition}"):
+            parts = [shifted(p, -offset) if d == dimension else p for d, p in enumerate(index)]
+            emitter.add(f"{result} = {emitter.value(operand, parts)};")
+        offset = end
+    return (result,)
+
+
+@writes("pad")
+def pad(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
+    """Operand elements where there are some, else the padding value. Nothing outside is ever read."""
+    operand, filler = instruction.operands
+    paddings = instruction.attributes.get("padding")
+    if not isinstance(paddings, tuple):
+        raise NotGenerated("attribute padding is missing", instruction)
+    result = emitter.variable(element_type(instruction), emitter.value(filler, ()))
+    inside, parts = [], []
+    for part, padding, size in zip(index, paddings, array_shape(operand).dims):
+        if not isinstance(padding, PaddingDim):
+            raise NotGenerated("attribute padding is malformed", instruction)
+        place, step = emitter.index(shifted(part, -padding.low)), padding.interior + 1
+        inside.append(f"{place} >= 0 && {place} < {(size - 1) * step + 1 if size else 0}")
+        if step > 1:
+            inside.append(f"{place} % {step} == 0")
+        parts.append(f"{place} / {step}" if step > 1 else place)
+    with emitter.block(f"if ({' && '.join(inside) or 'true'})"):
+        emitter.add(f"{result} = {emitter.value(operand, parts)};")
+    return (result,)
+
+
+def start(emitter: Emitter, value: str, kind: ElementType, limit: int) -> str:
+    """A start index that was read from data, moved to [0, limit]."""
+    wide = f"index_of({value})" if kind is ElementType.U64 else f"(i64){value}"
+    return emitter.index(f"clamped({wide}, {limit})")
+
+
+def starts(
+    emitter: Emitter, indices: Sequence[Instruction], dims: Sequence[int], sizes: Sequence[int]
+) -> list[str]:
+    """Where the window of a dynamic slice begins: scalars, or one vector in the older form."""
+    is_vector = len(indices) == 1 and array_shape(indices[0]).rank == 1
+    found = []
+    for d, (size, window) in enumerate(zip(dims, sizes)):
+        source = indices[0] if is_vector else indices[d]
+        value = emitter.value(source, (str(d),) if is_vector else ())
+        found.append(start(emitter, value, element_type(source), size - window))
+    return found
+
+
+@writes("dynamic-slice")
+def dynamic_slice(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
+    """A window at a position that is data."""
+    operand, *indices = instruction.operands
+    begin = starts(emitter, indices, array_shape(operand).dims, array_shape(instruction).dims)
+    return (emitter.value(operand, [f"{b} + {p}" for b, p in zip(begin, index)]),)
+
+
+@writes("dynamic-update-slice")
+def dynamic_update_slice(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
+    """The update inside the window, the first operand outside."""
+    operand, update, *indices = instruction.operands
+    sizes = array_shape(update).dims
+    begin = starts(emitter, indices, array_shape(operand).dims, sizes)
+    places = [emitter.index(f"{part} - {b}") for part, b in zip(index, begin)]
+    inside = " && ".join(f"{p} >= 0 && {p} < {size}" for p, size in zip(places, sizes)) or "true"
+    result = emitter.variable(element_type(instruction))
+    with emitter.block(f"if ({inside})"):
+        emitter.add(f"{result} = {emitter.value(update, places)};")
+    with emitter.block("else"):
+        emitter.add(f"{result} = {emitter.value(operand, index)};")
+    return (result,)
+
+
+@writes("gather")
+def gather(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
+    """Windows of the first operand whose starts stand in the second one, each clamped.
+
+    XLA: operation_semantics.md#gather.
+    """
+    operand, indices = instruction.operands
+    dims, sizes = array_shape(operand).dims, ints(instruction, "slice_sizes")
+    offset_dims, vector_dim = ints(instruction, "offset_dims"), number(instruction, "index_vector_dim")
+    batching = dict(
+        zip(ints(instruction, "operand_batching_dims"), ints(instruction, "start_indices_batching_dims"))
+    )
+    dropped = {*ints(instruction, "collapsed_slice_dims"), *batching}
+    batch = [part for d, part in enumerate(index) if d not in offset_dims]
+    offsets = iter([index[d] for d in sorted(offset_dims)])
+    parts = ["0" if d in dropped else next(offsets) for d in range(len(dims))]
+
+    def batch_index(component: int) -> list[str]:
+        place = list(batch)
+        if vector_dim < array_shape(indices).rank:
+            place.insert(vector_dim, str(component))
+        return place
+
+    for component, d in enumerate(ints(instruction, "start_index_map")):
+        value = emitter.value(indices, batch_index(component))
+        begin = start(emitter, value, element_type(indices), dims[d] - sizes[d])
+        parts[d] = f"{begin} + {parts[d]}"
+    for d, index_dim in batching.items():
+        parts[d] = batch[index_dim - (index_dim > vector_dim)]
+    return (emitter.value(operand, parts),)
+
+
+@writes("get-tuple-element")
+def get_tuple_element(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
+    """One result of an operation that has several."""
+    return (emitter.values(instruction.operands[0], index)[number(instruction, "index")],)
+
+
+def is_row_major_copy(instruction: Instruction) -> bool:
+    """Whether it only gives the same buffer other dimensions (in row-major order)."""
+    if instruction.opcode == "reshape":
+        return True
+    if instruction.opcode != "bitcast":
+        return False
+    shapes = array_shape(instruction.operands[0]), array_shape(instruction)
+    same_type = shapes[0].element_type is shapes[1].element_type
+    return same_type and all(_major_to_minor(s) == tuple(range(s.rank)) for s in shapes)

@@ -1,0 +1,132 @@
+"""Generated kernels compiled by g++ for this machine's CPU.
+
+All missing kernels of a module go into one library: most of the time g++ takes is for the prelude.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from hlotool.backends.cuda.schedules import Kernel
+from hlotool.backends.cuda_emu.cache import KernelCache
+from hlotool.errors import BackendCrashed, BackendTimeout, BackendUnavailable
+
+#: No contraction of a * b + c: every operation rounds, as HLO says. Vectors change no bits.
+FLAGS = (
+    "-std=c++17", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native",
+    "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared", "-w", "-x", "c++",
+)  # fmt: skip
+
+#: Seconds for one compilation.
+_LIMIT = 300
+
+#: Runs a kernel: pointers of inputs and outputs, number of blocks.
+Launcher = Callable[[Any, int], None]
+
+
+@cache
+def compiler() -> tuple[str, str]:
+    """Path and version of g++.
+
+    Raises:
+        BackendUnavailable: there is none.
+    """
+    path = shutil.which("g++")
+    if path is None:
+        raise BackendUnavailable("backend cuda-emu compiles kernels with g++, and there is none on the PATH")
+    done = subprocess.run([path, "-dumpfullversion"], capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode:
+        raise BackendUnavailable(f"backend cuda-emu: {path} does not run: {done.stderr.strip()}")
+    return path, done.stdout.strip()
+
+
+@cache
+def prelude() -> str:
+    """The source that kernels are compiled behind."""
+    return files("hlotool.backends.cuda").joinpath("prelude.h").read_text(encoding="utf-8")
+
+
+class Builder:
+    """Compiles and loads kernels.
+
+    Args:
+        backward: the threads of a block run in descending order.
+        flags: further options of g++.
+        folder: of the compiled kernels; the cache folder if None.
+    """
+
+    def __init__(self, backward: bool = False, flags: Sequence[str] = (), folder: Path | None = None) -> None:
+        self._path, version = compiler()
+        self._flags = (*FLAGS, *flags, *(("-DHLO_BACKWARD",) if backward else ()))
+        made_from = [version, platform.machine(), _processor(), prelude(), *self._flags]
+        key = hashlib.sha256("\n".join(made_from).encode()).hexdigest()[:20]
+        self._cache = KernelCache(key, folder)
+
+    def load(self, kernels: Iterable[Kernel]) -> dict[str, Launcher]:
+        """Launchers by kernel name; compiles what is missing.
+
+        Raises:
+            BackendCrashed: g++ refuses the source.
+            BackendTimeout: it takes too long.
+        """
+        by_name = {kernel.name: kernel for kernel in kernels}
+        places = {name: self._cache.library_of(name) for name in by_name}
+        missing = [by_name[name] for name, place in places.items() if place is None]
+        if missing:
+            library = self.compile([k.source + k.launcher for k in missing], [k.name for k in missing])
+            places.update({kernel.name: library for kernel in missing})
+        return {name: _launcher(str(place), name) for name, place in places.items()}
+
+    def compile(self, sources: Sequence[str], names: Sequence[str]) -> Path:
+        """One library of several kernels, in the cache."""
+        self._cache.folder.mkdir(parents=True, exist_ok=True)
+        source = "\n".join([prelude(), *sources])
+        name = "lib" + hashlib.sha256(source.encode()).hexdigest()[:20] + ".so"
+        with tempfile.TemporaryDirectory(dir=self._cache.folder) as folder:
+            made = Path(folder) / name
+            self._run_compiler(source, made)
+            return self._cache.add(made, list(names))
+
+    def _run_compiler(self, source: str, target: Path) -> None:
+        command = [self._path, *self._flags, "-o", str(target), "-"]
+        try:
+            done = subprocess.run(
+                command, input=source, capture_output=True, text=True, timeout=_LIMIT, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise BackendTimeout("cuda-emu", f"g++ took more than {_LIMIT} seconds") from error
+        if done.returncode:
+            raise BackendCrashed("cuda-emu", "g++ refused a generated kernel", done.stderr[:4000])
+
+
+@cache
+def _processor() -> str:
+    """What code for the native architecture depends on."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
+
+
+@cache
+def _library(path: str) -> ctypes.CDLL:
+    return ctypes.CDLL(path)
+
+
+def _launcher(path: str, name: str) -> Launcher:
+    function: Any = getattr(_library(path), f"run_{name}")
+    function.argtypes = [ctypes.c_void_p, ctypes.c_longlong]
+    function.restype = None
+    launch: Launcher = function
+    return launch
