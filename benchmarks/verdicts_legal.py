@@ -21,7 +21,7 @@ SEEDS = 5
 SEEDS_PER_PASS = 2
 
 #: Passes disabled per program.
-PASSES = 10
+PASSES = 8
 
 
 @dataclass(frozen=True, eq=False)

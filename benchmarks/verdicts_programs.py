@@ -29,7 +29,7 @@ INPUT_RANGES = {
     "newton_roots": (0.5, 2.0),
 }
 
-#: Without these XLA cannot compile, or computes something else.
+#: Without these XLA cannot compile, or computes something else than it otherwise promises.
 NEEDED_PASSES = frozenset(
     {
         "batched_gather_scatter_normalizer",
@@ -39,6 +39,8 @@ NEEDED_PASSES = frozenset(
         "fusion-wrapper",
         "gather_simplifier",
         "layout-assignment",
+        # Without it products of f16 are added up in f16.
+        "change-op-data-type",
         # Without it products of narrow integers are computed in the narrow type: XLA is wrong.
         "operand_upcaster",
         "scatter_simplifier",

@@ -129,7 +129,8 @@ def _patterns(faults: list[FaultRecord]) -> Iterator[str]:
             f" ({named / len(recognisable):.0%})"
         )
     refused = Counter(f.refusal.split(":")[0] for f in faults if f.refusal)
-    yield f"- faulty programs that XLA did not run: {sum(refused.values())} ({dict(refused)})"
+    for reason, count in refused.most_common():
+        yield f"- {reason}: {count}"
     yield ""
 
 
