@@ -91,8 +91,15 @@ def test_nobody_can_watch_devices() -> None:
         executable.run_devices([[np.zeros(4, np.float32)]] * 4, [lambda i, v: None] * 4)
 
 
-@pytest.mark.parametrize("name", ["sharded_mlp", "collectives", "pmap_step", "sharded_train_step"])
-@pytest.mark.parametrize("reference", ["numpy", "xla:opt=0"])
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [
+        ("sharded_mlp", "numpy"),
+        ("collectives", "numpy"),
+        ("pmap_step", "numpy"),
+        ("sharded_train_step", "xla:opt=0"),
+    ],
+)
 def test_dumps_for_eight_devices(name: str, reference: str) -> None:
     """Before optimisation on global arrays, afterwards on each device."""
     from hlotool.dump.directory import open_dump
