@@ -11,9 +11,8 @@ from typing import TypeVar
 
 from hlotool.alignment.align import Alignment
 from hlotool.alignment.changes import Change, changes
-from hlotool.ir.attributes import AttributeValue, EntryLayout
-from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.printing.attributes import entry_layout_text, value_text
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.printer import header_parts
 
 #: Of the header: what says nothing of the program.
 _UNSEEN_HEADER = frozenset({"is_scheduled", "frontend_attributes"})
@@ -158,17 +157,18 @@ class _Differ:
         return frozenset(other for i, (_, other) in enumerate(common) if i not in kept)
 
     def _header(self) -> Iterator[Change]:
-        left, right = self._alignment.left.graph.module, self._alignment.right.graph.module
-        for name in sorted({*left.attributes, *right.attributes} - _UNSEEN_HEADER):
-            a, b = left.attributes.get(name), right.attributes.get(name)
-            if a != b:
-                yield Change(name, _header_text(name, a), _header_text(name, b))
+        left, right = (
+            _header_texts(side.graph.module) for side in (self._alignment.left, self._alignment.right)
+        )
+        for name in sorted({*left, *right}):
+            if left.get(name) != right.get(name):
+                yield Change(name, left.get(name, ""), right.get(name, ""))
 
 
-def _header_text(name: str, value: AttributeValue | None) -> str:
-    if value is None or isinstance(value, int | str):
-        return "" if value is None else str(value)
-    return entry_layout_text(value) if isinstance(value, EntryLayout) else value_text("", name, value)
+def _header_texts(module: Module) -> dict[str, str]:
+    """What the header line says of the program, by name."""
+    parts = (part.partition("=") for part in header_parts(module.attributes))
+    return {name: text for name, _, text in parts if name not in _UNSEEN_HEADER}
 
 
 _T = TypeVar("_T", Instruction, Computation)

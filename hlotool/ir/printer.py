@@ -99,7 +99,7 @@ class _Printer:
     def module(self, module: Module) -> str:
         """Header line, tables, computations."""
         wrapped = {id(sugar.wrapped) for sugar in map(sugar_of, module.instructions()) if sugar is not None}
-        parts = [f"HloModule {legal_name(module.name)}", *_header_parts(module.attributes)]
+        parts = [f"HloModule {legal_name(module.name)}", *header_parts(module.attributes)]
         header = ", ".join(parts) + "\n\n"
         tables = stack_frame_tables_text(module.stack_frames) + "\n" if module.stack_frames else ""
         bodies = (
@@ -198,7 +198,7 @@ def _config_text(config: AttributeValue) -> str:
     return value_text("", "backend_config", config)
 
 
-def _header_parts(attributes: Mapping[str, AttributeValue]) -> Iterator[str]:
+def header_parts(attributes: Mapping[str, AttributeValue]) -> Iterator[str]:
     """`name=value` of the module's attributes, then of those that only newer or older XLA knows."""
     for name, (text, defaults) in _HEADER.items():
         if name in attributes and attributes[name] not in defaults:
