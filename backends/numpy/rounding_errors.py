@@ -108,6 +108,8 @@ EXACT = Error(0.0, 0)
 
 #: No backend adds more terms than this into one accumulator.
 _LONGEST_SUM = 4096
+#: XLA's CPU code sums f16 in blocks of 32, and blocks of those.
+_LONGEST_F16_SUM = 64
 
 #: Zero bits of numbers that look exact, by the type that holds them.
 ZEROS = {ElementType.F32: 4, ElementType.F64: 20}
@@ -151,8 +153,10 @@ def sum_error(instruction: Instruction, part: ArrayShape, product_unit: float = 
             ask for more (`operand_precision`); 0 for f32 itself.
     """
     kind = part.element_type.real_part
-    length = min(sum_length(instruction, part), _LONGEST_SUM)
-    own = sqrt(length) * epsilon(_accumulator(instruction, kind)) if length > 1 else 0.0
+    accumulator = _accumulator(kind)
+    longest = _LONGEST_SUM if accumulator is not ElementType.F16 else _LONGEST_F16_SUM
+    length = min(sum_length(instruction, part), longest)
+    own = sqrt(length) * epsilon(accumulator) if length > 1 else 0.0
     if instruction.row.opcode_class is Class.CONTRACTION:
         # What the program's `algorithm` rounds the operands to, where that is coarser than their type.
         coarser = rounding_epsilon(instruction, kind)
@@ -169,13 +173,9 @@ def _has_default_precision(instruction: Instruction) -> bool:
     return isinstance(asked, tuple) and all(str(precision).lower() == "default" for precision in asked)
 
 
-def _accumulator(instruction: Instruction, kind: ElementType) -> ElementType:
-    """The type that sums of `kind` are made in: only f16 adds in itself, and only outside of products."""
-    if kind.is_narrow_float and (
-        kind is not ElementType.F16 or instruction.row.opcode_class is Class.CONTRACTION
-    ):
-        return ElementType.F32
-    return kind
+def _accumulator(kind: ElementType) -> ElementType:
+    """The type that sums of `kind` are made in: of the narrow types only f16 adds in itself."""
+    return ElementType.F32 if kind.is_narrow_float and kind is not ElementType.F16 else kind
 
 
 def _is_reciprocal(instruction: Instruction) -> bool:
