@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -126,12 +127,20 @@ def _pair_stages(
 
 
 def _chosen(module: DumpModule, patterns: Sequence[str]) -> dict[str, Stage]:
-    """Stages by what pairs them: their label, but the last one of each compilation is just the last one."""
+    """Stages by what pairs them: their label, numbered where a pass ran again; or the two ends."""
     known = [*module.stages, *module.others]
-    if patterns:
-        return {s.label: s for s in known if any(fnmatchcase(s.label, pattern) for pattern in patterns)}
-    ends = {stage.kind.value: stage for stage in module.stages if stage.kind in _ENDS}
-    return ends or {stage.label or stage.kind.value: stage for stage in known}
+    if not patterns:
+        ends = {stage.kind.value: stage for stage in module.stages if stage.kind in _ENDS}
+        if ends:
+            return ends
+    found: dict[str, Stage] = {}
+    counts: Counter[str] = Counter()
+    for stage in known:
+        if not patterns or any(fnmatchcase(stage.label, pattern) for pattern in patterns):
+            label = stage.label or stage.kind.value
+            counts[label] += 1
+            found[label if counts[label] == 1 else f"{label} #{counts[label]}"] = stage
+    return found
 
 
 def diff_stages(pair: StagePair, context: int) -> ProgramDiffRecord:

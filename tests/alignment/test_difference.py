@@ -104,3 +104,10 @@ def test_the_header_counts() -> None:
     found = compared(BASE, BASE.replace("HloModule m", "HloModule m, num_partitions=4"))
     assert [(c.what, c.left, c.right) for c in found.header] == [("num_partitions", "", "4")]
     assert not found.is_same
+
+
+def test_header_attributes_are_compared_as_they_are_printed() -> None:
+    spread = "HloModule m, allow_spmd_sharding_propagation_to_output={true,false}"
+    [change] = compared(BASE, BASE.replace("HloModule m", spread)).header
+    assert (change.left, change.right) == ("", "{true,false}")
+    assert compared(BASE, BASE.replace("HloModule m", "HloModule m, replica_count=1")).is_same
