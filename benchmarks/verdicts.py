@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from faults import CATALOGUE
 from verdicts_faults import PlantedFault, Planter
@@ -73,7 +74,7 @@ def _judge_pair(pair: Pair, cost: tuple[float, float]) -> Judgement:
     return judged(pair.module, pair.arguments, pair.expected, pair.actual, pair.tested, cost)
 
 
-def _cost(module: Module, arguments: list[object]) -> tuple[float, float]:
+def _cost(module: Module, arguments: list[Any]) -> tuple[float, float]:
     """Seconds of one run of the reference, the fastest of three, and of planning it."""
     began = time.perf_counter()
     executable = NumpyBackend().compile(module)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 from statistics import median
+from typing import Any
 
 from modules import benchmark_modules
 
@@ -25,7 +26,7 @@ _FIRST, _ALL = 4, 16
 def measured(text: str, repeats: int = 5) -> tuple[float, float, float]:
     """Seconds of one run, of the first four members with planning, and of each further member."""
     module = parse_module(text)
-    arguments = list(generate_inputs(module, 0).values)
+    arguments: list[Any] = list(generate_inputs(module, 0).values)
     executable = NumpyBackend().compile(module)
     runs = []
     for _ in range(repeats):
