@@ -53,6 +53,9 @@ def with_divergence(
         found = _search(row, options, reference, tested, trial, _budget(options, elapsed))
     except HlotoolError as error:
         return _noted(row, str(error))
+    except Exception as error:
+        # The verdict stands; a bug in the search for its cause must not cost it.
+        return _noted(row, f"internal error of the search, please report: {type(error).__name__}: {error}")
     return msgspec.structs.replace(row, divergence=found)
 
 

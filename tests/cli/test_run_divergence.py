@@ -80,3 +80,22 @@ def test_a_slow_comparison_is_not_searched_unasked(monkeypatch: pytest.MonkeyPat
     unused: Any = None
     later = divergence_row.with_divergence(row, ReplayOptions(), unused, unused, unused, elapsed=60.0)
     assert later.divergence_missing == "the comparison took 60 s: only looked for with --first-divergence"
+
+
+def test_a_bug_in_the_search_does_not_cost_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    from support.run_records import module
+
+    from hlotool.replay.options import ReplayOptions
+    from hlotool.replay.records import Verdict
+
+    def broken(*_: object) -> None:
+        raise KeyError("oops")
+
+    monkeypatch.setattr(divergence_row, "_obstacle", lambda *_: "")
+    monkeypatch.setattr(divergence_row, "_search", broken)
+    unused: Any = None
+    row = divergence_row.with_divergence(
+        module("m", Verdict.WRONG), ReplayOptions(), unused, unused, unused, elapsed=0.0
+    )
+    assert row.verdict is Verdict.WRONG
+    assert "please report: KeyError: 'oops'" in row.divergence_missing
