@@ -141,10 +141,9 @@ FN u32 round_off(u32 value, int dropped) {  // the upper bits of `value`, ties t
 template <int E, int M, int B, int F, class Bits> FN float unpack(Narrow<E, M, B, F, Bits> packed) {
   typedef Narrow<E, M, B, F, Bits> T;
   const u32 size = packed.bits & (T::sign - 1), sign = (packed.bits & T::sign) ? 0x80000000u : 0;
-  const u32 nan = sign | 0x7fc00000u;
+  const u32 infinity = sign | 0x7f800000u, nan = sign | 0x7fc00000u;
   if (E == 8) return bits_as<float>((u32)packed.bits << 16);
-  if (F == IEEE && size >= T::top)
-    return bits_as<float>(size == T::top ? sign | 0x7f800000u : nan | (size & ((1u << M) - 1)) << (23 - M));
+  if (F == IEEE && size >= T::top) return bits_as<float>(infinity | (size & ((1u << M) - 1)) << (23 - M));
   if (F == FN_ && size > T::largest) return bits_as<float>(nan);
   if (F == FNUZ && sign && !size) return bits_as<float>(nan);
   if (size >> M) return bits_as<float>(sign | ((size >> M) + 127 - B) << 23 | (size & ((1u << M) - 1)) << (23 - M));

@@ -1,0 +1,164 @@
+"""The backend `cuda-emu`: control flow, the host's share, memory updated in place, races, errors."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.kernels import emulator, needs_compiler, on_kernels, on_numpy
+
+from hlotool.backends.base import Probe
+from hlotool.backends.cuda_emu import build
+from hlotool.backends.cuda_emu.backend import EmulatorBackend
+from hlotool.backends.cuda_emu.build import Builder
+from hlotool.backends.registry import get_backend
+from hlotool.cli.main import main
+from hlotool.errors import BackendCrashed, BackendUnavailable, UsageError
+from hlotool.parse.reader import parse_module
+
+_FUSIBLE = """HloModule fusible
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+ENTRY main {
+  x = f32[40,50] parameter(0)
+  y = f32[40,50] parameter(1)
+  z = f32[40,50] parameter(2)
+  m = f32[40,50] multiply(y, z)
+  s = f32[40,50] add(x, m)
+  zero = f32[] constant(0)
+  ROOT r = f32[] reduce(s, zero), dimensions={0,1}, to_apply=add
+}
+"""
+
+_LOOP = """HloModule loop
+less {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = pred[] compare(a, b), direction=LT
+}
+condition {
+  s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(5)
+  ROOT r = pred[] compare(i, n), direction=LT
+}
+body {
+  s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[8] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  u = f32[1] slice(x), slice={[0:1]}
+  v = f32[1] add(u, u)
+  y = f32[8] dynamic-update-slice(x, v, i)
+  ROOT r = (s32[], f32[8]) tuple(j, y)
+}
+ENTRY main {
+  x = f32[8] parameter(0)
+  zero = s32[] constant(0)
+  t = (s32[], f32[8]) tuple(zero, x)
+  w = (s32[], f32[8]) while(t), condition=condition, body=body
+  y = f32[8] get-tuple-element(w), index=1
+  ROOT f = f32[8] sort(y), dimensions={0}, to_apply=less
+}
+"""
+
+
+@needs_compiler
+def test_a_sum_of_products_is_one_kernel() -> None:
+    module, rng = parse_module(_FUSIBLE), np.random.default_rng(0)
+    executable = emulator().compile(module)
+    assert executable.launches == 1
+    assert executable.notes == ()
+    assert emulator(fuses=False).compile(module).launches == 3
+    arguments = [rng.standard_normal((40, 50)).astype(np.float32) for _ in range(3)]
+    np.testing.assert_allclose(executable.run(arguments), on_numpy(module, arguments)[0], rtol=1e-4)
+
+
+@needs_compiler
+def test_a_probe_sees_every_instruction() -> None:
+    module = parse_module(_FUSIBLE)
+    seen: list[str] = []
+    probe: Probe = lambda instruction, value: seen.append(instruction.name)  # noqa: E731
+    emulator().compile(module).run([np.ones((40, 50), np.float32)] * 3, probe)
+    assert seen == ["m", "s", "r"]
+
+
+@needs_compiler
+def test_loops_updates_and_the_share_of_the_host() -> None:
+    module, x = parse_module(_LOOP), np.arange(8, 0, -1).astype(np.float32)
+    executable = emulator().compile(module)
+    assert executable.notes == ("host fallbacks: sort x1, 6.4e-05 MB moved",)
+    np.testing.assert_array_equal(executable.run([x]), on_numpy(module, [x])[0])
+    np.testing.assert_array_equal(on_kernels(module, [x], backward=True)[0], on_numpy(module, [x])[0])
+    np.testing.assert_array_equal(x, np.arange(8, 0, -1))
+
+
+#: The barrier between writing shared memory and reading it is missing: both happen in one phase.
+_RACE = """
+KERNEL(race, const float* p0, float* out0) {
+  SHARED(float, shared, NT);
+  phase([&](int t) { shared[t] = p0[t]; out0[t] = shared[NT - 1 - t]; });
+}
+extern "C" void run_race(void** pointers, i64 grid) { race((const float*)pointers[0], (float*)pointers[1]); }
+"""
+
+
+@needs_compiler
+def test_a_missing_barrier_shows(tmp_path: Path) -> None:
+    results = []
+    for backward in (False, True):
+        library = ctypes.CDLL(str(Builder(backward, folder=tmp_path).compile([_RACE], ["race"])))
+        given, result = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
+        library.run_race((ctypes.c_void_p * 2)(given.ctypes.data, result.ctypes.data), ctypes.c_longlong(1))
+        results.append(result)
+    assert np.isnan(results[0]).any()
+    assert not np.array_equal(results[0], results[1], equal_nan=True)
+
+
+@needs_compiler
+def test_kernels_are_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HLOTOOL_CACHE", str(tmp_path))
+    module = parse_module(_FUSIBLE)
+    EmulatorBackend().compile(module)
+    made = sorted(p.name for p in (tmp_path / "kernels").rglob("*.so"))
+    assert len(made) == 1
+    monkeypatch.setattr(Builder, "compile", lambda *_: pytest.fail("compiled again"))
+    EmulatorBackend().compile(module)
+
+
+@needs_compiler
+def test_a_refused_kernel_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(BackendCrashed, match="refused") as caught:
+        Builder(folder=tmp_path).compile(["int f( {"], ["f"])
+    assert "error" in caught.value.log
+
+
+def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    build.compiler.cache_clear()
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(BackendUnavailable, match="there is none on the PATH"):
+        get_backend("cuda-emu")
+    build.compiler.cache_clear()
+
+
+def test_unknown_options() -> None:
+    with pytest.raises(UsageError, match="it knows: backward, unfused"):
+        get_backend("cuda-emu:fast")
+
+
+_CORPUS = ("conditional.branches", "gather.batching", "reduce.argmax", "sort.stable_pairs", "while.nested")
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", _CORPUS)
+def test_programs_of_the_corpus(name: str, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", str(corpus / "modules" / f"{name}.hlo"), "--test", "cuda-emu", "--json"])
+    [row] = json.loads(capsys.readouterr().out)["modules"]
+    assert row["verdict"] in ("identical", "agree", "rounding")
