@@ -27,8 +27,8 @@ template <class T> struct Private {  // one value for each thread
   T value;
   FN T& operator()(int) { return value; }
 };
-template <class F> FN void phase(F f) {
-  f((int)threadIdx.x);
+template <class F> FN void phase(F f, int active = NT) {  // the first `active` threads run f
+  if (threadIdx.x < active) f((int)threadIdx.x);
   __syncthreads();
 }
 // f(i / columns, i % columns) for every i below rows * columns.
@@ -63,8 +63,9 @@ template <class T> struct Private {
 #else
 #define EACH(type, i, begin, end) for (type i = (begin); i < (end); ++i)
 #endif
-template <class F> FN void phase(F f) {
-  EACH(int, t, 0, NT) f(t);
+template <class F> FN void phase(F f, int active = NT) {
+#pragma GCC ivdep
+  EACH(int, t, 0, active) f(t);
 }
 template <class F> FN void each_element(i64 rows, i64 columns, F f) {
   const i64 total = rows * columns, part = (total + grid_size() - 1) / grid_size();
@@ -98,8 +99,8 @@ template <class T, class F> FN void block_reduce(Private<T>& value, F f) {
   SHARED(T, shared, NT);
   phase([&](int t) { shared[t] = value(t); });
   for (int half = NT / 2; half; half >>= 1)
-    phase([&](int t) { if (t < half) shared[t] = f(shared[t], shared[t + half]); });
-  phase([&](int t) { if (t == 0) value(0) = shared[0]; });
+    phase([&](int t) { shared[t] = f(shared[t], shared[t + half]); }, half);
+  phase([&](int t) { value(t) = shared[0]; }, 1);
 }
 
 // ---- bits ----
