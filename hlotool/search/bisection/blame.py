@@ -9,6 +9,7 @@ is to blame that lies between this point and values that both programs have.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,6 +17,7 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import branches
 from hlotool.search.bisection.distance import distance
+from hlotool.search.bisection.embedded import same_operation
 from hlotool.search.bisection.matching import Matching, backwards, is_parameter, operands_first
 from hlotool.search.bisection.trace import (
     Frame,
@@ -93,32 +95,30 @@ class _Search:
 
     def _control(self, one: Node, other: Node) -> _Pair | None:
         """The conditions of a loop that ends at different iterations, or the selectors of another branch."""
-        for left, right in zip(chain(*_parts(one)), chain(*_parts(other))):
+        for left, right in zip(_control_flow(one), _control_flow(other)):
             a, b = left.instruction, right.instruction
             if a.opcode != b.opcode:
                 return None
             if a.opcode == "while" and (pair := _decisive_conditions(left.frame, a, right.frame, b)):
                 return pair
-            if a.opcode == "conditional":
-                selectors = Node(left.frame, a.operands[0]), Node(right.frame, b.operands[0])
-                if _branch_number(left.frame, a) != _branch_number(right.frame, b):
-                    return selectors
+            if a.opcode == "conditional" and _branch_number(left.frame, a) != _branch_number(right.frame, b):
+                return Node(left.frame, a.operands[0]), Node(right.frame, b.operands[0])
         return None
 
     def _wiring(self, one: Node, other: Node) -> Blame | None:
         """What hands on a right value instead of the one that should be read."""
         left, right = _made(one), _made(other)
-        if not self.matching.differ(left, right) or not self.matching.is_right(right):
+        if not self.matching.differ(left, right):
             return None
-        previous: Node | None = None
-        for a, b in zip(chain(*_parts(one)), chain(*_parts(other))):
-            if (a.instruction.name, a.index) != (b.instruction.name, b.index):
-                break
-            previous = b
-        if previous is None or previous == right:
+        common = {_step_name(step) for step in chain(*_parts(one))}
+        # Passes add calls and tuples on the way: what counts is the last step that both sides take.
+        shared = [s for s in chain(*_parts(other)) if _step_name(s) in common and s != right]
+        leaves_frame = bool(shared) and shared[-1].frame is not right.frame
+        is_right = self.matching.is_right(right) or (leaves_frame and self.matching.has_alike(right))
+        if not shared or not is_right:
             return None
         twin = self.matching.twin_before(right)
-        return Blame(left, right, (), (), ((left, None), (twin, right)), previous)
+        return Blame(left, right, (), (), ((left, None), (twin, right)), _caller_of_parameter(shared[-1]))
 
     def _guilty_operands(self, one: Node, other: Node) -> _Pair | Blame | None:
         """The operands that are furthest apart, where both sides do the same to operands of equal shapes."""
@@ -130,14 +130,20 @@ class _Search:
             return None
         differ = self.matching.differ
         agreeing = [(a, b) for a in left for b in right if not differ(a, b)]
-        if {a for a, _ in agreeing} == set(left) and {b for _, b in agreeing} == set(right):
+        is_reordered = any(differ(a, b) for a, b in zip(left, right))
+        if is_reordered and {a for a, _ in agreeing} == set(left) and {b for _, b in agreeing} == set(right):
             # The same values in another order: for what does not commute, the order is the fault.
             return None
         apart = {use: distance(a.value, b.value) for use, a, b in zip(uses, left, right) if differ(a, b)}
         wrong = [use for use in apart if not self.matching.is_right(_made(use[1])) or self._control(*use)]
         if wrong:
             return max(wrong, key=apart.__getitem__)
-        return next(filter(None, (self._wiring(*use) for use in apart)), None)
+        if apart or not same_operation(one.instruction, other.instruction):
+            return next(filter(None, (self._wiring(*use) for use in apart)), None)
+        # The same operation gives something else only of something else, however near it is.
+        near = {use: distance(a.value, b.value) for use, a, b in zip(uses, left, right)}
+        nearest = max(near, key=near.__getitem__, default=None)
+        return nearest if nearest is not None and near[nearest] > 0 else None
 
     def _region(self, one: Node, other: Node) -> Blame | _Pair:
         """What lies between a differing pair and agreeing values; or an earlier pair that differs."""
@@ -197,6 +203,22 @@ class _Search:
 
 def _parts(use: Node) -> tuple[Frame, Instruction, ShapeIndex]:
     return use.frame, use.instruction, use.index
+
+
+def _control_flow(use: Node) -> Iterator[Node]:
+    """The loops and branches that hand a value on, from the reader's side."""
+    return (s for s in chain(*_parts(use)) if s.instruction.opcode in ("while", "conditional"))
+
+
+def _step_name(step: Node) -> tuple[str, ShapeIndex, int]:
+    return step.instruction.name, step.index, step.frame.iteration
+
+
+def _caller_of_parameter(step: Node) -> Node:
+    """The call that gives a parameter its value; any other step itself."""
+    if step.instruction.opcode != "parameter" or step.frame.caller is None:
+        return step
+    return Node(*step.frame.caller)
 
 
 def _branch_number(frame: Frame, conditional: Instruction) -> int:

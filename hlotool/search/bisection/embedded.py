@@ -31,3 +31,32 @@ def _computation_difference(left: Computation, right: Computation) -> Instructio
 
 def _operand_positions(computation: Computation, instruction: Instruction) -> list[int]:
     return [computation.instructions.index(o) for o in instruction.operands]
+
+
+#: Attributes that say nothing about what is computed.
+_BESIDE_THE_POINT = frozenset({"sharding", "frontend_attributes", "backend_config", "operand_precision"})
+
+
+def same_operation(one: Instruction, other: Instruction) -> bool:
+    """Whether two instructions compute the same of equal operands."""
+    return (
+        one.opcode == other.opcode
+        and one.literal is None
+        and _plain_attributes(one) == _plain_attributes(other)
+        and embedded_difference(one, other) is None
+    )
+
+
+def _plain_attributes(instruction: Instruction) -> dict[str, object]:
+    callees = set(instruction.called)
+    return {
+        name: value
+        for name, value in instruction.attributes.items()
+        if name not in _BESIDE_THE_POINT and not (callees and _holds_computation(value))
+    }
+
+
+def _holds_computation(value: object) -> bool:
+    return isinstance(value, Computation) or (
+        isinstance(value, tuple) and any(isinstance(part, Computation) for part in value)
+    )

@@ -63,6 +63,12 @@ class Matching:
         twin = self.twin_before(node)
         return twin is not None and not self.differ(twin, node)
 
+    def has_alike(self, node: Node) -> bool:
+        """Whether an operation of the same kind gives this value in the right program, under any name."""
+        same = self._by_shape.get((str(node.array.dtype), node.array.shape), ())
+        alike = (other for other in same if other.instruction.opcode == node.instruction.opcode)
+        return any(not self.differ(other, node) for other in alike)
+
     def equal_value(self, node: Node, but: Node) -> Node | None:
         """A value of the right program that is this one of the wrong one by its content, and is not `but`."""
         array = node.array
@@ -86,7 +92,8 @@ def _nodes(frame: Frame) -> Iterator[Node]:
         if current.caller is None:
             stack_parameters = (p for p in current.computation.parameters)
             yield from (Node(current, p) for p in stack_parameters if isinstance(p.shape, ArrayShape))
-        for instruction in current.values:
+        constants = (i for i in current.computation.instructions if i.literal is not None)
+        for instruction in (*current.values, *constants):
             if isinstance(instruction.shape, ArrayShape) and not _hands_on(instruction, current):
                 yield Node(current, instruction)
         stack += [callee for callees in current.callees.values() for callee in callees]
