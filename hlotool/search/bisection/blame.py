@@ -112,13 +112,18 @@ class _Search:
             return None
         common = {_step_name(step) for step in chain(*_parts(one))}
         # Passes add calls and tuples on the way: what counts is the last step that both sides take.
-        shared = [s for s in chain(*_parts(other)) if _step_name(s) in common and s != right]
+        steps = list(chain(*_parts(other)))
+        shared = [s for s in steps[:-1] if _step_name(s) in common]
         leaves_frame = bool(shared) and shared[-1].frame is not right.frame
         is_right = self.matching.is_right(right) or (leaves_frame and self.matching.has_alike(right))
         if not shared or not is_right:
             return None
+        last = shared[-1]
+        if last.instruction.opcode == "while" and last != steps[-2]:
+            # Both go round equally often: what the body hands on is another matter.
+            last = steps[steps.index(last) + 1]
         twin = self.matching.twin_before(right)
-        return Blame(left, right, (), (), ((left, None), (twin, right)), _caller_of_parameter(shared[-1]))
+        return Blame(left, right, (), (), ((left, None), (twin, right)), _caller_of_parameter(last))
 
     def _guilty_operands(self, one: Node, other: Node) -> _Pair | Blame | None:
         """The operands that are furthest apart, where both sides do the same to operands of equal shapes."""
