@@ -259,7 +259,7 @@ template <int BITS, class T> FN T multiply_high(T a, T b) {
   return (T)high;
 }
 // Integers narrower than a byte: computed in 8 bits, wrapped after every operation.
-template <int BITS> FN s8 wrap_signed(s8 a) { return (s8)((s8)(a << (8 - BITS)) >> (8 - BITS)); }
+template <int BITS> FN s8 wrap_signed(s8 a) { return (s8)((s8)((u8)a << (8 - BITS)) >> (8 - BITS)); }
 template <int BITS> FN u8 wrap_unsigned(u8 a) { return a & ((1 << BITS) - 1); }
 
 // ---- floats: NaN wins over numbers, +0 is larger than -0 ----
@@ -272,7 +272,7 @@ template <class T> FN T float_sign(T a) { return a > 0 ? (T)1 : a < 0 ? (T)-1 : 
 template <class T> FN typename Word<sizeof(T)>::integer order_key(T a) {  // integers in total order
   typedef typename Word<sizeof(T)>::integer Integer;
   const Integer bits = bits_as<Integer>(a);
-  return bits ^ ((bits >> (8 * sizeof(T) - 1)) & (Integer)~((Integer)1 << (8 * sizeof(T) - 1)));
+  return bits ^ ((bits >> (8 * sizeof(T) - 1)) & (Integer)((EXACT(T))~0ull >> 1));
 }
 template <int E, int M, class T> FN T reduce_precision(T value) {
   typedef EXACT(T) Bits;

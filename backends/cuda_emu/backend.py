@@ -17,7 +17,7 @@ from hlotool.backends.numpy.run import Run
 from hlotool.errors import Unsupported
 from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Module
-from hlotool.ir.partitioning import has_manual_regions
+from hlotool.ir.partitioning import ENTERS_REGION
 from hlotool.passes.base import Context
 from hlotool.passes.fuse import Fuse
 
@@ -49,6 +49,13 @@ class EmulatorExecutable:
     @cached_property
     def _unfused(self) -> Plan:
         return _compiled(self.module, self._builder)[1]
+
+
+def _check_regions(module: Module) -> None:
+    borders = (i for i in module.instructions() if i.attributes.get("custom_call_target") in ENTERS_REGION)
+    if module.num_partitions > 1 and (border := next(borders, None)) is not None:
+        reason = "backend cuda-emu does not run manual regions of several partitions"
+        raise Unsupported(reason, border.name, border.opcode, module.location(border))
 
 
 def _fused(module: Module) -> Module:
@@ -101,6 +108,5 @@ class EmulatorBackend:
             Unsupported: neither a kernel nor the numpy reference can execute an instruction.
             BackendFailed: g++ failed.
         """
-        if has_manual_regions(module) and module.num_partitions > 1:
-            raise Unsupported("backend cuda-emu does not run manual regions of several partitions")
+        _check_regions(module)
         return EmulatorExecutable(module, self._builder, self._fuses)

@@ -16,7 +16,7 @@ from hlotool.backends.cuda_emu.backend import EmulatorBackend
 from hlotool.backends.cuda_emu.build import Builder
 from hlotool.backends.registry import get_backend
 from hlotool.cli.main import main
-from hlotool.errors import BackendCrashed, BackendUnavailable, UsageError
+from hlotool.errors import BackendCrashed, BackendUnavailable, Unsupported, UsageError
 from hlotool.parse.reader import parse_module
 
 _FUSIBLE = """HloModule fusible
@@ -146,6 +146,21 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BackendUnavailable, match="there is none on the PATH"):
         get_backend("cuda-emu")
     build.compiler.cache_clear()
+
+
+@needs_compiler
+def test_manual_regions_are_refused_by_name() -> None:
+    module = parse_module(
+        """HloModule regions, num_partitions=2
+ENTRY main {
+  x = f32[4] parameter(0)
+  part = f32[2] custom-call(x), custom_call_target="SPMDFullToShardShape"
+  ROOT whole = f32[4] custom-call(part), custom_call_target="SPMDShardToFullShape"
+}
+"""
+    )
+    with pytest.raises(Unsupported, match=r"4: custom-call part: .* manual regions"):
+        emulator().compile(module)
 
 
 def test_unknown_options() -> None:
