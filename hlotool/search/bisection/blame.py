@@ -114,7 +114,7 @@ class _Search:
         # Passes add calls and tuples on the way: what counts is the last step that both sides take.
         steps = list(chain(*_parts(other)))
         shared = [s for s in steps[:-1] if _step_name(s) in common]
-        leaves_frame = bool(shared) and shared[-1].frame is not right.frame
+        leaves_frame = bool(shared) and _is_around(right.frame, shared[-1].frame)
         is_right = self.matching.is_right(right) or (leaves_frame and self.matching.has_alike(right))
         if not shared or not is_right:
             return None
@@ -217,6 +217,15 @@ def _control_flow(use: Node) -> Iterator[Node]:
 
 def _step_name(step: Node) -> tuple[str, ShapeIndex, int]:
     return step.instruction.name, step.index, step.frame.iteration
+
+
+def _is_around(outer: Frame, inner: Frame) -> bool:
+    """Whether `inner` was called, directly or not, from `outer`."""
+    while inner.caller is not None:
+        inner = inner.caller[0]
+        if inner is outer:
+            return True
+    return False
 
 
 def _caller_of_parameter(step: Node) -> Node:
