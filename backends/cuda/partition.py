@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from hlotool.backends.cuda.elements import array_shape
 from hlotool.backends.cuda.reductions import combiner
-from hlotool.backends.cuda.schedules import SERIAL, Geometry, Kernel, geometry, loop, reduction, update
+from hlotool.backends.cuda.schedules import Kernel, loop, update
+from hlotool.backends.cuda.trees import SERIAL, Geometry, geometry, reduction
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import Shape, TupleShape
 
