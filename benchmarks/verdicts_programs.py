@@ -39,8 +39,6 @@ NEEDED_PASSES = frozenset(
         "fusion-wrapper",
         "gather_simplifier",
         "layout-assignment",
-        # Without it products of f16 are added up in f16.
-        "change-op-data-type",
         # Without it products of narrow integers are computed in the narrow type: XLA is wrong.
         "operand_upcaster",
         "scatter_simplifier",
