@@ -63,7 +63,7 @@ def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
         "--print-before", metavar="PASS", action="append", default=[], help="on stderr; 'all' for every pass"
     )
     group.add_argument(
-        "--print-after", metavar="PASS", action="append", default=[], help="likewise, where it changed something"
+        "--print-after", metavar="PASS", action="append", default=[], help="likewise, where something changed"
     )
     group.add_argument("--dump-to", metavar="DIR", help="write the program after each pass, as XLA does")
     add_output_options(parser)
