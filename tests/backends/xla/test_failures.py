@@ -144,9 +144,14 @@ def test_an_interrupted_call_leaves_no_answer_behind() -> None:
     pytest.importorskip("jaxlib")
     process = XlaProcess(key_for("cpu", "", 1, 60))
     pid = process.call(f"{__name__}:process_id", None, int)
-    threading.Timer(0.5, _thread.interrupt_main).start()
-    with pytest.raises(KeyboardInterrupt):
-        process.call("time:sleep", 1, type(None))
+    # A shell that starts jobs in the background has them ignore SIGINT.
+    ignored = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Timer(0.5, _thread.interrupt_main).start()
+        with pytest.raises(KeyboardInterrupt):
+            process.call("time:sleep", 1, type(None))
+    finally:
+        signal.signal(signal.SIGINT, ignored)
     assert process.call(f"{__name__}:process_id", None, int) != pid
     process.close()
 
