@@ -2,48 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
-import jsonschema
 import ml_dtypes
 import numpy as np
 import pytest
 from support.programs import BROKEN, DOUBLE, SQUARE, SUM, write_module
+from support.shell import Shell
 
-from hlotool.cli.main import main
 from hlotool.errors import ExitCode
-from hlotool.report.json_schema import FOLDER
-
-SCHEMA = json.loads((FOLDER / "diff-1.json").read_text(encoding="utf-8"))
-
-
-class Shell:
-    """Runs `hlotool diff` in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
-        self.out = self.error = ""
-
-    def __call__(self, *arguments: object) -> int:
-        code = main(["diff", *map(str, arguments)])
-        self.out, self.error = self.capsys.readouterr()
-        assert "Traceback" not in self.error
-        return code
-
-    def json(self, *arguments: object) -> dict[str, Any]:
-        """The record printed; its exit code is that of the command."""
-        code = self(*arguments, "--json")
-        record: dict[str, Any] = json.loads(self.out)
-        jsonschema.validate(record, SCHEMA)
-        assert record["exit_code"] == code
-        return record
 
 
 @pytest.fixture
 def diff(capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(capsys)
+    return Shell("diff", "diff-1.json", capsys)
 
 
 @pytest.fixture

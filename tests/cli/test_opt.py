@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
+from support.shell import Shell
 
 from hlotool.cli.main import main
 from hlotool.errors import ExitCode
 from hlotool.parse.proto.module import parse_module_proto
 from hlotool.parse.reader import parse_module
-from hlotool.report.json_schema import FOLDER
 
 PROGRAM = """HloModule add
 
@@ -51,30 +49,15 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
-class Shell:
-    """Runs command lines in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
-        self.out = self.error = ""
-
-    def __call__(self, *arguments: object) -> int:
-        code = main(["opt", *map(str, arguments)])
-        self.out, self.error = self.capsys.readouterr()
-        assert "Traceback" not in self.error
-        return code
-
-    def json(self, schema: str, *arguments: object) -> dict[str, Any]:
-        """The record printed; it follows its schema."""
-        assert self(*arguments, "--json") == ExitCode.AGREE
-        record: dict[str, Any] = json.loads(self.out)
-        jsonschema.validate(record, json.loads((FOLDER / schema).read_text(encoding="utf-8")))
-        return record
-
-
 @pytest.fixture
 def opt(capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(capsys)
+    return Shell("opt", "opt-1.json", capsys)
+
+
+def printed(opt: Shell, schema: str, *arguments: object) -> dict[str, Any]:
+    """The record that a successful command prints; it follows its schema."""
+    assert opt(*arguments, "--json") == ExitCode.AGREE
+    return opt.record(schema)
 
 
 def test_without_passes_the_program_is_printed(opt: Shell, program: Path) -> None:
@@ -100,18 +83,18 @@ def test_list(opt: Shell, golden: Callable[[str, str], None], monkeypatch: pytes
     monkeypatch.setattr("hlotool.passes.registry._entry_points", lambda: [])
     assert opt("--list-passes") == ExitCode.AGREE
     golden("opt/passes.txt", opt.out)
-    record = opt.json("passes-1.json", "--list-passes")
+    record = printed(opt, "passes-1.json", "--list-passes")
     assert {"dce", "fuse", "fold"} <= {found["name"] for found in record["passes"]}
     assert record["pipelines"][0]["name"] == "despecialize"
 
 
 def test_json(opt: Shell, program: Path, tmp_path: Path) -> None:
-    record = opt.json("opt-1.json", program, "--passes", PIPELINE)
+    record = printed(opt, "opt-1.json", program, "--passes", PIPELINE)
     assert record["changed"]
     assert parse_module(record["text"]).name == "add"
     assert [run["name"] for run in record["runs"]] == ["simplify", "dce", "simplify", "dce", "fuse"]
     assert record["runs"][0]["changes"] == {"subtract-zero": 1}
-    written = opt.json("opt-1.json", program, "-o", tmp_path / "out.hlo")
+    written = printed(opt, "opt-1.json", program, "-o", tmp_path / "out.hlo")
     assert (written["text"], written["output"], written["changed"]) == ("", str(tmp_path / "out.hlo"), False)
     assert (tmp_path / "out.hlo").read_text() == PROGRAM
 
@@ -143,7 +126,7 @@ def test_a_proto_on_stdin(opt: Shell, program: Path, tmp_path: Path, monkeypatch
 def test_fuel(opt: Shell, program: Path) -> None:
     sizes = []
     for fuel in ("0", "1", "dce=0", "fuse=0"):
-        record = opt.json("opt-1.json", program, "--passes", PIPELINE, "--pass-fuel", fuel)
+        record = printed(opt, "opt-1.json", program, "--passes", PIPELINE, "--pass-fuel", fuel)
         sizes.append([sum(run["changes"].values()) for run in record["runs"]])
     assert sizes[0] == [0, 0, 0]
     assert sum(sizes[1]) == 1

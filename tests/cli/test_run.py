@@ -14,16 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from support.programs import BROKEN, DOUBLE, PAIR, SQUARE, SUM, UNKNOWN_CALL, write_module
+from support.shell import Shell
 
 from hlotool.cli.main import main
 from hlotool.errors import ExitCode
-from hlotool.report.json_schema import FOLDER
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SCHEMA = json.loads((FOLDER / "run-1.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(autouse=True)
@@ -38,31 +36,9 @@ def dump(tmp_path: Path) -> Path:
     return folder
 
 
-class Shell:
-    """Runs command lines in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
-        self.out = self.error = ""
-
-    def __call__(self, *arguments: object) -> int:
-        code = main(["run", *map(str, arguments)])
-        self.out, self.error = self.capsys.readouterr()
-        assert "Traceback" not in self.error
-        return code
-
-    def json(self, *arguments: object) -> dict[str, Any]:
-        """The record printed; its exit code is that of the command."""
-        code = self(*arguments, "--json")
-        record: dict[str, Any] = json.loads(self.out)
-        jsonschema.validate(record, SCHEMA)
-        assert record["exit_code"] == code
-        return record
-
-
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(capsys)
+    return Shell("run", "run-1.json", capsys)
 
 
 def test_agreement(run: Shell, dump: Path) -> None:
