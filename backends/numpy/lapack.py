@@ -24,7 +24,7 @@ from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, ElementType, leaves
+from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 
 #: Of one matrix: results in the order of the custom call's, None for scratch.
 Results: TypeAlias = Sequence[Any]
@@ -137,7 +137,7 @@ def batched(
 
 
 def _result_shapes(instruction: Instruction, lowering: Lowering) -> list[ArrayShape]:
-    shapes = [shape for _, shape in leaves(instruction.shape) if isinstance(shape, ArrayShape)]
+    shapes = array_shapes(instruction.shape)
     if any(array_shape(o, lowering).is_dynamic for o in instruction.operands):
         raise lowering.unsupported(instruction, "a matrix of dynamic size")
     return shapes

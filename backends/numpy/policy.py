@@ -24,7 +24,7 @@ from hlotool.backends.numpy.registry import Calling, Kernel, Reading
 from hlotool.backends.numpy.rounding_errors import EXACT, ZEROS, Error, declared_error, sum_error, wide_error
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class
-from hlotool.ir.types import ArrayShape, ElementType, TupleShape, leaves
+from hlotool.ir.types import ArrayShape, ElementType, TupleShape, array_shapes, leaves
 from hlotool.ir.walk import Context, contexts
 from hlotool.numerics.contributions import does_arithmetic
 from hlotool.numerics.retyping import Retyped, widened, without_narrow_floats
@@ -54,13 +54,9 @@ class Policy:
         """What is executed in place of `module`."""
         if self.wide:
             return widened(module, copied={i for i in self.uncertain if i.opcode == "constant"})
-        if any(part.element_type.is_narrow_float for i in module.instructions() for part in _arrays(i)):
+        if any(p.element_type.is_narrow_float for i in module.instructions() for p in array_shapes(i.shape)):
             return without_narrow_floats(module)
         return Retyped(module, {i: i for i in module.instructions()})
-
-
-def _arrays(instruction: Instruction) -> Iterator[ArrayShape]:
-    return (part for _, part in leaves(instruction.shape) if isinstance(part, ArrayShape))
 
 
 _Changes: TypeAlias = Mapping[int, Change]
@@ -92,12 +88,12 @@ class KernelPolicy:
             for number, ((_, part), (_, held)) in enumerate(
                 zip(leaves(origin.shape), leaves(instruction.shape))
             )
-            if isinstance(part, ArrayShape) and isinstance(held, ArrayShape) and _is_float(part)
+            if isinstance(part, ArrayShape) and isinstance(held, ArrayShape) and part.element_type.is_inexact
         }
         if not changes:
             return kernel
         is_wide = self._policy.wide and instruction.shape != origin.shape
-        terms = self._terms(origin, next(_arrays(origin)), is_wide) if self._policy.varied else {}
+        terms = self._terms(origin, array_shapes(origin.shape)[0], is_wide) if self._policy.varied else {}
         return _around(kernel, terms, changes, isinstance(origin.shape, TupleShape))
 
     def _rounds(self, origin: Instruction) -> bool:
@@ -139,12 +135,9 @@ class KernelPolicy:
         return {
             number: Perturb(self._noise, error)
             for number in _summed_operands(origin)
-            if isinstance(shape := origin.operands[number].shape, ArrayShape) and _is_float(shape)
+            if isinstance(shape := origin.operands[number].shape, ArrayShape)
+            and shape.element_type.is_inexact
         }
-
-
-def _is_float(shape: ArrayShape) -> bool:
-    return shape.element_type.is_floating or shape.element_type.is_complex
 
 
 def _summed_operands(instruction: Instruction) -> range:

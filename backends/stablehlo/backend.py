@@ -14,11 +14,12 @@ from hlotool.backends.xla.options import XlaOptions
 from hlotool.backends.xla.outside import refuse_the_outside
 from hlotool.backends.xla.process import XlaProcess, key_for, shared_process
 from hlotool.backends.xla.protocol import ArrayData, Results
-from hlotool.backends.xla.signature import array_shapes, flat_signature
+from hlotool.backends.xla.signature import flat_signature
 from hlotool.errors import BackendCrashed, Location, Unsupported
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import is_per_device
 from hlotool.ir.printer import PrintOptions, print_module
+from hlotool.ir.types import array_shapes
 
 _EVALUATE = "hlotool.backends.stablehlo.child:evaluate"
 

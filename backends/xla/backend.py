@@ -23,13 +23,13 @@ from hlotool.backends.xla.partitions import for_grid, manual_module
 from hlotool.backends.xla.process import XlaProcess, key_for, shared_process
 from hlotool.backends.xla.protocol import Flag, Program, Route, Setup
 from hlotool.backends.xla.routes import is_optimised, route_for
-from hlotool.backends.xla.signature import array_shapes, flat_signature
+from hlotool.backends.xla.signature import flat_signature
 from hlotool.errors import BackendCrashed, HlotoolError, Location, Unsupported
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import is_per_device
 from hlotool.ir.printer import PrintOptions, print_module
-from hlotool.ir.types import ArrayShape
+from hlotool.ir.types import ArrayShape, array_shapes
 
 #: Where instructions come from makes no difference, and older versions cannot read how it is written now.
 _TEXT = PrintOptions(metadata=False)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from hlotool.backends.xla.signature import array_shapes
 from hlotool.ir.builder import Builder
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import ArrayShape
+from hlotool.ir.types import ArrayShape, array_shapes
 
 
 def host_module(module: Module) -> Module:

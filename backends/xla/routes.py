@@ -16,7 +16,7 @@ from __future__ import annotations
 from hlotool.backends.xla.protocol import Route
 from hlotool.ir.attributes import BackendConfig
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import ArrayShape, leaves
+from hlotool.ir.types import array_shapes
 
 #: What XLA's passes make, and StableHLO has no word for. Layouts prove nothing: frontends write them, too.
 _MADE_BY_PASSES = frozenset({"fusion", "copy-start", "copy-done", "bitcast", "async-start", "async-done"})
@@ -63,5 +63,5 @@ def _platform_of(instruction: Instruction) -> str | None:
                 return platform
     if instruction.attributes.get("kind") == "kInput":
         return "gpu"
-    layouts = [s.layout for _, s in leaves(instruction.shape) if isinstance(s, ArrayShape)]
+    layouts = [shape.layout for shape in array_shapes(instruction.shape)]
     return "tpu" if any(layout is not None and layout.tiles for layout in layouts) else None

@@ -16,7 +16,7 @@ from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit import Editor, editing
 from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, leaves
+from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, array_shapes
 from hlotool.values.sharding import leaf_shardings
 
 #: Header attributes that speak of parameters by number or of results by index.
@@ -29,11 +29,6 @@ _OF_THE_SIGNATURE = (
 )
 
 _SIZE = ArrayShape(ElementType.S32, ())
-
-
-def array_shapes(shape: Shape) -> list[ArrayShape]:
-    """The arrays in a shape, depth first."""
-    return [leaf for _, leaf in leaves(shape) if isinstance(leaf, ArrayShape)]
 
 
 def dynamic_dimensions(shape: ArrayShape) -> list[int]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import ArrayShape, leaves
+from hlotool.ir.types import array_shapes
 from hlotool.replay.records import Record
 
 #: Names that TensorFlow gives to what it compiles: prefix, function, trace number, attributes.
@@ -82,7 +82,7 @@ def program_facts(module: Module, title: str, file: str) -> ProgramFacts:
         frontend=frontend,
         trace=trace,
         parameters=parameters,
-        results=[str(shape.without_layout()) for shape in _arrays(module.entry.root)],
+        results=[str(shape.without_layout()) for shape in array_shapes(module.entry.root.shape)],
         instructions=len(instructions),
         structure=structure.hexdigest()[:16],
         text=text.hexdigest()[:16],
@@ -108,12 +108,8 @@ def parameter_name(parameter: Instruction) -> str:
     return name if name and "/" not in name and name != "XLA_Args" else parameter.name
 
 
-def _arrays(instruction: Instruction) -> Iterator[ArrayShape]:
-    return (shape for _, shape in leaves(instruction.shape) if isinstance(shape, ArrayShape))
-
-
 def _logical(instruction: Instruction) -> str:
-    shapes = [shape.logical_text() for shape in _arrays(instruction)]
+    shapes = [shape.logical_text() for shape in array_shapes(instruction.shape)]
     return shapes[0] if len(shapes) == 1 else f"({', '.join(shapes)})"
 
 

@@ -110,6 +110,11 @@ class ElementType(enum.Enum):
         return self.family is TypeClass.COMPLEX
 
     @property
+    def is_inexact(self) -> bool:
+        """Floating point, real or complex: the types whose arithmetic rounds."""
+        return self.is_floating or self.is_complex
+
+    @property
     def is_narrow_float(self) -> bool:
         """A float narrower than f32, whose arithmetic XLA does in f32 and rounds back."""
         return self.is_floating and self.bits < 32
@@ -327,6 +332,11 @@ def leaves(shape: Shape, prefix: ShapeIndex = ()) -> Iterator[tuple[ShapeIndex, 
             yield from leaves(element, (*prefix, i))
     else:
         yield prefix, shape
+
+
+def array_shapes(shape: Shape) -> list[ArrayShape]:
+    """The arrays among the leaves of `shape`, depth first."""
+    return [leaf for _, leaf in leaves(shape) if isinstance(leaf, ArrayShape)]
 
 
 def subshape(shape: Shape, index: ShapeIndex) -> Shape:

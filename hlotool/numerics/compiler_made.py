@@ -13,7 +13,7 @@ import numpy as np
 
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import ArrayShape, Shape, leaves
+from hlotool.ir.types import ArrayShape, Shape, array_shapes
 
 #: They pass values through computations: what they return is looked at inside.
 _CALLERS = frozenset({"call", "conditional", "fusion", "while"})
@@ -55,10 +55,7 @@ def _is_known(instruction: Instruction, known: frozenset[bytes]) -> bool:
 
 
 def _holds_floats(shape: Shape) -> bool:
-    parts = (part for _, part in leaves(shape))
-    return any(
-        isinstance(p, ArrayShape) and (p.element_type.is_floating or p.element_type.is_complex) for p in parts
-    )
+    return any(part.element_type.is_inexact for part in array_shapes(shape))
 
 
 def _constant_values(module: Module) -> frozenset[bytes]:

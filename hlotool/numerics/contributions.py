@@ -16,7 +16,7 @@ from hlotool.ir.attributes import ConvolutionDimensions, ReplicaGroups, Window
 from hlotool.ir.devices import GroupMode, expand_groups, group_mode
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import OPCODES, Class
-from hlotool.ir.types import ArrayShape, ElementType, Shape, leaves
+from hlotool.ir.types import ArrayShape, ElementType, Shape, array_shapes, leaves
 from hlotool.numerics.facts import Facts, Origin, Rounding, Sum, origin_of
 from hlotool.numerics.ulp import epsilon
 
@@ -115,7 +115,7 @@ def contribution(
 def _leaf(instruction: Instruction, inherited: Facts, part: Shape, repetitions: int, devices: int) -> Facts:
     if not isinstance(part, ArrayShape):
         return inherited
-    if not _is_float(part.element_type):
+    if not part.element_type.is_inexact:
         return _decided(instruction, inherited)
     unit = rounding_epsilon(instruction, part.element_type)
     if unit == 0:
@@ -129,21 +129,17 @@ def _leaf(instruction: Instruction, inherited: Facts, part: Shape, repetitions: 
     return inherited.join(own)
 
 
-def _is_float(element_type: ElementType) -> bool:
-    return element_type.is_floating or element_type.is_complex
-
-
 def _decided(instruction: Instruction, inherited: Facts) -> Facts:
     """Integers and preds made of rounded floats may flip when the float moves by an ulp."""
     if inherited.decision is None and inherited.rounding is not None:
         types = (t for o in instruction.operands for t in _element_types(o.shape))
-        if any(map(_is_float, types)):
+        if any(t.is_inexact for t in types):
             return replace(inherited, decision=origin_of(instruction))
     return inherited
 
 
 def _element_types(shape: Shape) -> Iterator[ElementType]:
-    return (part.element_type for _, part in leaves(shape) if isinstance(part, ArrayShape))
+    return (part.element_type for part in array_shapes(shape))
 
 
 def rounding_epsilon(instruction: Instruction, target: ElementType) -> float:
@@ -164,7 +160,7 @@ def rounding_epsilon(instruction: Instruction, target: ElementType) -> float:
 def _convert_epsilon(source: Shape, target: ElementType) -> float:
     assert isinstance(source, ArrayShape)
     own, given = epsilon(target), source.element_type
-    if _is_float(given):
+    if given.is_inexact:
         return own if own > epsilon(given) else 0.0
     fits = given.bits <= 1 - math.log2(own) or given is ElementType.PRED
     return 0.0 if fits else own
@@ -193,7 +189,7 @@ def _rounds(instruction: Instruction) -> bool:
     """Whether an instruction of a reducer does arithmetic on floats; its converts only widen and narrow."""
     if instruction.row.opcode_class is not Class.ELEMENTWISE or instruction.opcode in EXACT:
         return False
-    return instruction.opcode != "convert" and any(map(_is_float, _element_types(instruction.shape)))
+    return instruction.opcode != "convert" and any(t.is_inexact for t in _element_types(instruction.shape))
 
 
 def sum_length(instruction: Instruction, part: ArrayShape, devices: int = 1) -> int:

@@ -132,7 +132,7 @@ def bitwise_equal(expected: Array, actual: Array) -> bool:
 
 def measure(expected: Array, actual: Array, element_type: ElementType, tolerance: Tolerance) -> Metrics:
     """Compare two arrays of the same dimensions, both of dtype `dtype_of(element_type)`."""
-    exact = not (element_type.is_floating or element_type.is_complex)
+    exact = not element_type.is_inexact
     totals = _Totals(expected.shape, element_type, EXACT if exact else tolerance)
     for start, e, a in _pieces(expected, actual):
         if not _same_bits(e, a):
@@ -191,7 +191,7 @@ class _Compared:
 
 
 def _compare(expected: Array, actual: Array, element_type: ElementType, tolerance: Tolerance) -> _Compared:
-    if element_type.is_floating or element_type.is_complex:
+    if element_type.is_inexact:
         return _compare_floats(expected, actual, element_type, tolerance)
     return _compare_integers(expected, actual)
 
@@ -235,7 +235,7 @@ class _Totals:
         self.dims = dims
         self.element_type = element_type
         self.tolerance = tolerance
-        self.has_ulps = element_type.is_floating or element_type.is_complex
+        self.has_ulps = element_type.is_inexact
         self.mismatched = self.unequal = self.nan = self.inf = self.max_ulp = 0
         self.worst_absolute: Element | None = None
         self.worst_relative: Element | None = None

@@ -90,7 +90,7 @@ def retyped_value(value: Any, shape: Shape) -> Any:
         return tuple(retyped_value(part, element) for part, element in zip(value, shape.elements))
     if not isinstance(shape, ArrayShape):
         return value
-    if not (shape.element_type.is_floating or shape.element_type.is_complex):
+    if not shape.element_type.is_inexact:
         return value
     with np.errstate(all="ignore"):
         return np.asarray(value).astype(dtype_of(shape.element_type), copy=False)

@@ -96,7 +96,7 @@ def derive(element_type: ElementType, facts: Facts = NOTHING, scale: float = 0.0
         facts: of the leaf, in either program (`dataflow.leaf_facts`).
         scale: magnitude of the leaf's values (`leaf_scale`).
     """
-    if not (element_type.is_floating or element_type.is_complex):
+    if not element_type.is_inexact:
         return EXACT
     coarsest, unit = element_type.real_part, epsilon(element_type)
     if facts.rounding is not None and facts.rounding.epsilon > unit:
@@ -116,7 +116,7 @@ def few_ulps(element_type: ElementType, facts: Facts = NOTHING, scale: float = 0
         facts: not looked at.
         scale: magnitude of the leaf's values (`leaf_scale`).
     """
-    if not (element_type.is_floating or element_type.is_complex):
+    if not element_type.is_inexact:
         return EXACT
     count = _FEW_NARROW if element_type.is_narrow_float else _FEW
     rtol = min(count * epsilon(element_type), WIDEST)
@@ -133,7 +133,7 @@ def _reason(ulps: float, coarsest: ElementType, facts: Facts) -> str:
 
 def chosen_by_user(rtol: float | None, atol: float | None, element_type: ElementType) -> Tolerance:
     """`--rtol` and `--atol`; one that is not given is 0. Integers and preds stay exact."""
-    if not (element_type.is_floating or element_type.is_complex):
+    if not element_type.is_inexact:
         return EXACT
     denormal = flush_threshold(element_type)
     return Tolerance(atol or 0.0, rtol or 0.0, denormal, "set by the user")

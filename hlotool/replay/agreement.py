@@ -62,7 +62,7 @@ def related(
 
 
 def _loose(element_type: ElementType, facts: Facts | None, scale: float) -> Tolerance:
-    if facts is not None or not _is_float(element_type):
+    if facts is not None or not element_type.is_inexact:
         return derive(element_type, facts or NOTHING, scale)
     return Tolerance(_ROUNDED_CONSTANTS * scale, _ROUNDED_CONSTANTS, reason="rounded constants")
 
@@ -73,18 +73,14 @@ def one_operation(element_type: ElementType, one: Array, other: Array) -> Tolera
 
 
 def _tight(element_type: ElementType, one: Array, other: Array) -> Tolerance:
-    if not _is_float(element_type):
+    if not element_type.is_inexact:
         return derive(element_type, NOTHING)
     unit = _ONE_OPERATION * epsilon(element_type)
     return Tolerance(unit * leaf_scale(one, other), unit, reason="one operation")
 
 
 def _unit(element_type: ElementType) -> float:
-    return epsilon(element_type) if _is_float(element_type) else 0.0
-
-
-def _is_float(element_type: ElementType) -> bool:
-    return element_type.is_floating or element_type.is_complex
+    return epsilon(element_type) if element_type.is_inexact else 0.0
 
 
 def _family(element_type: ElementType) -> str:

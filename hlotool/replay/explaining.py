@@ -197,7 +197,7 @@ class Explainer:
 
 def _tolerance(shape: ArrayShape, width: float) -> float:
     kind = shape.element_type
-    if not (kind.is_floating or kind.is_complex):
+    if not kind.is_inexact:
         return 0.0
     ulps = 2 if kind.is_narrow_float else 16
     return max(ulps * epsilon(kind), 8 * width)

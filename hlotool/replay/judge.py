@@ -204,7 +204,7 @@ class _Judge:
         """What both programs show in f64; None where there is but one, or no float matters."""
         shape, facts = self._shapes[number], self._facts[number]
         assert isinstance(shape, ArrayShape)
-        if self._wide is None or not (_is_float(shape.element_type) or facts.decision is not None):
+        if self._wide is None or not (shape.element_type.is_inexact or facts.decision is not None):
             return None
         return self._wide.relation(number)
 
@@ -216,7 +216,7 @@ class _Judge:
     def _judged(self, case: Case) -> LeafComparison:
         shape = self._shapes[case.number]
         assert isinstance(shape, ArrayShape)
-        if _is_float(shape.element_type):
+        if shape.element_type.is_inexact:
             return self._float(case, shape.element_type)
         return self._exact(case)
 
@@ -376,7 +376,3 @@ class _Judge:
         )
         reason = f"{plain.reason}; no ensemble: {error}"
         return replace(plain.leaves[0], index=case.leaf.index, reason=reason)
-
-
-def _is_float(element_type: ElementType) -> bool:
-    return element_type.is_floating or element_type.is_complex

@@ -30,7 +30,7 @@ _MEMBERS, _LIMIT = 6, 5.0
 #: A less stable program may spread by so many times the reference's spread, or so many ulps; never by more.
 _DIGITS, _ULPS, _WIDEST = 1e3, 64.0, 0.05
 
-_FLOATS = frozenset(t for t in ElementType if t.is_floating or t.is_complex)
+_FLOATS = frozenset(t for t in ElementType if t.is_inexact)
 
 
 class WideRelation(enum.Enum):

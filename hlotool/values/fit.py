@@ -70,13 +70,9 @@ def _cast(array: Array, element_type: ElementType, label: str, weak: bool) -> Ar
     with np.errstate(all="ignore"):
         result = array.astype(dtype)
         changed = ~_equal(_back(result, array), array) | _flips_sign(result, array)
-    if changed.any() and not (weak and _is_float(element_type)):
+    if changed.any() and not (weak and element_type.is_inexact):
         raise _inexact(array, changed, source, element_type, label)
     return result
-
-
-def _is_float(element_type: ElementType) -> bool:
-    return element_type.is_floating or element_type.is_complex
 
 
 def _is_wider_kind(source: ElementType, target: ElementType) -> bool:

@@ -38,7 +38,7 @@ def values(
         limit: integers below this magnitude only; 0 for their whole range.
         spread: floats are normally distributed times 10 to the power of up to this.
     """
-    if ELEMENT_TYPES[kind].is_floating or ELEMENT_TYPES[kind].is_complex:
+    if ELEMENT_TYPES[kind].is_inexact:
         scale = 10.0 ** rng.uniform(-spread, spread, dims)
         wide = random_array(rng, "c128" if ELEMENT_TYPES[kind].is_complex else "f64", dims) * scale
         drawn = rounded(np.asarray(wide), kind)

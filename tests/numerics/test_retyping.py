@@ -69,7 +69,7 @@ def test_wide_programs_know_no_other_float() -> None:
         }"""
     )
     kinds = _types(widened(module).module)
-    assert {k for k in kinds if k.is_floating or k.is_complex} == {ElementType.F64, ElementType.C128}
+    assert {k for k in kinds if k.is_inexact} == {ElementType.F64, ElementType.C128}
     x = np.array([1.17, 2.31, -3.3, 0.01])
     result = _run(widened(module), [x.astype(ml_dtypes.bfloat16), x.astype(np.complex64)])
     np.testing.assert_array_equal(result, x.astype(ml_dtypes.bfloat16).astype(np.float64))

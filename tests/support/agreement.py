@@ -67,7 +67,7 @@ def wrong(
     if tolerance.bits:
         return bytes_of(expected) != bytes_of(actual)
     unequal = differing(actual, expected)
-    if not tolerance.ulps or not (kind.is_floating or kind.is_complex) or not unequal.any():
+    if not tolerance.ulps or not kind.is_inexact or not unequal.any():
         return unequal
     return unequal & ~_close(expected, actual, kind, tolerance, scale)
 

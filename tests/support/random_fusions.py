@@ -285,7 +285,7 @@ def arguments_of(fusions: list[Fusion], seed: int) -> list[Any]:
 
 def _argument(rng: np.random.Generator, parameter: Value) -> Any:
     kind, dtype = ELEMENT_TYPES[parameter.kind], DTYPES[ELEMENT_TYPES[parameter.kind]]
-    if kind.is_floating or kind.is_complex:
+    if kind.is_inexact:
         wide = rng.standard_normal(parameter.dims) * 3
         special = rng.choice([0.0, -0.0, np.nan, np.inf, 1.0, 0.5], parameter.dims)
         with np.errstate(all="ignore"):

@@ -13,7 +13,7 @@ from hlotool.backends.numpy.scalar_form import scalar_form
 from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, leaves
+from hlotool.ir.types import array_shapes
 
 
 @custom_call("TopK", "__gpu$TopK")
@@ -25,7 +25,7 @@ def topk_call(instruction: Instruction, lowering: Lowering) -> Kernel:
     open. XLA: topk_rewriter.cc, service/gpu/transforms/topk_specializer.cc.
     """
     operand = array_shape(instruction.operands[0], lowering)
-    k = next(shape.dims[-1] for _, shape in leaves(instruction.shape) if isinstance(shape, ArrayShape))
+    k = array_shapes(instruction.shape)[0].dims[-1]
     forms = [scalar_form(c) for c in instruction.called]
     keys = sort_keys(forms[0]) if forms and forms[0] is not None else None
     if not keys:

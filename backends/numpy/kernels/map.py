@@ -13,7 +13,7 @@ from hlotool.backends.numpy.run import Run
 from hlotool.backends.numpy.shapes import attribute
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.types import ArrayShape, leaves
+from hlotool.ir.types import ArrayShape, array_shapes
 
 
 @lowers("map")
@@ -42,7 +42,7 @@ def scan(instruction: Instruction, lowering: Lowering) -> Kernel:
     carry_count = attribute(instruction, "num_carries", int, lowering, 0)
     input_count = len(instruction.operands) - carry_count
     backwards = attribute(instruction, "is_reverse", bool, lowering, False)
-    shapes = [s for _, s in leaves(instruction.shape) if isinstance(s, ArrayShape)]
+    shapes = array_shapes(instruction.shape)
     output_shapes = shapes[: len(shapes) - carry_count]
 
     def function(values: list[Any], run: Run) -> tuple[Any, ...]:

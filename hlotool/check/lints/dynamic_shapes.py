@@ -8,7 +8,7 @@ from hlotool.check.findings import Severity
 from hlotool.check.rules import Problem, module_rule
 from hlotool.check.subject import Subject
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import UNBOUNDED, ArrayShape, leaves
+from hlotool.ir.types import UNBOUNDED, array_shapes
 
 
 @module_rule(
@@ -34,14 +34,10 @@ def dynamic_shape(subject: Subject) -> Iterator[Problem]:
 def unbounded_shape(subject: Subject) -> Iterator[Problem]:
     """The first `?` dimension."""
     for instruction in subject.instructions:
-        if any(UNBOUNDED in shape.dims for shape in _arrays(instruction)):
+        if any(UNBOUNDED in shape.dims for shape in array_shapes(instruction.shape)):
             yield Problem(f"{instruction.shape} has a dimension of unknown size", instruction)
             return
 
 
-def _arrays(instruction: Instruction) -> Iterator[ArrayShape]:
-    return (shape for _, shape in leaves(instruction.shape) if isinstance(shape, ArrayShape))
-
-
 def _is_dynamic(instruction: Instruction) -> bool:
-    return any(shape.is_dynamic for shape in _arrays(instruction))
+    return any(shape.is_dynamic for shape in array_shapes(instruction.shape))

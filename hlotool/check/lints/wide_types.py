@@ -8,7 +8,7 @@ from hlotool.check.findings import Severity
 from hlotool.check.rules import Problem, module_rule
 from hlotool.check.subject import Subject
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, ElementType, Shape, leaves
+from hlotool.ir.types import ArrayShape, ElementType, Shape, array_shapes
 
 _WIDE = frozenset({ElementType.F64, ElementType.C128})
 
@@ -36,7 +36,7 @@ def accidental_f64(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_wide(shape: Shape) -> bool:
-    return any(isinstance(s, ArrayShape) and s.element_type in _WIDE for _, s in leaves(shape))
+    return any(part.element_type in _WIDE for part in array_shapes(shape))
 
 
 def _was_float(convert: Instruction) -> bool:

@@ -18,7 +18,7 @@ _COMPLEX_OF = {ElementType.F32: ElementType.C64, ElementType.F64: ElementType.C1
 def _matrix(op: Op, shape: ArrayShape, role: str) -> None:
     """Square in the last two dimensions, of floating-point or complex numbers."""
     op.check(
-        shape.element_type.is_floating or shape.element_type.is_complex,
+        shape.element_type.is_inexact,
         "element-type",
         f"{role} must be floating-point or complex, not {shape.element_type}",
     )

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from hlotool.ir.attributes import OperandAlias, RawText, Sharding
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import OPCODES, attribute_kind
 from hlotool.ir.shape_inference import check_shape
 from hlotool.ir.shapes.compatibility import compatible
-from hlotool.ir.types import UNBOUNDED, ArrayShape, ElementType, Shape, TokenShape, leaves, subshape
+from hlotool.ir.types import (
+    UNBOUNDED,
+    ArrayShape,
+    ElementType,
+    Shape,
+    TokenShape,
+    array_shapes,
+    leaves,
+    subshape,
+)
 from hlotool.ir.verification.findings import Findings
 
 #: Opcodes that pass values through or promise to mix floating-point types. XLA: CheckMixedPrecisionOperands.
@@ -100,7 +107,7 @@ def _check_stated_shape(findings: Findings, instruction: Instruction) -> None:
     with findings.collecting(instruction):
         mixed = findings.options.mixed_precision
         check_shape(instruction.opcode, operands, attributes, instruction.shape, mixed)
-    for shape in _arrays(instruction.shape):
+    for shape in array_shapes(instruction.shape):
         _check_array(findings, instruction, shape)
     if len(findings.errors) == errors:
         findings.judged.add(key)
@@ -120,10 +127,6 @@ def _check_array(findings: Findings, instruction: Instruction, shape: ArrayShape
         f"the layout of {shape} must order its {shape.rank} dimensions",
         instruction,
     )
-
-
-def _arrays(shape: Shape) -> Iterator[ArrayShape]:
-    return (leaf for _, leaf in leaves(shape) if isinstance(leaf, ArrayShape))
 
 
 def _check_literal(findings: Findings, instruction: Instruction) -> None:
@@ -202,7 +205,7 @@ def _check_one_precision(findings: Findings, instruction: Instruction) -> None:
     for operand in instruction.operands:
         if isinstance(operand.shape, TokenShape):
             continue
-        found |= {a.element_type for a in _arrays(operand.shape) if a.element_type.is_floating}
+        found |= {a.element_type for a in array_shapes(operand.shape) if a.element_type.is_floating}
     findings.check(
         len(found) <= 1,
         "mixed-precision",

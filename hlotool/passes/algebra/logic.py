@@ -140,7 +140,7 @@ def _comparison(op: Op) -> tuple[str, bool]:
     """Direction, and whether NaN compares unequal to itself."""
     kind = array_shape(op.operands[0]).element_type
     order = op.attribute("type") or default_comparison(kind)
-    partial = order == "FLOAT" and (kind.is_floating or kind.is_complex)
+    partial = order == "FLOAT" and kind.is_inexact
     return str(op.attribute("direction")), partial
 
 

@@ -15,7 +15,7 @@ from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction
 from hlotool.ir.shape_inference import can_infer, infer_shape
-from hlotool.ir.types import ArrayShape, Shape, TupleShape
+from hlotool.ir.types import ArrayShape, Shape, TupleShape, array_shapes
 from hlotool.ir.verifier import verify_or_raise
 from hlotool.ir.walk import call_order
 from hlotool.search.reduction.case import Case
@@ -51,15 +51,7 @@ def _candidates(case: Case, size: int) -> Iterator[Candidate]:
 def _sizes(case: Case) -> set[int]:
     """Sizes larger than 1 of all dimensions."""
     shapes = (i.shape for i in case.module.instructions())
-    return {d for shape in shapes for part in _arrays(shape) for d in part.dims if d > 1}
-
-
-def _arrays(shape: Shape) -> Iterator[ArrayShape]:
-    if isinstance(shape, ArrayShape):
-        yield shape
-    elif isinstance(shape, TupleShape):
-        for element in shape.elements:
-            yield from _arrays(element)
+    return {d for shape in shapes for part in array_shapes(shape) for d in part.dims if d > 1}
 
 
 def resized(case: Case, old: int, new: int) -> Case | None:
