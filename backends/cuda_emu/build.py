@@ -17,7 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from hlotool.backends.cuda.schedules import Kernel
+from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda_emu.cache import KernelCache
 from hlotool.errors import BackendCrashed, BackendTimeout, BackendUnavailable
 
@@ -54,7 +54,7 @@ def compiler() -> tuple[str, str]:
 @cache
 def prelude() -> str:
     """The source that kernels are compiled behind."""
-    return files("hlotool.backends.cuda").joinpath("prelude.h").read_text(encoding="utf-8")
+    return files("hlotool.backends.cuda.codegen").joinpath("prelude.h").read_text(encoding="utf-8")
 
 
 class Builder:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.backends.cuda.elements import array_shape
-from hlotool.backends.cuda.partition import Program
-from hlotool.backends.cuda.schedules import Buffer, Kernel, Part, kind_of
+from hlotool.backends.cuda.codegen.elements import array_shape
+from hlotool.backends.cuda.codegen.partition import Program
+from hlotool.backends.cuda.codegen.schedules import Buffer, Kernel, Part, kind_of
 from hlotool.backends.cuda_emu.build import Launcher
 from hlotool.backends.numpy.lowering import literal_value
 from hlotool.backends.numpy.ownership import owns_item

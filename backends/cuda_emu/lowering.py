@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from hlotool.backends.cuda.elements import NotGenerated
-from hlotool.backends.cuda.elementwise import ELEMENTWISE
-from hlotool.backends.cuda.emit import RULES
-from hlotool.backends.cuda.partition import Program, of_fusion, of_instruction
-from hlotool.backends.cuda.schedules import Kernel
+from hlotool.backends.cuda.codegen.elements import NotGenerated
+from hlotool.backends.cuda.codegen.elementwise import ELEMENTWISE
+from hlotool.backends.cuda.codegen.emit import RULES
+from hlotool.backends.cuda.codegen.partition import Program, of_fusion, of_instruction
+from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda_emu.build import Builder, Launcher
 from hlotool.backends.cuda_emu.launch import Launch
 from hlotool.backends.numpy.lowering import Lowering

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
-from hlotool.backends.cuda.elements import (
+from hlotool.backends.cuda.codegen.elements import (
     array_shape,
     element_type,
     store,
     stored,
 )
-from hlotool.backends.cuda.elementwise import ELEMENTWISE
-from hlotool.backends.cuda.emit import Emitter
-from hlotool.backends.cuda.indices import linear, split
-from hlotool.backends.cuda.movement import is_row_major_copy, starts
+from hlotool.backends.cuda.codegen.elementwise import ELEMENTWISE
+from hlotool.backends.cuda.codegen.emit import Emitter
+from hlotool.backends.cuda.codegen.indices import linear, split
+from hlotool.backends.cuda.codegen.movement import is_row_major_copy, starts
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
-from hlotool.backends.cuda.elements import NotGenerated, array_shape, computed, element_type, load
-from hlotool.backends.cuda.elementwise import ELEMENTWISE, constant, expression
-from hlotool.backends.cuda.indices import Index, linear
+from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, computed, element_type, load
+from hlotool.backends.cuda.codegen.elementwise import ELEMENTWISE, constant, expression
+from hlotool.backends.cuda.codegen.indices import Index, linear
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType, TupleShape
 

@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from hlotool.backends.cuda.elements import (
+from hlotool.backends.cuda.codegen.elements import (
     NotGenerated,
     array_shape,
     computed,
@@ -18,10 +18,10 @@ from hlotool.backends.cuda.elements import (
     integer_literal,
     literal,
 )
-from hlotool.backends.cuda.elementwise import binary
-from hlotool.backends.cuda.emit import Emitter, writes
-from hlotool.backends.cuda.indices import Index, scaled, shifted
-from hlotool.backends.cuda.movement import ints
+from hlotool.backends.cuda.codegen.elementwise import binary
+from hlotool.backends.cuda.codegen.emit import Emitter, writes
+from hlotool.backends.cuda.codegen.indices import Index, scaled, shifted
+from hlotool.backends.cuda.codegen.movement import ints
 from hlotool.backends.numpy.monoids import Monoid, find_monoids
 from hlotool.backends.numpy.scalar_form import ScalarForm, scalar_form
 from hlotool.ir.attributes import Window

@@ -7,9 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlotool.backends.cuda.elements import NotGenerated, array_shape, computed, converted, element_type
-from hlotool.backends.cuda.emit import Emitter, writes
-from hlotool.backends.cuda.indices import Index, linear, scaled, shifted, split
+from hlotool.backends.cuda.codegen.elements import (
+    NotGenerated,
+    array_shape,
+    computed,
+    converted,
+    element_type,
+)
+from hlotool.backends.cuda.codegen.emit import Emitter, writes
+from hlotool.backends.cuda.codegen.indices import Index, linear, scaled, shifted, split
 from hlotool.ir.attributes import PaddingDim, SliceDim
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlotool.backends.cuda.elements import (
+from hlotool.backends.cuda.codegen.elements import (
     NotGenerated,
     computed,
     converted,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from hlotool.backends.cuda.elements import array_shape
-from hlotool.backends.cuda.reductions import combiner
-from hlotool.backends.cuda.schedules import Kernel, loop, update
-from hlotool.backends.cuda.trees import SERIAL, Geometry, geometry, reduction
+from hlotool.backends.cuda.codegen.elements import array_shape
+from hlotool.backends.cuda.codegen.reductions import combiner
+from hlotool.backends.cuda.codegen.schedules import Kernel, loop, update
+from hlotool.backends.cuda.codegen.trees import SERIAL, Geometry, geometry, reduction
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import Shape, TupleShape
 

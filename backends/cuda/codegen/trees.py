@@ -6,12 +6,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from hlotool.backends.cuda.elements import NotGenerated, array_shape, computed, element_type, load, store
-from hlotool.backends.cuda.emit import Emitter
-from hlotool.backends.cuda.indices import split
-from hlotool.backends.cuda.movement import ints
-from hlotool.backends.cuda.reductions import Combiner, combiner
-from hlotool.backends.cuda.schedules import MAX_GRID, THREADS, Buffer, Kernel, Part, assemble, pointers_of
+from hlotool.backends.cuda.codegen.elements import (
+    NotGenerated,
+    array_shape,
+    computed,
+    element_type,
+    load,
+    store,
+)
+from hlotool.backends.cuda.codegen.emit import Emitter
+from hlotool.backends.cuda.codegen.indices import split
+from hlotool.backends.cuda.codegen.movement import ints
+from hlotool.backends.cuda.codegen.reductions import Combiner, combiner
+from hlotool.backends.cuda.codegen.schedules import (
+    MAX_GRID,
+    THREADS,
+    Buffer,
+    Kernel,
+    Part,
+    assemble,
+    pointers_of,
+)
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 
