@@ -13,10 +13,10 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from hlotool.backends.cuda.codegen.prelude import prelude
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda_emu.cache import KernelCache
 from hlotool.errors import BackendCrashed, BackendTimeout, BackendUnavailable
@@ -49,12 +49,6 @@ def compiler() -> tuple[str, str]:
     if done.returncode:
         raise BackendUnavailable(f"backend cuda-emu: {path} does not run: {done.stderr.strip()}")
     return path, done.stdout.strip()
-
-
-@cache
-def prelude() -> str:
-    """The source that kernels are compiled behind."""
-    return files("hlotool.backends.cuda.codegen").joinpath("prelude.h").read_text(encoding="utf-8")
 
 
 class Builder:

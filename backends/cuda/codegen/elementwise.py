@@ -1,6 +1,6 @@
 """Single elementwise operations as C++ expressions over the values of their operands.
 
-The semantics are those of the numpy reference; `prelude.h` has what C++ does otherwise.
+The semantics are those of the numpy reference; `prelude` has what C++ does otherwise.
 """
 
 from __future__ import annotations

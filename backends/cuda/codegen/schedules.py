@@ -25,7 +25,7 @@ from hlotool.backends.cuda.codegen.movement import is_row_major_copy, starts
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 
-#: Threads of a block, as in `prelude.h`.
+#: Threads of a block, as in `prelude/phases.h`.
 THREADS = 256
 #: Blocks of a loop are at most so many; each thread then computes several elements.
 MAX_GRID = 2112

@@ -1,0 +1,86 @@
+// ---- bits ----
+template <class To, class From> FN To bits_as(From from) {
+  union Both { From from; To to; FN Both() {} } both;
+  both.from = from;
+  return both.to;
+}
+template <int BYTES> struct Word;
+template <> struct Word<1> { typedef u8 exact; typedef u32 wide; typedef s8 integer; };
+template <> struct Word<2> { typedef u16 exact; typedef u32 wide; typedef s16 integer; };
+template <> struct Word<4> { typedef u32 exact; typedef u32 wide; typedef s32 integer; };
+template <> struct Word<8> { typedef u64 exact; typedef u64 wide; typedef s64 integer; };
+#define EXACT(T) typename Word<sizeof(T)>::exact
+#define WIDE(T) typename Word<sizeof(T)>::wide
+
+// ---- floats narrower than f32: stored as bits, computed in f32, rounded to nearest even by `pack` ----
+enum Family { IEEE, FN_, FNUZ, SATURATING };  // infinities and NaN; one NaN; one NaN in place of -0; neither
+template <int EXPONENT, int MANTISSA, int BIAS, int FAMILY, class Bits> struct Narrow {
+  Bits bits;
+  static const u32 sign = 1u << (EXPONENT + MANTISSA);
+  static const u32 top = ((1u << EXPONENT) - 1) << MANTISSA;
+  static const u32 largest = FAMILY == IEEE ? top - 1 : FAMILY == FN_ ? sign - 2 : sign - 1;
+};
+typedef Narrow<5, 10, 15, IEEE, u16> f16;
+typedef Narrow<8, 7, 127, IEEE, u16> bf16;
+typedef Narrow<3, 4, 3, IEEE, u8> f8e3m4;
+typedef Narrow<4, 3, 7, IEEE, u8> f8e4m3;
+typedef Narrow<4, 3, 7, FN_, u8> f8e4m3fn;
+typedef Narrow<4, 3, 8, FNUZ, u8> f8e4m3fnuz;
+typedef Narrow<4, 3, 11, FNUZ, u8> f8e4m3b11fnuz;
+typedef Narrow<5, 2, 15, IEEE, u8> f8e5m2;
+typedef Narrow<5, 2, 16, FNUZ, u8> f8e5m2fnuz;
+typedef Narrow<2, 1, 1, SATURATING, u8> f4e2m1fn;
+
+FN u32 round_off(u32 value, int dropped) {  // the upper bits of `value`, ties to even
+  return dropped > 24 ? 0 : (value + ((1u << (dropped - 1)) - 1) + ((value >> dropped) & 1)) >> dropped;
+}
+template <int E, int M, int B, int F, class Bits> FN float unpack(Narrow<E, M, B, F, Bits> packed) {
+  typedef Narrow<E, M, B, F, Bits> T;
+  const u32 size = packed.bits & (T::sign - 1), sign = (packed.bits & T::sign) ? 0x80000000u : 0;
+  const u32 infinity = sign | 0x7f800000u, nan = sign | 0x7fc00000u;
+  if (E == 8) return bits_as<float>((u32)packed.bits << 16);
+  if (F == IEEE && size >= T::top) return bits_as<float>(infinity | (size & ((1u << M) - 1)) << (23 - M));
+  if (F == FN_ && size > T::largest) return bits_as<float>(nan);
+  if (F == FNUZ && sign && !size) return bits_as<float>(nan);
+  if (size >> M) return bits_as<float>(sign | ((size >> M) + 127 - B) << 23 | (size & ((1u << M) - 1)) << (23 - M));
+  const float unit = bits_as<float>((u32)(128 - B - M) << 23);
+  return (sign ? -1.0f : 1.0f) * ((float)size * unit);
+}
+template <class T> struct Pack;
+template <int E, int M, int B, int F, class Bits> struct Pack<Narrow<E, M, B, F, Bits> > {
+  typedef Narrow<E, M, B, F, Bits> T;
+  static FN T of(float value) { T packed = {(Bits)code(bits_as<u32>(value))}; return packed; }
+  static FN u32 code(u32 pattern) {
+    const u32 size = pattern & 0x7fffffffu, sign = pattern >> 31 ? T::sign : 0;
+    if (size > 0x7f800000u) {
+      if (F == IEEE) return sign | T::top | 1u << (M - 1) | (E == 5 && M == 10 ? (size & 0x7fffffu) >> 13 : 0);
+      return F == FN_ ? sign | (T::sign - 1) : T::sign;
+    }
+    u32 rounded;
+    if (E == 8) {
+      rounded = round_off(size, 16);
+    } else {
+      const int exponent = (int)(size >> 23) - 127 + B;
+      if (exponent >= 1)
+        rounded = round_off((size & 0x7fffffu) + 0u, 23 - M) + ((u32)exponent << M);
+      else
+        rounded = round_off((size & 0x7fffffu) | 0x800000u, 24 - M - exponent > 25 ? 25 : 24 - M - exponent);
+      if (size >= 0x7f800000u) rounded = T::largest + 1;
+    }
+    if (rounded > T::largest) return F == FNUZ ? T::sign : sign | (F == IEEE ? T::top : F == FN_ ? T::sign - 1 : T::largest);
+    return F == FNUZ && !rounded ? 0 : sign | rounded;
+  }
+};
+template <class T> FN float rounded(float value) { return unpack(Pack<T>::of(value)); }
+template <> FN float rounded<bf16>(float value) {
+  const u32 bits = bits_as<u32>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return bits_as<float>((bits & 0x80000000u) | 0x7fc00000u);
+  return bits_as<float>((bits + 0x7fffu + ((bits >> 16) & 1)) & 0xffff0000u);
+}
+FN float round_to_odd(double value) {  // the f32 that rounds to narrower types as `value` itself does
+  const float near = (float)value;
+  if ((double)near == value || value != value || value - value != 0) return near;
+  const u32 bits = bits_as<u32>(near);
+  return bits_as<float>((bits - (fabs((double)near) > fabs(value))) | 1u);
+}
+
