@@ -14,7 +14,7 @@ from hlotool.backends.cuda.codegen.reductions import combiner
 from hlotool.backends.cuda.codegen.schedules import Kernel, loop, update
 from hlotool.backends.cuda.codegen.trees import SERIAL, Geometry, geometry, reduction
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.types import Shape, TupleShape
+from hlotool.ir.types import ArrayShape, Shape, TupleShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +26,34 @@ class Program:
         outputs: values that go there, in the order of the result's leaves.
         kernels: what computes them; each writes what later ones read.
         is_tuple: the result is a tuple of the outputs, not the only one of them.
+        seen: what kernels write besides, for a probe.
     """
 
     inputs: tuple[Instruction, ...]
     outputs: tuple[Instruction, ...]
     kernels: tuple[Kernel, ...]
     is_tuple: bool
+    seen: tuple[Instruction, ...] = ()
 
 
-def of_fusion(computation: Computation) -> Program:
+def of_fusion(computation: Computation, is_probed: bool = False) -> Program:
     """The kernels of a fused computation; its parameters are the inputs.
+
+    Args:
+        computation: that the fusion calls.
+        is_probed: kernels write the values of all instructions inside, too.
 
     Raises:
         NotGenerated: something in it cannot be written.
     """
-    return _program(computation.root, tuple(computation.parameters))
+    seen = tuple(filter(_can_be_seen, computation.instructions)) if is_probed else ()
+    return _program(computation.root, tuple(computation.parameters), seen)
+
+
+def _can_be_seen(instruction: Instruction) -> bool:
+    """Whether a fused instruction has a value that is an array and not known anyway."""
+    is_source = instruction.opcode in ("parameter", "constant")
+    return isinstance(instruction.shape, ArrayShape) and not is_source
 
 
 def of_instruction(instruction: Instruction) -> Program:
@@ -52,14 +65,16 @@ def of_instruction(instruction: Instruction) -> Program:
     return _program(instruction, tuple(dict.fromkeys(instruction.operands)))
 
 
-def _program(root: Instruction, inputs: tuple[Instruction, ...]) -> Program:
+def _program(
+    root: Instruction, inputs: tuple[Instruction, ...], seen: tuple[Instruction, ...] = ()
+) -> Program:
     is_tuple = isinstance(root.shape, TupleShape)
     if root.opcode == "tuple":
         outputs = root.operands
     else:
         outputs = tuple(_parts(root, ())) if is_tuple else (root,)
-    builder = _Builder(outputs, inputs)
-    return Program(inputs, outputs, tuple(builder.kernels()), is_tuple)
+    builder = _Builder([*outputs, *seen], inputs)
+    return Program(inputs, outputs, tuple(builder.kernels()), is_tuple, seen)
 
 
 def _parts(instruction: Instruction, known: Iterable[Instruction]) -> list[Instruction]:
