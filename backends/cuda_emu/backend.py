@@ -86,15 +86,23 @@ class EmulatorBackend:
         name: as on the command line.
         backward: threads run in descending order.
         fuses: operations are fused first.
+        flags: further options of g++.
 
     Raises:
         BackendUnavailable: there is no g++.
     """
 
-    def __init__(self, name: str = "cuda-emu", *, backward: bool = False, fuses: bool = True) -> None:
+    def __init__(
+        self,
+        name: str = "cuda-emu",
+        *,
+        backward: bool = False,
+        fuses: bool = True,
+        flags: Sequence[str] = (),
+    ) -> None:
         self.name = name
         self._fuses = fuses
-        self._builder = Builder(backward)
+        self._builder = Builder(backward, flags)
 
     @property
     def version(self) -> str:

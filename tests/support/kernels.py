@@ -17,11 +17,14 @@ from support.differential import leaves
 #: Of tests that compile kernels.
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++")
 
+#: Further options of g++ for all emulators: `support.sanitized` runs tests with its own.
+flags: tuple[str, ...] = ()
+
 
 @cache
 def emulator(backward: bool = False, fuses: bool = True) -> EmulatorBackend:
     """The backend that runs kernels on the CPU."""
-    return EmulatorBackend(backward=backward, fuses=fuses)
+    return EmulatorBackend(backward=backward, fuses=fuses, flags=flags)
 
 
 def on_kernels(module: Module, arguments: list[Any], backward: bool = False) -> list[Any]:

@@ -1,0 +1,47 @@
+"""Random fusions under the sanitizers: nothing is read or written out of place, and no behaviour is undefined."""
+
+from __future__ import annotations
+
+import pytest
+from support.kernels import needs_compiler
+from support.sanitized import PLANTED, TESTS, is_installed, sanitized
+
+pytestmark = needs_compiler
+
+#: Fusions of one process.
+_COUNT = 120
+
+
+@pytest.fixture(autouse=True)
+def _needs_sanitizers() -> None:
+    if not is_installed():
+        pytest.skip("g++ has no sanitizers here")
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_planted_faults_are_noticed(fault: str) -> None:
+    done = sanitized("planted", list(PLANTED).index(fault))
+    assert done.returncode != 0
+    assert fault.strip() in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("first", "count"),
+    [(0, 24), *(pytest.param(n, _COUNT, marks=pytest.mark.slow) for n in range(24, 1464, _COUNT))],
+)
+def test_random_fusions(first: int, count: int) -> None:
+    done = sanitized("fusions", first, count)
+    assert done.returncode == 0, done.stderr[-6000:]
+
+
+#: Tests whose kernels are built as `support.kernels` says.
+_TESTS = ("test_elementwise.py", "test_fusions.py")
+
+
+@pytest.mark.parametrize(
+    "selection", ["not slow", pytest.param("slow and not random", marks=pytest.mark.slow)]
+)
+def test_other_tests_of_kernels(selection: str) -> None:
+    paths = [TESTS / "backends" / "cuda" / name for name in _TESTS]
+    done = sanitized("tests", *paths, "-m", selection, timeout=1200)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]

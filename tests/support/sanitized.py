@@ -1,0 +1,115 @@
+"""Kernels under GCC's address and undefined-behaviour sanitizers, in a process of their own.
+
+    assert sanitized("fusions", 0, 24).returncode == 0        # runs random fusions 0 to 23
+
+The sanitizers stop that process at the first fault and say on stderr what it was. NumPy allocates arrays by
+malloc, so that the memory around each of them is guarded.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hlotool.backends.cuda_emu.build import Builder
+from hlotool.parse.reader import parse_module
+from support import kernels
+from support.random_fusions import arguments_of, module_of, random_fusion
+
+TESTS = Path(__file__).resolve().parent.parent
+
+#: Beyond what `undefined` stands for: floats converted to integers that cannot hold them.
+FLAGS = (
+    "-O1", "-g1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all",
+    "-fno-omit-frame-pointer",
+)  # fmt: skip
+
+#: Fusions of one compilation.
+_BATCH = 12
+
+#: Kernels that do what the sanitizers have to notice, by what they say then.
+PLANTED = {
+    "heap-buffer-overflow": "out0[0] = p0[64];",
+    "heap-buffer-overflow ": "out0[64] = 1;",
+    "misaligned address": "out0[0] = *(const float*)((const char*)p0 + 2);",
+    "signed integer overflow": "const int big = 2147483647 - (int)p0[0]; out0[0] = big + 1;",
+    "shift exponent": "const int by = 32 + (int)p0[0]; out0[0] = 1 << by;",
+    "outside the range": "out0[0] = (int)(p0[0] + 1e30f);",
+    "index 300 out of bounds": "SHARED(float, shared, NT); shared[300 + (int)p0[0]] = 1; out0[0] = shared[0];",
+}
+
+
+def sanitized(*arguments: object, timeout: float = 600) -> subprocess.CompletedProcess[str]:
+    """This module run as a program under the sanitizers' library."""
+    libraries = [_library(name) for name in ("libasan.so", "libstdc++.so")]
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": " ".join(libraries),
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+        "PYTHONPATH": os.pathsep.join(map(str, (TESTS.parent, TESTS))),
+    }
+    command = [sys.executable, "-m", "support.sanitized", *map(str, arguments)]
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=timeout, check=False
+    )
+
+
+def _library(name: str) -> str:
+    """The file that g++ links under that name; the name itself where it has none."""
+    command = ["g++", f"-print-file-name={name}"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+
+
+@cache
+def is_installed() -> bool:
+    """Whether g++ has the sanitizers' libraries."""
+    return all(Path(_library(name)).is_absolute() for name in ("libasan.so", "libubsan.so"))
+
+
+def _run_fusions(first: str, count: str) -> None:
+    begin, end = int(first), int(first) + int(count)
+    for start in range(begin, end, _BATCH):
+        seeds = range(start, min(start + _BATCH, end))
+        print(f"fusions {seeds}", file=sys.stderr, flush=True)
+        fusions = [random_fusion(seed) for seed in seeds]
+        module, arguments = parse_module(module_of(fusions)), arguments_of(fusions, start)
+        for backward in (False, True):
+            kernels.emulator(backward).compile(module).run(arguments)
+
+
+def _run_tests(*arguments: str) -> None:
+    sys.exit(pytest.main(["-x", "-q", "-s", "-p", "no:cacheprovider", *arguments]))
+
+
+def _run_planted(number: str) -> None:
+    sources = [
+        f"KERNEL(planted{n}, const float* p0, float* out0) {{ {body} }}\n"
+        f'extern "C" void run_planted{n}(void** p, i64) {{ planted{n}((const float*)p[0], (float*)p[1]); }}\n'
+        for n, body in enumerate(PLANTED.values())
+    ]
+    library = ctypes.CDLL(str(Builder(flags=FLAGS).compile(sources, [])))
+    given, result = np.zeros(64, np.float32), np.zeros(64, np.float32)
+    library[f"run_planted{number}"]((ctypes.c_void_p * 2)(given.ctypes.data, result.ctypes.data), 1)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """`fusions FIRST COUNT`, `planted NUMBER`, or `tests` and arguments of pytest."""
+    # For this process alone: compilers that it starts need no guard.
+    os.environ.pop("LD_PRELOAD", None)
+    kernels.flags = FLAGS
+    commands: dict[str, Any] = {"fusions": _run_fusions, "planted": _run_planted, "tests": _run_tests}
+    commands[arguments[0]](*arguments[1:])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
