@@ -2,81 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
-from hlotool.backends.base import Probe, Value
-from hlotool.backends.cuda_emu.build import Builder, compiler
-from hlotool.backends.cuda_emu.lowering import KernelLowering
-from hlotool.backends.numpy.arguments import check_arguments
-from hlotool.backends.numpy.plan import Plan
-from hlotool.backends.numpy.run import Run
-from hlotool.errors import Unsupported
-from hlotool.ir.edit_clone import clone_module
-from hlotool.ir.module import Module
-from hlotool.ir.partitioning import ENTERS_REGION
-from hlotool.passes.base import Context
-from hlotool.passes.fuse import Fuse
+from hlotool.backends.base import Value
+from hlotool.backends.cuda.codegen.partition import Program
+from hlotool.backends.cuda.codegen.schedules import Kernel
+from hlotool.backends.cuda.executable import KernelExecutable, check_regions
+from hlotool.backends.cuda_emu.build import Builder, Launcher, compiler
+from hlotool.backends.cuda_emu.launch import Launch
+from hlotool.backends.numpy.registry import Calling
+from hlotool.backends.numpy.registry import Kernel as Step
+from hlotool.ir.module import Instruction, Module
 
 
-class EmulatorExecutable:
-    """A module as plans of kernel launches.
+class EmulatorLoading:
+    """The kernels of one module; values are NumPy arrays. See `Loading`."""
 
-    Attributes:
-        module: what it executes.
-        launches: number of generated kernels.
-        notes: what the host executes instead of a kernel.
-    """
+    moved = None
 
-    def __init__(self, module: Module, builder: Builder, fuses: bool) -> None:
-        self.module = module
+    def __init__(self, builder: Builder) -> None:
         self._builder = builder
-        lowering, self._plan = _compiled(_fused(module) if fuses else module, builder)
-        self.launches = len(lowering.kernels)
-        self.notes = _notes(lowering)
+        self._launchers: dict[str, Launcher] = {}
 
-    def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
-        """Execute once; see `Executable.run`. Under a probe, operations are not fused."""
-        values = check_arguments(self.module, arguments)
-        plan = self._plan if probe is None else self._unfused
-        with np.errstate(all="ignore"):
-            result: Value = plan(values, Run(probe))
+    def build(self, kernels: Iterable[Kernel]) -> None:
+        self._launchers.update(self._builder.load(kernels))
+
+    def launch(self, instruction: Instruction, program: Program, positions: Sequence[int]) -> Step:
+        return Calling(Launch(program, positions, self._launchers))
+
+    def library_call(self, instruction: Instruction) -> Step | None:
+        return None
+
+    def same_data(self, instruction: Instruction, step: Step) -> Step | None:
+        return step
+
+    def fall_back(self, step: Step) -> Step:
+        return step
+
+    def constant(self, value: Any) -> Any:
+        return value
+
+    def take(self, arguments: Sequence[Any]) -> list[Any]:
+        return list(arguments)
+
+    def give(self, value: Any) -> Value:
+        result: Value = value
         return result
-
-    @cached_property
-    def _unfused(self) -> Plan:
-        return _compiled(self.module, self._builder)[1]
-
-
-def _check_regions(module: Module) -> None:
-    borders = (i for i in module.instructions() if i.attributes.get("custom_call_target") in ENTERS_REGION)
-    if module.num_partitions > 1 and (border := next(borders, None)) is not None:
-        reason = "backend cuda-emu does not run manual regions of several partitions"
-        raise Unsupported(reason, border.name, border.opcode, module.location(border))
-
-
-def _fused(module: Module) -> Module:
-    fused = clone_module(module).module
-    Fuse().run(fused, Context("fuse"))
-    return fused
-
-
-def _compiled(module: Module, builder: Builder) -> tuple[KernelLowering, Plan]:
-    lowering = KernelLowering(module)
-    plan = lowering.plan(module.entry)
-    lowering.build(builder)
-    return lowering, plan
-
-
-def _notes(lowering: KernelLowering) -> tuple[str, ...]:
-    """As `host fallbacks: sort x2, 12 MB moved`; in loops each counts once."""
-    if not lowering.fallbacks:
-        return ()
-    counts: Any = ", ".join(f"{opcode} x{count}" for opcode, count in sorted(lowering.fallbacks.items()))
-    return (f"host fallbacks: {counts}, {lowering.fallback_bytes / 1e6:.3g} MB moved",)
 
 
 class EmulatorBackend:
@@ -109,12 +81,16 @@ class EmulatorBackend:
         """`cuda-emu (g++ X.Y.Z)`."""
         return f"{self.name} (g++ {compiler()[1]})"
 
-    def compile(self, module: Module) -> EmulatorExecutable:
+    def loading(self) -> EmulatorLoading:
+        """See `Machine`."""
+        return EmulatorLoading(self._builder)
+
+    def compile(self, module: Module) -> KernelExecutable:
         """Generate and compile all kernels of `module`.
 
         Raises:
             Unsupported: neither a kernel nor the numpy reference can execute an instruction.
             BackendFailed: g++ failed.
         """
-        _check_regions(module)
-        return EmulatorExecutable(module, self._builder, self._fuses)
+        check_regions(module, "cuda-emu")
+        return KernelExecutable(module, self, self._fuses)

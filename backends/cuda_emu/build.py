@@ -16,9 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from hlotool.backends.cuda.cache import KernelCache
 from hlotool.backends.cuda.codegen.prelude import prelude
 from hlotool.backends.cuda.codegen.schedules import Kernel
-from hlotool.backends.cuda_emu.cache import KernelCache
 from hlotool.errors import BackendCrashed, BackendTimeout, BackendUnavailable
 
 #: No contraction of a * b + c: every operation rounds, as HLO says. Vectors change no bits.
@@ -75,8 +75,9 @@ class Builder:
             BackendTimeout: it takes too long.
         """
         by_name = {kernel.name: kernel for kernel in kernels}
-        places = {name: self._cache.library_of(name) for name in by_name}
-        missing = [by_name[name] for name, place in places.items() if place is None]
+        known = {name: self._cache.find(name) for name in by_name}
+        places = {name: entry.library for name, entry in known.items() if entry is not None}
+        missing = [by_name[name] for name in by_name if name not in places]
         if missing:
             library = self.compile([k.source + k.launcher for k in missing], [k.name for k in missing])
             places.update({kernel.name: library for kernel in missing})
@@ -90,7 +91,8 @@ class Builder:
         with tempfile.TemporaryDirectory(dir=self._cache.folder) as folder:
             made = Path(folder) / name
             self._run_compiler(source, made)
-            return self._cache.add(made, list(names))
+            self._cache.add(made, {kernel: {} for kernel in names})
+        return self._cache.folder / name
 
     def _run_compiler(self, source: str, target: Path) -> None:
         command = [self._path, *self._flags, "-o", str(target), "-"]

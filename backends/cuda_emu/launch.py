@@ -1,4 +1,4 @@
-"""Programs of kernels as kernels of a plan: NumPy arrays in, NumPy arrays out."""
+"""Programs of kernels as steps of a plan: NumPy arrays in, NumPy arrays out."""
 
 from __future__ import annotations
 
@@ -48,6 +48,9 @@ class Launch:
             for buffer in kernel.outputs:
                 memory[buffer] = self._target(kernel, buffer, memory, values)
             self._launch(kernel, memory)
+        if run.probe is not None:
+            for instruction in self._program.seen:
+                run.probe(instruction, memory[instruction])
         results = [memory[output] for output in self._program.outputs]
         # Plans hold scalars as NumPy scalars.
         values.clear()

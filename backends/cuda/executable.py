@@ -1,0 +1,103 @@
+"""A module on generated kernels, on whatever machine: fusions formed, kernels made, plans run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from hlotool.backends.base import Probe, Value
+from hlotool.backends.cuda.lowering import KernelLowering
+from hlotool.backends.cuda.machine import Loading, Machine
+from hlotool.backends.numpy.arguments import check_arguments
+from hlotool.backends.numpy.plan import Plan
+from hlotool.backends.numpy.run import Run
+from hlotool.errors import Unsupported
+from hlotool.ir.edit_clone import clone_module
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.partitioning import ENTERS_REGION
+from hlotool.passes.base import Context
+from hlotool.passes.fuse import Fuse
+
+
+class KernelExecutable:
+    """A module as plans of kernel launches.
+
+    Args:
+        module: what to execute.
+        machine: where.
+        fuses: operations are fused first.
+
+    Attributes:
+        module: what it executes.
+        launches: number of kernels that the text of the program launches.
+    """
+
+    def __init__(self, module: Module, machine: Machine, fuses: bool) -> None:
+        self.module = module
+        self._machine = machine
+        self._loading = machine.loading()
+        self._lowering, self._plan = _compiled(_fused(module) if fuses else module, self._loading)
+        self.launches = len(self._lowering.kernels)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the host executes instead of a kernel, as `host fallbacks: sort x2, 12 MB moved`.
+
+        Each counts once, also in loops. The bytes are those of the last run, or where memory is shared, those
+        that they read and write when each runs once.
+        """
+        fallbacks = self._lowering.fallbacks
+        if not fallbacks:
+            return ()
+        counts = ", ".join(f"{opcode} x{count}" for opcode, count in sorted(fallbacks.items()))
+        moved = self._loading.moved
+        moved = self._lowering.fallback_bytes if moved is None else moved
+        return (f"host fallbacks: {counts}, {moved / 1e6:.3g} MB moved",)
+
+    def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
+        """Execute once; see `Executable.run`. Under a probe, only what the program fuses is fused."""
+        values = check_arguments(self.module, arguments)
+        if probe is None:
+            return self._run(self._plan, self._loading, values, Run())
+        loading, plan = self._probed
+
+        def see(instruction: Instruction, value: Value) -> None:
+            probe(instruction, loading.give(value))
+
+        return self._run(plan, loading, values, Run(see))
+
+    def _run(self, plan: Plan, loading: Loading, values: Sequence[Value], run: Run) -> Value:
+        with np.errstate(all="ignore"):
+            return loading.give(plan(loading.take(values), run))
+
+    @cached_property
+    def _probed(self) -> tuple[Loading, Plan]:
+        loading = self._machine.loading()
+        return loading, _compiled(self.module, loading, is_probed=True)[1]
+
+
+def check_regions(module: Module, backend: str) -> None:
+    """Refuse programs whose parts run on several devices.
+
+    Raises:
+        Unsupported: naming the first border of such a part.
+    """
+    borders = (i for i in module.instructions() if i.attributes.get("custom_call_target") in ENTERS_REGION)
+    if module.num_partitions > 1 and (border := next(borders, None)) is not None:
+        reason = f"backend {backend} does not run manual regions of several partitions"
+        raise Unsupported(reason, border.name, border.opcode, module.location(border))
+
+
+def _fused(module: Module) -> Module:
+    fused = clone_module(module).module
+    Fuse().run(fused, Context("fuse"))
+    return fused
+
+
+def _compiled(module: Module, loading: Loading, is_probed: bool = False) -> tuple[KernelLowering, Plan]:
+    lowering = KernelLowering(module, loading, is_probed)
+    plan = lowering.plan(module.entry)
+    loading.build(lowering.kernels)
+    return lowering, plan

@@ -1,0 +1,104 @@
+"""Plans whose steps are generated kernels; the host keeps control flow and what has no kernel.
+
+Calls, branches and loops are the numpy backend's, which frees values at their last use. An operation without
+a kernel (sort, custom calls, …) runs on the numpy reference and is counted; a fusion that holds one runs as
+one kernel per instruction.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from hlotool.backends.cuda.codegen.elements import NotGenerated
+from hlotool.backends.cuda.codegen.elementwise import ELEMENTWISE
+from hlotool.backends.cuda.codegen.emit import RULES
+from hlotool.backends.cuda.codegen.partition import Program, of_fusion, of_instruction
+from hlotool.backends.cuda.codegen.schedules import Kernel
+from hlotool.backends.cuda.machine import Loading
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.registry import Kernel as Step
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.types import array_shapes
+
+#: What only runs other computations, or orders and regroups values.
+_CONTROL = frozenset(
+    {
+        "add-dependency", "after-all", "call", "conditional", "copy-done", "copy-start", "domain",
+        "get-tuple-element", "opt-barrier", "tuple", "while",
+    }
+)  # fmt: skip
+
+#: What gives the same data another shape.
+_SAME_DATA = frozenset({"bitcast", "copy", "reshape"})
+
+
+class KernelLowering(Lowering):
+    """Compiles the computations of one module to kernels.
+
+    Args:
+        module: what to compile.
+        loading: makes the steps, and runs them.
+        is_probed: the values inside of fusions are to be seen, too.
+
+    Attributes:
+        kernels: generated so far, for all computations.
+        fallbacks: what the host executes, by opcode, and how many there are of each.
+        fallback_bytes: that these read and write when each runs once.
+    """
+
+    def __init__(self, module: Module, loading: Loading, is_probed: bool = False) -> None:
+        super().__init__(module)
+        self.kernels: list[Kernel] = []
+        self.fallbacks: Counter[str] = Counter()
+        self.fallback_bytes = 0
+        self._loading = loading
+        self._is_probed = is_probed
+        self._host = Lowering(module)
+
+    def kernel(self, instruction: Instruction) -> Step:
+        """A launch of generated kernels; the host's kernel where there is none."""
+        if instruction.opcode in _CONTROL:
+            return super().kernel(instruction)
+        if instruction.opcode in _SAME_DATA:
+            step = self._loading.same_data(instruction, super().kernel(instruction))
+            if step is not None:
+                return step
+        if (step := self._loading.library_call(instruction)) is not None:
+            return step
+        try:
+            return self._launch(instruction)
+        except NotGenerated:
+            if instruction.opcode == "fusion":
+                return super().kernel(instruction)
+            return self._fall_back(instruction)
+
+    def _launch(self, instruction: Instruction) -> Step:
+        program = self._program(instruction)
+        self.kernels += program.kernels
+        positions = list(range(len(program.inputs)))
+        if instruction.opcode != "fusion":
+            positions = [instruction.operands.index(i) for i in program.inputs]
+        return self._loading.launch(instruction, program, positions)
+
+    def _program(self, instruction: Instruction) -> Program:
+        if instruction.opcode == "fusion":
+            (computation,) = (c for c in instruction.called if isinstance(c, Computation))
+            return of_fusion(computation, self._is_probed)
+        if instruction.opcode not in ELEMENTWISE and instruction.opcode not in RULES:
+            raise NotGenerated("kernels do not know this operation", instruction)
+        return of_instruction(instruction)
+
+    def _fall_back(self, instruction: Instruction) -> Step:
+        step = self._host.kernel(instruction)
+        self.fallbacks[instruction.opcode] += 1
+        self.fallback_bytes += _bytes([instruction, *instruction.operands])
+        return self._loading.fall_back(step)
+
+    def _constant(self, instruction: Instruction) -> Any:
+        return self._loading.constant(super()._constant(instruction))
+
+
+def _bytes(instructions: Iterable[Instruction]) -> int:
+    return sum(shape.byte_size for instruction in instructions for shape in array_shapes(instruction.shape))

@@ -1,0 +1,80 @@
+"""What runs generated kernels: a GPU, or the CPU that emulates one.
+
+A plan is the numpy backend's: steps over slots that hold values. A machine says what these values are, and
+makes the steps that compute them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from hlotool.backends.base import Value
+from hlotool.backends.cuda.codegen.partition import Program
+from hlotool.backends.cuda.codegen.schedules import Kernel
+from hlotool.backends.numpy.registry import Kernel as Step
+from hlotool.ir.module import Instruction
+
+
+class Loading(Protocol):
+    """The part of a machine that belongs to one compiled module."""
+
+    @property
+    def moved(self) -> int | None:
+        """Bytes that the last run moved for what the host executes; None where memory is shared."""
+
+    def build(self, kernels: Iterable[Kernel]) -> None:
+        """Compile and load what the steps made so far launch.
+
+        Raises:
+            BackendCrashed: the compiler refuses a kernel.
+            BackendTimeout: it takes too long.
+        """
+
+    def launch(self, instruction: Instruction, program: Program, positions: Sequence[int]) -> Step:
+        """The step that runs a program.
+
+        Args:
+            instruction: that it executes.
+            program: its kernels.
+            positions: for each input of the program the number of the operand that it is.
+        """
+
+    def library_call(self, instruction: Instruction) -> Step | None:
+        """The step that has a library compute it; None where generated kernels are to do it."""
+
+    def same_data(self, instruction: Instruction, step: Step) -> Step | None:
+        """The step of an operation that moves no data (reshape, bitcast, copy).
+
+        Args:
+            instruction: such an operation.
+            step: what the numpy backend does.
+
+        Returns:
+            None where a kernel has to move data after all.
+        """
+
+    def fall_back(self, step: Step) -> Step:
+        """The step that has the host execute `step` of the numpy backend."""
+
+    def constant(self, value: Any) -> Any:
+        """What a slot holds of a constant."""
+
+    def take(self, arguments: Sequence[Any]) -> list[Any]:
+        """What the slots of the entry's parameters hold."""
+
+    def give(self, value: Any) -> Value:
+        """A value of a slot as NumPy arrays."""
+
+
+class Machine(Protocol):
+    """Where kernels run.
+
+    Attributes:
+        name: of the backend, for its errors.
+    """
+
+    name: str
+
+    def loading(self) -> Loading:
+        """For one module."""
