@@ -1,0 +1,1 @@
+"""What is measured on a GPU: `scripts/gpu-suite` runs it, `suite` is where to start reading."""

@@ -1,0 +1,31 @@
+"""Arguments of a case: random, the same in every run, and quick to make where they take gigabytes."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import numpy as np
+
+from benchmarks.gpu.cases import Case, Input
+from hlotool.ir.dtypes import DTYPES, Array
+from hlotool.ir.types import ELEMENT_TYPES
+
+#: So many numbers are drawn, and then repeated. Odd, so that no row or column repeats along with them.
+_PERIOD = (1 << 22) + 15
+
+
+def arguments_of(case: Case) -> list[Array]:
+    """One array per parameter; zeros would be multiplied and moved faster than data is."""
+    rng = np.random.default_rng(crc32(case.name.encode()))
+    return [_argument(rng, each) for each in case.inputs]
+
+
+def _argument(rng: np.random.Generator, each: Input) -> Array:
+    kind = ELEMENT_TYPES[each.kind]
+    size = int(np.prod(each.dims, dtype=np.int64))
+    drawn = min(size, _PERIOD)
+    if kind.is_inexact:
+        values = rng.standard_normal(drawn, np.float32).astype(DTYPES[kind])
+        return np.resize(values, each.dims)
+    # Indices are all different draws: repeated ones would be found in the cache.
+    return rng.integers(0, each.below, each.dims).astype(DTYPES[kind])
