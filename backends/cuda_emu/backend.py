@@ -58,7 +58,7 @@ class EmulatorBackend:
         name: as on the command line.
         backward: threads run in descending order.
         fuses: operations are fused first.
-        flags: further options of g++.
+        builder: compiles the kernels; g++ as `backward` says if None.
 
     Raises:
         BackendUnavailable: there is no g++.
@@ -70,11 +70,11 @@ class EmulatorBackend:
         *,
         backward: bool = False,
         fuses: bool = True,
-        flags: Sequence[str] = (),
+        builder: Builder | None = None,
     ) -> None:
         self.name = name
         self._fuses = fuses
-        self._builder = Builder(backward, flags)
+        self._builder = builder or Builder(backward)
 
     @property
     def version(self) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from hlotool.backends.cuda_emu.backend import EmulatorBackend
+from hlotool.backends.cuda_emu.build import Builder
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.ir.module import Module
 from support.differential import leaves
@@ -24,7 +25,7 @@ flags: tuple[str, ...] = ()
 @cache
 def emulator(backward: bool = False, fuses: bool = True) -> EmulatorBackend:
     """The backend that runs kernels on the CPU."""
-    return EmulatorBackend(backward=backward, fuses=fuses, flags=flags)
+    return EmulatorBackend(fuses=fuses, builder=Builder(backward, flags))
 
 
 def on_kernels(module: Module, arguments: list[Any], backward: bool = False) -> list[Any]:

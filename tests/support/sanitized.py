@@ -44,7 +44,7 @@ PLANTED = {
     "signed integer overflow": "const int big = 2147483647 - (int)p0[0]; out0[0] = big + 1;",
     "shift exponent": "const int by = 32 + (int)p0[0]; out0[0] = 1 << by;",
     "outside the range": "out0[0] = (int)(p0[0] + 1e30f);",
-    "index 300 out of bounds": "SHARED(float, shared, NT); shared[300 + (int)p0[0]] = 1; out0[0] = shared[0];",
+    "index 300 out of bounds": "SHARED(float, shared, NT); shared[300 + (int)p0[0]] = out0[0];",
 }
 
 

@@ -171,7 +171,7 @@ def _first_pass(
         f"const i64 begin = chunk * {chunk}ll;",
         f"const i64 end = begin + {chunk}ll < {shape.length}ll ? begin + {chunk}ll : {shape.length}ll;",
         *(f"Private<{computed(a.held)}> {a.name};" for a in accumulators),
-        "phase([&](int t) { " + " ".join(f"{a.name}(t) = {a.identity};" for a in accumulators) + " });",
+        "each_thread([&](int t) { " + " ".join(f"{a.name}(t) = {a.identity};" for a in accumulators) + " });",
         *(_by_row(emitter) if by_row else _by_column(emitter, shape.results)),
     ]
     if by_row:
@@ -223,7 +223,7 @@ def _write_out(
         head = "if (t == 0) {"
     else:
         head = f"const i64 result = group * NT + t; if (result < {shape.results}ll) {{"
-    return [f"phase([&](int t) {{ {head}", *emitter.statements, "} });"]
+    return [f"each_thread([&](int t) {{ {head}", *emitter.statements, "} });"]
 
 
 def _second_pass(

@@ -1,4 +1,4 @@
-"""Random fusions under the sanitizers: nothing is read or written out of place, and no behaviour is undefined."""
+"""Random fusions under the sanitizers: nothing is read or written out of place, nothing is undefined."""
 
 from __future__ import annotations
 

@@ -27,10 +27,11 @@ template <class T> struct Private {  // one value for each thread
   T value;
   FN T& operator()(int) { return value; }
 };
-template <class F> FN void phase(F f, int active = NT) {  // the first `active` threads run f
+// The first `active` threads run f, and go on without waiting for each other.
+template <class F> FN void each_thread(F f, int active = NT) {
   if (threadIdx.x < active) f((int)threadIdx.x);
-  __syncthreads();
 }
+FN void barrier() { __syncthreads(); }
 // f(i / columns, i % columns) for every i below rows * columns.
 template <class F> FN void each_element(i64 rows, i64 columns, F f) {
   for (i64 i = block_id() * NT + threadIdx.x; i < rows * columns; i += grid_size() * NT) f(i / columns, i % columns);
@@ -63,10 +64,11 @@ template <class T> struct Private {
 #else
 #define EACH(type, i, begin, end) for (type i = (begin); i < (end); ++i)
 #endif
-template <class F> FN void phase(F f, int active = NT) {
+template <class F> FN void each_thread(F f, int active = NT) {
 #pragma GCC ivdep
   EACH(int, t, 0, active) f(t);
 }
+FN void barrier() {}
 template <class F> FN void each_element(i64 rows, i64 columns, F f) {
   const i64 total = rows * columns, part = (total + grid_size() - 1) / grid_size();
   const i64 begin = block_id() * part, end = begin + part < total ? begin + part : total;
@@ -94,12 +96,18 @@ template <class F> FN void stepwise(i64 begin, i64 end, i64 active, F f) {
 }
 #endif
 
+// The same, and all threads of the block wait until the last of them is done.
+template <class F> FN void phase(F f, int active = NT) {
+  each_thread(f, active);
+  barrier();
+}
+
 // A tree over the block, of the same shape on both machines; the result is in thread 0.
 template <class T, class F> FN void block_reduce(Private<T>& value, F f) {
   SHARED(T, shared, NT);
   phase([&](int t) { shared[t] = value(t); });
-  for (int half = NT / 2; half; half >>= 1)
+  for (int half = NT / 2; half > 1; half >>= 1)
     phase([&](int t) { shared[t] = f(shared[t], shared[t + half]); }, half);
-  phase([&](int t) { value(t) = shared[0]; }, 1);
+  each_thread([&](int t) { value(t) = f(shared[0], shared[1]); }, 1);
 }
 

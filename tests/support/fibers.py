@@ -1,0 +1,81 @@
+"""Generated kernels compiled as for CUDA and run on the CPU by fibers: see `fibers.h`."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import re
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from hlotool.backends.cuda.codegen.prelude import prelude
+from hlotool.backends.cuda.codegen.schedules import Kernel
+from hlotool.backends.cuda_emu.build import Builder, Launcher, compiler
+
+_HEADER = Path(__file__).with_suffix(".h")
+_SHARED = "#define SHARED(T, name, count) __shared__ T name[count]"
+_FLAGS = ("-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fPIC", "-shared", "-x", "c++")
+
+
+class FiberBuilder(Builder):
+    """Compiles kernels for the fibers.
+
+    Args:
+        folder: of the libraries.
+
+    Attributes:
+        backward: threads take turns in descending order.
+        left_out: by kernel name, the number of the barrier that its blocks pass without waiting.
+        barriers: by kernel name, how many barriers a block of it waited at.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder=folder)
+        self.backward = False
+        self.left_out: dict[str, int] = {}
+        self.barriers: dict[str, int] = {}
+        self._folder = folder
+
+    def load(self, kernels: Iterable[Kernel]) -> dict[str, Launcher]:
+        """Launchers by kernel name."""
+        by_name = {kernel.name: kernel for kernel in kernels}
+        library = ctypes.CDLL(str(self._library(by_name)))
+        return {name: self._launcher(library, name) for name in by_name}
+
+    def _library(self, kernels: dict[str, Kernel]) -> Path:
+        device = prelude()
+        assert device.count(_SHARED) == 1
+        parts = [_HEADER.read_text(), device.replace(_SHARED, "#define SHARED HLO_SHARED")]
+        parts += [kernel.source + _entry(kernel) for kernel in kernels.values()]
+        source = "\n".join(parts)
+        place = self._folder / f"{hashlib.sha256(source.encode()).hexdigest()[:20]}.so"
+        if not place.exists():
+            command = [compiler()[0], *_FLAGS, "-o", str(place), "-"]
+            subprocess.run(command, input=source, text=True, check=True, timeout=300)
+        return place
+
+    def _launcher(self, library: ctypes.CDLL, name: str) -> Launcher:
+        function = library[f"run_{name}"]
+        function.argtypes, function.restype = [ctypes.c_void_p, ctypes.c_longlong], None
+        left_out, most = (ctypes.c_longlong.in_dll(library, n) for n in ("left_out", "most_barriers"))
+        backward = ctypes.c_int.in_dll(library, "backward")
+
+        def launch(pointers: int, grid: int) -> None:
+            left_out.value, most.value = self.left_out.get(name, -1), 0
+            backward.value = self.backward
+            function(pointers, grid)
+            self.barriers[name] = max(most.value, self.barriers.get(name, 0))
+
+        return launch
+
+
+def _entry(kernel: Kernel) -> str:
+    """C functions that run one thread, and a grid."""
+    found = re.search(rf" {kernel.name}\((.*)\); }}", kernel.launcher)
+    assert found is not None
+    return (
+        f"static void start_{kernel.name}(void** pointers) {{ {kernel.name}({found[1]}); }}\n"
+        f'extern "C" void run_{kernel.name}(void** pointers, i64 grid) '
+        f"{{ run_grid(start_{kernel.name}, pointers, grid); }}\n"
+    )
