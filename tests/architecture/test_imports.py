@@ -31,6 +31,7 @@ RANKS = {
     "search": 6,
     "explain": 6,
     "check": 6,
+    "inspect": 7,
     "repro": 7,
     "api": 7,
     "report": 8,

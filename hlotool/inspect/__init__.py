@@ -1,0 +1,1 @@
+"""What programs hold: counts, sizes, costs, memory, and the kernels that would be made of them."""

@@ -1,0 +1,348 @@
+"""Arithmetic and memory traffic of a program, counted as XLA counts them. XLA: hlo_cost_analysis.cc.
+
+One floating-point operation per element, two per multiply-add; functions such as `exp` are counted apart. An
+instruction reads its operands and writes its result once; inside a fusion nothing touches memory. A loop
+counts as one iteration, a conditional as its most expensive branch. What a custom call does nobody knows: it
+counts as nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from hlotool.inspect.contraction_costs import CONTRACTIONS
+from hlotool.inspect.fusion_traffic import fusion_bytes, is_custom
+from hlotool.inspect.sizes import table_bytes, total_bytes
+from hlotool.ir.attributes import Window
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import Class
+from hlotool.ir.types import ArrayShape, array_shapes
+from hlotool.ir.walk import branches
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What executing something once takes.
+
+    Attributes:
+        flops: arithmetic operations, of integers too.
+        transcendentals: evaluations of functions such as `exp`, square roots and random numbers included.
+        bytes_accessed: read from memory and written to it.
+        unknown: custom calls, of which nothing is counted.
+    """
+
+    flops: int = 0
+    transcendentals: int = 0
+    bytes_accessed: int = 0
+    unknown: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.flops + other.flops,
+            self.transcendentals + other.transcendentals,
+            self.bytes_accessed + other.bytes_accessed,
+            self.unknown + other.unknown,
+        )
+
+    def arithmetic(self, times: int) -> Cost:
+        """Its arithmetic so many times, in registers."""
+        times = max(0, times)
+        return Cost(self.flops * times, self.transcendentals * times)
+
+
+Rule: TypeAlias = "Callable[[CostAnalysis, Instruction], Cost]"
+
+_RULES: dict[str, Rule] = {}
+
+_TRANSCENDENTAL = frozenset(
+    {
+        "acos", "acosh", "asin", "asinh", "atan2", "atanh", "cbrt", "cosine", "cosh", "erf", "exponential",
+        "exponential-minus-one", "log", "log-plus-one", "logistic", "power", "rsqrt", "sine", "sinh", "sqrt",
+        "tan", "tanh",
+    }
+)  # fmt: skip
+#: What moves nothing.
+_FREE = frozenset(
+    {"add-dependency", "after-all", "bitcast", "constant", "domain", "get-tuple-element", "parameter"}
+)
+
+
+class CostAnalysis:
+    """Costs of the computations and instructions of a program, each worked out once."""
+
+    def __init__(self) -> None:
+        self._computations: dict[Computation, Cost] = {}
+
+    def of_computation(self, computation: Computation) -> Cost:
+        """The sum over its instructions."""
+        known = self._computations.get(computation)
+        if known is None:
+            known = sum(map(self.of_instruction, computation.instructions), Cost())
+            self._computations[computation] = known
+        return known
+
+    def of_instruction(self, instruction: Instruction) -> Cost:
+        """With all that it calls."""
+        opcode = instruction.opcode
+        if opcode in _FREE:
+            return Cost()
+        if (rule := _RULES.get(opcode)) is not None:
+            return rule(self, instruction)
+        traffic = operand_and_result_bytes(instruction)
+        if (flops := CONTRACTIONS.get(opcode)) is not None:
+            return Cost(flops(instruction), 0, traffic)
+        if instruction.row.opcode_class is not Class.ELEMENTWISE and opcode != "bitcast-convert":
+            return Cost(0, 0, traffic)
+        elements = _elements(instruction)
+        if opcode in _TRANSCENDENTAL:
+            return Cost(0, elements, traffic)
+        return Cost(elements, 0, traffic)
+
+
+def operand_and_result_bytes(instruction: Instruction) -> int:
+    """Every operand read once, of a tuple its table of pointers; every array of the result written once."""
+    return total_bytes(instruction.shape) + sum(table_bytes(o.shape) for o in instruction.operands)
+
+
+def _costs(*opcodes: str) -> Callable[[Rule], Rule]:
+    """Register the rule for `opcodes`."""
+
+    def register(rule: Rule) -> Rule:
+        _RULES.update(dict.fromkeys(opcodes, rule))
+        return rule
+
+    return register
+
+
+def _elements(instruction: Instruction) -> int:
+    """Of the result; of its first part where there are several."""
+    return next((shape.size for shape in array_shapes(instruction.shape)), 0)
+
+
+def _array(instruction: Instruction) -> ArrayShape:
+    assert isinstance(instruction.shape, ArrayShape)
+    return instruction.shape
+
+
+def _dimensions(instruction: Instruction) -> tuple[int, ...]:
+    value = instruction.attributes["dimensions"]
+    assert isinstance(value, tuple)
+    return tuple(number for number in value if isinstance(number, int))
+
+
+def _called(instruction: Instruction, attribute: str = "to_apply") -> Computation:
+    value = instruction.attributes[attribute]
+    assert isinstance(value, Computation)
+    return value
+
+
+@_costs("call", "async-start")
+def _call(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    return analysis.of_computation(next(instruction.called))
+
+
+@_costs("while")
+def _while(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    body, condition = _called(instruction, "body"), _called(instruction, "condition")
+    return analysis.of_computation(body) + analysis.of_computation(condition)
+
+
+@_costs("conditional")
+def _conditional(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    return _most([analysis.of_computation(branch) for branch in branches(instruction)])
+
+
+def _most(costs: Iterable[Cost]) -> Cost:
+    """The largest of each kind."""
+    columns = zip(*((c.flops, c.transcendentals, c.bytes_accessed, c.unknown) for c in costs))
+    return Cost(*map(max, columns))
+
+
+@_costs("fusion")
+def _fusion(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    computation = next(instruction.called)
+    if is_custom(instruction):
+        indexed = (i for i in computation.instructions if i.opcode in ("gather", "scatter"))
+        if (found := next(indexed, None)) is not None:
+            return analysis.of_instruction(found)
+    inside = analysis.of_computation(computation)
+    return Cost(inside.flops, inside.transcendentals, fusion_bytes(instruction, computation), inside.unknown)
+
+
+@_costs("custom-call")
+def _custom_call(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    return Cost(unknown=1)
+
+
+@_costs("map")
+def _map(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    applied = analysis.of_computation(_called(instruction)).arithmetic(_elements(instruction))
+    return applied + Cost(bytes_accessed=operand_and_result_bytes(instruction))
+
+
+@_costs("reduce")
+def _reduce(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    combinations = _elements(instruction.operands[0]) - _elements(instruction)
+    combined = analysis.of_computation(_called(instruction)).arithmetic(combinations)
+    return combined + Cost(bytes_accessed=operand_and_result_bytes(instruction))
+
+
+@_costs("scan")
+def _scan(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    """One call for each step. XLA multiplies by the size of what is carried instead."""
+    (dimension,) = _dimensions(instruction)
+    steps = _array(instruction.operands[0]).dims[dimension]
+    applied = analysis.of_computation(_called(instruction)).arithmetic(steps)
+    return applied + Cost(bytes_accessed=operand_and_result_bytes(instruction))
+
+
+@_costs("reduce-window")
+def _reduce_window(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    combined = analysis.of_computation(_called(instruction)).arithmetic(_window_combinations(instruction))
+    return combined + Cost(bytes_accessed=operand_and_result_bytes(instruction))
+
+
+def _window_combinations(instruction: Instruction) -> int:
+    """One less than the window has elements, for each result; a sum over a whole dimension is done once."""
+    elements = _elements(instruction)
+    if (whole := _whole_dimension(instruction)) is not None:
+        size = _array(instruction).dims[whole]
+        return elements // size + size - 1
+    return (_window_size(instruction) - 1) * elements
+
+
+def _whole_dimension(instruction: Instruction) -> int | None:
+    """The dimension of which every window sees everything, if it is the only one that is reduced."""
+    dims = _window(instruction).dims
+    wide = [n for n, dim in enumerate(dims) if dim.size != 1]
+    padded = [n for n, dim in enumerate(dims) if dim.pad_low or dim.pad_high]
+    if len(wide) != 1 or wide != padded or not isinstance(instruction.shape, ArrayShape):
+        return None
+    dim = dims[wide[0]]
+    is_whole = dim.pad_low == dim.pad_high == instruction.shape.dims[wide[0]] - 1
+    return wide[0] if is_whole and dim.size == 2 * dim.pad_low + 1 else None
+
+
+def _window(instruction: Instruction) -> Window:
+    window = instruction.attributes.get("window")
+    return window if isinstance(window, Window) else Window(())
+
+
+def _window_size(instruction: Instruction) -> int:
+    size = 1
+    for dim in _window(instruction).dims:
+        size *= dim.size
+    return size
+
+
+@_costs("select-and-scatter")
+def _select_and_scatter(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    sources = _elements(instruction.operands[1])
+    select = analysis.of_computation(_called(instruction, "select"))
+    scatter = analysis.of_computation(_called(instruction, "scatter"))
+    return (
+        select.arithmetic(sources * (_window_size(instruction) - 1))
+        + scatter.arithmetic(sources)
+        + Cost(bytes_accessed=operand_and_result_bytes(instruction))
+    )
+
+
+@_costs("scatter")
+def _scatter(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    """Updates are read, and so is what they change, which is written again."""
+    count = len(instruction.operands) // 2
+    indices, updates = instruction.operands[count], instruction.operands[count + 1 :]
+    applied = analysis.of_computation(_called(instruction)).arithmetic(_elements(updates[0]))
+    changed = sum(table_bytes(update.shape) for update in updates)
+    return applied + Cost(bytes_accessed=3 * changed + table_bytes(indices.shape))
+
+
+@_costs("gather")
+def _gather(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    indices = table_bytes(instruction.operands[1].shape)
+    return Cost(bytes_accessed=2 * table_bytes(instruction.shape) + indices)
+
+
+@_costs("slice")
+def _slice(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    return Cost(bytes_accessed=2 * table_bytes(instruction.shape))
+
+
+@_costs("dynamic-slice")
+def _dynamic_slice(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    """The slice is read and written; of the indices XLA counts the first."""
+    return Cost(bytes_accessed=2 * table_bytes(instruction.shape) + _operand_bytes(instruction, 1))
+
+
+@_costs("dynamic-update-slice")
+def _dynamic_update_slice(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    """In place: the update is read and written."""
+    return Cost(bytes_accessed=2 * _operand_bytes(instruction, 1) + _operand_bytes(instruction, 2))
+
+
+def _operand_bytes(instruction: Instruction, number: int) -> int:
+    operands = instruction.operands
+    return table_bytes(operands[number].shape) if number < len(operands) else 0
+
+
+@_costs("tuple")
+def _tuple(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    return Cost(bytes_accessed=table_bytes(instruction.shape))
+
+
+@_costs("transpose")
+def _transpose(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    return Cost(bytes_accessed=0 if _keeps_memory(instruction) else operand_and_result_bytes(instruction))
+
+
+def _keeps_memory(transpose: Instruction) -> bool:
+    """Whether it changes the names of the dimensions only: the order in memory stays."""
+    permutation = _dimensions(transpose)
+    order = tuple(permutation[dimension] for dimension in _minor_to_major(_array(transpose)))
+    return order == _minor_to_major(_array(transpose.operands[0]))
+
+
+def _minor_to_major(shape: ArrayShape) -> tuple[int, ...]:
+    return tuple(range(shape.rank))[::-1] if shape.layout is None else shape.layout.minor_to_major
+
+
+@_costs("all-reduce", "all-reduce-start")
+def _all_reduce(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    """As of two devices: one addition per element."""
+    results = array_shapes(instruction.shape)
+    read = sum(table_bytes(operand.shape) for operand in instruction.operands)
+    return Cost(sum(shape.size for shape in results), 0, total_bytes(instruction.shape) + read)
+
+
+@_costs("infeed")
+def _infeed(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    return Cost(bytes_accessed=total_bytes(instruction.shape))
+
+
+@_costs("outfeed")
+def _outfeed(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    return Cost(bytes_accessed=sum(total_bytes(operand.shape) for operand in instruction.operands))
+
+
+@_costs("rng", "rng-bit-generator")
+def _random(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    drawn = sum(shape.size for shape in array_shapes(instruction.shape))
+    return Cost(0, drawn, operand_and_result_bytes(instruction))
+
+
+@_costs("triangular-solve")
+def _triangular_solve(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    """Half of the matrix is read."""
+    matrix, right = instruction.operands
+    flops = 2 * _array(matrix).dims[-1] * _elements(right)
+    read = table_bytes(matrix.shape) // 2 + table_bytes(right.shape)
+    return Cost(flops, 0, table_bytes(instruction.shape) + read)
+
+
+@_costs("cholesky")
+def _cholesky(analysis: CostAnalysis, instruction: Instruction) -> Cost:
+    """Half of the matrix is read, half is written."""
+    matrix = _array(instruction.operands[0])
+    return Cost(matrix.dims[-1] * matrix.size // 3, 0, table_bytes(matrix))

@@ -1,0 +1,229 @@
+"""An estimate of the memory that a program needs: which values are alive at once.
+
+Instructions run in the order of the text, which in a scheduled module is the order that XLA chose. A value
+lives from the instruction that makes it to the last one that reads it; arguments and results live to the end.
+What works element by element, or updates in place, writes into the memory of an operand that dies with it.
+What XLA allocates is more where memory falls to pieces, and where results get memory before they are made.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hlotool.inspect.sizes import array_bytes
+from hlotool.inspect.views import handed_on
+from hlotool.ir.attributes import ParameterAlias
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import Class
+from hlotool.ir.types import ArrayShape, ShapeIndex, leaves
+from hlotool.ir.walk import Context, context_of_callees
+
+#: Besides elementwise operations: what may write where an operand of the same size lies.
+_IN_PLACE = frozenset({"dynamic-update-slice", "scatter", "sort"})
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes on one device.
+
+    Attributes:
+        arguments: of the entry.
+        results: of the entry.
+        constants: of all computations.
+        peak: the most that is needed at once, all of these included.
+    """
+
+    arguments: int
+    results: int
+    constants: int
+    peak: int
+
+
+def memory_of(module: Module) -> Memory:
+    """Estimate the memory that `module` needs."""
+    entry = module.entry
+    donated = {(alias.parameter, alias.parameter_index) for alias in parameter_aliases(module)}
+    roles = [_Role.DONATED if place in donated else _Role.KEPT for place in _places(entry)]
+    arguments = sum(map(_bytes, entry.parameters))
+    constants = sum(_bytes(i) for i in module.instructions() if i.opcode == "constant")
+    most = _Estimate().peak(entry, roles)
+    given_away = sum(size for role, size in zip(roles, _sizes_of(entry)) if role is _Role.DONATED)
+    return Memory(arguments, _bytes(entry.root), constants, constants + arguments - given_away + most)
+
+
+def parameter_aliases(module: Module) -> list[ParameterAlias]:
+    """Which results take over the memory of which parameters."""
+    aliases = module.attributes.get("input_output_alias", ())
+    assert isinstance(aliases, tuple)
+    return [alias for alias in aliases if isinstance(alias, ParameterAlias)]
+
+
+def _places(entry: Computation) -> Iterator[tuple[int, ShapeIndex]]:
+    """Number and index of the leaves of the parameters."""
+    for number, parameter in enumerate(entry.parameters):
+        for index, _ in leaves(parameter.shape):
+            yield number, index
+
+
+def _sizes_of(computation: Computation) -> Iterator[int]:
+    """Of the leaves of the parameters."""
+    for parameter in computation.parameters:
+        yield from (size for _, size in _sizes(parameter))
+
+
+def _bytes(instruction: Instruction) -> int:
+    return sum(size for _, size in _sizes(instruction))
+
+
+def _sizes(instruction: Instruction) -> Iterator[tuple[ShapeIndex, int]]:
+    """Of each leaf; what is no array takes nothing."""
+    for index, shape in leaves(instruction.shape):
+        yield index, array_bytes(shape) if isinstance(shape, ArrayShape) else 0
+
+
+class _Role(enum.Enum):
+    """What becomes of an argument's memory."""
+
+    #: It stays as it is; the caller counts it.
+    KEPT = "kept"
+    #: The loop's next value is written there; the caller counts it.
+    OVERWRITTEN = "overwritten"
+    #: It is the computation's own, and free after the last use.
+    DONATED = "donated"
+
+
+@dataclass(eq=False, slots=True)
+class _Value:
+    """An array in memory.
+
+    Attributes:
+        size: in bytes.
+        is_own: the computation allocates it.
+        may_be_overwritten: once nobody reads it any more.
+        last_use: position of the last instruction that reads it.
+    """
+
+    size: int
+    is_own: bool = True
+    may_be_overwritten: bool = True
+    last_use: int = -1
+
+
+class _Estimate:
+    """Works out computations, those without arguments to overwrite each once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Computation, _Role], int] = {}
+
+    def peak(self, computation: Computation, arguments: Sequence[_Role], is_entry: bool = True) -> int:
+        """The most that `computation` allocates at once, with what it calls.
+
+        Args:
+            computation: in question.
+            arguments: of each leaf of its parameters.
+            is_entry: it allocates its result, too; that of others lies in memory of their callers.
+        """
+        lives = _lives(computation, arguments, is_entry)
+        live = sum(size for size, role in zip(_sizes_of(computation), arguments) if role is _Role.DONATED)
+        most = live
+        for instruction, made, dying in zip(computation.instructions, lives.made, lives.dying):
+            fresh = [value for value in made if value.is_own]
+            taken = _taken_over(instruction, fresh, dying)
+            for value, place in taken.items():
+                value.is_own = place.is_own
+            live += sum(value.size for value in fresh if value not in taken)
+            inside = max((self._called(instruction, callee) for callee in _run_by(instruction)), default=0)
+            most = max(most, live + inside)
+            kept = set(taken.values())
+            live -= sum(value.size for value in dying if value.is_own and value not in kept)
+        return most
+
+    def _called(self, instruction: Instruction, callee: Computation) -> int:
+        role = _Role.OVERWRITTEN if instruction.opcode == "while" else _Role.KEPT
+        key = (callee, role)
+        if key not in self._known:
+            count = sum(1 for _ in _sizes_of(callee))
+            self._known[key] = self.peak(callee, [role] * count, is_entry=False)
+        return self._known[key]
+
+
+def _run_by(instruction: Instruction) -> Iterator[Computation]:
+    """Computations that run one instruction after the other, with values in memory."""
+    if context_of_callees(instruction) is Context.CONTROL_FLOW and instruction.opcode != "async-done":
+        yield from instruction.called
+
+
+@dataclass(frozen=True, slots=True)
+class _Lives:
+    """By position: the values made there, and those read there for the last time."""
+
+    made: Sequence[Sequence[_Value]]
+    dying: Sequence[Sequence[_Value]]
+
+
+def _lives(computation: Computation, arguments: Sequence[_Role], is_entry: bool) -> _Lives:
+    """When the values of a computation begin and end; for arguments see `_Estimate.peak`."""
+    values: dict[Instruction, list[_Value]] = {}
+    made: list[list[_Value]] = []
+    remaining = iter(arguments)
+    for parameter in computation.parameters:
+        values[parameter] = [_given(size, next(remaining)) for _, size in _sizes(parameter)]
+    for position, instruction in enumerate(computation.instructions):
+        made.append([])
+        if instruction not in values:
+            values[instruction] = list(_results(instruction, values, made[-1]))
+        for value in (*made[-1], *(value for operand in instruction.operands for value in values[operand])):
+            value.last_use = position
+    for value in values[computation.root]:
+        value.last_use = len(made)
+        value.is_own = value.is_own and is_entry
+    return _Lives(made, _by_last_use(values, len(made)))
+
+
+def _results(
+    instruction: Instruction, values: Mapping[Instruction, list[_Value]], made: list[_Value]
+) -> Iterator[_Value]:
+    """One per leaf; what is no operand's value is new, and added to `made`."""
+    handed = handed_on(instruction, values)
+    for index, size in _sizes(instruction):
+        if index not in handed:
+            # The memory of constants is counted apart.
+            made.append(_Value(0 if instruction.opcode == "constant" else size))
+        yield handed[index] if index in handed else made[-1]
+
+
+def _given(size: int, role: _Role) -> _Value:
+    return _Value(size, is_own=role is _Role.DONATED, may_be_overwritten=role is not _Role.KEPT)
+
+
+def _by_last_use(values: Mapping[Instruction, list[_Value]], count: int) -> list[list[_Value]]:
+    """The values that die at each position; those that nobody reads live on nowhere."""
+    dying: list[list[_Value]] = [[] for _ in range(count + 1)]
+    for value in dict.fromkeys(value for parts in values.values() for value in parts):
+        if value.last_use >= 0:
+            dying[value.last_use].append(value)
+    return dying
+
+
+def _taken_over(
+    instruction: Instruction, made: Sequence[_Value], dying: Sequence[_Value]
+) -> dict[_Value, _Value]:
+    """Which of the values that are made lies where one that dies has lain."""
+    if not _works_in_place(instruction):
+        return {}
+    free = [value for value in dying if value.may_be_overwritten and value not in made]
+    taken: dict[_Value, _Value] = {}
+    for value in made:
+        place = next((other for other in free if other.size == value.size), None)
+        if place is not None:
+            free.remove(place)
+            taken[value] = place
+    return taken
+
+
+def _works_in_place(instruction: Instruction) -> bool:
+    if instruction.opcode == "fusion":
+        return instruction.attributes.get("kind") == "kLoop"
+    return instruction.opcode in _IN_PLACE or instruction.row.opcode_class is Class.ELEMENTWISE
