@@ -34,7 +34,7 @@ _STORED = {
 
 
 def array_shape(instruction: Instruction) -> ArrayShape:
-    """The shape of an array-valued instruction of static size, of a type that kernels know.
+    """The shape of an array-valued instruction of static size.
 
     Raises:
         NotGenerated: it is none.
@@ -42,8 +42,6 @@ def array_shape(instruction: Instruction) -> ArrayShape:
     shape = instruction.shape
     if not isinstance(shape, ArrayShape) or shape.is_dynamic:
         raise NotGenerated(f"{shape} is not an array of fixed size", instruction)
-    if shape.element_type is ElementType.F8E8M0FNU:
-        raise NotGenerated("kernels do not know f8e8m0fnu", instruction)
     return shape
 
 

@@ -14,8 +14,8 @@ from hlotool.backends.cuda.codegen.elements import (
     element_type,
     finished,
     literal,
-    stored,
 )
+from hlotool.backends.cuda.codegen.patterns import of_patterns, patterns
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType, TypeClass
 
@@ -40,6 +40,7 @@ _FLOATS = {
     "round-nearest-afz": "round({0})",
     "is-finite": "{0} - {0} == 0",
     "real": "{0}",
+    "imag": "0",
     "sqrt": "sqrt({0})",
     "rsqrt": "1 / sqrt({0})",
     "cbrt": "cbrt({0})",
@@ -102,8 +103,24 @@ _COMPLEX = {
     "subtract": "{0} - {1}",
     "multiply": "{0} * {1}",
     "negate": "-{0}",
+    "divide": "{0} / {1}",
+    "power": "complex_power({0}, {1})",
+    "atan2": "complex_atan2({0}, {1})",
+    "abs": "complex_abs({0})",
+    "sign": "complex_sign({0})",
     "real": "{0}.re",
     "imag": "{0}.im",
+    "sqrt": "complex_sqrt({0})",
+    "rsqrt": "complex_rsqrt({0})",
+    "exponential": "complex_exp({0})",
+    "exponential-minus-one": "complex_expm1({0})",
+    "log": "complex_log({0})",
+    "log-plus-one": "complex_log1p({0})",
+    "logistic": "complex_logistic({0})",
+    "sine": "complex_sin({0})",
+    "cosine": "complex_cos({0})",
+    "tan": "complex_tan({0})",
+    "tanh": "complex_tanh({0})",
 }
 _BY_FAMILY = {
     TypeClass.FLOATING: _FLOATS,
@@ -117,6 +134,14 @@ _RELATIONS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">
 #: Operations whose result is one of the operands, or is exact: nothing to round.
 _EXACT = frozenset({"abs", "clamp", "is-finite", "maximum", "minimum", "negate", "real", "sign"})
 
+#: Floats that lack the negative of some number: negation rounds.
+_UNSIGNED = (
+    ElementType.F8E4M3FNUZ,
+    ElementType.F8E4M3B11FNUZ,
+    ElementType.F8E5M2FNUZ,
+    ElementType.F8E8M0FNU,
+)
+
 #: Opcodes that `expression` writes.
 ELEMENTWISE = frozenset().union(*_BY_FAMILY.values()) | {
     "bitcast-convert",
@@ -125,7 +150,15 @@ ELEMENTWISE = frozenset().union(*_BY_FAMILY.values()) | {
     "copy",
     "reduce-precision",
     "select",
+    "stochastic-convert",
 }
+
+
+def is_elementwise(instruction: Instruction) -> bool:
+    """Whether `expression` writes it: conversions of bits are elementwise between types of equal width."""
+    if instruction.opcode != "bitcast-convert":
+        return instruction.opcode in ELEMENTWISE
+    return element_type(instruction).bits == element_type(instruction.operands[0]).bits
 
 
 def expression(instruction: Instruction, values: Sequence[str]) -> str:
@@ -142,9 +175,21 @@ def expression(instruction: Instruction, values: Sequence[str]) -> str:
     special = _SPECIAL.get(instruction.opcode)
     if special is not None:
         return special(instruction, kinds, values)
-    if any(kind is not kinds[0] for kind in kinds):
+    common, values = _in_common(instruction, kinds, values)
+    return binary(instruction, common, element_type(instruction), values)
+
+
+def _in_common(
+    instruction: Instruction, kinds: Sequence[ElementType], values: Sequence[str]
+) -> tuple[ElementType, list[str]]:
+    """Operands in the widest of their types, and this type; XLA mixes floats of several precisions."""
+    widest = max(kinds, key=lambda kind: kind.bits)
+    if all(kind is widest for kind in kinds):
+        return widest, list(values)
+    if any(kind.family is not widest.family for kind in kinds):
         raise NotGenerated("operands of unequal types", instruction)
-    return binary(instruction, kinds[0], element_type(instruction), values)
+    held = ElementType.F32 if widest.is_narrow_float else widest
+    return held, [converted(value, kind, held) for value, kind in zip(values, kinds)]
 
 
 def binary(instruction: Instruction, kind: ElementType, result: ElementType, values: Sequence[str]) -> str:
@@ -153,15 +198,15 @@ def binary(instruction: Instruction, kind: ElementType, result: ElementType, val
     if template is None:
         raise NotGenerated(f"not written for {kind}", instruction)
     text = template.replace("BITS", str(kind.bits)).format(*values)
-    if kind.is_floating and instruction.opcode in _EXACT:
-        return text
-    return finished(text, result)
+    if kind.is_floating and instruction.opcode in _EXACT and result is kind:
+        return finished(text, kind) if instruction.opcode == "negate" and kind in _UNSIGNED else text
+    return finished(f"({computed(result)})({text})" if result is not kind else text, result)
 
 
 def _select(instruction: Instruction, kinds: Sequence[ElementType], values: Sequence[str]) -> str:
-    if kinds[1] is not kinds[2]:
-        raise NotGenerated("operands of unequal types", instruction)
-    return "{} ? {} : {}".format(*values)
+    result = element_type(instruction)
+    chosen = [converted(value, kind, result) for value, kind in zip(values[1:], kinds[1:])]
+    return f"{values[0]} ? {chosen[0]} : {chosen[1]}"
 
 
 def _convert(instruction: Instruction, kinds: Sequence[ElementType], values: Sequence[str]) -> str:
@@ -174,28 +219,37 @@ def _copy(instruction: Instruction, kinds: Sequence[ElementType], values: Sequen
 
 def _compare(instruction: Instruction, kinds: Sequence[ElementType], values: Sequence[str]) -> str:
     relation = _RELATIONS.get(str(instruction.attributes.get("direction")))
-    if relation is None or kinds[0] is not kinds[1]:
-        raise NotGenerated("operands of unequal types, or no direction", instruction)
-    total = instruction.attributes.get("type") == "TOTALORDER" and kinds[0].is_floating
+    common, values = _in_common(instruction, kinds, values)
+    if relation is None or (common.is_complex and relation not in ("==", "!=")):
+        raise NotGenerated("no such comparison", instruction)
+    total = instruction.attributes.get("type") == "TOTALORDER" and common.is_floating
     a, b = (f"order_key({v})" if total else v for v in values)
     return f"{a} {relation} {b}"
 
 
 def _reduce_precision(instruction: Instruction, kinds: Sequence[ElementType], values: Sequence[str]) -> str:
-    if kinds[0] not in (ElementType.F32, ElementType.F64, ElementType.BF16):
-        raise NotGenerated(f"not written for {kinds[0]}", instruction)
+    """f4 and f8 are reduced as f16, as on XLA's CPU; bf16 and f8e8m0fnu as the f32 that they are held in."""
     exponent, mantissa = (instruction.attributes.get(f"{n}_bits") for n in ("exponent", "mantissa"))
-    return f"reduce_precision<{exponent}, {mantissa}>({values[0]})"
+    as_f16 = kinds[0].is_narrow_float and kinds[0] not in (ElementType.BF16, ElementType.F8E8M0FNU)
+    suffix = "_f16" if as_f16 else ""
+    return finished(f"reduce_precision{suffix}<{exponent}, {mantissa}>({values[0]})", kinds[0])
 
 
 def _bitcast_convert(instruction: Instruction, kinds: Sequence[ElementType], values: Sequence[str]) -> str:
     source, target = kinds[0], element_type(instruction)
-    plain = [k.bits >= 8 and not k.is_complex and k is not ElementType.PRED for k in (source, target)]
-    if source.bits != target.bits or not all(plain):
-        raise NotGenerated(f"not written from {source} to {target}", instruction)
-    bits = f"Pack<{stored(source)}>::of({values[0]})" if source.is_narrow_float else values[0]
-    cast = f"bits_as<{stored(target)}>({bits})"
-    return f"unpack({cast})" if target.is_narrow_float else cast
+    if source.bits != target.bits:
+        raise NotGenerated(f"from {source} to {target} it is not elementwise", instruction)
+    return of_patterns(patterns(values[0], source), target)
+
+
+def _stochastic_convert(instruction: Instruction, kinds: Sequence[ElementType], values: Sequence[str]) -> str:
+    """XLA: hlo_evaluator.cc (StochasticConvertOp)."""
+    source, noise = kinds
+    target = element_type(instruction)
+    if not (source.is_floating and noise.is_unsigned and target.is_integer):
+        raise NotGenerated(f"not written from {source} and {noise} to {target}", instruction)
+    held = ElementType.F32 if source.is_narrow_float else source
+    return converted(f"stochastically_rounded<{noise.bits}>({values[0]}, {values[1]})", held, target)
 
 
 _SPECIAL = {
@@ -205,6 +259,7 @@ _SPECIAL = {
     "copy": _copy,
     "reduce-precision": _reduce_precision,
     "select": _select,
+    "stochastic-convert": _stochastic_convert,
 }
 
 

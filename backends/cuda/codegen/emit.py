@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, computed, element_type, load
-from hlotool.backends.cuda.codegen.elementwise import ELEMENTWISE, constant, expression
+from hlotool.backends.cuda.codegen.elementwise import constant, expression, is_elementwise
 from hlotool.backends.cuda.codegen.indices import Index, linear
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType, TupleShape
@@ -131,7 +131,7 @@ class Emitter:
             return (self._load(instruction, pointer, index),)
         if instruction.opcode == "constant":
             return (self.define(computed(element_type(instruction)), constant(instruction)),)
-        if instruction.opcode in ELEMENTWISE:
+        if is_elementwise(instruction):
             return (self._elementwise(instruction, index),)
         rule = RULES.get(instruction.opcode)
         if rule is None:

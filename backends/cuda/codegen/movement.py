@@ -53,46 +53,16 @@ def transpose(emitter: Emitter, instruction: Instruction, index: Index) -> tuple
 @writes("reshape")
 def reshape(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
     """The same elements in the same order."""
-    return (_same_position(emitter, instruction, index, None, None),)
-
-
-@writes("bitcast")
-def bitcast(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
-    """The operand's buffer, read in the layout of the result."""
-    source, target = array_shape(instruction.operands[0]), array_shape(instruction)
-    if source.element_type is not target.element_type:
-        raise NotGenerated("bitcast to another type", instruction)
-    orders = [_major_to_minor(shape) for shape in (target, source)]
-    if None in orders:
-        raise NotGenerated("tiled layouts", instruction)
-    return (_same_position(emitter, instruction, index, *orders),)
-
-
-def _major_to_minor(shape: ArrayShape) -> tuple[int, ...] | None:
-    """Dimensions, slowest varying first; None where elements are tiled."""
-    if shape.layout is None:
-        return tuple(range(shape.rank))
-    return None if shape.layout.tiles else tuple(reversed(shape.layout.minor_to_major))
-
-
-def _same_position(
-    emitter: Emitter,
-    instruction: Instruction,
-    index: Index,
-    order: Sequence[int] | None,
-    source_order: Sequence[int] | None,
-) -> str:
-    """The operand's element at the same place, for dimensions in the given orders (row-major if None)."""
     operand = instruction.operands[0]
-    source, target = array_shape(operand), array_shape(instruction)
     if emitter.flat and index:
-        return emitter.value(operand, index if source.rank else ())
-    order = order if order is not None else range(target.rank)
-    source_order = source_order if source_order is not None else range(source.rank)
-    position = linear([index[d] for d in order], [target.dims[d] for d in order])
-    parts = split(emitter.index(position), [source.dims[d] for d in source_order])
-    places = dict(zip(source_order, parts))
-    return emitter.value(operand, [places[d] for d in range(source.rank)])
+        return (emitter.value(operand, index if array_shape(operand).rank else ()),)
+    position = emitter.index(linear(index, array_shape(instruction).dims))
+    return (emitter.value(operand, split(position, array_shape(operand).dims)),)
+
+
+def major_to_minor(shape: ArrayShape) -> tuple[int, ...]:
+    """Dimensions, slowest varying first; row-major where the shape has no layout."""
+    return tuple(range(shape.rank)) if shape.layout is None else tuple(reversed(shape.layout.minor_to_major))
 
 
 @writes("reverse")
@@ -251,4 +221,8 @@ def is_row_major_copy(instruction: Instruction) -> bool:
         return False
     shapes = array_shape(instruction.operands[0]), array_shape(instruction)
     same_type = shapes[0].element_type is shapes[1].element_type
-    return same_type and all(_major_to_minor(s) == tuple(range(s.rank)) for s in shapes)
+    return same_type and all(_is_row_major(s) for s in shapes)
+
+
+def _is_row_major(shape: ArrayShape) -> bool:
+    return shape.layout is None or (shape.layout.is_descending and not shape.layout.tiles)

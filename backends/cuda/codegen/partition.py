@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from hlotool.backends.cuda.codegen.elements import array_shape
+from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape
 from hlotool.backends.cuda.codegen.reductions import combiner
+from hlotool.backends.cuda.codegen.rules import OPCODES
 from hlotool.backends.cuda.codegen.schedules import Kernel, loop, update
 from hlotool.backends.cuda.codegen.trees import SERIAL, Geometry, geometry, reduction
 from hlotool.ir.module import Computation, Instruction
@@ -62,6 +63,8 @@ def of_instruction(instruction: Instruction) -> Program:
     Raises:
         NotGenerated: it cannot be written.
     """
+    if instruction.opcode not in OPCODES:
+        raise NotGenerated("kernels do not know this operation", instruction)
     return _program(instruction, tuple(dict.fromkeys(instruction.operands)))
 
 

@@ -71,24 +71,37 @@ template <class T> FN typename Word<sizeof(T)>::integer order_key(T a) {  // int
   const Integer bits = bits_as<Integer>(a);
   return bits ^ ((bits >> (8 * sizeof(T) - 1)) & (Integer)((EXACT(T))~0ull >> 1));
 }
+// Patterns of OWN_E exponent and OWN_M mantissa bits, rounded to E and M; what is subnormal in the new exponent is 0.
+template <int E, int M, int OWN_E, int OWN_M, class Bits> FN Bits reduced_pattern(Bits pattern) {
+  const Bits one = 1, sign = (Bits)(one << (OWN_E + OWN_M)), infinity = (Bits)(((one << OWN_E) - 1) << OWN_M);
+  Bits size = (Bits)(pattern & ~sign);
+  if (size > infinity) return pattern;
+  if (M < OWN_M) {
+    const int dropped = M < OWN_M ? OWN_M - M : 1;
+    size = (Bits)(size + ((size >> dropped) & 1) + ((one << (dropped - 1)) - 1));
+    size = (Bits)(size & ~((one << dropped) - 1));
+  }
+  if (E < OWN_E) {
+    const Bits own_bias = (Bits)((one << (OWN_E - 1)) - 1), bias = (Bits)((one << (E - 1)) - 1);
+    if (size >= (Bits)(own_bias + bias + 1) << OWN_M) size = infinity;
+    else if (size < (Bits)(own_bias - bias + 1) << OWN_M) size = 0;
+  }
+  return (Bits)(size | (pattern & sign));
+}
 template <int E, int M, class T> FN T reduce_precision(T value) {
-  typedef EXACT(T) Bits;
   const int own_e = sizeof(T) == 8 ? 11 : 8, own_m = sizeof(T) == 8 ? 52 : 23;
-  const Bits one = 1, sign = one << (own_e + own_m), infinity = ((one << own_e) - 1) << own_m;
-  const Bits pattern = bits_as<Bits>(value);
-  Bits size = pattern & ~sign;
-  if (size > infinity) return value;
-  if (M < own_m) {
-    const int dropped = M < own_m ? own_m - M : 1;
-    size += ((size >> dropped) & 1) + ((one << (dropped - 1)) - 1);
-    size &= ~((one << dropped) - 1);
-  }
-  if (E < own_e) {
-    const Bits own_bias = (one << (own_e - 1)) - 1, bias = (one << (E - 1)) - 1;
-    if (size >= (own_bias + bias + 1) << own_m) size = infinity;
-    else if (size < (own_bias - bias + 1) << own_m) size = 0;
-  }
-  return bits_as<T>((Bits)(size | (pattern & sign)));
+  return bits_as<T>(reduced_pattern<E, M, own_e, own_m>(bits_as<EXACT(T)>(value)));
+}
+template <int E, int M> FN float reduce_precision_f16(float value) {
+  const f16 reduced = {reduced_pattern<E, M, 5, 10>(Pack<f16>::of(value).bits)};
+  return unpack(reduced);
+}
+// Truncated, then one further from zero where the random bits are below as many bits of the dropped fraction.
+template <int BITS, class T, class Noise> FN T stochastically_rounded(T x, Noise noise) {
+  if (x - x != 0) return x;
+  const T whole = trunc(x);
+  const double fraction = ldexp(fabs((double)x - (double)whole), BITS);
+  return (u64)noise < (u64)fraction ? whole + (x < 0 ? (T)-1 : (T)1) : whole;
 }
 // Truncated, saturated at the limits of the type; NaN becomes 0. LIMIT is 2 to the number of value bits.
 template <class To, class From> FN To float_to_integer(From x, From below, From limit, To low, To high) {

@@ -53,7 +53,8 @@ template <int E, int M, int B, int F, class Bits> struct Pack<Narrow<E, M, B, F,
   static FN u32 code(u32 pattern) {
     const u32 size = pattern & 0x7fffffffu, sign = pattern >> 31 ? T::sign : 0;
     if (size > 0x7f800000u) {
-      if (F == IEEE) return sign | T::top | 1u << (M - 1) | (E == 5 && M == 10 ? (size & 0x7fffffu) >> 13 : 0);
+      const u32 payload = (size & 0x7fffffu) >> (23 - M);  // kept, for who looks at bits
+      if (F == IEEE) return sign | T::top | (payload ? payload : 1u << (M - 1));
       return F == FN_ ? sign | (T::sign - 1) : T::sign;
     }
     u32 rounded;
@@ -71,10 +72,24 @@ template <int E, int M, int B, int F, class Bits> struct Pack<Narrow<E, M, B, F,
     return F == FNUZ && !rounded ? 0 : sign | rounded;
   }
 };
+// Powers of two and NaN; halfway is rounded up, except below the smallest of them.
+struct f8e8m0fnu { u8 bits; };
+FN float unpack(f8e8m0fnu packed) {
+  return bits_as<float>(packed.bits == 255 ? 0x7fc00000u : packed.bits ? (u32)packed.bits << 23 : 0x400000u);
+}
+template <> struct Pack<f8e8m0fnu> {
+  static FN f8e8m0fnu of(float value) {
+    const u32 pattern = bits_as<u32>(value), exponent = pattern >> 23, rest = pattern & 0x7fffffu;
+    const u32 up = rest > 0x400000u || (rest == 0x400000u && exponent);
+    f8e8m0fnu packed = {(u8)(!pattern || exponent > 254 || exponent + up > 254 ? 255 : exponent + up)};
+    return packed;
+  }
+};
+template <class T> FN T of_bits(u64 bits) { T packed; packed.bits = (decltype(packed.bits))bits; return packed; }
 template <class T> FN float rounded(float value) { return unpack(Pack<T>::of(value)); }
 template <> FN float rounded<bf16>(float value) {
   const u32 bits = bits_as<u32>(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return bits_as<float>((bits & 0x80000000u) | 0x7fc00000u);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return bits_as<float>(bits >> 16 & 0x7f ? bits & 0xffff0000u : (bits & 0x80000000u) | 0x7fc00000u);
   return bits_as<float>((bits + 0x7fffu + ((bits >> 16) & 1)) & 0xffff0000u);
 }
 FN float round_to_odd(double value) {  // the f32 that rounds to narrower types as `value` itself does

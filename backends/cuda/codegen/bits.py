@@ -1,0 +1,109 @@
+"""Operations that read the same bits in another way: as another type, in another layout.
+
+XLA: operation_semantics.md#bitcastconverttype, docs/layouts.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, computed, element_type
+from hlotool.backends.cuda.codegen.emit import Emitter, writes
+from hlotool.backends.cuda.codegen.indices import Index, linear, shifted, split
+from hlotool.backends.cuda.codegen.movement import major_to_minor
+from hlotool.backends.cuda.codegen.patterns import WORD, of_patterns, patterns
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape, ElementType
+
+#: Reads the element at a position of the operand's buffer.
+Read = Callable[[str], str]
+
+
+@writes("bitcast-convert")
+def bitcast_convert(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
+    """A wider type joins elements of the last dimension, a narrower one adds a dimension of parts."""
+    source, target = array_shape(instruction.operands[0]), array_shape(instruction)
+    return (_reinterpreted(emitter, instruction, index, range(source.rank), range(target.rank)),)
+
+
+@writes("bitcast")
+def bitcast(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
+    """The operand's buffer, read in the layout and the type of the result."""
+    source, target = array_shape(instruction.operands[0]), array_shape(instruction)
+    if not _same_tiles(source, target):
+        raise NotGenerated("layouts with unlike tiles", instruction)
+    return (_reinterpreted(emitter, instruction, index, major_to_minor(source), major_to_minor(target)),)
+
+
+def _same_tiles(source: ArrayShape, target: ArrayShape) -> bool:
+    """Whether tiles, if there are any, cut both buffers alike (dimensions of size 1 aside)."""
+    tiles = [shape.layout.tiles if shape.layout else () for shape in (source, target)]
+    if tiles == [(), ()]:
+        return True
+    extents = [[s.dims[d] for d in major_to_minor(s) if s.dims[d] != 1] for s in (source, target)]
+    return tiles[0] == tiles[1] and extents[0] == extents[1] and source.element_type is target.element_type
+
+
+def _reinterpreted(
+    emitter: Emitter,
+    instruction: Instruction,
+    index: Index,
+    source_order: Sequence[int],
+    order: Sequence[int],
+) -> str:
+    """The bits at one place of the result; orders of dimensions are those of the two buffers."""
+    operand = instruction.operands[0]
+    source, target = array_shape(operand), array_shape(instruction)
+    if source.size * source.element_type.bits != target.size * target.element_type.bits:
+        raise NotGenerated(f"{source} and {target} have unequal numbers of bits", instruction)
+    if emitter.flat and index:
+        value = emitter.value(operand, index if source.rank else ())
+        return _with_bits(emitter, [value], source.element_type, target.element_type)
+
+    def read(position: str) -> str:
+        parts = split(emitter.index(position), [source.dims[d] for d in source_order])
+        places = dict(zip(source_order, parts))
+        return emitter.value(operand, [places[d] for d in range(source.rank)])
+
+    position = emitter.index(linear([index[d] for d in order], [target.dims[d] for d in order]))
+    return _element(emitter, read, position, element_type(operand), element_type(instruction))
+
+
+def _element(emitter: Emitter, read: Read, position: str, old: ElementType, new: ElementType) -> str:
+    """The element of type `new` at a position of a buffer whose elements are of type `old`."""
+    if old.bits > new.bits:
+        return _part(emitter, read, position, old, new)
+    ratio = new.bits // old.bits
+    first = emitter.index(f"{position} * {ratio}ll") if ratio > 1 else position
+    return _with_bits(emitter, [read(shifted(first, i)) for i in range(ratio)], old, new)
+
+
+def _with_bits(emitter: Emitter, values: Sequence[str], old: ElementType, new: ElementType) -> str:
+    """One element made of several, lowest bits first."""
+    if old is new:
+        return values[0]
+    words: list[str] = []
+    for number, value in enumerate(values):
+        place, shift = divmod(number * old.bits, WORD)
+        for offset, word in enumerate(patterns(value, old)):
+            text = f"{word} << {shift}" if shift else word
+            if place + offset < len(words):
+                words[place + offset] += f" | {text}"
+            else:
+                words.append(text)
+    names = [emitter.define("u64", word) for word in words]
+    return emitter.define(computed(new), of_patterns(names, new))
+
+
+def _part(emitter: Emitter, read: Read, position: str, old: ElementType, new: ElementType) -> str:
+    """Some bits of an element."""
+    ratio = old.bits // new.bits
+    words = patterns(read(f"{position} / {ratio}ll"), old)
+    part = emitter.index(f"{position} % {ratio}ll")
+    word = words[0]
+    if len(words) > 1:
+        half = ratio // 2
+        word = f"({part} < {half} ? {words[0]} : {words[1]})"
+        part = emitter.index(f"{part} % {half}ll")
+    name = emitter.define("u64", f"{word} >> ({part} * {new.bits})")
+    return emitter.define(computed(new), of_patterns([name], new))
