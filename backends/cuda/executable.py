@@ -15,6 +15,7 @@ from hlotool.backends.numpy.arguments import check_arguments
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.run import Run
 from hlotool.errors import Unsupported
+from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.partitioning import ENTERS_REGION
@@ -39,23 +40,13 @@ class KernelExecutable:
         self.module = module
         self._machine = machine
         self._loading = machine.loading()
-        self._lowering, self._plan = _compiled(_fused(module) if fuses else module, self._loading)
+        self._lowering, self._plan = compiled(fused(module) if fuses else module, self._loading)
         self.launches = len(self._lowering.kernels)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the host executes instead of a kernel, as `host fallbacks: sort x2, 12 MB moved`.
-
-        Each counts once, also in loops. The bytes are those of the last run, or where memory is shared, those
-        that they read and write when each runs once.
-        """
-        fallbacks = self._lowering.fallbacks
-        if not fallbacks:
-            return ()
-        counts = ", ".join(f"{opcode} x{count}" for opcode, count in sorted(fallbacks.items()))
-        moved = self._loading.moved
-        moved = self._lowering.fallback_bytes if moved is None else moved
-        return (f"host fallbacks: {counts}, {moved / 1e6:.3g} MB moved",)
+        """What the host executes instead of a kernel; see `fallback_note`."""
+        return fallback_note(self._lowering, self._loading)
 
     def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
         """Execute once; see `Executable.run`. Under a probe, only what the program fuses is fused."""
@@ -81,7 +72,7 @@ class KernelExecutable:
     @cached_property
     def _probed(self) -> tuple[Loading, Plan]:
         loading = self._machine.loading()
-        return loading, _compiled(self.module, loading, is_probed=True)[1]
+        return loading, compiled(self.module, loading, is_probed=True)[1]
 
 
 class Bound:
@@ -121,14 +112,31 @@ def check_regions(module: Module, backend: str) -> None:
         raise Unsupported(reason, border.name, border.opcode, module.location(border))
 
 
-def _fused(module: Module) -> Module:
+def fallback_note(lowering: KernelLowering, loading: Loading) -> tuple[str, ...]:
+    """What the host executes instead of a kernel, as `host fallbacks: sort x2, 12 MB moved`; or nothing.
+
+    Each counts once, also in loops. The bytes are those of the last run, or where memory is shared, those
+    that they read and write when each runs once.
+    """
+    if not lowering.fallbacks:
+        return ()
+    counts = ", ".join(f"{opcode} x{count}" for opcode, count in sorted(lowering.fallbacks.items()))
+    moved = lowering.fallback_bytes if loading.moved is None else loading.moved
+    return (f"host fallbacks: {counts}, {moved / 1e6:.3g} MB moved",)
+
+
+def fused(module: Module) -> Module:
+    """A copy in which operations are fused as XLA does for GPUs."""
     fused = clone_module(module).module
     Fuse().run(fused, Context("fuse"))
     return fused
 
 
-def _compiled(module: Module, loading: Loading, is_probed: bool = False) -> tuple[KernelLowering, Plan]:
-    lowering = KernelLowering(module, loading, is_probed)
+def compiled(
+    module: Module, loading: Loading, is_probed: bool = False, grid: DeviceGrid = ONE_DEVICE
+) -> tuple[KernelLowering, Plan]:
+    """The plan of a module's entry, with all kernels that it launches loaded."""
+    lowering = KernelLowering(module, loading, is_probed, grid)
     plan = lowering.plan(module.entry)
     loading.build(lowering.kernels)
     return lowering, plan

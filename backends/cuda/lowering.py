@@ -12,13 +12,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from hlotool.backends.cuda.codegen.elements import NotGenerated
-from hlotool.backends.cuda.codegen.elementwise import ELEMENTWISE
-from hlotool.backends.cuda.codegen.emit import RULES
 from hlotool.backends.cuda.codegen.partition import Program, of_fusion, of_instruction
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.machine import Loading
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel as Step
+from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import array_shapes
 
@@ -41,6 +40,7 @@ class KernelLowering(Lowering):
         module: what to compile.
         loading: makes the steps, and runs them.
         is_probed: the values inside of fusions are to be seen, too.
+        grid: the devices that will execute it.
 
     Attributes:
         kernels: generated so far, for all computations.
@@ -48,14 +48,16 @@ class KernelLowering(Lowering):
         fallback_bytes: that these read and write when each runs once.
     """
 
-    def __init__(self, module: Module, loading: Loading, is_probed: bool = False) -> None:
-        super().__init__(module)
+    def __init__(
+        self, module: Module, loading: Loading, is_probed: bool = False, grid: DeviceGrid = ONE_DEVICE
+    ) -> None:
+        super().__init__(module, grid)
         self.kernels: list[Kernel] = []
         self.fallbacks: Counter[str] = Counter()
         self.fallback_bytes = 0
         self._loading = loading
         self._is_probed = is_probed
-        self._host = Lowering(module)
+        self._host = Lowering(module, grid)
 
     def kernel(self, instruction: Instruction) -> Step:
         """A launch of generated kernels; the host's kernel where there is none."""
@@ -86,8 +88,6 @@ class KernelLowering(Lowering):
         if instruction.opcode == "fusion":
             (computation,) = (c for c in instruction.called if isinstance(c, Computation))
             return of_fusion(computation, self._is_probed)
-        if instruction.opcode not in ELEMENTWISE and instruction.opcode not in RULES:
-            raise NotGenerated("kernels do not know this operation", instruction)
         return of_instruction(instruction)
 
     def _fall_back(self, instruction: Instruction) -> Step:

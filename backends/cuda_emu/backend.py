@@ -10,9 +10,11 @@ from hlotool.backends.cuda.codegen.partition import Program
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.executable import KernelExecutable, check_regions
 from hlotool.backends.cuda_emu.build import Builder, Launcher, compiler
+from hlotool.backends.cuda_emu.devices import EmulatedDevices
 from hlotool.backends.cuda_emu.launch import Launch
 from hlotool.backends.numpy.registry import Calling
 from hlotool.backends.numpy.registry import Kernel as Step
+from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Instruction, Module
 
 
@@ -94,3 +96,13 @@ class EmulatorBackend:
         """
         check_regions(module, "cuda-emu")
         return KernelExecutable(module, self, self._fuses)
+
+    def compile_devices(self, module: Module, grid: DeviceGrid) -> EmulatedDevices:
+        """The same for all devices of `grid`, whatever number the module's header says.
+
+        Raises:
+            Unsupported: neither a kernel nor the numpy reference can execute an instruction.
+            VerificationError: a collective whose groups do not fit the devices.
+            BackendFailed: g++ failed.
+        """
+        return EmulatedDevices(module, self, self._fuses, grid)

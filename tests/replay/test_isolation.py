@@ -117,6 +117,26 @@ def test_inside_of_a_fusion_in_a_loop(backend: Any) -> None:
     assert (record.source.file, record.source.file_line) == ("m.py", 5)
 
 
+class FaultyWhenFused(NumpyBackend):
+    """Takes the root of a fusion of several operations for another one; each alone is right."""
+
+    def compile(self, module: Module) -> Any:
+        copy = clone_module(module).module
+        for instruction in copy.instructions():
+            if instruction.opcode == "tanh" and instruction.operands[0].opcode == "cosine":
+                instruction.opcode = "logistic"
+        return super().compile(copy)
+
+
+def test_inside_of_a_fusion_that_is_wrong_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, "get_backend", lambda _: FaultyWhenFused())
+    record = found(VALUES)
+    assert record.source.instruction == "t"
+    assert record.around == ["fusion %y", "while %w, iteration 1"]
+    assert record.local is not None
+    assert record.local.mismatched == 3
+
+
 def test_after_a_loop_that_is_right(backend: Any) -> None:
     backend("abs", "negate")
     record = found(VALUES)

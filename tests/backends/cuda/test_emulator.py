@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ from hlotool.backends.base import Probe
 from hlotool.backends.cuda_emu import build
 from hlotool.backends.cuda_emu.backend import EmulatorBackend
 from hlotool.backends.cuda_emu.build import Builder
+from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.registry import get_backend
 from hlotool.cli.main import main
 from hlotool.errors import BackendCrashed, BackendUnavailable, Unsupported, UsageError
+from hlotool.ir.devices import DeviceGrid
 from hlotool.parse.reader import parse_module
 
 _FUSIBLE = """HloModule fusible
@@ -88,6 +91,44 @@ def test_a_probe_sees_every_instruction() -> None:
     probe: Probe = lambda instruction, value: seen.append(instruction.name)  # noqa: E731
     emulator().compile(module).run([np.ones((40, 50), np.float32)] * 3, probe)
     assert seen == ["m", "s", "r"]
+
+
+_FUSED = """HloModule fused
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+inner {
+  x = f32[40,50] parameter(0)
+  y = f32[40,50] negate(x)
+  zero = f32[] constant(0)
+  s = f32[40] reduce(y, zero), dimensions={1}, to_apply=add
+  b = f32[40,50] broadcast(s), dimensions={0}
+  ROOT d = f32[40,50] divide(y, b)
+}
+ENTRY main {
+  p = f32[40,50] parameter(0)
+  ROOT f = f32[40,50] fusion(p), kind=kLoop, calls=inner
+}
+"""
+
+
+@needs_compiler
+def test_a_probe_sees_the_inside_of_a_kernel() -> None:
+    module = parse_module(_FUSED)
+    argument = np.random.default_rng(0).standard_normal((40, 50)).astype(np.float32)
+    seen: dict[str, np.ndarray[Any, Any]] = {}
+    expected: dict[str, np.ndarray[Any, Any]] = {}
+    executable = emulator().compile(module)
+    probed = executable.run([argument], lambda i, value: seen.update({i.name: np.array(value)}))
+    NumpyBackend().compile(module).run(
+        [argument], lambda i, value: expected.update({i.name: np.array(value)})
+    )
+    assert list(seen) == ["y", "s", "b", "d", "f"]
+    for name, value in seen.items():
+        np.testing.assert_allclose(value, expected[name], rtol=1e-3, err_msg=name)
+    np.testing.assert_array_equal(probed, executable.run([argument]))
 
 
 @needs_compiler
@@ -166,6 +207,34 @@ ENTRY main {
 def test_unknown_options() -> None:
     with pytest.raises(UsageError, match="it knows: backward, unfused"):
         get_backend("cuda-emu:fast")
+
+
+_SEVERAL = """HloModule several, num_partitions=4
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+ENTRY main {
+  x = f32[3] parameter(0)
+  y = f32[3] multiply(x, x)
+  ROOT s = f32[3] all-reduce(y), replica_groups={{0,1},{2,3}}, channel_id=1,
+    use_global_device_ids=true, to_apply=add
+}
+"""
+
+
+@needs_compiler
+def test_several_devices() -> None:
+    module, grid = parse_module(_SEVERAL), DeviceGrid(partitions=4)
+    arguments = [[np.full(3, device, np.float32)] for device in range(4)]
+    executable = emulator().compile_devices(module, grid)
+    assert executable.notes == ("host fallbacks: all-reduce x1, 2.4e-05 MB moved",)
+    results = executable.run_devices(arguments)
+    assert [float(np.asarray(r)[0]) for r in results] == [1, 1, 13, 13]
+    seen: list[str] = []
+    executable.run_devices(arguments, [lambda i, value: seen.append(i.name), None, None, None])
+    assert seen == ["y", "s"]
 
 
 _CORPUS = ("conditional.branches", "gather.batching", "reduce.argmax", "sort.stable_pairs", "while.nested")

@@ -1,0 +1,49 @@
+"""Programs for several devices: each emulated by itself, collectives between them on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from hlotool.backends.base import Probe, Value
+from hlotool.backends.cuda.executable import compiled, fallback_note, fused
+from hlotool.backends.cuda.machine import Machine
+from hlotool.backends.numpy.lockstep import DevicesExecutable
+from hlotool.ir.devices import DeviceGrid
+from hlotool.ir.module import Module
+
+
+class EmulatedDevices:
+    """A module for all devices of a grid, as plans of kernel launches.
+
+    Args:
+        module: what each device executes.
+        machine: whose values are NumPy arrays.
+        fuses: operations are fused first.
+        grid: the devices.
+
+    Attributes:
+        notes: what the host executes instead of a kernel.
+    """
+
+    def __init__(self, module: Module, machine: Machine, fuses: bool, grid: DeviceGrid) -> None:
+        self._module = module
+        self._machine = machine
+        self._grid = grid
+        loading = machine.loading()
+        lowering, plan = compiled(fused(module) if fuses else module, loading, grid=grid)
+        self._executable = DevicesExecutable(module, plan, grid)
+        self.notes = fallback_note(lowering, loading)
+
+    def run_devices(
+        self, arguments: Sequence[Sequence[Value]], probes: Sequence[Probe | None] | None = None
+    ) -> list[Value]:
+        """Execute once on all devices; see `DevicesExecutable`. Under probes, nothing is fused first."""
+        executable = self._executable if probes is None else self._probed
+        return executable.run_devices(arguments, probes)
+
+    @cached_property
+    def _probed(self) -> DevicesExecutable:
+        loading = self._machine.loading()
+        _, plan = compiled(self._module, loading, is_probed=True, grid=self._grid)
+        return DevicesExecutable(self._module, plan, self._grid)
