@@ -66,7 +66,7 @@ class ProgramFacts(Record, frozen=True, kw_only=True):
 
 def program_facts(module: Module, title: str, file: str) -> ProgramFacts:
     """The facts of `module`, which the dump calls `title` and keeps in `file`."""
-    frontend, function, trace = _function(module.name)
+    frontend, function, trace = function_of(module.name)
     parameters = [ParameterFact(name=parameter_name(p), shape=_logical(p)) for p in module.entry.parameters]
     instructions = list(module.instructions())
     numbers = {instruction: number for number, instruction in enumerate(instructions)}
@@ -91,7 +91,7 @@ def program_facts(module: Module, title: str, file: str) -> ProgramFacts:
     )
 
 
-def _function(name: str) -> tuple[str, str, str]:
+def function_of(name: str) -> tuple[str, str, str]:
     """Frontend, function and trace of a module called `name`."""
     if match := _TORCH.fullmatch(name):
         return "torch", match["function"], ""

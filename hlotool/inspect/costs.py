@@ -51,6 +51,12 @@ class Cost:
         times = max(0, times)
         return Cost(self.flops * times, self.transcendentals * times)
 
+    def times(self, count: int) -> Cost:
+        """All of it so many times."""
+        return Cost(
+            self.flops * count, self.transcendentals * count, self.bytes_accessed * count, self.unknown * count
+        )
+
 
 Rule: TypeAlias = "Callable[[CostAnalysis, Instruction], Cost]"
 
@@ -70,9 +76,14 @@ _FREE = frozenset(
 
 
 class CostAnalysis:
-    """Costs of the computations and instructions of a program, each worked out once."""
+    """Costs of the computations and instructions of a program, each worked out once.
 
-    def __init__(self) -> None:
+    Args:
+        iterations: of a `while`; one, as XLA counts, where nothing is given.
+    """
+
+    def __init__(self, iterations: Callable[[Instruction], int] = lambda loop: 1) -> None:
+        self.iterations = iterations
         self._computations: dict[Computation, Cost] = {}
 
     def of_computation(self, computation: Computation) -> Cost:
@@ -146,7 +157,8 @@ def _call(analysis: CostAnalysis, instruction: Instruction) -> Cost:
 @_costs("while")
 def _while(analysis: CostAnalysis, instruction: Instruction) -> Cost:
     body, condition = _called(instruction, "body"), _called(instruction, "condition")
-    return analysis.of_computation(body) + analysis.of_computation(condition)
+    once = analysis.of_computation(body) + analysis.of_computation(condition)
+    return once.times(analysis.iterations(instruction))
 
 
 @_costs("conditional")

@@ -34,8 +34,7 @@ def loop_repetitions(module: Module) -> dict[Computation, int]:
 
 def trip_count(loop: Instruction) -> int:
     """What XLA found out, else the largest integer constant of the condition, else UNKNOWN_TRIPS."""
-    config = loop.attributes.get("backend_config")
-    known = _known_trip_count(config) if isinstance(config, BackendConfig) else None
+    known = known_trip_count(loop)
     if known is not None:
         return known
     condition = loop.attributes["condition"]
@@ -43,8 +42,11 @@ def trip_count(loop: Instruction) -> int:
     return max(_integer_constants(condition), default=UNKNOWN_TRIPS)
 
 
-def _known_trip_count(config: BackendConfig) -> int | None:
-    """`{"known_trip_count":{"n":"5"}}`."""
+def known_trip_count(loop: Instruction) -> int | None:
+    """What XLA found out and wrote down: `backend_config={"known_trip_count":{"n":"5"}}`."""
+    config = loop.attributes.get("backend_config")
+    if not isinstance(config, BackendConfig):
+        return None
     try:
         return max(1, int(json.loads(config.text)["known_trip_count"]["n"]))
     except (ValueError, KeyError, TypeError):

@@ -22,11 +22,12 @@ _HOST = frozenset({"infeed", "outfeed"})
 def host_callback(subject: Subject) -> Iterator[Problem]:
     """Each callback, infeed, outfeed and host transfer."""
     for instruction in subject.instructions:
-        if what := _what(instruction):
+        if what := leaves_device(instruction):
             yield Problem(f"{what} stops the device until the host has answered", instruction)
 
 
-def _what(instruction: Instruction) -> str:
+def leaves_device(instruction: Instruction) -> str:
+    """What it is that the device waits for the host in, as `this infeed`; empty where it does not."""
     target = instruction.attributes.get("custom_call_target")
     if isinstance(target, str) and any(word in target for word in _CALLBACKS):
         return f"the callback {target}"

@@ -1,0 +1,210 @@
+"""What `hlotool inspect` finds, as plain records."""
+
+from __future__ import annotations
+
+from hlotool.check.findings import FailedFile
+from hlotool.replay.records import Record, SourceRecord
+
+
+class ParameterInfo(Record, frozen=True, kw_only=True):
+    """A parameter of the entry.
+
+    Attributes:
+        number: its position.
+        name: of the user's program where the dump tells it, else of the HLO.
+        shape: with layout.
+        bytes: of all its arrays.
+        donated: a result takes over its memory.
+    """
+
+    number: int
+    name: str
+    shape: str
+    bytes: int
+    donated: bool = False
+
+
+class ResultInfo(Record, frozen=True, kw_only=True):
+    """A leaf of the entry's result.
+
+    Attributes:
+        index: where it stands in the result.
+        shape: with layout.
+        bytes: of the array.
+        source: the instruction that makes it, and the line of the user's program.
+    """
+
+    index: list[int]
+    shape: str
+    bytes: int
+    source: SourceRecord
+
+
+class CostInfo(Record, frozen=True, kw_only=True):
+    """What one execution takes.
+
+    Attributes:
+        flops: arithmetic operations, of integers too.
+        transcendentals: evaluations of functions such as `exp`.
+        bytes_accessed: read from memory and written to it.
+        unknown: custom calls, of which nothing is counted.
+    """
+
+    flops: int
+    transcendentals: int
+    bytes_accessed: int
+    unknown: int = 0
+
+
+class MemoryInfo(Record, frozen=True, kw_only=True):
+    """Bytes on one device.
+
+    Attributes:
+        arguments: of the entry.
+        results: of the entry.
+        constants: of all computations.
+        peak: estimate of the most that is needed at once, all of these included.
+        allocated: what XLA allocated, where the dump has its report.
+    """
+
+    arguments: int
+    results: int
+    constants: int
+    peak: int
+    allocated: int | None = None
+
+
+class TrafficInfo(Record, frozen=True, kw_only=True):
+    """Instructions of one kind that move data off the device, or that XLA knows nothing of.
+
+    Attributes:
+        name: opcode, or target of a custom call.
+        count: of instructions.
+        bytes: of their operands and results, each instruction executed once.
+    """
+
+    name: str
+    count: int
+    bytes: int
+
+
+class LoopInfo(Record, frozen=True, kw_only=True):
+    """A loop.
+
+    Attributes:
+        source: the instruction, and the line of the user's program.
+        iterations: None where the text does not tell.
+    """
+
+    source: SourceRecord
+    iterations: int | None = None
+
+
+class BusyInfo(Record, frozen=True, kw_only=True):
+    """An instruction that much of the work is in.
+
+    Attributes:
+        source: the instruction, and the line of the user's program.
+        flops: of one execution, functions such as `exp` included.
+        bytes_accessed: of one execution.
+    """
+
+    source: SourceRecord
+    flops: int
+    bytes_accessed: int
+
+
+class StageInfo(Record, frozen=True, kw_only=True):
+    """The program at one point of its compilation.
+
+    Attributes:
+        label: of the stage.
+        file: where it stands.
+        name: of the HLO module.
+        scheduled: the order of the text is the order of execution.
+        replicas: number of replicas it was compiled for.
+        partitions: number of partitions it was compiled for.
+        computations: how many there are.
+        instructions: of all computations.
+        fusions: how many of them are fusions.
+        opcodes: how many instructions have each opcode, the most frequent first.
+        parameters: of the entry.
+        results: leaves of the entry's result.
+        costs: as XLA counts them, with each loop executed once.
+        costs_with_loops: the same with loops executed as often as the text says.
+        memory: that one execution needs.
+        busiest: instructions outside of fusions with the most work, the first with the most.
+        loops: all of them.
+        collectives: what devices exchange.
+        host_transfers: what goes to the host or waits for it.
+        custom_calls: by target.
+    """
+
+    label: str
+    file: str
+    name: str
+    scheduled: bool
+    replicas: int = 1
+    partitions: int = 1
+    computations: int
+    instructions: int
+    fusions: int
+    opcodes: dict[str, int]
+    parameters: list[ParameterInfo] = []
+    results: list[ResultInfo] = []
+    costs: CostInfo
+    costs_with_loops: CostInfo
+    memory: MemoryInfo
+    busiest: list[BusyInfo] = []
+    loops: list[LoopInfo] = []
+    collectives: list[TrafficInfo] = []
+    host_transfers: list[TrafficInfo] = []
+    custom_calls: list[TrafficInfo] = []
+
+
+class ModuleInfo(Record, frozen=True, kw_only=True):
+    """A module of a dump.
+
+    Attributes:
+        name: of the dump's module.
+        function: of the user's program.
+        frontend: `jax`, `tensorflow`, `torch`, or empty.
+        program: digest of the first stage without names and positions; empty when it cannot be read.
+        structure: digest of its opcodes and its graph alone.
+        labels: of all stages, in the order of compilation.
+        passes: how many of them lie between passes.
+        captures: executions with arguments.
+        stages: those that were looked at.
+        failures: stages that could not be read.
+    """
+
+    name: str
+    function: str
+    frontend: str = ""
+    program: str = ""
+    structure: str = ""
+    labels: list[str] = []
+    passes: int = 0
+    captures: int = 0
+    stages: list[StageInfo] = []
+    failures: list[FailedFile] = []
+
+
+class FunctionInfo(Record, frozen=True, kw_only=True):
+    """A function of the user's program, with all its compilations.
+
+    Attributes:
+        function: its name.
+        frontend: `jax`, `tensorflow`, `torch`, or empty.
+        folder: of the dump; each run or process has its own.
+        compilations: how often it was compiled.
+        programs: how many of these programs are different.
+        modules: names of the modules.
+    """
+
+    function: str
+    frontend: str
+    folder: str
+    compilations: int
+    programs: int
+    modules: list[str]

@@ -1,0 +1,103 @@
+"""Inspects dumps: every module in a worker process, then what only shows when modules are put together."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from hlotool.dump.records import Dump, DumpModule, Stage
+from hlotool.errors import BackendFailed, UsageError
+from hlotool.inspect.records import FunctionInfo, ModuleInfo
+from hlotool.inspect.task import USAGE_REPORT, InspectTask, failed_stage, label_of
+from hlotool.workers.pool import Done, Pool
+
+#: What a worker imports before its first module.
+PRELOAD = ("hlotool.inspect.task", "hlotool.parse.reader")
+
+_decoder = msgspec.msgpack.Decoder(ModuleInfo)
+
+
+def find_tasks(dumps: Iterable[Dump], only: str | None, stages: Sequence[str] = ()) -> list[InspectTask]:
+    """The modules to look at.
+
+    Args:
+        dumps: as `open_dump` found them.
+        only: regular expression on the names of modules.
+        stages: shell patterns of stage names; without any, the first and the last stage of each module.
+
+    Raises:
+        UsageError: there are none.
+    """
+    modules = [module for dump in dumps for module in dump.modules]
+    wanted = [module for module in modules if only is None or re.search(only, module.title)]
+    if not wanted:
+        names = ", ".join(module.title for module in modules[:5]) + (", …" if len(modules) > 5 else "")
+        raise UsageError(f"no module matches --only {only!r}; there are: {names}")
+    tasks = [InspectTask(_slim(module), _chosen(module, stages)) for module in wanted]
+    if stages and not any(task.stages for task in tasks):
+        labels = dict.fromkeys(label_of(stage) for m in wanted for stage in (*m.stages, *m.others))
+        raise UsageError(f"no stage matches --stages {','.join(stages)!r}; there are: {', '.join(labels)}")
+    return tasks
+
+
+def _slim(module: DumpModule) -> DumpModule:
+    """Without what need not travel to the workers: a dump has hundreds of object files."""
+    kept = tuple(file for file in module.artefacts if file.name.text.endswith(USAGE_REPORT))
+    return replace(module, artefacts=kept)
+
+
+def _chosen(module: DumpModule, patterns: Sequence[str]) -> tuple[Stage, ...]:
+    if patterns:
+        known = (*module.stages, *module.others)
+        return tuple(s for s in known if any(fnmatch.fnmatchcase(label_of(s), p) for p in patterns))
+    available = module.stages or module.others
+    return (available[0], available[-1]) if len(available) > 1 else tuple(available)
+
+
+def inspect_all(tasks: Sequence[InspectTask], pool: Pool) -> list[ModuleInfo]:
+    """What each module holds, in the order of the tasks."""
+    found: list[ModuleInfo | None] = [None] * len(tasks)
+    for event in pool.run("hlotool.inspect.task:inspect_module", tasks):
+        if isinstance(event, Done):
+            found[event.index] = _result(tasks[event.index], event.value)
+    return [module for module in found if module is not None]
+
+
+def _result(task: InspectTask, value: bytes | BackendFailed) -> ModuleInfo:
+    if isinstance(value, BackendFailed):
+        failures = [failed_stage(task.module, stage, value) for stage in task.stages[:1]]
+        return ModuleInfo(name=task.module.title, function=task.module.name, failures=failures)
+    return _decoder.decode(value)
+
+
+def functions_of(modules: Iterable[ModuleInfo]) -> list[FunctionInfo]:
+    """Modules by the function of the user's program that they were made from, each folder by itself.
+
+    PyTorch/XLA calls all programs alike: there the operations tell functions apart.
+    """
+    groups: dict[tuple[str, ...], list[ModuleInfo]] = {}
+    for module in modules:
+        distinct = module.structure if module.frontend == "torch" else ""
+        key = (_folder(module), module.frontend, module.function, distinct)
+        groups.setdefault(key, []).append(module)
+    return [_function(group) for group in groups.values()]
+
+
+def _folder(module: ModuleInfo) -> str:
+    return module.name.rpartition("/")[0]
+
+
+def _function(group: Sequence[ModuleInfo]) -> FunctionInfo:
+    readable = {module.program for module in group if module.program}
+    return FunctionInfo(
+        function=group[0].function,
+        frontend=group[0].frontend,
+        folder=_folder(group[0]),
+        compilations=len(group),
+        programs=len(readable),
+        modules=[module.name for module in group],
+    )

@@ -1,0 +1,133 @@
+"""Everything that is counted in one program."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from hlotool.check.facts import parameter_name
+from hlotool.inspect.costs import Cost, CostAnalysis
+from hlotool.inspect.memory import memory_of, parameter_aliases
+from hlotool.inspect.records import (
+    BusyInfo,
+    CostInfo,
+    LoopInfo,
+    MemoryInfo,
+    ParameterInfo,
+    ResultInfo,
+    StageInfo,
+)
+from hlotool.inspect.sizes import total_bytes
+from hlotool.inspect.traffic import collectives, custom_calls, host_transfers
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import leaves
+from hlotool.ir.walk import Context, contexts
+from hlotool.numerics.loops import known_trip_count
+from hlotool.passes.trip_count import trip_count
+from hlotool.replay.provenance import source_of, source_of_output
+
+#: Iterations of a loop that are looked for at most.
+_MOST_ITERATIONS = 1 << 16
+#: Instructions with the most work that are named.
+_BUSIEST = 8
+
+
+def stage_info(module: Module, label: str, file: str, allocated: int | None = None) -> StageInfo:
+    """Count what `module` holds.
+
+    Args:
+        module: a stage of a dump.
+        label: of the stage.
+        file: where it stands.
+        allocated: bytes that XLA allocated for it, where that is known.
+    """
+    instructions = list(module.instructions())
+    loops = {i: _iterations(i) for i in instructions if i.opcode == "while"}
+    once = CostAnalysis()
+    repeated = CostAnalysis(lambda loop: loops.get(loop) or 1)
+    return StageInfo(
+        label=label,
+        file=file,
+        name=module.name,
+        scheduled=module.is_scheduled,
+        replicas=module.replica_count,
+        partitions=module.num_partitions,
+        computations=len(module.computations),
+        instructions=len(instructions),
+        fusions=sum(i.opcode == "fusion" for i in instructions),
+        opcodes=dict(Counter(i.opcode for i in instructions).most_common()),
+        parameters=list(_parameters(module)),
+        results=list(_results(module)),
+        costs=_cost_info(once.of_computation(module.entry)),
+        costs_with_loops=_cost_info(repeated.of_computation(module.entry)),
+        memory=_memory(module, allocated),
+        busiest=list(_busiest(module, once.of_instruction)),
+        loops=[LoopInfo(source=source_of(module, [i]), iterations=count) for i, count in loops.items()],
+        collectives=collectives(instructions),
+        host_transfers=host_transfers(instructions),
+        custom_calls=custom_calls(instructions),
+    )
+
+
+def _iterations(loop: Instruction) -> int | None:
+    """What the compiler has found out, else what can be found out from the text."""
+    known = known_trip_count(loop)
+    return trip_count(loop, _MOST_ITERATIONS) if known is None else known
+
+
+def _parameters(module: Module) -> Iterator[ParameterInfo]:
+    donated = {alias.parameter for alias in parameter_aliases(module)}
+    for number, parameter in enumerate(module.entry.parameters):
+        yield ParameterInfo(
+            number=number,
+            name=parameter_name(parameter),
+            shape=str(parameter.shape),
+            bytes=total_bytes(parameter.shape),
+            donated=number in donated,
+        )
+
+
+def _results(module: Module) -> Iterator[ResultInfo]:
+    for index, shape in leaves(module.entry.root.shape):
+        source = source_of_output(module, index)
+        yield ResultInfo(index=list(index), shape=str(shape), bytes=total_bytes(shape), source=source)
+
+
+def _cost_info(cost: Cost) -> CostInfo:
+    return CostInfo(
+        flops=cost.flops,
+        transcendentals=cost.transcendentals,
+        bytes_accessed=cost.bytes_accessed,
+        unknown=cost.unknown,
+    )
+
+
+def _memory(module: Module, allocated: int | None) -> MemoryInfo:
+    found = memory_of(module)
+    return MemoryInfo(
+        arguments=found.arguments,
+        results=found.results,
+        constants=found.constants,
+        peak=found.peak,
+        allocated=allocated,
+    )
+
+
+def _busiest(module: Module, cost: Callable[[Instruction], Cost]) -> Iterator[BusyInfo]:
+    """By arithmetic, then by bytes; what calls others is not named, but what it calls."""
+    found = [(instruction, cost(instruction)) for instruction in _executed(module)]
+    found = [(i, c) for i, c in found if c.flops or c.transcendentals or c.bytes_accessed]
+    found.sort(key=lambda row: (row[1].flops + row[1].transcendentals, row[1].bytes_accessed), reverse=True)
+    for instruction, spent in found[:_BUSIEST]:
+        yield BusyInfo(
+            source=source_of(module, [instruction]),
+            flops=spent.flops + spent.transcendentals,
+            bytes_accessed=spent.bytes_accessed,
+        )
+
+
+def _executed(module: Module) -> Iterable[Instruction]:
+    """What runs one by one; fusions as a whole."""
+    for computation, found in contexts(module).items():
+        if Context.CONTROL_FLOW in found:
+            yield from (i for i in computation.instructions if i.opcode not in ("call", "while", "conditional"))

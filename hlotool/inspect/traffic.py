@@ -1,0 +1,62 @@
+"""What leaves the device, and what nobody knows anything of, by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import attrgetter
+
+from hlotool.check.lints.host import leaves_device
+from hlotool.inspect.records import TrafficInfo
+from hlotool.inspect.sizes import array_bytes
+from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Class
+from hlotool.ir.types import array_shapes
+
+#: Memory space of the host in layouts.
+_HOST_MEMORY = 5
+#: Custom calls that move a value between the memories of host and device.
+_OFFLOAD = ("MoveToHost", "MoveToDevice")
+
+
+def collectives(instructions: Iterable[Instruction]) -> list[TrafficInfo]:
+    """What devices exchange; one that is started and finished counts once."""
+    found = (i for i in instructions if i.row.opcode_class is Class.COLLECTIVE)
+    return _by_name((i.opcode, i) for i in found if not i.opcode.endswith("-done"))
+
+
+def host_transfers(instructions: Iterable[Instruction]) -> list[TrafficInfo]:
+    """What goes to the host's memory, comes from there, or waits for the host."""
+    return _by_name((_target(i) or i.opcode, i) for i in instructions if _concerns_host(i))
+
+
+def custom_calls(instructions: Iterable[Instruction]) -> list[TrafficInfo]:
+    """By target."""
+    return _by_name((target, i) for i in instructions if (target := _target(i)))
+
+
+def _target(instruction: Instruction) -> str:
+    target = instruction.attributes.get("custom_call_target", "")
+    return target if isinstance(target, str) else ""
+
+
+def _concerns_host(instruction: Instruction) -> bool:
+    if instruction.opcode in ("copy", "copy-start"):
+        return _is_on_host(instruction) != _is_on_host(instruction.operands[0])
+    return _target(instruction) in _OFFLOAD or bool(leaves_device(instruction))
+
+
+def _is_on_host(instruction: Instruction) -> bool:
+    shape = next(iter(array_shapes(instruction.shape)), None)
+    return shape is not None and shape.layout is not None and shape.layout.memory_space == _HOST_MEMORY
+
+
+def _by_name(found: Iterable[tuple[str, Instruction]]) -> list[TrafficInfo]:
+    """The most bytes first."""
+    counts: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    for name, instruction in found:
+        shapes = [s for i in (instruction, *instruction.operands) for s in array_shapes(i.shape)]
+        counts[name] = counts.get(name, 0) + 1
+        sizes[name] = sizes.get(name, 0) + sum(map(array_bytes, shapes))
+    rows = [TrafficInfo(name=name, count=count, bytes=sizes[name]) for name, count in counts.items()]
+    return sorted(rows, key=attrgetter("bytes"), reverse=True)
