@@ -22,6 +22,7 @@ Factory: TypeAlias = Callable[..., Backend]
 
 #: Factories as in entry points. Known without an installed distribution, so that a plain checkout works.
 BUILT_IN: dict[str, str] = {
+    "cuda": "hlotool.backends.cuda:create",
     "cuda-emu": "hlotool.backends.cuda_emu:create",
     "numpy": "hlotool.backends.numpy:create",
     "stablehlo": "hlotool.backends.stablehlo:create",

@@ -208,15 +208,17 @@ class BackendFailed(HlotoolError):
         backend: name of the backend.
         message: what happened.
         log: last lines of what the process wrote.
+        here: it happened in this very process, which had better not be used again.
     """
 
     exit_code = ExitCode.BACKEND_FAILED
 
-    def __init__(self, backend: str, message: str, log: str = "") -> None:
+    def __init__(self, backend: str, message: str, log: str = "", here: bool = False) -> None:
         super().__init__(message)
         self.backend = backend
         self.message = message
         self.log = log
+        self.here = here
 
     def __str__(self) -> str:
         return f"{self.backend}: {self.message}"
@@ -231,18 +233,7 @@ class BackendTimeout(BackendFailed):
 
 
 class BackendOutOfMemory(BackendFailed):
-    """The backend needed more memory than its limit.
-
-    Args:
-        backend: name of the backend.
-        message: what happened.
-        log: last lines of what the process wrote.
-        here: it was the memory of this very process, which had better not be used again.
-    """
-
-    def __init__(self, backend: str, message: str, log: str = "", here: bool = False) -> None:
-        super().__init__(backend, message, log)
-        self.here = here
+    """The backend needed more memory than its limit."""
 
 
 class BackendDeadlock(BackendFailed):

@@ -11,10 +11,11 @@ def failure(instruction: Instruction, error: Exception) -> HlotoolError:
     if isinstance(error, HlotoolError):
         return error
     if isinstance(error, MemoryError):
-        return BackendOutOfMemory("numpy", f"out of memory at {_describe(instruction)}: {error}", here=True)
-    return BackendCrashed("numpy", f"{type(error).__name__} at {_describe(instruction)}: {error}")
+        return BackendOutOfMemory("numpy", f"out of memory at {describe(instruction)}: {error}", here=True)
+    return BackendCrashed("numpy", f"{type(error).__name__} at {describe(instruction)}: {error}")
 
 
-def _describe(instruction: Instruction) -> str:
+def describe(instruction: Instruction) -> str:
+    """An instruction as errors name it: `add %sum f32[4] (line 7)`."""
     where = f" (line {instruction.line})" if instruction.line else ""
     return f"{instruction.opcode} %{instruction.name} {instruction.shape}{where}"

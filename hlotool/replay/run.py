@@ -14,7 +14,7 @@ import msgspec
 from hlotool.backends.base import SlowToStart
 from hlotool.backends.registry import get_backend
 from hlotool.dump.records import Stage
-from hlotool.errors import BackendOutOfMemory, HlotoolError, Location, Unsupported
+from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError, Location, Unsupported
 from hlotool.replay.compare import Actual, compare_row, lonely_row, parameter_difference, structural_row
 from hlotool.replay.divergence_row import with_divergence
 from hlotool.replay.options import ReplayOptions
@@ -29,10 +29,11 @@ from hlotool.replay.trials import Trial, trials
 def replay_module(task: Task) -> list[ModuleRecord]:
     """All comparisons of a module: each tested stage, and what the program really returned, on each trial.
 
-    Errors become rows; only a lack of memory and bugs raise.
+    Errors become rows; only bugs raise, and what leaves a process that should not be used again.
 
     Raises:
-        MemoryError: some step needed more memory than there is. The process should not be used again.
+        MemoryError: some step needed more memory than there is.
+        BackendFailed: a backend is of no more use in this process.
     """
     rows: list[ModuleRecord] = []
     began = time.perf_counter()
@@ -43,8 +44,10 @@ def replay_module(task: Task) -> list[ModuleRecord]:
             rows.append(msgspec.structs.replace(row, seconds=now - began))
             began = now
     except HlotoolError as error:
-        if isinstance(error, BackendOutOfMemory) and error.here:
-            raise MemoryError(error.message) from error
+        if isinstance(error, BackendFailed) and error.here:
+            if isinstance(error, BackendOutOfMemory):
+                raise MemoryError(error.message) from error
+            raise
         rows.append(failed_row(task, error, time.perf_counter() - began))
     return rows
 
@@ -100,7 +103,7 @@ def _trial_rows(
         try:
             outcome = program.runner.run(trial.arguments, expected)
         except HlotoolError as error:
-            if isinstance(error, BackendOutOfMemory) and error.here:
+            if isinstance(error, BackendFailed) and error.here:
                 raise
             yield _failed(task, reference, program.label, program.path, error)
         else:

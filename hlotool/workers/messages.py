@@ -41,9 +41,9 @@ class Returned(msgspec.Struct, frozen=True, tag=True):
 
 
 class Raised(msgspec.Struct, frozen=True, tag=True):
-    """Worker to parent: the function raised."""
+    """Worker to parent: the function raised; but for plain exceptions, the worker should be replaced."""
 
-    kind: Literal["memory", "exception"]
+    kind: Literal["memory", "broken", "exception"]
     message: str
     traceback: str
     seconds: float

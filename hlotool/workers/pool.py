@@ -188,11 +188,12 @@ class Pool:
         return self._raised(worker, index, answer)
 
     def _raised(self, worker: WorkerProcess, index: int, answer: Raised) -> Done:
-        if answer.kind == "exception":
+        if answer.kind != "exception":
+            # What is left of the memory, or of a device's context, is anybody's guess.
+            self._remove(worker)
+        if answer.kind != "memory":
             crashed = BackendCrashed(self._backend, answer.message, answer.traceback)
             return Done(index, crashed, answer.seconds)
-        # What is left of the memory after such an error is anybody's guess.
-        self._remove(worker)
         error = out_of_memory(self._backend, self._limits.memory, answer.message)
         return Done(index, error, answer.seconds)
 

@@ -20,6 +20,7 @@ from typing import IO, Any, Literal
 
 import msgspec
 
+from hlotool.errors import BackendFailed
 from hlotool.workers.messages import GREETING, Answer, Call, Raised, Ready, Returned, read_call, write_message
 
 #: For `python -c`: the parent's search path, so that the worker imports the same packages, installed or not.
@@ -88,6 +89,8 @@ def execute(call: Call) -> Answer:
     except MemoryError as error:
         return _raised("memory", str(error), start)
     except Exception as error:
+        if isinstance(error, BackendFailed) and error.here:
+            return _raised("broken", str(error), start)
         message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return _raised("exception", message, start)
 
@@ -154,5 +157,5 @@ def _resolve(function: str) -> Callable[[Any], Any]:
     return found
 
 
-def _raised(kind: Literal["memory", "exception"], message: str, start: float) -> Raised:
+def _raised(kind: Literal["memory", "broken", "exception"], message: str, start: float) -> Raised:
     return Raised(kind, message, traceback.format_exc(), time.perf_counter() - start)

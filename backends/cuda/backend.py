@@ -1,0 +1,223 @@
+"""The backend `cuda`: fusions formed, kernels generated and compiled, run on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hlotool.backends.base import Value
+from hlotool.backends.cuda.build import compile_kernels
+from hlotool.backends.cuda.codegen.partition import Program
+from hlotool.backends.cuda.codegen.schedules import Kernel
+from hlotool.backends.cuda.compilers import find_compiler
+from hlotool.backends.cuda.device import Device, Function, open_device
+from hlotool.backends.cuda.executable import KernelExecutable, check_regions
+from hlotool.backends.cuda.launch import Launch
+from hlotool.backends.cuda.memory import Memory, Resident, to_arrays, to_residents
+from hlotool.backends.cuda.views import view_of
+from hlotool.backends.numpy.arguments import check_arguments
+from hlotool.backends.numpy.plan import Plan
+from hlotool.backends.numpy.registry import Calling, Reading
+from hlotool.backends.numpy.registry import Kernel as Step
+from hlotool.backends.numpy.run import Run
+from hlotool.ir.module import Instruction, Module
+
+
+class CudaLoading:
+    """The kernels of one module; values are residents. See `Loading`."""
+
+    def __init__(self, backend: CudaBackend) -> None:
+        self._backend = backend
+        self._memory = backend.memory
+        self._functions: dict[str, Function] = {}
+        self._moved_before = 0
+
+    @property
+    def moved(self) -> int:
+        return self._memory.moved - self._moved_before
+
+    def build(self, kernels: Iterable[Kernel]) -> None:
+        self._functions.update(self._backend.load(kernels))
+
+    def launch(self, instruction: Instruction, program: Program, positions: Sequence[int]) -> Step:
+        waits = self._backend.waits
+        return Calling(Launch(self._memory, instruction, program, positions, self._functions, waits))
+
+    def library_call(self, instruction: Instruction) -> Step | None:
+        return None
+
+    def same_data(self, instruction: Instruction, step: Step) -> Step | None:
+        return step if instruction.opcode == "copy" else view_of(instruction)
+
+    def fall_back(self, step: Step) -> Step:
+        if isinstance(step, Reading):
+            return Reading(self._on_host(step.function), step.operands)
+        if isinstance(step, Calling):
+            return Calling(self._calling_on_host(step.function))
+        # Not the function itself: the numpy backend evaluates plain ones together, block by block.
+        function = self._on_host(step)
+        return Calling(lambda values, run: function(*values))
+
+    def _on_host(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*values: Any) -> Any:
+            result = function(*[to_arrays(value, for_host_step=True) for value in values])
+            return to_residents(result, self._memory, is_of_host_step=True)
+
+        return call
+
+    def _calling_on_host(self, function: Callable[[list[Any], Run], Any]) -> Callable[[list[Any], Run], Any]:
+        def call(values: list[Any], run: Run) -> Any:
+            arguments = [to_arrays(value, for_host_step=True) for value in values]
+            values.clear()
+            return to_residents(function(arguments, run), self._memory, is_of_host_step=True)
+
+        return call
+
+    def constant(self, value: Any) -> Any:
+        return to_residents(value, self._memory)
+
+    def take(self, arguments: Sequence[Any]) -> list[Any]:
+        self._memory.device.check_thread()
+        self._moved_before = self._memory.moved
+        return [to_residents(argument, self._memory) for argument in arguments]
+
+    def give(self, value: Any) -> Value:
+        result: Value = to_arrays(value)
+        return result
+
+
+class CudaExecutable(KernelExecutable):
+    """A module on a GPU."""
+
+    def __init__(self, module: Module, backend: CudaBackend, fuses: bool) -> None:
+        super().__init__(module, backend, fuses)
+        self._backend = backend
+
+    def prepare(self, arguments: Sequence[Value]) -> Prepared:
+        """The program with its arguments on the device, to run and time it there.
+
+        Raises:
+            InputDataError: an argument does not fit its parameter.
+            BackendFailed: they do not fit into the device's memory, or it died.
+        """
+        values = self._loading.take(check_arguments(self.module, arguments))
+        return Prepared(self._backend.memory, self._plan, values)
+
+
+class Prepared:
+    """A program with its arguments on the device.
+
+    Args:
+        memory: of the device.
+        plan: of the program.
+        values: its arguments as residents.
+    """
+
+    def __init__(self, memory: Memory, plan: Plan, values: Sequence[Any]) -> None:
+        self._memory = memory
+        self._plan = plan
+        self._values = values
+        for value in values:
+            _send(value)
+
+    def run(self) -> Any:
+        """Queue one execution; the result stays on the device (`to_arrays` brings it down).
+
+        Arguments are not modified: what the program would update in place is copied.
+        """
+        with np.errstate(all="ignore"):
+            return self._plan(list(self._values), Run())
+
+    def time(self, repeats: int, inner: int = 1) -> list[float]:
+        """Milliseconds of one execution by the device's clock, measured `repeats` times.
+
+        Args:
+            repeats: how many measurements.
+            inner: executions within each, so that what the host does between them does not count for as much.
+        """
+        device = self._memory.device
+
+        def work() -> None:
+            for _ in range(inner):
+                self.run()
+
+        return [device.time(work) / inner for _ in range(repeats)]
+
+
+def _send(value: Any) -> None:
+    if isinstance(value, tuple):
+        for part in value:
+            _send(part)
+    elif isinstance(value, Resident):
+        value.storage.on_device()
+
+
+class CudaBackend:
+    """Runs generated kernels on a GPU.
+
+    Args:
+        name: as on the command line.
+        number: of the device.
+        compiler: `nvrtc` or `nvcc`; what is there if empty.
+        fuses: operations are fused first.
+        waits: every kernel is waited for, so that errors name the right instruction.
+
+    Attributes:
+        memory: of the device.
+
+    Raises:
+        BackendUnavailable: pycuda, the driver, the device or a compiler is missing.
+    """
+
+    def __init__(
+        self,
+        name: str = "cuda",
+        number: int = 0,
+        compiler: str = "",
+        *,
+        fuses: bool = True,
+        waits: bool = False,
+    ) -> None:
+        self.name = name
+        self.waits = waits
+        self._fuses = fuses
+        self._device: Device = open_device(number)
+        self._compiler = find_compiler(compiler)
+        self.memory = Memory(self._device)
+
+    @property
+    def version(self) -> str:
+        """`cuda (sm_90, pycuda 2026.1, driver for CUDA 13.0, NVRTC 13.0)`."""
+        device = self._device
+        return f"{self.name} ({device.architecture}, {device.versions}, {self._compiler.version})"
+
+    @property
+    def device(self) -> str:
+        """As the driver calls it."""
+        return self._device.name
+
+    def loading(self) -> CudaLoading:
+        """See `Machine`."""
+        return CudaLoading(self)
+
+    def load(self, kernels: Iterable[Kernel]) -> dict[str, Function]:
+        """Kernels by name, compiled where they have not been before, and loaded."""
+        compiled = compile_kernels(kernels, self._device.architecture, self._compiler)
+        functions: dict[str, Function] = {}
+        for cubin in {c.cubin for c in compiled.values()}:
+            names = [name for name, c in compiled.items() if c.cubin == cubin]
+            functions |= self._device.load(cubin.read_bytes(), names)
+        return functions
+
+    def compile(self, module: Module) -> CudaExecutable:
+        """Generate and compile all kernels of `module`.
+
+        Raises:
+            Unsupported: neither a kernel nor the numpy reference can execute an instruction.
+            BackendUnavailable: the compiler or the device does not go with the other.
+            BackendFailed: the compiler failed.
+        """
+        check_regions(module, "cuda")
+        return CudaExecutable(module, self, self._fuses)

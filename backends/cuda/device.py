@@ -1,0 +1,244 @@
+"""The CUDA device of this process: memory, transfers, launches, clocks. Nothing else imports pycuda.
+
+Everything is queued on one stream, the default one, in the order in which it is asked for; so memory that is
+given back can be used by what comes next, and a transfer waits for the kernels before it. The context is the
+device's primary one, which libraries in the same process (cuBLAS, JAX) share.
+"""
+
+from __future__ import annotations
+
+import atexit
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, TypeAlias
+
+from hlotool.errors import (
+    BackendCrashed,
+    BackendFailed,
+    BackendOutOfMemory,
+    BackendTimeout,
+    BackendUnavailable,
+    UsageError,
+)
+from hlotool.ir.dtypes import Array
+
+#: Memory on the device: `int()` is its address; it is given back when nothing holds it any more.
+Allocation: TypeAlias = Any
+
+#: A kernel that has been loaded.
+Function: TypeAlias = Any
+
+#: Blocks of a launch. CUDA C++ programming guide, table "Technical specifications per compute capability".
+MAX_BLOCKS = (1 << 31) - 1
+
+REMEDY = "pip install 'hlotool[cuda]'"
+
+
+@cache
+def open_device(number: int = 0) -> Device:
+    """A device by its number, opened once in a process.
+
+    Raises:
+        BackendUnavailable: pycuda, the driver or the device is missing.
+    """
+    return Device(_driver(), number)
+
+
+def _driver() -> Any:
+    try:
+        from pycuda import driver, tools  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise BackendUnavailable(
+            f"backend cuda needs {error.name}: {REMEDY} (it is built against cuda.h: set CUDA_ROOT or PATH)"
+        ) from error
+    except ImportError as error:
+        if "libcuda" in str(error):
+            raise BackendUnavailable(
+                f"backend cuda needs NVIDIA's driver, and there is none here ({error}); "
+                "cuda-emu runs the same kernels on the CPU"
+            ) from error
+        raise BackendUnavailable(f"backend cuda: pycuda does not go with this driver: {error}") from error
+    return driver
+
+
+class Device:
+    """One CUDA device, through pycuda.
+
+    Args:
+        driver: the module `pycuda.driver`.
+        number: of the device, as CUDA counts.
+
+    Attributes:
+        name: as the driver says it.
+        architecture: what kernels are compiled for, such as `sm_90`.
+        memory: bytes that it has.
+        versions: of pycuda and of the driver's CUDA.
+
+    Raises:
+        BackendUnavailable: there is no such device.
+    """
+
+    def __init__(self, driver: Any, number: int) -> None:
+        self._cuda = driver
+        try:
+            driver.init()
+            count = driver.Device.count()
+        except driver.Error as error:
+            raise BackendUnavailable(f"backend cuda finds no CUDA device: {error}") from error
+        if number >= count:
+            raise BackendUnavailable(f"backend cuda finds no CUDA device {number}: there are {count}")
+        device = driver.Device(number)
+        self.name: str = device.name()
+        self.architecture = "sm_{}{}".format(*device.compute_capability())
+        self.memory: int = device.total_memory()
+        major, minor = divmod(driver.get_driver_version() // 10, 100)
+        self.versions = f"pycuda {'.'.join(map(str, _pycuda_version()))}, driver for CUDA {major}.{minor}"
+        self._context = device.retain_primary_context()
+        self._context.push()
+        self._thread = threading.get_ident()
+        self._pool = self._new_pool()
+        self._modules: list[Any] = []
+        atexit.register(self._close)
+
+    def _new_pool(self) -> Any:
+        from pycuda.tools import DeviceMemoryPool
+
+        return DeviceMemoryPool()
+
+    def _close(self) -> None:
+        # A context that is still current when the process ends makes pycuda abort.
+        self._pool.stop_holding()
+        self._context.pop()
+
+    def check_thread(self) -> None:
+        """Contexts belong to threads.
+
+        Raises:
+            UsageError: this is not the thread that opened the device.
+        """
+        if threading.get_ident() != self._thread:
+            raise UsageError("backend cuda runs programs in the thread that used it first")
+
+    def allocate(self, size: int) -> Allocation:
+        """Memory of so many bytes, at least one.
+
+        Raises:
+            BackendOutOfMemory: there is not so much left.
+        """
+        try:
+            return self._pool.allocate(max(size, 1))
+        except self._cuda.Error as error:
+            raise self._failure(error, f"allocating {size} bytes") from error
+
+    def upload(self, target: Allocation, source: Array) -> None:
+        """Copy a contiguous array to the device."""
+        self._do("copying to the device", self._cuda.memcpy_htod, int(target), source)
+
+    def download(self, target: Array, source: Allocation) -> None:
+        """Fill a contiguous array from the device, when all that was asked for before is done."""
+        self._do("copying from the device", self._cuda.memcpy_dtoh, target, int(source))
+
+    def copy(self, target: Allocation, source: Allocation, size: int) -> None:
+        """Copy on the device."""
+        self._do("copying on the device", self._cuda.memcpy_dtod, int(target), int(source), size)
+
+    def fill(self, target: Allocation, byte: int, size: int) -> None:
+        """Set every byte."""
+        self._do("filling memory", self._cuda.memset_d8, int(target), byte, size)
+
+    def load(self, cubin: bytes, names: Sequence[str]) -> dict[str, Function]:
+        """Kernels of a compiled module, for as long as the process lasts.
+
+        Raises:
+            BackendUnavailable: the device cannot run it.
+        """
+        try:
+            module = self._cuda.module_from_buffer(cubin)
+            self._modules.append(module)
+            return {name: module.get_function(name) for name in names}
+        except self._cuda.Error as error:
+            self._check_context(error, "loading kernels")
+            raise BackendUnavailable(
+                f"{self.name} ({self.architecture}, {self.versions}) refuses compiled kernels: {error}"
+            ) from error
+
+    def launch(self, function: Function, blocks: int, threads: int, pointers: Sequence[Allocation]) -> None:
+        """Queue a kernel.
+
+        Raises:
+            BackendFailed: it cannot be launched, or what was queued before has failed.
+        """
+        if blocks > MAX_BLOCKS:
+            raise BackendCrashed("cuda", f"a kernel of {blocks} blocks, and a grid has at most {MAX_BLOCKS}")
+        arguments = struct.pack(f"{len(pointers)}P", *map(int, pointers))
+        try:
+            function._launch_kernel((blocks, 1), (threads, 1, 1), arguments, 0, None)
+        except self._cuda.Error as error:
+            raise self._failure(error, "launching a kernel") from error
+
+    def synchronize(self) -> None:
+        """Wait for all that was asked for.
+
+        Raises:
+            BackendFailed: some of it has failed.
+        """
+        self._do("running kernels", self._cuda.Context.synchronize)
+
+    def time(self, work: Callable[[], object]) -> float:
+        """Milliseconds that the device needs for what `work` asks for, by its own clock."""
+        begin, end = self._cuda.Event(), self._cuda.Event()
+        begin.record()
+        work()
+        end.record()
+        self._do("running kernels", end.synchronize)
+        milliseconds: float = begin.time_till(end)
+        return milliseconds
+
+    def free_memory(self) -> int:
+        """Bytes that the device has left; what is kept for later use counts as used."""
+        free: int = self._cuda.mem_get_info()[0]
+        return free
+
+    def release(self) -> None:
+        """Give memory that is kept for later use back to the driver."""
+        self._pool.free_held()
+
+    def _do(self, what: str, function: Callable[..., object], *arguments: object) -> None:
+        try:
+            function(*arguments)
+        except self._cuda.Error as error:
+            raise self._failure(error, what) from error
+
+    def _failure(self, error: Exception, what: str) -> BackendFailed:
+        """The typed error, which says whether the context has gone with it."""
+        if isinstance(error, self._cuda.MemoryError):
+            return BackendOutOfMemory("cuda", f"{what}: {error}")
+        here = self._is_broken()
+        message = f"{what}: {error}"
+        if "timed out" in str(error):
+            return BackendTimeout("cuda", message, here=here)
+        return BackendCrashed("cuda", message, here=here)
+
+    def _check_context(self, error: Exception, what: str) -> None:
+        if self._is_broken():
+            raise BackendCrashed("cuda", f"{what}: {error}", here=True) from error
+
+    def _is_broken(self) -> bool:
+        """Whether the context is of no more use: after some errors, every later call fails, too.
+
+        CUDA driver API, CUresult: "the context cannot be used, so it must be destroyed".
+        """
+        try:
+            self._cuda.Context.synchronize()
+        except self._cuda.Error:
+            return True
+        return False
+
+
+def _pycuda_version() -> tuple[int, ...]:
+    import pycuda
+
+    version: tuple[int, ...] = pycuda.VERSION
+    return version
