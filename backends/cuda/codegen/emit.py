@@ -7,6 +7,7 @@ movement is nothing but other indices; the rules for it stand in `movement`, tho
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
@@ -27,6 +28,14 @@ RULES: dict[str, Rule] = {}
 
 #: Larger kernels are not worth their compilation; instructions that are read at many indices get there.
 _MAX_STATEMENTS = 4000
+
+
+_COMMENT = re.compile(r"  /\* %[^*]* \*/")
+
+
+def without_comments(source: str) -> str:
+    """What is compiled: comments do not change a kernel, so that it is found again under other names."""
+    return _COMMENT.sub("", source)
 
 
 def writes(*opcodes: str) -> Callable[[Rule], Rule]:
@@ -69,6 +78,7 @@ class Emitter:
         known = self._known(key)
         if known is None:
             known = self._scopes[-1][key] = self._write(instruction, parts)
+            self._comment(instruction, known[0])
         return known
 
     def index(self, text: str) -> str:
@@ -120,6 +130,11 @@ class Emitter:
                 text = expression(operation, [known[o] for o in operation.operands])
             known[operation] = self.define(computed(element_type(operation)), text)
         return tuple(known[output] for output in form.outputs)
+
+    def _comment(self, instruction: Instruction, name: str) -> None:
+        """Say of a statement that defines the value of an instruction which one it is."""
+        if self.statements and f" {name} = " in self.statements[-1]:
+            self.statements[-1] += f"  /* %{instruction.name} = {instruction.opcode} */"
 
     def _known(self, key: object) -> tuple[str, ...] | None:
         return next((scope[key] for scope in reversed(self._scopes) if key in scope), None)

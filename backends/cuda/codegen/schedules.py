@@ -19,7 +19,7 @@ from hlotool.backends.cuda.codegen.elements import (
     stored,
 )
 from hlotool.backends.cuda.codegen.elementwise import ELEMENTWISE
-from hlotool.backends.cuda.codegen.emit import Emitter
+from hlotool.backends.cuda.codegen.emit import Emitter, without_comments
 from hlotool.backends.cuda.codegen.indices import linear, split
 from hlotool.backends.cuda.codegen.movement import is_row_major_copy, starts
 from hlotool.ir.module import Instruction
@@ -56,6 +56,8 @@ class Kernel:
     Attributes:
         name: made from the source; equal kernels have equal names.
         source: of the function, to be compiled behind the prelude.
+        listing: the same with comments that name the instructions, for people.
+        schedule: what its threads share out, in a few words.
         launcher: of a C function that runs the kernel on a CPU, given its pointers and the number of blocks.
         inputs: memory it reads.
         outputs: memory it writes.
@@ -65,6 +67,8 @@ class Kernel:
 
     name: str
     source: str
+    listing: str
+    schedule: str
     launcher: str
     inputs: tuple[Buffer, ...]
     outputs: tuple[Buffer, ...]
@@ -83,20 +87,27 @@ def assemble(
     body: Iterable[str],
     grid: int,
     in_place: Instruction | None = None,
+    schedule: str = "loop",
 ) -> Kernel:
-    """A kernel of that body, in which the buffers are called p0, p1, … and out0, out1, …"""
+    """A kernel of that body, in which the buffers are called p0, p1, … and out0, out1, …
+
+    What the comments in it say is no part of the source and of the name that is made from it.
+    """
     types = [f"const {stored(kind_of(b))}*" for b in inputs] + [f"{stored(kind_of(b))}*" for b in outputs]
     names = [f"p{i}" for i in range(len(inputs))] + [f"out{i}" for i in range(len(outputs))]
     parameters = ", ".join(f"{t} RESTRICT {n}" for t, n in zip(types, names))
-    text = "\n".join(body)
+    commented = "\n".join(body)
+    text = without_comments(commented)
     name = "k" + hashlib.sha256(f"{parameters}\n{text}".encode()).hexdigest()[:20]
-    source = f"KERNEL({name}, {parameters}) {{\n{text}\n}}\n"
+    source, listing = (f"KERNEL({name}, {parameters}) {{\n{t}\n}}\n" for t in (text, commented))
     arguments = ", ".join(f"({t})pointers[{i}]" for i, t in enumerate(types))
     launcher = (
         f'extern "C" void run_{name}(void** pointers, i64 grid) {{\n  current_grid = grid;\n'
         f"  EACH(i64, block, 0, grid) {{ current_block = block; {name}({arguments}); }}\n}}\n"
     )
-    return Kernel(name, source, launcher, tuple(inputs), tuple(outputs), max(1, grid), in_place)
+    return Kernel(
+        name, source, listing, schedule, launcher, tuple(inputs), tuple(outputs), max(1, grid), in_place
+    )
 
 
 def pointers_of(inputs: Sequence[Instruction]) -> dict[Instruction, str]:
@@ -181,4 +192,5 @@ def update(root: Instruction, inputs: Sequence[Instruction]) -> Kernel:
     emitter.add(store("out0", place, value, element_type(root)))
     rows, columns = prod(outer_sizes), prod(inner_sizes)
     body = [f"each_element({rows}ll, {columns}ll, [&](i64 row, i64 column) {{", *emitter.statements, "});"]
-    return assemble(inputs, (root,), body, min(-(-rows * columns // THREADS), MAX_GRID), operand)
+    grid = min(-(-rows * columns // THREADS), MAX_GRID)
+    return assemble(inputs, (root,), body, grid, operand, schedule="update in place")

@@ -178,7 +178,8 @@ def _first_pass(
         body += [_tree(a) for a in accumulators]
     body += _write_out(shape, accumulators, inputs, chunks, finish)
     groups = shape.results if by_row else -(-shape.results // THREADS)
-    return assemble(inputs, outputs, body, groups * chunks)
+    schedule = f"{'row' if by_row else 'column'} reduction{', first pass' if finish is None else ''}"
+    return assemble(inputs, outputs, body, groups * chunks, schedule=schedule)
 
 
 def _by_row(emitter: Emitter) -> list[str]:
@@ -245,4 +246,4 @@ def _second_pass(
     finish.statements(emitter, totals, "column")
     body = [f"each_element(1, {shape.results}ll, [&](i64 row, i64 column) {{", *emitter.statements, "});"]
     grid = min(-(-shape.results // THREADS), MAX_GRID)
-    return assemble([*parts, *inputs], finish.outputs, body, grid)
+    return assemble([*parts, *inputs], finish.outputs, body, grid, schedule="reduction, second pass")
