@@ -1,0 +1,92 @@
+"""Kernels compiled for GPUs: every random fusion and the whole corpus, and none spills registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.gpu_kernels import kernels_of
+from support.kernels import needs_compiler
+from support.random_fusions import module_of, random_fusion
+
+from hlotool.backends.cuda.build import Compiled, compile_kernels
+from hlotool.backends.cuda.codegen.schedules import Kernel
+from hlotool.backends.cuda.compilers import Compiler, find_compiler
+from hlotool.dump.directory import open_dump
+from hlotool.dump.loading import load_stage
+from hlotool.errors import BackendUnavailable, HlotoolError
+from hlotool.ir.module import Module
+from hlotool.parse.reader import parse_module
+
+pytestmark = needs_compiler
+
+_ARCHITECTURES = ("sm_75", "sm_90", "sm_100")
+
+#: Fusions, and kernels, of one compilation.
+_BATCH = 60
+
+
+@pytest.fixture(scope="module")
+def compiler() -> Compiler:
+    try:
+        return find_compiler()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+
+
+def _compiled(
+    kernels: list[Kernel], architecture: str, compiler: Compiler, folder: Path
+) -> dict[str, Compiled]:
+    if architecture not in compiler.architectures:
+        pytest.skip(f"{compiler.version} does not know {architecture}")
+    found: dict[str, Compiled] = {}
+    for start in range(0, len(kernels), _BATCH):
+        found |= compile_kernels(kernels[start : start + _BATCH], architecture, compiler, folder)
+    return found
+
+
+def _fusions(first: int, count: int) -> list[Kernel]:
+    return kernels_of(parse_module(module_of([random_fusion(seed) for seed in range(first, first + count)])))
+
+
+def _spilling(compiled: dict[str, Compiled]) -> list[str]:
+    return [name for name, c in compiled.items() if c.resources.spill_stores or c.resources.spill_loads]
+
+
+@pytest.mark.parametrize("architecture", _ARCHITECTURES)
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(30, 5000, _BATCH))]
+)
+def test_random_fusions(first: int, architecture: str, compiler: Compiler, tmp_path: Path) -> None:
+    kernels = _fusions(first, _BATCH if first else 30)
+    compiled = _compiled(kernels, architecture, compiler, tmp_path)
+    assert compiled.keys() == {kernel.name for kernel in kernels}
+    assert all(c.resources.registers for c in compiled.values())
+    assert _spilling(compiled) == []
+
+
+def _programs(folder: Path) -> Iterator[Module]:
+    """Those of a dump that hlotool can read and plan."""
+    for found in open_dump(folder).modules:
+        for stage in (*found.stages, *found.others):
+            try:
+                yield load_stage(found, stage)
+            except HlotoolError:
+                continue
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", _ARCHITECTURES)
+@pytest.mark.parametrize("part", ["modules", "jax", "tf"])
+def test_the_corpus(part: str, architecture: str, compiler: Compiler, corpus: Path, tmp_path: Path) -> None:
+    kernels: dict[str, Kernel] = {}
+    for module in _programs(corpus / part):
+        try:
+            kernels |= {kernel.name: kernel for kernel in kernels_of(module)}
+        except HlotoolError:  # what the reference does not execute either
+            continue
+    assert len(kernels) > 20
+    compiled = _compiled(list(kernels.values()), architecture, compiler, tmp_path)
+    assert compiled.keys() == kernels.keys()
+    assert _spilling(compiled) == []
