@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,8 @@ class KernelExecutable:
 
     Attributes:
         module: what it executes.
-        launches: number of kernels that the text of the program launches.
+        kernels: that the text of the program launches, one for each place.
+        launches: their number.
     """
 
     def __init__(self, module: Module, machine: Machine, fuses: bool) -> None:
@@ -41,7 +41,8 @@ class KernelExecutable:
         self._machine = machine
         self._loading = machine.loading()
         self._lowering, self._plan = compiled(fused(module) if fuses else module, self._loading)
-        self.launches = len(self._lowering.kernels)
+        self.kernels = tuple(self._lowering.kernels)
+        self.launches = len(self.kernels)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -60,11 +61,6 @@ class KernelExecutable:
 
         return self._run(plan, loading, values, Run(see))
 
-    def bind(self, arguments: Sequence[Value]) -> Bound:
-        """The program with these arguments in the machine's memory, to be run often."""
-        values = check_arguments(self.module, arguments)
-        return Bound(self._plan, self._loading, self._loading.take(values))
-
     def _run(self, plan: Plan, loading: Loading, values: Sequence[Value], run: Run) -> Value:
         with np.errstate(all="ignore"):
             return loading.give(plan(loading.take(values), run))
@@ -73,31 +69,6 @@ class KernelExecutable:
     def _probed(self) -> tuple[Loading, Plan]:
         loading = self._machine.loading()
         return loading, compiled(self.module, loading, is_probed=True)[1]
-
-
-class Bound:
-    """A program whose arguments stay in the machine's memory, and so do its results.
-
-    Args:
-        plan: what to run.
-        loading: whose memory it is.
-        slots: the arguments there.
-    """
-
-    def __init__(self, plan: Plan, loading: Loading, slots: list[Any]) -> None:
-        self._plan = plan
-        self._loading = loading
-        self._slots = slots
-
-    def run(self) -> Any:
-        """Execute once; the machine may still be at work afterwards."""
-        with np.errstate(all="ignore"):
-            # The slots keep the arguments: no step may write its result into their memory.
-            return self._plan(list(self._slots), Run())
-
-    def give(self, value: Any) -> Value:
-        """What `run` returned as NumPy arrays."""
-        return self._loading.give(value)
 
 
 def check_regions(module: Module, backend: str) -> None:
