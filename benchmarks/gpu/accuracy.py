@@ -9,13 +9,12 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from math import inf, sqrt
-from typing import Any, TypeVar
+from math import sqrt
+from typing import TypeVar
 
 import numpy as np
 
 from hlotool.ir.dtypes import DTYPES, Array
-from hlotool.ir.types import ElementType
 from hlotool.numerics.metrics import bitwise_equal
 from hlotool.numerics.ulp import ulp_distance
 
@@ -30,13 +29,15 @@ class Distance:
     """Of a result from a reference.
 
     Attributes:
-        relative: L2 norm of the difference over that of the reference; infinite where one side alone is not
-            finite, 0 where all is equal.
-        ulps: largest number of representable values between two elements; None for integers.
+        relative: L2 norm of the difference over that of the reference (over 1 where that is 0), of the
+            elements that are finite on both sides.
+        ulps: largest number of representable values between two such elements; None for integers.
+        misfits: elements of which only one side is finite, or that are different infinities.
     """
 
     relative: float
     ulps: int | None
+    misfits: int
 
 
 def distance(expected: Sequence[Array], actual: Sequence[Array]) -> Distance:
@@ -46,17 +47,11 @@ def distance(expected: Sequence[Array], actual: Sequence[Array]) -> Distance:
         ValueError: the leaves differ in number, dtype or dimensions.
     """
     _check_alike(expected, actual)
-    difference = norm = 0.0
-    ulps: list[int] = []
-    for e, a in zip(expected, actual):
-        kind = _KINDS[e.dtype]
-        parts = _on_pieces(lambda x, y, k=kind: _piece(x, y, k), e, a)  # type: ignore[misc]
-        difference += sum(part[0] for part in parts)
-        norm += sum(part[1] for part in parts)
-        if kind.is_inexact:
-            ulps.append(max(part[2] for part in parts))
-    relative = sqrt(difference / norm) if norm else (0.0 if difference == 0 else inf)
-    return Distance(relative, max(ulps, default=None))
+    leaves = [(_KINDS[e.dtype], _on_pieces(_compare, e, a)) for e, a in zip(expected, actual)]
+    parts = [part for _, found in leaves for part in found]
+    difference, norm, misfits = (sum(part[n] for part in parts) for n in range(3))
+    ulps = [part[3] for kind, found in leaves if kind.is_inexact for part in found]
+    return Distance(sqrt(difference / (norm or 1)), max(ulps, default=None), int(misfits))
 
 
 def same_bits(expected: Sequence[Array], actual: Sequence[Array]) -> bool:
@@ -82,15 +77,18 @@ def _pieces(a: Array, b: Array) -> Iterator[tuple[Array, Array]]:
         yield flat_a[start : start + _PIECE], flat_b[start : start + _PIECE]
 
 
-def _piece(expected: Array, actual: Array, kind: ElementType) -> tuple[float, float, int]:
-    """Squares of the difference and of the reference, summed, and the most ulps between two elements."""
+def _compare(expected: Array, actual: Array) -> tuple[float, float, int, int]:
+    """Squares of the difference and of the reference, summed; misfits; the most ulps between two elements."""
+    kind = _KINDS[expected.dtype]
     with np.errstate(all="ignore"):
         e, a = expected.astype(np.float64), actual.astype(np.float64)
-        equal = (e == a) | (np.isnan(e) & np.isnan(a))
-        finite = np.isfinite(e) & np.isfinite(a)
-        squares = np.where(equal, 0, np.where(finite, (e - a) ** 2, inf))
-        norm = float(np.where(finite, e * e, 0).sum())
-    ulps: Any = np.zeros(1, np.uint64)
-    if kind.is_inexact and not equal.all():
-        ulps = np.where(equal | ~finite, 0, ulp_distance(expected, actual, kind))
-    return float(squares.sum()), norm, int(ulps.max())
+    equal = (e == a) | (np.isnan(e) & np.isnan(a))
+    finite = np.isfinite(e) & np.isfinite(a)
+    norm = float(np.square(e, where=finite, out=np.zeros(e.shape)).sum())
+    if equal.all():
+        return 0.0, norm, 0, 0
+    squares = np.square(np.subtract(e, a, where=finite, out=np.zeros(e.shape)))
+    ulps = np.zeros(1, np.uint64)
+    if kind.is_inexact:
+        ulps = np.where(finite, ulp_distance(expected, actual, kind), np.uint64(0))
+    return float(squares.sum()), norm, int((~equal & ~finite).sum()), int(ulps.max())

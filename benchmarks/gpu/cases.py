@@ -13,7 +13,7 @@ from math import prod, sqrt
 from pathlib import Path
 
 from hlotool.ir.printer import PrintOptions, print_module
-from hlotool.ir.types import ELEMENT_TYPES
+from hlotool.ir.types import ELEMENT_TYPES, array_shapes
 from hlotool.parse.reader import parse_module
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -366,9 +366,8 @@ def _training_step() -> Case:
     module.stack_frames = None
     inputs = []
     for parameter in module.entry.parameters:
-        shape = parameter.shape
-        kind = str(shape).partition("[")[0]
-        inputs.append(Input(kind, tuple(shape.dims), below=10))  # labels are digits
+        (shape,) = array_shapes(parameter.shape)
+        inputs.append(Input(shape.element_type.value, shape.dims, below=10))  # labels are digits
     text = print_module(module, PrintOptions(metadata=False))
     traffic = 2 * sum(i.byte_size for i in inputs)
     return Case("mlp_training_step", Group.PROGRAM, text, tuple(inputs), traffic)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,9 @@ from hlotool.parse.reader import parse_module
 #: What starts no kernel of its own.
 _FREE = frozenset(
     {
-        "add-dependency", "after-all", "async-done", "async-start", "bitcast", "call", "conditional", "constant",
-        "copy-done", "domain", "get-tuple-element", "opt-barrier", "parameter", "partition-id", "replica-id",
-        "tuple", "while",
+        "add-dependency", "after-all", "async-done", "async-start", "bitcast", "call", "conditional",
+        "constant", "copy-done", "domain", "get-tuple-element", "opt-barrier", "parameter", "partition-id",
+        "replica-id", "tuple", "while",
     }
 )  # fmt: skip
 #: Whose computations are not run as programs but are part of an operation.
@@ -57,8 +58,7 @@ def device(platform: str) -> Any:
         NoXla: jaxlib, or its plug-in for the platform, is missing or does not work.
     """
     try:
-        import jax
-
+        jax: Any = import_module("jax")
         if platform == "cpu":
             jax.config.update("jax_platforms", "cpu")
             jaxlib_api.initialize_lapack()
@@ -88,8 +88,7 @@ class XlaProgram:
 
     def __init__(self, text: str, arguments: Sequence[Array], platform: str) -> None:
         found = device(platform)
-        import jax
-
+        jax: Any = import_module("jax")
         self._jax = jax
         start = time.perf_counter()
         code = jaxlib_api.to_stablehlo(text)

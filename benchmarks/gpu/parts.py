@@ -1,0 +1,211 @@
+"""The parts of the suite. Each runs in processes of its own, within its time, and leaves what it found."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from benchmarks.gpu.cases import ROOT, all_cases
+from benchmarks.gpu.lines import Findings, Limits, collect, end, main_command
+from benchmarks.gpu.targets import targets
+
+#: The state of a part and all that it found, as it goes into the results.
+Part: TypeAlias = dict[str, Any]
+
+#: Seconds without news after which a process is given up.
+_SILENCE = 90.0
+#: Scale of the cases that sanitizers watch: they are 10 to 100 times slower then.
+_WATCHED = 1 / 4096
+#: Of compute-sanitizer, where it has found something.
+_FOUND = 86
+#: Batches of random fusions, if time allows.
+_BATCHES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What to run.
+
+    Attributes:
+        backend: that is measured.
+        scale: of the cases.
+        repeats: readings of the clock for each case.
+        xla: platform of XLA to compare with; None to leave it out.
+        cases: names of cases to run; all if there are none.
+        batches: of random fusions.
+        environment: of all processes.
+    """
+
+    backend: str
+    scale: float
+    repeats: int
+    xla: str | None
+    cases: tuple[str, ...] = ()
+    batches: int = _BATCHES
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a part is given.
+
+    Attributes:
+        settings: of the run.
+        part: where it leaves what it finds.
+        until: when it has to be over, on the clock `time.monotonic`.
+        save: writes the results as they are.
+    """
+
+    settings: Settings
+    part: Part
+    until: float
+    save: Callable[[], None]
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return max(1.0, self.until - time.monotonic())
+
+
+def measure(work: Work) -> None:
+    """Times, errors and XLA, case by case."""
+    settings = work.settings
+    findings = Findings(about={"xla_platform": settings.xla})
+    work.part.update(about=findings.about, cases=findings.items)
+    options: list[object] = ["--backend", settings.backend, "--scale", settings.scale]
+    options += ["--repeats", settings.repeats, *(["--xla", settings.xla] if settings.xla else [])]
+
+    def command(pending: list[str]) -> list[str]:
+        basics = [] if "basics" in findings.about else ["--basics"]
+        return main_command("measure", *options, *basics, *pending)
+
+    names = [case.name for case in all_cases(settings.scale)]
+    wanted = [name for name in names if not settings.cases or name in settings.cases]
+    reason = _collect(work, command, wanted, findings)
+    missed = [target.name for target in targets(findings.items, findings.about) if target.met is False]
+    _judge(work.part, reason, f"missed: {'; '.join(missed)}" if missed else None)
+
+
+def fuzz(work: Work) -> None:
+    """Random fusions, as many as time allows."""
+    findings = Findings()
+    batches = findings.items
+    numbers = [str(n) for n in range(work.settings.batches)]
+
+    def command(pending: list[str]) -> list[str]:
+        return main_command("fuzz", "--backend", work.settings.backend, *pending)
+
+    reason = _collect(work, command, numbers, findings)
+    # Being out of time is how this part ends: the last batch was just not finished.
+    finished = {n: b for n, b in batches.items() if "fusions" in b or time.monotonic() < work.until}
+    fusions = sum(batch.get("fusions", 0) for batch in finished.values())
+    differing = {seed: n for b in finished.values() for seed, n in b.get("differing", {}).items()}
+    failed = {number: batch["failed"] for number, batch in finished.items() if "failed" in batch}
+    work.part.update(fusions=fusions, differing=differing, failed=failed)
+    wrong = None
+    if differing or failed:
+        wrong = f"{len(differing)} of {fusions} fusions differ; failed batches: {failed}"
+    _judge(work.part, None if fusions else reason, wrong)
+    if work.part["state"] == "passed":
+        work.part["reason"] = f"{fusions} fusions, equal to the bit"
+
+
+def tests(work: Work) -> None:
+    """The tests that need a device."""
+    if not (ROOT / "tests" / "gpu").is_dir():
+        return _skip(work.part, "there is no tests/gpu")
+    code, output = run(_pytest(), work)
+    summary = re.findall(r"^.*\b\d+ (?:passed|failed|skipped|errors?|deselected)\b.*$", output, re.MULTILINE)
+    work.part.update(summary=summary[-1].strip("= ") if summary else "", output=output[-6000:])
+    if code is None:
+        return _judge(work.part, "its time was up")
+    _judge(work.part, None, work.part["summary"] or f"pytest ended with status {code}" if code else None)
+    if not code:
+        work.part["reason"] = work.part["summary"]
+    return None
+
+
+def _pytest() -> list[str]:
+    # Plug-ins of the machine's Python may be of other versions of pytest than the one brought along.
+    return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", "tests/gpu"]
+
+
+def sanitizers(work: Work) -> None:
+    """compute-sanitizer on small cases and on the tests: bad addresses, races in shared memory."""
+    tool = shutil.which("compute-sanitizer", path=work.settings.environment.get("PATH"))
+    if tool is None:
+        return _skip(work.part, "there is no compute-sanitizer on the PATH")
+    if not work.settings.backend.startswith("cuda:") and work.settings.backend != "cuda":
+        return _skip(work.part, f"compute-sanitizer watches kernels of a GPU, not {work.settings.backend}")
+    small = main_command("measure", "--backend", "cuda", "--scale", _WATCHED, "--repeats", 1)
+    watched = {"cases": small, "tests": _pytest()}
+    wrong, late = [], []
+    for title, command in watched.items():
+        for check in ("memcheck", "racecheck"):
+            name = f"{check} on {title}"
+            flags = ["--tool", check, "--error-exitcode", str(_FOUND), "--target-processes", "all"]
+            code, output = run([tool, *flags, *command], work)
+            summary = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", output)
+            work.part[name] = {"status": code, "summary": summary[-1] if summary else output[-500:]}
+            work.save()
+            if code is None:
+                late.append(name)
+            elif code or '"failed"' in output:
+                wrong.append(name)
+    _judge(
+        work.part,
+        f"no time left for {', '.join(late)}" if late else None,
+        f"see {', '.join(wrong)}" if wrong else None,
+    )
+    return None
+
+
+def run(command: Sequence[str], work: Work) -> tuple[int | None, str]:
+    """Status and output of a command in the checkout; no status where time was up."""
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=dict(work.settings.environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=work.left)
+        return process.returncode, output
+    except subprocess.TimeoutExpired as late:
+        end(process)
+        # The text so far comes as bytes, although the pipe is a text one.
+        return None, (late.output or b"").decode(errors="replace") if isinstance(late.output, bytes) else ""
+    finally:
+        end(process)
+
+
+def _collect(
+    work: Work, command: Callable[[list[str]], list[str]], items: list[str], findings: Findings
+) -> str | None:
+    limits = Limits(work.until, _SILENCE)
+    return collect(command, items, findings, limits, work.settings.environment, work.save)
+
+
+def _skip(part: Part, reason: str) -> None:
+    """Say why a part cannot run here."""
+    part.update(state="skipped", reason=reason)
+
+
+def _judge(part: Part, unfinished: str | None, wrong: str | None = None) -> None:
+    """Set state and reason: what is wrong counts more than what was not finished."""
+    if wrong:
+        part.update(state="failed", reason=wrong)
+    elif unfinished:
+        part.update(state="unfinished", reason=unfinished)
+    else:
+        part.update(state="passed", reason=None)
