@@ -49,8 +49,8 @@ class Launch:
                 memory[buffer] = self._target(kernel, buffer, memory, values)
             self._launch(kernel, memory)
         if run.probe is not None:
-            for instruction in self._program.seen:
-                run.probe(instruction, memory[instruction])
+            for instruction, place in self._program.seen.items():
+                run.probe(instruction, memory[place])
         results = [memory[output] for output in self._program.outputs]
         # Plans hold scalars as NumPy scalars.
         values.clear()

@@ -6,16 +6,19 @@ element that reads it, so it gets a kernel of its own, and its result lies in me
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape
+from hlotool.backends.cuda.codegen.expansion import expanded, leaves_of, parts_of, simplified
+from hlotool.backends.cuda.codegen.own_kernels import MAKERS, is_long
+from hlotool.backends.cuda.codegen.precision import Precision, widened
 from hlotool.backends.cuda.codegen.reductions import combiner
 from hlotool.backends.cuda.codegen.rules import OPCODES
 from hlotool.backends.cuda.codegen.schedules import Kernel, loop, update
 from hlotool.backends.cuda.codegen.trees import SERIAL, Geometry, geometry, reduction
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.types import ArrayShape, Shape, TupleShape
+from hlotool.ir.types import ArrayShape, TupleShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,28 +30,37 @@ class Program:
         outputs: values that go there, in the order of the result's leaves.
         kernels: what computes them; each writes what later ones read.
         is_tuple: the result is a tuple of the outputs, not the only one of them.
-        seen: what kernels write besides, for a probe.
+        seen: instructions that a probe sees, and what kernels write of them besides.
     """
 
     inputs: tuple[Instruction, ...]
     outputs: tuple[Instruction, ...]
     kernels: tuple[Kernel, ...]
     is_tuple: bool
-    seen: tuple[Instruction, ...] = ()
+    seen: Mapping[Instruction, Instruction] = field(default_factory=dict)
 
 
-def of_fusion(computation: Computation, is_probed: bool = False) -> Program:
+def of_fusion(
+    computation: Computation, is_probed: bool = False, precision: Precision = Precision.HLO
+) -> Program:
     """The kernels of a fused computation; its parameters are the inputs.
 
     Args:
         computation: that the fusion calls.
         is_probed: kernels write the values of all instructions inside, too.
+        precision: of floats narrower than f32 between the operations.
 
     Raises:
         NotGenerated: something in it cannot be written.
     """
-    seen = tuple(filter(_can_be_seen, computation.instructions)) if is_probed else ()
-    return _program(computation.root, tuple(computation.parameters), seen)
+    parameters = computation.parameters
+    if precision is Precision.WIDE:
+        values, outputs = widened(computation)
+    else:
+        values = expanded(computation, parameters)
+        outputs = leaves_of(values[computation.root])
+    seen = {i: v for i, v in values.items() if _can_be_seen(i) and isinstance(v, Instruction)}
+    return _program(computation.root, outputs, tuple(parameters), seen if is_probed else {})
 
 
 def _can_be_seen(instruction: Instruction) -> bool:
@@ -65,41 +77,38 @@ def of_instruction(instruction: Instruction) -> Program:
     """
     if instruction.opcode not in OPCODES:
         raise NotGenerated("kernels do not know this operation", instruction)
-    return _program(instruction, tuple(dict.fromkeys(instruction.operands)))
+    outputs = leaves_of(simplified(instruction, instruction.operands))
+    return _program(instruction, outputs, tuple(dict.fromkeys(instruction.operands)), {})
 
 
 def _program(
-    root: Instruction, inputs: tuple[Instruction, ...], seen: tuple[Instruction, ...] = ()
+    root: Instruction,
+    outputs: Sequence[Instruction],
+    inputs: tuple[Instruction, ...],
+    seen: Mapping[Instruction, Instruction],
 ) -> Program:
     is_tuple = isinstance(root.shape, TupleShape)
-    if root.opcode == "tuple":
-        outputs = root.operands
-    else:
-        outputs = tuple(_parts(root, ())) if is_tuple else (root,)
-    builder = _Builder([*outputs, *seen], inputs)
+    if isinstance(root.shape, TupleShape) and any(isinstance(e, TupleShape) for e in root.shape.elements):
+        raise NotGenerated("a tuple of tuples", root)
+    copies = {o: _copy(o) for o in (*outputs, *seen.values()) if o in inputs or o.opcode == "constant"}
+    outputs = tuple(copies.get(o, o) for o in outputs)
+    seen = {i: copies.get(place, place) for i, place in seen.items()}
+    builder = _Builder([*outputs, *seen.values()], inputs)
     return Program(inputs, outputs, tuple(builder.kernels()), is_tuple, seen)
 
 
-def _parts(instruction: Instruction, known: Iterable[Instruction]) -> list[Instruction]:
-    """The results of an operation with several, as those that take it apart, or made up where nobody does."""
-    if not isinstance(instruction.shape, TupleShape):
-        return [instruction]
-    takers = {i.attributes["index"]: i for i in known if i.opcode == "get-tuple-element"}
-    shapes = enumerate(instruction.shape.elements)
-    return [takers.get(number) or _part(instruction, number, shape) for number, shape in shapes]
-
-
-def _part(instruction: Instruction, number: int, shape: Shape) -> Instruction:
-    name = f"{instruction.name}.{number}"
-    index = {"index": number}
-    return Instruction(name, "get-tuple-element", shape, (instruction,), index, line=instruction.line)
+def _copy(instruction: Instruction) -> Instruction:
+    """What is given out of a program lies in memory of its own."""
+    return Instruction(
+        f"{instruction.name}.copy", "copy", instruction.shape, (instruction,), line=instruction.line
+    )
 
 
 @dataclass(slots=True)
 class _Group:
-    """Reductions that one kernel does."""
+    """Reductions that one kernel does, or one operation of another kind (it has no geometry)."""
 
-    geometry: Geometry
+    geometry: Geometry | None
     members: list[Instruction] = field(default_factory=list)
 
 
@@ -115,16 +124,18 @@ class _Builder:
         order = self._needed(self._outputs)
         made: list[Kernel] = []
         for group in self._groups(order):
-            parts = [part for r in group.members for part in _parts(r, self._takers(r, order))]
-            made += self._reduce(group.members, parts)
+            parts = [part for r in group.members for part in parts_of(r, self._takers(r, order))]
+            made += self._of_group(group.members, parts)
             self._available.update(dict.fromkeys(parts))
         written = {output for kernel in made for output in kernel.outputs}
         if left := [output for output in self._outputs if output not in written]:
             made.append(self._elementwise(left))
         return made
 
-    def _reduce(self, members: Sequence[Instruction], parts: Sequence[Instruction]) -> list[Kernel]:
+    def _of_group(self, members: Sequence[Instruction], parts: Sequence[Instruction]) -> list[Kernel]:
         inputs = self._inputs([operand for r in members for operand in r.operands])
+        if (made := MAKERS.get(members[0].opcode)) is not None:
+            return made(members[0], parts, inputs)
         if all(combiner(r).monoids is not None for r in members):
             return reduction(parts, members, inputs)
         return [loop(parts, inputs)]
@@ -159,8 +170,10 @@ class _Builder:
     def _inputs(self, roots: Iterable[Instruction]) -> list[Instruction]:
         return [i for i in self._needed(roots) if self._in_memory(i)]
 
-    def _takers(self, reduced: Instruction, order: Iterable[Instruction]) -> list[Instruction]:
-        return [i for i in order if i.operands[:1] == (reduced,)]
+    def _takers(self, reduced: Instruction, order: Iterable[Instruction]) -> dict[int, Instruction]:
+        """What takes out the results of an instruction, by number."""
+        takers = [i for i in order if i.operands[:1] == (reduced,) and i.opcode == "get-tuple-element"]
+        return {n: i for i in takers if isinstance(n := i.attributes["index"], int)}
 
     def _groups(self, order: Sequence[Instruction]) -> list[_Group]:
         """Long reductions; those of equal geometry together, unless one needs what the other computes."""
@@ -169,10 +182,12 @@ class _Builder:
         for instruction in order:
             operands = () if self._in_memory(instruction) else instruction.operands
             depth[instruction] = max((depth[o] for o in operands), default=0)
-            if instruction.opcode != "reduce" or self._in_memory(instruction):
+            if self._in_memory(instruction):
                 continue
-            shape = geometry(instruction)
-            if shape.length <= SERIAL:
+            if instruction.opcode in MAKERS and is_long(instruction):
+                groups.append(_Group(None, [instruction]))
+                depth[instruction] = len(groups)
+            if instruction.opcode != "reduce" or (shape := geometry(instruction)).length <= SERIAL:
                 continue
             first = depth[instruction]
             joined = next((n for n in range(first, len(groups)) if groups[n].geometry == shape), len(groups))

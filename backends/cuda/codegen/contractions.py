@@ -1,0 +1,222 @@
+"""Sums of products: dot and its kin as what `product_tiles` and the loop of one thread make of them.
+
+XLA: operation_semantics.md#dotgeneral.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from hlotool.backends.cuda.codegen.elements import (
+    NotGenerated,
+    array_shape,
+    computed,
+    converted,
+    element_type,
+    finished,
+    literal,
+)
+from hlotool.backends.cuda.codegen.elementwise import binary
+from hlotool.backends.cuda.codegen.emit import Emitter, writes
+from hlotool.backends.cuda.codegen.indices import Index, linear, split
+from hlotool.backends.cuda.codegen.movement import ints
+from hlotool.ir.dtypes import dtype_of
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape, ElementType
+
+#: Writes the factor at an index of the result and one of the summed dimensions, in the type of the sum.
+Factor = Callable[[Emitter, Index, Sequence[str]], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """Each element of the result is a sum of products of two factors.
+
+    Attributes:
+        instruction: it.
+        kind: type in which products and sums are computed.
+        terms: sizes of the summed dimensions.
+        batch: dimensions of the result that both factors depend on.
+        rows: that only the left one depends on.
+        columns: that only the right one depends on.
+        left: the left factor.
+        right: the right factor.
+    """
+
+    instruction: Instruction
+    kind: ElementType
+    terms: tuple[int, ...]
+    batch: tuple[int, ...]
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    left: Factor
+    right: Factor
+
+    def sizes(self, dimensions: Sequence[int]) -> list[int]:
+        """Of dimensions of the result."""
+        dims = array_shape(self.instruction).dims
+        return [dims[d] for d in dimensions]
+
+    @property
+    def length(self) -> int:
+        """Number of terms of a sum."""
+        return prod(self.terms)
+
+    @property
+    def zero(self) -> str:
+        """The sum of no terms."""
+        return zero_of(self.kind)
+
+    def accumulated(self, total: str, left: str, right: str) -> str:
+        """The sum after one more term."""
+        scalar = ArrayShape(self.kind, ())
+        product = binary(Instruction("p", "multiply", scalar), self.kind, self.kind, (left, right))
+        return binary(Instruction("s", "add", scalar), self.kind, self.kind, (total, f"({product})"))
+
+    def result(self, total: str) -> str:
+        """A sum in the type of the result, rounded once."""
+        kind = element_type(self.instruction)
+        if kind.is_complex or self.kind.is_complex:
+            return converted(total, self.kind, kind)
+        return finished(f"({computed(kind)}){total}", kind)
+
+
+def zero_of(kind: ElementType) -> str:
+    """The expression of a zero."""
+    return literal(np.zeros((), dtype_of(kind)), kind)
+
+
+def common_kind(instruction: Instruction) -> ElementType:
+    """The type in which products of the operands are computed and summed.
+
+    Integers wrap in the type of the result. Otherwise the widest type takes part, and narrow floats are f32.
+
+    Raises:
+        NotGenerated: floats make an integer.
+    """
+    result = element_type(instruction)
+    kinds = [element_type(operand) for operand in instruction.operands]
+    if not result.is_inexact:
+        if any(kind.is_inexact for kind in kinds):
+            raise NotGenerated(f"{result} of {kinds[0]} and {kinds[1]}", instruction)
+        return result
+    held = [ElementType.F32 if kind.is_narrow_float else kind for kind in (result, *kinds) if kind.is_inexact]
+    is_double = any(kind.real_part is ElementType.F64 for kind in held)
+    if any(kind.is_complex for kind in held):
+        return ElementType.C128 if is_double else ElementType.C64
+    return ElementType.F64 if is_double else ElementType.F32
+
+
+def as_kind(emitter: Emitter, value: str, source: ElementType, kind: ElementType) -> str:
+    """A name of `value` in the type of the sum."""
+    return value if source is kind else emitter.define(computed(kind), converted(value, source, kind))
+
+
+@dataclass(frozen=True, slots=True)
+class DotDimensions:
+    """Roles of the dimensions of one operand.
+
+    Attributes:
+        batch: paired with those of the other operand; lead the result.
+        contracting: summed over.
+        free: the others.
+    """
+
+    batch: tuple[int, ...]
+    contracting: tuple[int, ...]
+    free: tuple[int, ...]
+
+
+def dot_dimensions(instruction: Instruction, operand: int) -> DotDimensions:
+    """Of the left operand (0) or the right one (1)."""
+    side = ("lhs", "rhs")[operand]
+    batch, summed = (ints(instruction, f"{side}_{role}_dims") for role in ("batch", "contracting"))
+    rank = array_shape(instruction.operands[operand]).rank
+    return DotDimensions(batch, summed, tuple(d for d in range(rank) if d not in (*batch, *summed)))
+
+
+def dot_contraction(instruction: Instruction) -> Contraction:
+    """Of a dot, perhaps with scales.
+
+    Raises:
+        NotGenerated: its operands are sparse, or one of them lacks the batch dimensions of the other.
+    """
+    count = 4 if instruction.opcode == "scaled-dot" else 2
+    left, right = (dot_dimensions(instruction, n) for n in (0, 1))
+    if len(instruction.operands) != count or len(left.batch) != len(right.batch):
+        raise NotGenerated("unlike batch dimensions, or more operands than two", instruction)
+    kind = common_kind(instruction)
+    batch = tuple(range(len(left.batch)))
+    rows = tuple(len(batch) + i for i in range(len(left.free)))
+    columns = tuple(len(batch) + len(rows) + i for i in range(len(right.free)))
+    lhs_dims = array_shape(instruction.operands[0]).dims
+    terms = tuple(lhs_dims[d] for d in left.contracting)
+    factors = (
+        _factor(instruction, number, dims, rows if number == 0 else columns, kind)
+        for number, dims in enumerate((left, right))
+    )
+    return Contraction(instruction, kind, terms, batch, rows, columns, *factors)
+
+
+def _factor(
+    instruction: Instruction, number: int, dims: DotDimensions, free: Sequence[int], kind: ElementType
+) -> Factor:
+    operand = instruction.operands[number]
+    scale = instruction.operands[2 + number] if instruction.opcode == "scaled-dot" else None
+
+    def factor(emitter: Emitter, index: Index, term: Sequence[str]) -> str:
+        places = dict(zip(dims.batch, index)) | dict(zip(dims.contracting, term))
+        places |= {d: index[place] for d, place in zip(dims.free, free)}
+        place = [places[d] for d in range(len(places))]
+        value = as_kind(emitter, emitter.value(operand, place), element_type(operand), kind)
+        if scale is None or not array_shape(scale).rank:
+            return value
+        return _scaled(emitter, value, scale, _block(place, operand, scale), kind)
+
+    return factor
+
+
+def _block(place: Sequence[str], operand: Instruction, scale: Instruction) -> list[str]:
+    """The index of the scale that covers an element."""
+    sizes = zip(array_shape(operand).dims, array_shape(scale).dims)
+    steps = [size // blocks if blocks else 1 for size, blocks in sizes]
+    return [part if step == 1 else f"{part} / {step}" for part, step in zip(place, steps)]
+
+
+def _scaled(emitter: Emitter, value: str, scale: Instruction, place: Sequence[str], kind: ElementType) -> str:
+    factor = as_kind(emitter, emitter.value(scale, place), element_type(scale), kind)
+    multiply = Instruction("scaled", "multiply", ArrayShape(kind, ()))
+    return emitter.define(computed(kind), binary(multiply, kind, kind, (value, factor)))
+
+
+@writes("dot", "scaled-dot")
+def dot(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
+    """The sum of products over the contracting dimensions."""
+    return (summed(emitter, dot_contraction(instruction), index),)
+
+
+def summed(emitter: Emitter, contraction: Contraction, index: Index) -> str:
+    """One element of the result: a loop over the terms, in row-major order."""
+    kind = contraction.kind
+    total = emitter.variable(kind, contraction.zero)
+    counters = [emitter.name("j") for _ in contraction.terms]
+    loops = [f"for (i64 {c} = 0; {c} < {size}; ++{c})" for c, size in zip(counters, contraction.terms)]
+    with emitter.block(" ".join(loops)):
+        left, right = (f(emitter, index, counters) for f in (contraction.left, contraction.right))
+        emitter.add(f"{total} = {contraction.accumulated(total, left, right)};")
+    return emitter.define(computed(element_type(contraction.instruction)), contraction.result(total))
+
+
+def place_of(contraction: Contraction, batch: str, row: str, column: str) -> tuple[list[str], str]:
+    """The index of the result, and the position in memory, of linear positions in the three parts."""
+    parts: dict[int, str] = {}
+    for dimensions, position in zip(
+        (contraction.batch, contraction.rows, contraction.columns), (batch, row, column)
+    ):
+        parts |= dict(zip(dimensions, split(position, contraction.sizes(dimensions))))
+    index = [parts[d] for d in range(len(parts))]
+    return index, linear([f"({part})" for part in index], array_shape(contraction.instruction).dims)

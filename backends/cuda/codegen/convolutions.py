@@ -1,0 +1,137 @@
+"""Convolution as sums of products: implicitly a matrix of patches times the kernel.
+
+XLA: operation_semantics.md#convwithgeneralpadding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hlotool.backends.cuda.codegen.contractions import (
+    Contraction,
+    as_kind,
+    common_kind,
+    summed,
+    zero_of,
+)
+from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, element_type
+from hlotool.backends.cuda.codegen.emit import Emitter, writes
+from hlotool.backends.cuda.codegen.indices import Index, scaled, shifted
+from hlotool.ir.attributes import ConvolutionDimensions, Window, WindowDim
+from hlotool.ir.module import Instruction
+
+
+@writes("convolution")
+def convolution(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
+    """A loop over the window and the features of the group."""
+    return (summed(emitter, convolution_contraction(instruction), index),)
+
+
+def convolution_contraction(instruction: Instruction) -> Contraction:
+    """Of a convolution; summed are the window's dimensions, then the features. Its columns are the features
+    of the result; groups make the left factor depend on them, too, and then there are only rows.
+
+    Raises:
+        NotGenerated: its operands are sparse.
+    """
+    sides = _Sides.of(instruction)
+    labels = sides.labels
+    kernel = array_shape(instruction.operands[1]).dims
+    terms = (*(dim.size for dim in sides.window), kernel[labels.kernel_input_feature])
+    places = {labels.output_batch, *labels.output_spatial}
+    columns = (labels.output_feature,) if sides.groups == 1 else ()
+    rows = tuple(sorted(places)) if columns else tuple(sorted({*places, labels.output_feature}))
+    kind = common_kind(instruction)
+    return Contraction(instruction, kind, terms, (), rows, columns, sides.image, sides.weights)
+
+
+def is_grouped(instruction: Instruction) -> bool:
+    """Whether features or images fall into groups with kernels of their own."""
+    return _Sides.of(instruction).groups > 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The two factors.
+
+    Attributes:
+        instruction: the convolution.
+        labels: roles of the dimensions.
+        window: its spatial dimensions.
+        feature_groups: parts of the features.
+        batch_groups: parts of the batch.
+    """
+
+    instruction: Instruction
+    labels: ConvolutionDimensions
+    window: tuple[WindowDim, ...]
+    feature_groups: int
+    batch_groups: int
+
+    @classmethod
+    def of(cls, instruction: Instruction) -> _Sides:
+        """Read off the attributes."""
+        labels = instruction.attributes.get("dim_labels")
+        window = instruction.attributes.get("window", Window(()))
+        groups = [instruction.attributes.get(f"{name}_group_count", 1) for name in ("feature", "batch")]
+        if not isinstance(labels, ConvolutionDimensions) or not isinstance(window, Window):
+            raise NotGenerated("attribute dim_labels or window is missing", instruction)
+        if "sparsity_config" in instruction.attributes:
+            raise NotGenerated("sparse operands", instruction)
+        feature, batch = (group if isinstance(group, int) else 1 for group in groups)
+        return cls(instruction, labels, window.dims, feature, batch)
+
+    @property
+    def groups(self) -> int:
+        """Number of groups of either kind."""
+        return max(self.feature_groups, self.batch_groups)
+
+    def image(self, emitter: Emitter, index: Index, term: Sequence[str]) -> str:
+        """The element of the input under a position of the window; 0 where there is none."""
+        operand, labels = self.instruction.operands[0], self.labels
+        dims, kind = array_shape(operand).dims, common_kind(self.instruction)
+        *positions, feature = term
+        places = {labels.input_batch: index[labels.output_batch], labels.input_feature: feature}
+        inside = []
+        for d, out, position, dim in zip(labels.input_spatial, labels.output_spatial, positions, self.window):
+            at = emitter.index(_reached(index[out], position, dim))
+            inside.append(f"{at} >= 0 && {at} < {(dims[d] - 1) * dim.base_dilation + 1 if dims[d] else 0}")
+            if dim.base_dilation > 1:
+                inside.append(f"{at} % {dim.base_dilation} == 0")
+            places[d] = f"{at} / {dim.base_dilation}" if dim.base_dilation > 1 else at
+        self._into_group(emitter, places, index)
+        result = emitter.variable(kind, zero_of(kind))
+        with emitter.block(f"if ({' && '.join(inside) or 'true'})"):
+            value = emitter.value(operand, [places[d] for d in range(len(places))])
+            emitter.add(f"{result} = {as_kind(emitter, value, element_type(operand), kind)};")
+        return result
+
+    def _into_group(self, emitter: Emitter, places: dict[int, str], index: Index) -> None:
+        """Move the place in the input to the group that makes this feature of the result."""
+        if self.groups == 1:
+            return
+        labels, dims = self.labels, array_shape(self.instruction.operands[0]).dims
+        features = array_shape(self.instruction).dims[labels.output_feature]
+        group = emitter.index(f"{index[labels.output_feature]} / {max(1, features // self.groups)}ll")
+        parts = dims[labels.input_feature if self.feature_groups > 1 else labels.input_batch] // self.groups
+        moved = labels.input_feature if self.feature_groups > 1 else labels.input_batch
+        places[moved] = f"{group} * {parts}ll + {places[moved]}"
+
+    def weights(self, emitter: Emitter, index: Index, term: Sequence[str]) -> str:
+        """The element of the kernel at a position of the window."""
+        operand, labels = self.instruction.operands[1], self.labels
+        *positions, feature = term
+        places = {
+            labels.kernel_output_feature: index[labels.output_feature],
+            labels.kernel_input_feature: feature,
+        }
+        for d, position, dim in zip(labels.kernel_spatial, positions, self.window):
+            places[d] = f"{dim.size - 1} - {position}" if dim.reversal else position
+        value = emitter.value(operand, [places[d] for d in range(len(places))])
+        return as_kind(emitter, value, element_type(operand), common_kind(self.instruction))
+
+
+def _reached(output: str, position: str, dim: WindowDim) -> str:
+    """Where a position of the window lies in the padded and dilated input."""
+    return shifted(f"{scaled(output, dim.stride)} + {scaled(position, dim.window_dilation)}", -dim.pad_low)

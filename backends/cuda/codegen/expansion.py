@@ -1,0 +1,129 @@
+"""A computation in the form that rules know: no calls, no tuples inside, libraries spelt out.
+
+Instructions that stay as they are stay the same objects; the inputs are never looked behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+
+from hlotool.backends.cuda.codegen.elements import NotGenerated
+from hlotool.ir.literal import Literal
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.types import ArrayShape, Shape, TupleShape
+from hlotool.ir.walk import post_order
+
+#: What an instruction is worth: an array, or as many as a tuple has.
+Value: TypeAlias = "Instruction | tuple[Value, ...]"
+
+#: Writes an instruction in simpler ones, given its operands; None where it is left as it is.
+Spelling: TypeAlias = Callable[[Instruction, Sequence[Instruction]], "Value | None"]
+
+SPELLINGS: dict[str, Spelling] = {}
+
+
+def spells(*opcodes: str) -> Callable[[Spelling], Spelling]:
+    """Register what writes `opcodes` in simpler instructions."""
+
+    def register(spelling: Spelling) -> Spelling:
+        SPELLINGS.update(dict.fromkeys(opcodes, spelling))
+        return spelling
+
+    return register
+
+
+def expanded(computation: Computation, arguments: Sequence[Value]) -> dict[Instruction, Value]:
+    """What every instruction of a computation is worth, given its parameters' values.
+
+    Raises:
+        NotGenerated: a called computation is not simply to be executed.
+    """
+    values: dict[Instruction, Value] = {}
+    for instruction in post_order([computation.root, *computation.instructions]):
+        if instruction.opcode == "parameter":
+            values[instruction] = arguments[instruction.parameter_number or 0]
+        else:
+            values[instruction] = simplified(instruction, [values[o] for o in instruction.operands])
+    return values
+
+
+def simplified(instruction: Instruction, operands: Sequence[Value]) -> Value:
+    """What one instruction is worth, given its operands' values."""
+    match instruction.opcode:
+        case "call" | "fusion":
+            (called,) = (c for c in instruction.called if isinstance(c, Computation))
+            return expanded(called, operands)[called.root]
+        case "tuple":
+            return tuple(operands)
+        case "get-tuple-element" if isinstance(operands[0], tuple):
+            return operands[0][_number(instruction)]
+        case "opt-barrier" | "add-dependency" | "domain" | "after-all" if operands:
+            return operands[0]
+        case "get-dimension-size":
+            return _size(instruction, operands[0])
+    arrays = [_array(operand, instruction) for operand in operands]
+    spelling = SPELLINGS.get(instruction.opcode)
+    spelt = spelling(instruction, arrays) if spelling is not None else None
+    if spelt is not None:
+        return spelt
+    if all(new is old for new, old in zip(arrays, instruction.operands)):
+        return instruction
+    return replace(instruction, operands=tuple(arrays))
+
+
+def leaves_of(value: Value) -> tuple[Instruction, ...]:
+    """The arrays of a value, those of tuples that single instructions make included."""
+    if isinstance(value, tuple):
+        return tuple(leaf for part in value for leaf in leaves_of(part))
+    return parts_of(value)
+
+
+def parts_of(
+    instruction: Instruction, known: Mapping[int, Instruction] | None = None
+) -> tuple[Instruction, ...]:
+    """The results of an instruction, each as what takes it out.
+
+    Args:
+        instruction: whatever its shape.
+        known: instructions that take results out, by number; others are made up.
+    """
+    if not isinstance(instruction.shape, TupleShape):
+        return (instruction,)
+    takers = known or {}
+    shapes = enumerate(instruction.shape.elements)
+    return tuple(takers.get(number) or _part(instruction, number, shape) for number, shape in shapes)
+
+
+def _part(instruction: Instruction, number: int, shape: Shape) -> Instruction:
+    name = f"{instruction.name}.{number}"
+    return Instruction(
+        name, "get-tuple-element", shape, (instruction,), {"index": number}, line=instruction.line
+    )
+
+
+def _number(instruction: Instruction) -> int:
+    index = instruction.attributes.get("index")
+    if not isinstance(index, int):
+        raise NotGenerated("attribute index is no number", instruction)
+    return index
+
+
+def _array(value: Value, user: Instruction) -> Instruction:
+    if isinstance(value, tuple):
+        raise NotGenerated("an operand is a tuple", user)
+    return value
+
+
+def _size(instruction: Instruction, operand: Value) -> Value:
+    """The size of a dimension that does not change."""
+    dimensions = instruction.attributes.get("dimensions")
+    shape = _array(operand, instruction).shape
+    if not isinstance(shape, ArrayShape) or shape.is_dynamic or not isinstance(dimensions, tuple):
+        raise NotGenerated("a size that is known only at run time", instruction)
+    (dimension,) = (d for d in dimensions if isinstance(d, int))
+    literal = Literal(instruction.shape, np.array(shape.dims[dimension], np.int32))
+    return replace(instruction, opcode="constant", operands=(), attributes={}, literal=literal)

@@ -1,0 +1,48 @@
+"""Operations that have kernels of their own, rather than being computed where they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+from hlotool.backends.cuda.codegen.contractions import Contraction, dot_contraction
+from hlotool.backends.cuda.codegen.convolutions import convolution_contraction
+from hlotool.backends.cuda.codegen.elements import array_shape
+from hlotool.backends.cuda.codegen.product_tiles import product
+from hlotool.backends.cuda.codegen.schedules import Kernel, loop
+from hlotool.ir.module import Instruction
+
+#: From an instruction, its results and the memory that it may read to its kernels.
+Maker = Callable[[Instruction, Sequence[Instruction], Sequence[Instruction]], list[Kernel]]
+
+#: Sums of products of at most so many terms are computed where they are read.
+SERIAL = 32
+#: Tiles are worth it for as many rows and columns.
+NARROW = 8
+
+
+def is_long(instruction: Instruction) -> bool:
+    """Whether it is too much work to be repeated by everything that reads it."""
+    if instruction.opcode not in _CONTRACTIONS:
+        return True
+    return _CONTRACTIONS[instruction.opcode](instruction).length > SERIAL
+
+
+def _contracted(
+    instruction: Instruction, parts: Sequence[Instruction], inputs: Sequence[Instruction]
+) -> list[Kernel]:
+    contraction = _CONTRACTIONS[instruction.opcode](instruction)
+    rows, columns = (prod(contraction.sizes(d)) for d in (contraction.rows, contraction.columns))
+    if min(rows, columns) < NARROW or not array_shape(instruction).size:
+        return [loop(parts, inputs)]
+    return [product(contraction, inputs)]
+
+
+_CONTRACTIONS: dict[str, Callable[[Instruction], Contraction]] = {
+    "convolution": convolution_contraction,
+    "dot": dot_contraction,
+    "scaled-dot": dot_contraction,
+}
+
+#: By opcode.
+MAKERS: dict[str, Maker] = dict.fromkeys(_CONTRACTIONS, _contracted)

@@ -1,0 +1,126 @@
+"""Kernels of larger sums of products: tiles of both factors in shared memory, 16 sums to a thread.
+
+The terms of a sum are added in their order, as one thread by itself adds them, so the bits are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from hlotool.backends.cuda.codegen.contractions import Contraction, Factor, place_of
+from hlotool.backends.cuda.codegen.elements import computed, element_type, store
+from hlotool.backends.cuda.codegen.emit import Emitter
+from hlotool.backends.cuda.codegen.indices import split
+from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, pointers_of
+from hlotool.ir.module import Instruction
+
+#: As in `prelude/tiles.h`: rows and columns of a tile, its threads in each direction, sums of a thread.
+SIDE, _ACROSS, _SUMS = 64, 16, 4
+
+_LOAD = """phase([&](int t) {
+for (int i = t; i < SIDE * DEPTH; i += NT) {
+const i64 term = first + i %% DEPTH, place = %(tile)s * SIDE + i / DEPTH;
+%(type)s element = %(zero)s;
+if (term < %(terms)sll && place < %(places)sll) {
+%(body)s
+}
+%(shared)s[i %% DEPTH * SIDE + i / DEPTH] = element;
+}
+});"""
+
+
+def product(contraction: Contraction, inputs: Sequence[Instruction]) -> Kernel:
+    """One block for each tile of the result, and each part of the batch.
+
+    Args:
+        contraction: what is computed; it has rows and columns.
+        inputs: memory that the factors may read.
+
+    Raises:
+        NotGenerated: a factor cannot be written.
+    """
+    batch, rows, columns = (
+        prod(contraction.sizes(d)) for d in (contraction.batch, contraction.rows, contraction.columns)
+    )
+    row_tiles, column_tiles = -(-rows // SIDE), -(-columns // SIDE)
+    ctype = computed(contraction.kind)
+    sums = [f"sum{i}{j}" for i in range(_SUMS) for j in range(_SUMS)]
+    body = [
+        f"const i64 across = block_id() % {column_tiles}ll;",
+        f"const i64 down = block_id() / {column_tiles}ll % {row_tiles}ll;",
+        f"const i64 batch = block_id() / {column_tiles * row_tiles}ll;",
+        f"SHARED({ctype}, left, SIDE * DEPTH);",
+        f"SHARED({ctype}, right, SIDE * DEPTH);",
+        *(f"Private<{ctype}> {name};" for name in sums),
+        "each_thread([&](int t) {",
+        *(f"{name}(t) = {contraction.zero};" for name in sums),
+        "});",
+        f"for (i64 first = 0; first < {contraction.length}ll; first += DEPTH) {{",
+        _load(contraction, inputs, contraction.left, "left", "down", rows),
+        _load(contraction, inputs, contraction.right, "right", "across", columns),
+        *_accumulate(contraction),
+        "barrier();",
+        "}",
+        *_write_out(contraction, rows, columns),
+    ]
+    grid = batch * row_tiles * column_tiles
+    return assemble(inputs, (contraction.instruction,), body, grid, schedule="tiles of a product")
+
+
+def _load(
+    contraction: Contraction,
+    inputs: Sequence[Instruction],
+    factor: Factor,
+    shared: str,
+    tile: str,
+    places: int,
+) -> str:
+    """The phase that brings a tile of one factor to shared memory; 0 lies beyond its edges."""
+    emitter = Emitter(pointers_of(inputs))
+    other = "0"
+    row, column = ("place", other) if shared == "left" else (other, "place")
+    index, _ = place_of(contraction, "batch", row, column)
+    terms = split("term", contraction.terms)
+    value = factor(emitter, tuple(emitter.index(part) for part in index), [emitter.index(t) for t in terms])
+    emitter.add(f"element = {value};")
+    return _LOAD % {
+        "tile": tile,
+        "type": computed(contraction.kind),
+        "zero": contraction.zero,
+        "terms": contraction.length,
+        "places": places,
+        "body": "\n".join(emitter.statements),
+        "shared": shared,
+    }
+
+
+def _accumulate(contraction: Contraction) -> list[str]:
+    ctype, numbers = computed(contraction.kind), range(_SUMS)
+    lines = ["each_term([&](int t, int row, int column, int k) {"]
+    for i in numbers:
+        lines.append(f"const {ctype} a{i} = left[k * SIDE + row + {i * _ACROSS}];")
+        lines.append(f"const {ctype} b{i} = right[k * SIDE + column + {i * _ACROSS}];")
+    for i in numbers:
+        for j in numbers:
+            total = f"sum{i}{j}(t)"
+            lines.append(f"{total} = {contraction.accumulated(total, f'a{i}', f'b{j}')};")
+    return [*lines, "});"]
+
+
+def _write_out(contraction: Contraction, rows: int, columns: int) -> list[str]:
+    kind = element_type(contraction.instruction)
+    lines = ["each_thread([&](int t) {"]
+    for i in range(_SUMS):
+        for j in range(_SUMS):
+            row, column = f"row{i}{j}", f"column{i}{j}"
+            _, position = place_of(contraction, "batch", row, column)
+            lines += [
+                f"const i64 {row} = down * SIDE + t / {_ACROSS} + {i * _ACROSS};",
+                f"const i64 {column} = across * SIDE + t % {_ACROSS} + {j * _ACROSS};",
+                f"if ({row} < {rows}ll && {column} < {columns}ll) {{",
+                f"const {computed(kind)} result = {contraction.result(f'sum{i}{j}(t)')};",
+                store("out0", position, "result", kind),
+                "}",
+            ]
+    return [*lines, "});"]
