@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from hlotool._version import __version__
-from hlotool.cli import backends, bisect, check, diff, explain, extract, opt, reduce, repro, run
+from hlotool.cli import backends, bisect, check, diff, explain, extract, inspect, opt, reduce, repro, run
 from hlotool.cli.options import exit_code_text, join_signed_values
 from hlotool.errors import ExitCode, HlotoolError
 
@@ -24,7 +24,7 @@ A dump is the folder that XLA writes when it is told to:
   hlotool run DIR
 """
 
-_COMMANDS = (run, bisect, reduce, extract, repro, check, diff, opt, explain, backends)
+_COMMANDS = (run, bisect, reduce, extract, repro, check, diff, inspect, opt, explain, backends)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -54,7 +54,10 @@ class Cost:
     def times(self, count: int) -> Cost:
         """All of it so many times."""
         return Cost(
-            self.flops * count, self.transcendentals * count, self.bytes_accessed * count, self.unknown * count
+            self.flops * count,
+            self.transcendentals * count,
+            self.bytes_accessed * count,
+            self.unknown * count,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlotool.check.findings import FailedFile
+from hlotool.inspect.kernel_records import KernelsInfo
 from hlotool.replay.records import Record, SourceRecord
 
 
@@ -166,6 +167,7 @@ class ModuleInfo(Record, frozen=True, kw_only=True):
     """A module of a dump.
 
     Attributes:
+        dump: path as given.
         name: of the dump's module.
         function: of the user's program.
         frontend: `jax`, `tensorflow`, `torch`, or empty.
@@ -176,8 +178,10 @@ class ModuleInfo(Record, frozen=True, kw_only=True):
         captures: executions with arguments.
         stages: those that were looked at.
         failures: stages that could not be read.
+        kernels: the last of these stages as generated kernels, if asked for.
     """
 
+    dump: str
     name: str
     function: str
     frontend: str = ""
@@ -188,6 +192,7 @@ class ModuleInfo(Record, frozen=True, kw_only=True):
     captures: int = 0
     stages: list[StageInfo] = []
     failures: list[FailedFile] = []
+    kernels: KernelsInfo | None = None
 
 
 class FunctionInfo(Record, frozen=True, kw_only=True):
@@ -196,10 +201,10 @@ class FunctionInfo(Record, frozen=True, kw_only=True):
     Attributes:
         function: its name.
         frontend: `jax`, `tensorflow`, `torch`, or empty.
-        folder: of the dump; each run or process has its own.
+        folder: path of its modules, as each run or process has its own.
         compilations: how often it was compiled.
         programs: how many of these programs are different.
-        modules: names of the modules.
+        modules: positions among all modules.
     """
 
     function: str
@@ -207,4 +212,4 @@ class FunctionInfo(Record, frozen=True, kw_only=True):
     folder: str
     compilations: int
     programs: int
-    modules: list[str]
+    modules: list[int]

@@ -21,25 +21,28 @@ PRELOAD = ("hlotool.inspect.task", "hlotool.parse.reader")
 _decoder = msgspec.msgpack.Decoder(ModuleInfo)
 
 
-def find_tasks(dumps: Iterable[Dump], only: str | None, stages: Sequence[str] = ()) -> list[InspectTask]:
+def find_tasks(
+    dumps: Iterable[Dump], only: str | None, stages: Sequence[str] = (), architecture: str = ""
+) -> list[InspectTask]:
     """The modules to look at.
 
     Args:
         dumps: as `open_dump` found them.
         only: regular expression on the names of modules.
         stages: shell patterns of stage names; without any, the first and the last stage of each module.
+        architecture: of the GPUs that kernels are compiled for; empty for no kernels.
 
     Raises:
         UsageError: there are none.
     """
-    modules = [module for dump in dumps for module in dump.modules]
-    wanted = [module for module in modules if only is None or re.search(only, module.title)]
+    modules = [(dump.path, module) for dump in dumps for module in dump.modules]
+    wanted = [(path, m) for path, m in modules if only is None or re.search(only, m.title)]
     if not wanted:
-        names = ", ".join(module.title for module in modules[:5]) + (", …" if len(modules) > 5 else "")
+        names = ", ".join(m.title for _, m in modules[:5]) + (", …" if len(modules) > 5 else "")
         raise UsageError(f"no module matches --only {only!r}; there are: {names}")
-    tasks = [InspectTask(_slim(module), _chosen(module, stages)) for module in wanted]
+    tasks = [InspectTask(path, _slim(m), _chosen(m, stages), architecture) for path, m in wanted]
     if stages and not any(task.stages for task in tasks):
-        labels = dict.fromkeys(label_of(stage) for m in wanted for stage in (*m.stages, *m.others))
+        labels = dict.fromkeys(label_of(stage) for _, m in wanted for stage in (*m.stages, *m.others))
         raise UsageError(f"no stage matches --stages {','.join(stages)!r}; there are: {', '.join(labels)}")
     return tasks
 
@@ -70,34 +73,38 @@ def inspect_all(tasks: Sequence[InspectTask], pool: Pool) -> list[ModuleInfo]:
 def _result(task: InspectTask, value: bytes | BackendFailed) -> ModuleInfo:
     if isinstance(value, BackendFailed):
         failures = [failed_stage(task.module, stage, value) for stage in task.stages[:1]]
-        return ModuleInfo(name=task.module.title, function=task.module.name, failures=failures)
+        return ModuleInfo(
+            dump=task.dump, name=task.module.title, function=task.module.name, failures=failures
+        )
     return _decoder.decode(value)
 
 
-def functions_of(modules: Iterable[ModuleInfo]) -> list[FunctionInfo]:
+def functions_of(modules: Sequence[ModuleInfo]) -> list[FunctionInfo]:
     """Modules by the function of the user's program that they were made from, each folder by itself.
 
     PyTorch/XLA calls all programs alike: there the operations tell functions apart.
     """
-    groups: dict[tuple[str, ...], list[ModuleInfo]] = {}
-    for module in modules:
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for number, module in enumerate(modules):
         distinct = module.structure if module.frontend == "torch" else ""
         key = (_folder(module), module.frontend, module.function, distinct)
-        groups.setdefault(key, []).append(module)
-    return [_function(group) for group in groups.values()]
+        groups.setdefault(key, []).append(number)
+    return [_function(modules[numbers[0]], numbers, modules) for numbers in groups.values()]
 
 
 def _folder(module: ModuleInfo) -> str:
-    return module.name.rpartition("/")[0]
+    """A plain file has no folder in its dump: its name there is its path."""
+    inside = module.name.rpartition("/")[0]
+    return f"{module.dump}/{inside}" if inside and inside != module.dump else module.dump
 
 
-def _function(group: Sequence[ModuleInfo]) -> FunctionInfo:
-    readable = {module.program for module in group if module.program}
+def _function(first: ModuleInfo, numbers: list[int], modules: Sequence[ModuleInfo]) -> FunctionInfo:
+    programs = {modules[number].program for number in numbers} - {""}
     return FunctionInfo(
-        function=group[0].function,
-        frontend=group[0].frontend,
-        folder=_folder(group[0]),
-        compilations=len(group),
-        programs=len(readable),
-        modules=[module.name for module in group],
+        function=first.function,
+        frontend=first.frontend,
+        folder=_folder(first),
+        compilations=len(numbers),
+        programs=len(programs),
+        modules=numbers,
     )

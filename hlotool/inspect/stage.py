@@ -130,4 +130,6 @@ def _executed(module: Module) -> Iterable[Instruction]:
     """What runs one by one; fusions as a whole."""
     for computation, found in contexts(module).items():
         if Context.CONTROL_FLOW in found:
-            yield from (i for i in computation.instructions if i.opcode not in ("call", "while", "conditional"))
+            yield from (
+                i for i in computation.instructions if i.opcode not in ("call", "while", "conditional")
+            )

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from hlotool.check.facts import function_of, program_facts
 from hlotool.check.findings import FailedFile
-from hlotool.dump.loading import read_stage
+from hlotool.dump.loading import load_stage, read_stage
 from hlotool.dump.names import Kind
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import HlotoolError
+from hlotool.inspect.kernel_records import KernelsInfo
 from hlotool.inspect.records import ModuleInfo, StageInfo
 from hlotool.inspect.stage import stage_info
 from hlotool.ir.module import Module
@@ -26,12 +27,16 @@ class InspectTask:
     """The stages of one module to look at.
 
     Attributes:
+        dump: path as given.
         module: of the dump.
         stages: those to look at, in the order of compilation.
+        architecture: of the GPUs that the last of them is compiled for; empty for no kernels.
     """
 
+    dump: str
     module: DumpModule
     stages: tuple[Stage, ...]
+    architecture: str = ""
 
 
 def inspect_module(task: InspectTask) -> ModuleInfo:
@@ -53,6 +58,7 @@ def inspect_module(task: InspectTask) -> ModuleInfo:
             frontend, function = facts.frontend, facts.function
             program, structure = facts.text, facts.structure
     return ModuleInfo(
+        dump=task.dump,
         name=owner.title,
         function=function,
         frontend=frontend,
@@ -63,6 +69,7 @@ def inspect_module(task: InspectTask) -> ModuleInfo:
         captures=len(owner.captures),
         stages=stages,
         failures=failures,
+        kernels=_kernels(task) if task.architecture and stages else None,
     )
 
 
@@ -74,6 +81,19 @@ def label_of(stage: Stage) -> str:
 def failed_stage(owner: DumpModule, stage: Stage, error: HlotoolError) -> FailedFile:
     """The record of a stage that could not be read."""
     return FailedFile(file=str(stage.source), module=owner.title, error=error_record(error))
+
+
+def _kernels(task: InspectTask) -> KernelsInfo:
+    # The generator is not needed for anything else.
+    from hlotool.inspect.kernels import kernels_of
+
+    stage = task.stages[-1]
+    label, file = label_of(stage), str(stage.source)
+    try:
+        module = load_stage(task.module, stage, may_compile=False)
+    except HlotoolError as error:
+        return KernelsInfo(label=label, file=file, architecture=task.architecture, error=error_record(error))
+    return kernels_of(module, label, file, task.architecture)
 
 
 def _stage_info(module: Module, owner: DumpModule, stage: Stage) -> StageInfo:

@@ -78,6 +78,22 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def amount(count: int) -> str:
+    """`383`, `12.3 k`, `1.54 M`, `2 G`, `1e+18`."""
+    value = float(count)
+    for unit in ("", " k", " M", " G", " T", " P"):
+        if value < 999.5:
+            return f"{value:.3g}{unit}"
+        value /= 1000
+    return f"{count:.3g}"
+
+
+def size(count: int) -> str:
+    """`512 B`, `12.3 kB`, `1.54 MB`."""
+    text = amount(count)
+    return f"{text}B" if " " in text else f"{text} B"
+
+
 def seconds(value: float) -> str:
     """`0.02 s`, `12.3 s`, `4 min 05 s`."""
     if value < 10:

@@ -1,0 +1,149 @@
+"""`hlotool inspect`: what a dump holds, and what kernels its programs become."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from hlotool.cli.options import add_output_options, count, exit_code_text, regex, seconds
+from hlotool.errors import DumpError, ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hlotool.check.findings import FailedFile
+    from hlotool.dump.records import Dump
+    from hlotool.inspect.records import ModuleInfo
+    from hlotool.report.inspect_records import InspectRecord
+
+_DESCRIPTION = """\
+Say what a dump holds, without running anything: functions and how often each was compiled, stages,
+instructions, parameters and results, memory and arithmetic as XLA counts them, loops, collectives,
+transfers to the host, custom calls.
+"""
+
+_EXAMPLES = """\
+examples:
+  hlotool inspect DIR                             the functions of a dump, the largest first
+  hlotool inspect DIR --only train_step           one module, in detail
+  hlotool inspect FILE.hlo --json                 everything, for scripts
+  hlotool inspect FILE.hlo --kernels              the CUDA kernels that are generated for it
+  hlotool inspect DIR --kernels --arch sm_100     the same of every module, for another GPU
+"""
+
+
+def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
+    """Add the command to the parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "inspect",
+        help="what a dump holds: functions, opcodes, sizes, memory, arithmetic, kernels",
+        description=_DESCRIPTION,
+        epilog=f"{_EXAMPLES}\n{exit_code_text()}",
+        formatter_class=formatter,
+        usage="hlotool inspect [options] PATH ...",
+    )
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="dump directory, HLO file, archive or log")
+    group = parser.add_argument_group("what to look at")
+    group.add_argument("--only", metavar="REGEX", type=regex, help="modules whose name matches")
+    group.add_argument(
+        "--stages", metavar="PATTERN,...", default="", help="stages [the first and the last of each module]"
+    )
+    group = parser.add_argument_group("kernels", "generated for the last stage, as the cuda backend does")
+    group.add_argument("--kernels", action="store_true", help="source, launches, resources, host fallbacks")
+    group.add_argument(
+        "--arch", metavar="SM", type=_architecture, default="sm_90", help="to compile them for [sm_90]"
+    )
+    group = parser.add_argument_group("execution")
+    group.add_argument("--timeout", metavar="SECONDS", type=seconds, default=300.0, help="per module [300]")
+    group.add_argument("--jobs", metavar="N", type=count, default=0, help="processes [cores, at most 4]")
+    add_output_options(parser)
+    parser.set_defaults(command=execute)
+
+
+def _architecture(text: str) -> str:
+    if not re.fullmatch(r"sm_\d+[af]?", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no architecture; write it like sm_90")
+    return text
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit code."""
+    start = time.perf_counter()
+    from hlotool.inspect.run import PRELOAD
+    from hlotool.replay.options import worker_count
+    from hlotool.workers.pool import Limits, Pool
+
+    failures: list[FailedFile] = []
+    with Pool(Limits(worker_count(arguments.jobs), arguments.timeout), PRELOAD) as pool:
+        pool.start()
+        from hlotool.inspect.run import find_tasks, inspect_all
+
+        dumps = _dumps(arguments.paths, failures)
+        only = arguments.only.pattern if arguments.only else None
+        stages = [pattern for pattern in arguments.stages.split(",") if pattern]
+        architecture = arguments.arch if arguments.kernels else ""
+        modules = inspect_all(find_tasks(dumps, only, stages, architecture), pool)
+    record = _record(arguments, dumps, modules, failures, time.perf_counter() - start)
+    _show(record, arguments)
+    return record.exit_code
+
+
+def _dumps(paths: Sequence[str], failures: list[FailedFile]) -> list[Dump]:
+    """The dumps under `paths`; one that holds nothing is a failure among others, and an error alone."""
+    from hlotool.check.findings import FailedFile
+    from hlotool.dump.directory import open_dump
+    from hlotool.replay.errors import error_record
+
+    found: list[Dump] = []
+    for path in paths:
+        try:
+            found.append(open_dump(path))
+        except DumpError as error:
+            if len(paths) == 1:
+                raise
+            failures.append(FailedFile(file=path, module="", error=error_record(error)))
+    return found
+
+
+def _record(
+    arguments: argparse.Namespace,
+    dumps: Sequence[Dump],
+    modules: Sequence[ModuleInfo],
+    failures: list[FailedFile],
+    elapsed: float,
+) -> InspectRecord:
+    from hlotool.inspect.run import functions_of
+    from hlotool.report.inspect_records import InspectRecord
+    from hlotool.report.records import versions
+
+    is_complete = not failures and not any(module.failures for module in modules)
+    return InspectRecord(
+        versions=versions(),
+        paths=arguments.paths,
+        functions=functions_of(modules),
+        modules=list(modules),
+        failures=failures,
+        notes=[note for dump in dumps for note in dump.notes],
+        exit_code=ExitCode.AGREE if is_complete else ExitCode.USAGE,
+        seconds=elapsed,
+    )
+
+
+def _show(record: InspectRecord, arguments: argparse.Namespace) -> None:
+    from hlotool.cli.output import emit, emit_bytes
+
+    if arguments.json:
+        import msgspec
+
+        emit_bytes(msgspec.json.encode(record) + b"\n")
+        return
+    from hlotool.report.console import console_for, render
+    from hlotool.report.inspect import InspectReport
+
+    for note in record.notes:
+        print(f"hlotool: note: {note}", file=sys.stderr)
+    report = InspectReport(record, quiet=arguments.quiet, verbose=arguments.verbose)
+    emit(render(console_for(sys.stdout), report))

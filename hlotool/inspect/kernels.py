@@ -1,0 +1,200 @@
+"""The kernels that a program is made into, without a GPU and without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from hlotool.backends.base import Value
+from hlotool.backends.cuda.build import compile_kernels
+from hlotool.backends.cuda.codegen.partition import Program
+from hlotool.backends.cuda.codegen.schedules import THREADS, Buffer, Kernel, Part
+from hlotool.backends.cuda.compilers import find_compiler
+from hlotool.backends.cuda.executable import fused
+from hlotool.backends.cuda.lowering import KernelLowering
+from hlotool.backends.numpy.registry import Kernel as Step
+from hlotool.errors import BackendFailed, BackendUnavailable, HlotoolError
+from hlotool.inspect.kernel_records import FallbackInfo, KernelInfo, KernelsInfo, LaunchInfo, ResourceInfo
+from hlotool.inspect.listing import indented
+from hlotool.inspect.sizes import table_bytes, total_bytes
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.types import ArrayShape
+from hlotool.ir.verifier import verify_or_raise
+from hlotool.replay.errors import error_record
+from hlotool.replay.provenance import source_of
+
+
+def kernels_of(module: Module, label: str, file: str, architecture: str) -> KernelsInfo:
+    """Fuse `module`, generate its kernels and, where there is a compiler, compile them.
+
+    Args:
+        module: a stage of a dump.
+        label: of the stage.
+        file: where it stands.
+        architecture: for which GPUs, such as `sm_90`.
+    """
+    try:
+        verify_or_raise(module)
+        program = fused(module)
+        lowering = _Listing(program, _Nothing())
+        lowering.plan(program.entry)
+    except HlotoolError as error:
+        return KernelsInfo(label=label, file=file, architecture=architecture, error=error_record(error))
+    homes = {i: c for c in program.computations for i in c.instructions}
+    compiled = _compiled(lowering.kernels, architecture)
+    return KernelsInfo(
+        label=label,
+        file=file,
+        architecture=architecture,
+        compiler=compiled.compiler,
+        note=compiled.note,
+        launches=[_launch_info(program, homes, launched) for launched in lowering.launched],
+        kernels=[_kernel_info(kernel, compiled) for kernel in _distinct(lowering.kernels)],
+        fallbacks=[_fallback_info(program, homes, instruction) for instruction in lowering.on_host],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Launched:
+    instruction: Instruction
+    kernels: tuple[Kernel, ...]
+
+
+class _Listing(KernelLowering):
+    """Keeps what becomes of each instruction."""
+
+    def __init__(self, module: Module, loading: _Nothing) -> None:
+        super().__init__(module, loading)
+        self.launched = loading.launched
+        self.on_host: list[Instruction] = []
+
+    def _fall_back(self, instruction: Instruction) -> Step:
+        self.on_host.append(instruction)
+        return super()._fall_back(instruction)
+
+
+class _Nothing:
+    """A machine that runs nothing."""
+
+    moved: int | None = None
+
+    def __init__(self) -> None:
+        self.launched: list[_Launched] = []
+
+    def build(self, kernels: Iterable[Kernel]) -> None:
+        pass
+
+    def launch(self, instruction: Instruction, program: Program, positions: Sequence[int]) -> Step:
+        self.launched.append(_Launched(instruction, program.kernels))
+        return _never
+
+    def library_call(self, instruction: Instruction) -> Step | None:
+        return None
+
+    def same_data(self, instruction: Instruction, step: Step) -> Step | None:
+        return step
+
+    def fall_back(self, step: Step) -> Step:
+        return step
+
+    def constant(self, value: Any) -> Any:
+        return value
+
+    def take(self, arguments: Sequence[Any]) -> list[Any]:
+        return list(arguments)
+
+    def give(self, value: Any) -> Value:
+        raise AssertionError("a listed program is not run")
+
+
+def _never(*values: object) -> Value:
+    raise AssertionError("a listed program is not run")
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """Resources of kernels by name, or why there are none."""
+
+    compiler: str = ""
+    note: str = ""
+    resources: dict[str, ResourceInfo] = field(default_factory=dict)
+
+
+def _compiled(kernels: Sequence[Kernel], architecture: str) -> _Compiled:
+    try:
+        compiler = find_compiler()
+        found = compile_kernels(kernels, architecture, compiler)
+    except (BackendUnavailable, BackendFailed) as error:
+        return _Compiled(note=f"not compiled: {error_record(error).message}")
+    resources = {
+        name: msgspec.convert(made.resources, ResourceInfo, from_attributes=True)
+        for name, made in found.items()
+    }
+    return _Compiled(compiler.version, "", resources)
+
+
+def _distinct(kernels: Iterable[Kernel]) -> list[Kernel]:
+    return list({kernel.name: kernel for kernel in kernels}.values())
+
+
+def _launch_info(module: Module, homes: dict[Instruction, Computation], launched: _Launched) -> LaunchInfo:
+    instruction = launched.instruction
+    return LaunchInfo(
+        source=source_of(module, [instruction]),
+        computation=homes[instruction].name,
+        fused=list(_fused_opcodes(instruction)),
+        kernels=[kernel.name for kernel in launched.kernels],
+    )
+
+
+def _fused_opcodes(instruction: Instruction) -> Iterator[str]:
+    if instruction.opcode == "fusion":
+        for computation in instruction.called:
+            yield from (
+                i.opcode for i in computation.instructions if i.opcode not in ("parameter", "constant")
+            )
+
+
+def _fallback_info(
+    module: Module, homes: dict[Instruction, Computation], instruction: Instruction
+) -> FallbackInfo:
+    moved = total_bytes(instruction.shape) + sum(total_bytes(o.shape) for o in instruction.operands)
+    source = source_of(module, [instruction])
+    return FallbackInfo(source=source, computation=homes[instruction].name, bytes=moved)
+
+
+def _kernel_info(kernel: Kernel, compiled: _Compiled) -> KernelInfo:
+    return KernelInfo(
+        name=kernel.name,
+        schedule=kernel.schedule,
+        blocks=kernel.grid,
+        threads=THREADS,
+        reads=[_buffer_text(buffer) for buffer in kernel.inputs],
+        writes=[_buffer_text(buffer) for buffer in kernel.outputs],
+        bytes_read=sum(map(_buffer_bytes, kernel.inputs)),
+        bytes_written=sum(_buffer_bytes(_written(buffer, kernel)) for buffer in kernel.outputs),
+        resources=compiled.resources.get(kernel.name),
+        source=indented(kernel.listing),
+    )
+
+
+def _written(buffer: Buffer, kernel: Kernel) -> Buffer:
+    """In place, the update is written; not what stays."""
+    is_update = kernel.in_place is not None and isinstance(buffer, Instruction)
+    return buffer.operands[1] if is_update and isinstance(buffer, Instruction) else buffer
+
+
+def _buffer_text(buffer: Buffer) -> str:
+    if isinstance(buffer, Part):
+        return f"{buffer.kind}[{buffer.size}] between passes"
+    shape = buffer.shape.logical_text() if isinstance(buffer.shape, ArrayShape) else str(buffer.shape)
+    return f"{shape} %{buffer.name}"
+
+
+def _buffer_bytes(buffer: Buffer) -> int:
+    if isinstance(buffer, Part):
+        return buffer.size * max(1, buffer.kind.bits // 8)
+    return table_bytes(buffer.shape)

@@ -1,0 +1,146 @@
+"""The report of `hlotool inspect`: functions, the largest first; a single module in detail."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from hlotool.check.findings import FailedFile
+from hlotool.inspect.records import FunctionInfo, ModuleInfo
+from hlotool.report.inspect_kernels import KernelsReport
+from hlotool.report.inspect_module import ModuleReport
+from hlotool.report.inspect_records import InspectRecord
+from hlotool.report.words import amount, plural, seconds, size
+
+#: Functions, and files that cannot be read, that are listed unless everything is asked for.
+_LISTED = 40
+
+
+@dataclass(frozen=True, slots=True)
+class InspectReport:
+    """Functions, then modules in detail where there is one or all are asked for, then totals.
+
+    Attributes:
+        record: what to show.
+        quiet: leave out the details.
+        verbose: show everything of every module.
+    """
+
+    record: InspectRecord
+    quiet: bool = False
+    verbose: bool = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for part in self._parts():
+            yield part
+            yield Text("")
+        yield from self._failures()
+        yield self._totals()
+
+    def _parts(self) -> Iterator[RenderableType]:
+        modules = self.record.modules
+        if len(modules) > 1:
+            yield _Functions(self.record, self.verbose)
+        if not self.quiet and (len(modules) == 1 or self.verbose):
+            yield from (ModuleReport(module, self.verbose) for module in modules if module.stages)
+        kernels = [module.kernels for module in modules if module.kernels is not None]
+        yield from (KernelsReport(found, quiet=self.quiet) for found in kernels)
+
+    def _failures(self) -> Iterator[Text]:
+        failures = _all_failures(self.record)
+        shown = failures if self.verbose else failures[:_LISTED]
+        yield from map(_failure, shown)
+        if len(shown) < len(failures):
+            more = plural(len(failures) - len(shown), "more file")
+            yield Text(f"! {more} not read (--verbose lists them)", "magenta")
+
+    def _totals(self) -> Text:
+        record = self.record
+        counts = [
+            plural(len(record.functions), "function"),
+            plural(len(record.modules), "module"),
+            plural(sum(len(module.labels) for module in record.modules), "stage"),
+        ]
+        failed = len(_all_failures(record))
+        counts += [f"{plural(failed, 'file')} could not be read"] if failed else []
+        return Text.assemble((", ".join(counts), "bold"), (f" · {seconds(record.seconds)}", "dim"))
+
+
+def _all_failures(record: InspectRecord) -> list[FailedFile]:
+    return [*record.failures, *(failure for module in record.modules for failure in module.failures)]
+
+
+def _failure(failure: FailedFile) -> Text:
+    message = failure.error.message
+    where = "" if failure.file in message else f"{failure.file}: "
+    return Text.assemble(("! ", "magenta"), f"{where}{message}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Functions:
+    """One line per function, with the numbers of its largest program."""
+
+    record: InspectRecord
+    verbose: bool
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        rows = [(function, _largest(function, self.record.modules)) for function in self.record.functions]
+        rows.sort(key=lambda row: -_instructions(row[1]))
+        shown = rows if self.verbose else rows[:_LISTED]
+        folders = [function.folder for function, _ in rows]
+        common = len(os.path.commonpath(folders)) + 1 if len(set(folders)) > 1 else None
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        table.add_column("function", overflow="ellipsis", no_wrap=True)
+        for name in _COLUMNS:
+            table.add_column(name, justify="right", no_wrap=True)
+        for function, module in shown:
+            folder = "" if common is None else f"{function.folder}/"[common:]
+            table.add_row(Text.assemble((folder, "dim"), function.function), *_cells(function, module))
+        yield table
+        if len(shown) < len(rows):
+            yield Text(f"{plural(len(rows) - len(shown), 'more function')} (--verbose lists them)", "dim")
+
+
+_COLUMNS = (
+    "compiled", "stages", "instructions", "fusions", "arguments", "constants", "peak memory", "flops",
+    "bytes accessed",
+)  # fmt: skip
+
+
+def _largest(function: FunctionInfo, modules: Sequence[ModuleInfo]) -> ModuleInfo:
+    return max((modules[number] for number in function.modules), key=_instructions)
+
+
+def _instructions(module: ModuleInfo) -> int:
+    return module.stages[-1].instructions if module.stages else 0
+
+
+def _cells(function: FunctionInfo, module: ModuleInfo) -> Sequence[str]:
+    compiled, stages = _compiled(function), str(len(module.labels))
+    if not module.stages:
+        return compiled, stages, *("–" for _ in _COLUMNS[2:])
+    first, last = module.stages[0], module.stages[-1]
+    instructions = " → ".join(dict.fromkeys(str(stage.instructions) for stage in (first, last)))
+    memory, costs = last.memory, last.costs_with_loops
+    return (
+        compiled,
+        stages,
+        instructions,
+        str(last.fusions),
+        size(memory.arguments),
+        size(memory.constants),
+        size(memory.peak),
+        amount(costs.flops + costs.transcendentals),
+        size(costs.bytes_accessed),
+    )
+
+
+def _compiled(function: FunctionInfo) -> str:
+    """`3×`, and how many of these programs are different, where not all are."""
+    same = function.programs in (0, function.compilations)
+    return f"{function.compilations}×" if same else f"{function.compilations}× ({function.programs} differ)"

@@ -1,0 +1,149 @@
+"""The report of `hlotool inspect --kernels`: launches, resources, sources."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hlotool.inspect.kernel_records import FallbackInfo, KernelInfo, KernelsInfo, LaunchInfo
+from hlotool.replay.records import SourceRecord
+from hlotool.report.words import plural, size
+
+
+@dataclass(frozen=True, slots=True)
+class KernelsReport:
+    """A program as kernels.
+
+    Attributes:
+        kernels: what to show.
+        quiet: leave out the sources.
+    """
+
+    kernels: KernelsInfo
+    quiet: bool = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        found = self.kernels
+        yield Text.assemble(("kernels of ", "dim"), (found.file, "bold"))
+        for part in self._parts():
+            yield Padding(part, (0, 0, 0, 2))
+
+    def _parts(self) -> Iterator[RenderableType]:
+        found = self.kernels
+        if found.error is not None:
+            yield Text(found.error.message, "yellow")
+            return
+        yield Text(_summary(found))
+        if found.note:
+            yield Text(found.note, "yellow")
+        if found.fallbacks:
+            yield Text(_fallbacks(found.fallbacks), "yellow")
+        if found.launches:
+            yield Text("")
+            yield _launch_table(found)
+        if not self.quiet:
+            users = _users(found.launches)
+            for kernel in found.kernels:
+                yield Text("")
+                yield _Source(kernel, users[kernel.name])
+
+
+def _summary(found: KernelsInfo) -> str:
+    launched = sum(len(launch.kernels) for launch in found.launches)
+    # Loops run their body's kernels again; the text has them once.
+    counts = f"{plural(launched, 'launch')[:-1]}es" if launched != 1 else "1 launch"
+    compiled = f", compiled for {found.architecture} by {found.compiler}" if found.compiler else ""
+    return f"{counts} of {plural(len(found.kernels), 'kernel')}{compiled}"
+
+
+def _fallbacks(fallbacks: Sequence[FallbackInfo]) -> str:
+    counts = Counter(fallback.source.opcode for fallback in fallbacks)
+    names = ", ".join(f"{opcode} ×{count}" for opcode, count in counts.most_common())
+    return f"host fallbacks: {names}, {size(sum(fallback.bytes for fallback in fallbacks))} moved"
+
+
+def _launch_table(found: KernelsInfo) -> Table:
+    kernels = {kernel.name: kernel for kernel in found.kernels}
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("instruction", "source", "schedule"):
+        table.add_column(name, overflow="fold")
+    for name in ("blocks", "read", "written", "registers", "spilled", "shared"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for launch in found.launches:
+        for number, name in enumerate(launch.kernels):
+            first = ("", "") if number else (_instruction(launch), _where(launch.source))
+            table.add_row(first[0], Text(first[1], "dim"), *_numbers(kernels[name]))
+    return table
+
+
+def _instruction(launch: LaunchInfo) -> str:
+    fused = f" ({len(launch.fused)} fused)" if launch.fused else ""
+    return f"{launch.source.opcode} %{launch.source.instruction}{fused}"
+
+
+def _where(source: SourceRecord) -> str:
+    return f"{source.file}:{source.file_line}" if source.file else source.op_name
+
+
+def _numbers(kernel: KernelInfo) -> Iterator[str]:
+    yield kernel.schedule
+    yield str(kernel.blocks)
+    yield size(kernel.bytes_read)
+    yield size(kernel.bytes_written)
+    taken = kernel.resources
+    if taken is None:
+        yield from ("–", "–", "–")
+        return
+    yield str(taken.registers)
+    yield size(taken.spill_stores + taken.spill_loads)
+    yield size(taken.shared)
+
+
+def _users(launches: Sequence[LaunchInfo]) -> dict[str, list[LaunchInfo]]:
+    users: dict[str, list[LaunchInfo]] = {}
+    for launch in launches:
+        for name in launch.kernels:
+            users.setdefault(name, []).append(launch)
+    return users
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A kernel's source below a head of comments that says where it comes from and what it works on."""
+
+    kernel: KernelInfo
+    users: Sequence[LaunchInfo]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in self._head():
+            yield Text(f"// {line}", "dim", overflow="fold")
+        yield Text(self.kernel.source.rstrip("\n"), overflow="fold")
+
+    def _head(self) -> Iterator[str]:
+        kernel = self.kernel
+        for user in self.users:
+            names = " ".join(
+                filter(None, (_instruction(user), user.source.op_name, _where_line(user.source)))
+            )
+            yield names + (f": {', '.join(user.fused)}" if user.fused else "")
+        grid = f"{plural(kernel.blocks, 'block')} of {kernel.threads} threads"
+        moved = f"reads {size(kernel.bytes_read)}, writes {size(kernel.bytes_written)}"
+        yield f"{kernel.schedule}: {grid}, {moved}"
+        if kernel.resources is not None:
+            taken = kernel.resources
+            yield (
+                f"{taken.registers} registers, {size(taken.spill_stores)} spilled, "
+                f"{size(taken.stack)} stack, {size(taken.shared)} shared"
+            )
+        yield from (f"p{number} = {text}" for number, text in enumerate(kernel.reads))
+        yield from (f"out{number} = {text}" for number, text in enumerate(kernel.writes))
+
+
+def _where_line(source: SourceRecord) -> str:
+    return f"{source.file}:{source.file_line}" if source.file else ""

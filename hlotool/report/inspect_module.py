@@ -1,0 +1,202 @@
+"""Everything that is counted in one module: its stages side by side, then the last one in detail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hlotool.inspect.records import CostInfo, ModuleInfo, ResultInfo, StageInfo, TrafficInfo
+from hlotool.replay.records import SourceRecord
+from hlotool.report.words import amount, leaf_name, plural, size
+
+#: Opcodes, parameters, results and stages that are listed unless everything is asked for.
+_LISTED = 12
+#: Busy instructions, likewise.
+_BUSY = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleReport:
+    """One module; `verbose` lists everything."""
+
+    module: ModuleInfo
+    verbose: bool = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        module = self.module
+        kind = f"{module.frontend} function " if module.frontend else ""
+        yield Text.assemble((module.name, "bold"), f"  {kind}{module.function}" if kind else "")
+        for part in self._parts():
+            yield Padding(part, (0, 0, 0, 2))
+
+    def _parts(self) -> Iterator[RenderableType]:
+        module, last = self.module, self.module.stages[-1]
+        yield _facts(module, self.verbose)
+        yield Text("")
+        yield _numbers(module.stages)
+        yield Text("")
+        yield _opcodes(module.stages, self.verbose)
+        yield Text("")
+        yield _signature(last, self.verbose)
+        if last.busiest:
+            yield Text("")
+            yield _busiest(last, self.verbose)
+        if any((last.loops, last.collectives, last.host_transfers, last.custom_calls)):
+            yield Text("")
+            yield _special(last, self.verbose)
+
+
+def _grid() -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    return grid
+
+
+def _table(*columns: str, right: int) -> Table:
+    """A table whose columns from number `right` on hold numbers."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for number, name in enumerate(columns):
+        table.add_column(name, justify="right" if number >= right else "left", overflow="fold")
+    return table
+
+
+def _more(hidden: int, noun: str) -> str:
+    return f"… and {plural(hidden, f'more {noun}')} (--verbose)"
+
+
+def _facts(module: ModuleInfo, verbose: bool) -> Table:
+    grid = _grid()
+    between = f", {module.passes} of them between passes" if module.passes else ""
+    grid.add_row("stages", Text(f"{len(module.labels)}{between}"))
+    if verbose:
+        for label in module.labels:
+            grid.add_row("", Text(label, "dim"))
+    if module.captures:
+        grid.add_row("captured", Text(plural(module.captures, "execution")))
+    for number, stage in enumerate(module.stages):
+        grid.add_row("" if number else "files", Text(stage.file))
+    return grid
+
+
+def _numbers(stages: Sequence[StageInfo]) -> Table:
+    table = _table("", *(stage.label for stage in stages), right=1)
+    for name, values in _number_rows(stages):
+        if any(value not in ("0", "0 B", "") for value in values):
+            table.add_row(Text(name, "dim"), *values)
+    return table
+
+
+def _number_rows(stages: Sequence[StageInfo]) -> Iterator[tuple[str, list[str]]]:
+    yield "instructions", [str(stage.instructions) for stage in stages]
+    yield "computations", [str(stage.computations) for stage in stages]
+    yield "fusions", [str(stage.fusions) for stage in stages]
+    yield "devices", [_devices(stage) for stage in stages]
+    yield "flops", [amount(stage.costs.flops) for stage in stages]
+    yield "transcendentals", [amount(stage.costs.transcendentals) for stage in stages]
+    yield "bytes accessed", [size(stage.costs.bytes_accessed) for stage in stages]
+    if any(stage.costs != stage.costs_with_loops for stage in stages):
+        yield "… in all iterations", [_with_loops(stage.costs_with_loops) for stage in stages]
+    yield "arguments", [size(stage.memory.arguments) for stage in stages]
+    yield "results", [size(stage.memory.results) for stage in stages]
+    yield "constants", [size(stage.memory.constants) for stage in stages]
+    yield "peak memory, about", [size(stage.memory.peak) for stage in stages]
+    yield "allocated by XLA", [_allocated(stage) for stage in stages]
+    yield "unknown custom calls", [str(stage.costs.unknown) for stage in stages]
+
+
+def _devices(stage: StageInfo) -> str:
+    count = stage.replicas * stage.partitions
+    return "" if count == 1 else f"{stage.replicas} replicas × {stage.partitions} partitions"
+
+
+def _with_loops(costs: CostInfo) -> str:
+    return f"{amount(costs.flops + costs.transcendentals)} flops, {size(costs.bytes_accessed)}"
+
+
+def _allocated(stage: StageInfo) -> str:
+    return "" if stage.memory.allocated is None else size(stage.memory.allocated)
+
+
+def _opcodes(stages: Sequence[StageInfo], verbose: bool) -> Table:
+    table = _table("opcode", *(stage.label for stage in stages), right=1)
+    frequent = sorted(
+        dict.fromkeys(opcode for stage in reversed(stages) for opcode in stage.opcodes),
+        key=lambda opcode: -max(stage.opcodes.get(opcode, 0) for stage in stages),
+    )
+    shown = frequent if verbose else frequent[:_LISTED]
+    for opcode in shown:
+        table.add_row(opcode, *(str(stage.opcodes.get(opcode, "·")) for stage in stages))
+    if len(shown) < len(frequent):
+        table.add_row(Text(_more(len(frequent) - len(shown), "opcode"), "dim"))
+    return table
+
+
+def _signature(stage: StageInfo, verbose: bool) -> Table:
+    table = _table("", "shape", "", "bytes", right=3)
+    parameters = stage.parameters if verbose else stage.parameters[:_LISTED]
+    for parameter in parameters:
+        note = "donated" if parameter.donated else ""
+        table.add_row(
+            Text.assemble((f"{parameter.number} ", "dim"), parameter.name),
+            Text(parameter.shape),
+            Text(note, "dim"),
+            size(parameter.bytes),
+        )
+    if len(parameters) < len(stage.parameters):
+        table.add_row(Text(_more(len(stage.parameters) - len(parameters), "parameter"), "dim"))
+    results = stage.results if verbose else stage.results[:_LISTED]
+    for result in results:
+        table.add_row(leaf_name(result.index), Text(result.shape), _result_source(result), size(result.bytes))
+    if len(results) < len(stage.results):
+        table.add_row(Text(_more(len(stage.results) - len(results), "result"), "dim"))
+    return table
+
+
+def _result_source(result: ResultInfo) -> Text:
+    return Text(_where(result.source), "dim")
+
+
+def _where(source: SourceRecord) -> str:
+    """The user's line, else the frontend's name; empty where the dump tells neither."""
+    return f"{source.file}:{source.file_line}" if source.file else source.op_name
+
+
+def _busiest(stage: StageInfo, verbose: bool) -> Table:
+    table = _table("most work in", "source", "flops", "bytes accessed", right=2)
+    for busy in stage.busiest if verbose else stage.busiest[:_BUSY]:
+        table.add_row(
+            f"{busy.source.opcode} %{busy.source.instruction}",
+            Text(_where(busy.source), "dim"),
+            amount(busy.flops),
+            size(busy.bytes_accessed),
+        )
+    return table
+
+
+def _special(stage: StageInfo, verbose: bool) -> Table:
+    grid = _grid()
+    loops = stage.loops if verbose else stage.loops[:_LISTED]
+    for number, loop in enumerate(loops):
+        times = "unknown" if loop.iterations is None else plural(loop.iterations, "iteration")
+        where = f"  {_where(loop.source)}" if _where(loop.source) else ""
+        grid.add_row("" if number else "loops", Text(f"%{loop.source.instruction}: {times}{where}"))
+    if len(loops) < len(stage.loops):
+        grid.add_row("", Text(_more(len(stage.loops) - len(loops), "loop"), "dim"))
+    for name, rows in (
+        ("collectives", stage.collectives),
+        ("host transfers", stage.host_transfers),
+        ("custom calls", stage.custom_calls),
+    ):
+        for number, row in enumerate(rows):
+            grid.add_row("" if number else name, Text(_traffic(row)))
+    return grid
+
+
+def _traffic(row: TrafficInfo) -> str:
+    return f"{row.name} ×{row.count}, {size(row.bytes)}"
