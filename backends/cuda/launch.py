@@ -65,8 +65,8 @@ class Launch:
         with located(self._instruction):
             found = self._run(values)
             if run.probe is not None:
-                for instruction in self._program.seen:
-                    run.probe(instruction, _resident(instruction, found[instruction]))
+                for instruction, place in self._program.seen.items():
+                    run.probe(instruction, _resident(instruction, found[place]))
         values.clear()
         results = tuple(_resident(output, found[output]) for output in self._program.outputs)
         return results if self._program.is_tuple else results[0]
@@ -127,7 +127,7 @@ def _constants(program: Program, memory: Memory) -> dict[Buffer, Storage]:
 
 def _last_uses(program: Program) -> list[list[Buffer]]:
     """For each kernel, what it is the last to use of what earlier ones computed."""
-    kept = {*program.outputs, *program.seen, *program.inputs}
+    kept = {*program.outputs, *program.seen.values(), *program.inputs}
     last = {b: n for n, kernel in enumerate(program.kernels) for b in (*kernel.inputs, *kernel.outputs)}
     made = {b for kernel in program.kernels for b in kernel.outputs} - kept
     return [[b for b in made if last[b] == number] for number in range(len(program.kernels))]
