@@ -9,10 +9,11 @@ import numpy as np
 
 from hlotool.backends.base import Value
 from hlotool.backends.cuda.build import compile_kernels
+from hlotool.backends.cuda.codegen.elements import NotGenerated
 from hlotool.backends.cuda.codegen.partition import Program
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.compilers import find_compiler
-from hlotool.backends.cuda.device import Device, Function, open_device
+from hlotool.backends.cuda.device import MAX_BLOCKS, Device, Function, open_device
 from hlotool.backends.cuda.executable import KernelExecutable, check_regions
 from hlotool.backends.cuda.launch import Launch
 from hlotool.backends.cuda.memory import Memory, Resident, to_arrays, to_residents
@@ -42,6 +43,8 @@ class CudaLoading:
         self._functions.update(self._backend.load(kernels))
 
     def launch(self, instruction: Instruction, program: Program, positions: Sequence[int]) -> Step:
+        if any(kernel.grid > MAX_BLOCKS for kernel in program.kernels):
+            raise NotGenerated("more blocks than a grid can have", instruction)
         waits = self._backend.waits
         return Calling(Launch(self._memory, instruction, program, positions, self._functions, waits))
 

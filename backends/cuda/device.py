@@ -158,20 +158,19 @@ class Device:
             module = self._cuda.module_from_buffer(cubin)
             self._modules.append(module)
             return {name: module.get_function(name) for name in names}
-        except self._cuda.Error as error:
+        except (self._cuda.Error, UnicodeDecodeError) as error:
+            # pycuda reads the buffers for the driver's messages even where the driver has not filled them.
             self._check_context(error, "loading kernels")
             raise BackendUnavailable(
                 f"{self.name} ({self.architecture}, {self.versions}) refuses compiled kernels: {error}"
             ) from error
 
     def launch(self, function: Function, blocks: int, threads: int, pointers: Sequence[Allocation]) -> None:
-        """Queue a kernel.
+        """Queue a kernel of at most MAX_BLOCKS blocks.
 
         Raises:
             BackendFailed: it cannot be launched, or what was queued before has failed.
         """
-        if blocks > MAX_BLOCKS:
-            raise BackendCrashed("cuda", f"a kernel of {blocks} blocks, and a grid has at most {MAX_BLOCKS}")
         arguments = struct.pack(f"{len(pointers)}P", *map(int, pointers))
         try:
             function._launch_kernel((blocks, 1), (threads, 1, 1), arguments, 0, None)

@@ -78,11 +78,12 @@ class KernelLowering(Lowering):
 
     def _launch(self, instruction: Instruction) -> Step:
         program = self._program(instruction)
-        self.kernels += program.kernels
         positions = list(range(len(program.inputs)))
         if instruction.opcode != "fusion":
             positions = [instruction.operands.index(i) for i in program.inputs]
-        return self._loading.launch(instruction, program, positions)
+        step = self._loading.launch(instruction, program, positions)
+        self.kernels += program.kernels
+        return step
 
     def _program(self, instruction: Instruction) -> Program:
         if instruction.opcode == "fusion":

@@ -38,6 +38,9 @@ class Loading(Protocol):
             instruction: that it executes.
             program: its kernels.
             positions: for each input of the program the number of the operand that it is.
+
+        Raises:
+            NotGenerated: the machine cannot run it.
         """
 
     def library_call(self, instruction: Instruction) -> Step | None:

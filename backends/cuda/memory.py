@@ -52,15 +52,19 @@ class Memory:
                 return self.device.allocate(size)
             except BackendOutOfMemory as error:
                 refusal = error
-        free, total = (f"{n / 1e9:.3g} GB" for n in (self.device.free_memory(), self.device.memory))
-        reason = f"needs {size / 1e9:.3g} GB more on the device, which has {free} of {total} left"
+        left, total = (f"{n / 1e6:,.3f} MB" for n in (self.device.free_memory(), self.device.memory))
         raise BackendOutOfMemory(
-            "cuda", f"{reason} (values that are not in use have moved to the host)"
-        ) from (refusal)
+            "cuda",
+            f"a buffer of {size / 1e6:,.3f} MB does not fit on the device, which has {left} of {total} left "
+            "with everything on the host that is not in use",
+        ) from refusal
 
-    def note_use(self, storage: Storage) -> int:
-        """Say that a value was used on the device; returns the time of it."""
+    def hold(self, storage: Storage) -> None:
+        """Say that a value has come to the device."""
         self._held.add(storage)
+
+    def tick(self) -> int:
+        """The time, for telling what was used before what."""
         self._clock += 1
         return self._clock
 
@@ -98,13 +102,13 @@ class Storage:
         self, memory: Memory, size: int, host: Array | None = None, allocation: Allocation | None = None
     ) -> None:
         self.size = size
-        self.used = 0
+        self.used = memory.tick()
         self.is_of_host_step = False
         self._memory = memory
         self._host = host
         self._allocation = allocation
         if allocation is not None:
-            self.used = memory.note_use(self)
+            memory.hold(self)
 
     @property
     def is_on_host(self) -> bool:
@@ -118,7 +122,7 @@ class Storage:
 
     def on_device(self) -> Allocation:
         """Its memory on the device, filled before if need be."""
-        self.used = self._memory.note_use(self)
+        self.used = self._memory.tick()
         if self._allocation is None:
             allocation = self._memory.allocate(self.size)
             if self.size:
@@ -126,6 +130,7 @@ class Storage:
             if self.is_of_host_step:
                 self._memory.moved += self.size
             self._allocation = allocation
+            self._memory.hold(self)
         return self._allocation
 
     def on_host(self, for_host_step: bool = False) -> Array:

@@ -10,6 +10,7 @@ import sys
 import time
 from typing import Any
 
+from hlotool.errors import BackendCrashed
 from hlotool.replay.records import ModuleRecord, Verdict
 from hlotool.replay.task import Task
 
@@ -60,6 +61,11 @@ def _raise() -> str:
     raise ValueError("planted exception")
 
 
+def _break() -> str:
+    """As a backend does whose device is of no more use in this process."""
+    raise BackendCrashed("device", "an illegal memory access", here=True)
+
+
 def _allocate() -> str:
     return str(len(bytearray(1 << 34)))
 
@@ -107,6 +113,7 @@ _MISDEEDS = {
     "llvm": _llvm,
     "hang": _hang,
     "raise": _raise,
+    "break": _break,
     "allocate": _allocate,
     "bad_alloc": _bad_alloc,
     "kill": _kill,

@@ -107,6 +107,7 @@ def test_arguments_are_drawn_late() -> None:
         ("llvm", BackendCrashed, "SIGABRT: LLVM ERROR: Unsupported op", ""),
         ("exit", BackendCrashed, "the process ended with exit status 7", ""),
         ("raise", BackendCrashed, "ValueError: planted exception", "planted.py"),
+        ("break", BackendCrashed, "device: an illegal memory access", "planted.py"),
         ("allocate", BackendOutOfMemory, "needs more memory than the limit of 4 GiB", ""),
         ("bad_alloc", BackendOutOfMemory, "needs more memory than the limit of 4 GiB", "std::bad_alloc"),
         ("kill", BackendOutOfMemory, "killed by SIGKILL from outside", ""),
@@ -124,9 +125,10 @@ def test_a_misbehaving_task_is_one_typed_error_and_the_pool_goes_on(
     assert (found[0], found[2]) == ("fine before", "fine after")
 
 
-def test_a_worker_that_ran_out_of_memory_is_replaced(pool: Pool) -> None:
+@pytest.mark.parametrize("misdeed", ["allocate", "break"])
+def test_a_worker_that_is_of_no_more_use_is_replaced(pool: Pool, misdeed: str) -> None:
     [before] = outcomes(pool, [0], "support.planted:process_id").values()
-    failure(pool, "allocate")
+    failure(pool, misdeed)
     [after] = outcomes(pool, [0], "support.planted:process_id").values()
     assert before != after
 

@@ -1,0 +1,157 @@
+"""The backend `cuda` on a stand-in for the driver: the real pycuda, kernels that g++ compiled."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import fake_driver
+
+pytestmark = pytest.mark.skipif(bool(fake_driver.missing()), reason=fake_driver.missing() or "all is here")
+
+
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("gpu")
+    fake_driver.build(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def case(stand_in: Path) -> Any:
+    """Runs a case of `support.cuda_cases`."""
+    return partial(fake_driver.run_case, stand_in)
+
+
+def test_programs_give_the_bits_of_the_reference(case: Any) -> None:
+    found = case("programs")
+    assert {name: wrong for name, (wrong, _, _) in found.items()} == dict.fromkeys(found, 0)
+    notes = {name: said for name, (_, _, said) in found.items() if said}
+    assert notes.pop("sort") == ["host fallbacks: sort x1, 0.008 MB moved"]
+    # The sort goes to the host, not the fusion that holds it; and there the result stays.
+    assert notes.pop("sort in a fusion") == ["host fallbacks: sort x1, 0.00016 MB moved"]
+    assert notes.pop("dynamic")[0].endswith(" 0 MB moved")
+    assert notes == {}
+    launches = {name: count for name, (_, count, _) in found.items()}
+    assert (launches["chain"], launches["many alive"], launches["same data"]) == (1, 1, 0)
+
+
+def test_values_move_when_they_are_read_and_not_before(case: Any) -> None:
+    found = case("traffic")
+    size = 4
+    # Bytes up, down, and copied on the device; constants went up with the first run.
+    assert found["chain"] == [100 * size, 100 * size, 0]
+    assert found["same data"] == [0, 0, 0]
+    assert found["many alive"] == [2048 * size, 12 * 2048 * size, 0]
+    # One predicate of a byte for each iteration and the last; the update happens in place.
+    assert found["loop"] == [8 * size, 8 * size + 6, 0]
+    # The sorted array comes down, goes up again, and the result comes down.
+    assert found["sort"] == [2 * 1000 * size, 2 * 1000 * size, 0]
+    # The branch's number and the predicate come down.
+    assert found["branches"] == [8 * size, 2 * 8 * size + 4 + 1, 0]
+    assert found["constants"] == [8 * size, 8 * size, 0]
+
+
+def test_random_fusions(case: Any) -> None:
+    assert case("fusions") == [0] * 12
+
+
+def test_results_repeat_over_poisoned_memory_and_nothing_leaks(case: Any) -> None:
+    assert case("repeats") == [True, 0]
+
+
+def test_prepared_programs_keep_their_arguments(case: Any) -> None:
+    assert case("timing") == [[0, 0], 3, True, 0]
+
+
+def test_a_probe_sees_what_is_inside_a_fusion(case: Any) -> None:
+    assert case("probed") == ["y", "m", "r", "f"]
+
+
+def test_one_thread(case: Any) -> None:
+    assert case("elsewhere") == ["UsageError: backend cuda runs programs in the thread that used it first"]
+
+
+def test_a_full_device(case: Any) -> None:
+    wrong, has_spilled, failure = case("full", FAKE_CUDA_MEMORY="60000")
+    assert (wrong, has_spilled) == (0, True)
+    kind, message, is_fatal, _ = failure
+    assert (kind, is_fatal) == ("BackendOutOfMemory", False)
+    assert "a buffer of 64.000 MB does not fit" in message
+    assert message.endswith("at broadcast %b f32[4000,4000] (line 5)")
+
+
+_FATAL = "BackendCrashed", True, "BackendCrashed"
+
+
+@pytest.mark.parametrize(
+    ("planned", "kind", "is_fatal", "next_run", "message"),
+    [
+        ("launch:1:700", *_FATAL, "an illegal memory access was encountered, at fusion %"),
+        ("synchronize:1:719", "nothing", False, 0, ""),
+        (
+            "download:1:719",
+            *_FATAL,
+            "copying from the device: cuMemcpyDtoH failed: unspecified launch failure",
+        ),
+        ("upload:1:702", "BackendTimeout", True, "BackendTimeout", "the launch timed out and was terminated"),
+        ("launch:1:1", "BackendCrashed", False, 0, "launching a kernel: cuLaunchKernel failed"),
+    ],
+)
+def test_errors_of_the_device(
+    case: Any, planned: str, kind: str, is_fatal: bool, next_run: Any, message: str
+) -> None:
+    found = case("failure", FAKE_CUDA_FAIL=planned)
+    assert (found[0], found[2], found[3]) == (kind, is_fatal, next_run)
+    assert message in found[1]
+
+
+def test_kernels_that_are_not_for_this_device(case: Any) -> None:
+    kind, message = case("refused", FAKE_CUDA_FAIL="load:1:209")
+    assert kind == "BackendUnavailable"
+    assert message.startswith("stand-in (sm_90, pycuda ")
+    assert "refuses compiled kernels: " in message
+    assert "no kernel image is available for execution on the device" in message
+    assert case("refused", FAKE_CUDA_FAIL="load:1:700")[0] == "BackendCrashed"
+
+
+def test_what_is_missing(case: Any) -> None:
+    assert case("unavailable")[1] == "stand-in"
+    for settings, message in (
+        (
+            {"FAKE_CUDA_DEVICES": "0"},
+            "finds no CUDA device: cuInit failed: no CUDA-capable device is detected",
+        ),
+        ({"LD_LIBRARY_PATH": ""}, "needs NVIDIA's driver, and there is none here (libcuda.so.1: cannot open"),
+    ):
+        kind, said = case("unavailable", **settings)
+        assert kind == "BackendUnavailable"
+        assert message in said
+
+
+def _command(folder: Path, *arguments: str, **settings: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "hlotool", *arguments, "--json"],
+        env=fake_driver.environment(folder, **settings),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    record: dict[str, Any] = json.loads(done.stdout)
+    return record
+
+
+def test_the_commands(stand_in: Path, corpus: Path) -> None:
+    listed = {backend["name"]: backend for backend in _command(stand_in, "backends")["backends"]}
+    assert (listed["cuda"]["available"], listed["cuda"]["device"]) == (True, "stand-in")
+    module = str(corpus / "modules" / "while.nested.hlo")
+    [row] = _command(stand_in, "run", module, "--test", "cuda:compiler=nvcc")["modules"]
+    assert row["verdict"] in ("identical", "agree", "rounding")
+    failing = _command(stand_in, "run", module, "--test", "cuda:compiler=nvcc", FAKE_CUDA_FAIL="launch:1:700")
+    assert "an illegal memory access was encountered" in failing["modules"][0]["reason"]
