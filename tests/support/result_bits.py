@@ -1,4 +1,4 @@
-"""Digests of what random fusions give: `python -m support.result_bits FIRST COUNT`."""
+"""Digests of what random fusions give: `python -m support.result_bits KIND FIRST COUNT`."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ import sys
 
 import numpy as np
 
-from hlotool.parse.reader import parse_module
+from support.kernel_fuzz import fuzz_program
 from support.kernels import on_kernels
-from support.random_fusions import arguments_of, module_of, random_fusion
 
 
-def main(first: int, count: int) -> None:
+def main(kind: str, first: int, count: int) -> None:
     """The digests, one a line."""
-    fusions = [random_fusion(seed) for seed in range(first, first + count)]
-    results = on_kernels(parse_module(module_of(fusions)), arguments_of(fusions, first))
-    for result in results:
+    for result in on_kernels(*fuzz_program(kind, first, count)):
         print(hashlib.sha256(np.ascontiguousarray(result).tobytes()).hexdigest())
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

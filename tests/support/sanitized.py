@@ -1,6 +1,6 @@
 """Kernels under GCC's address and undefined-behaviour sanitizers, in a process of their own.
 
-    assert sanitized("fusions", 0, 24).returncode == 0        # runs random fusions 0 to 23
+    assert sanitized("fuzz", "fusions", 0, 24).returncode == 0        # runs random fusions 0 to 23
 
 The sanitizers stop that process at the first fault and say on stderr what it was. NumPy allocates arrays by
 malloc, so that the memory around each of them is guarded.
@@ -21,9 +21,8 @@ import numpy as np
 import pytest
 
 from hlotool.backends.cuda_emu.build import Builder
-from hlotool.parse.reader import parse_module
 from support import kernels
-from support.random_fusions import arguments_of, module_of, random_fusion
+from support.kernel_fuzz import BATCH, fuzz_program
 
 TESTS = Path(__file__).resolve().parent.parent
 
@@ -32,9 +31,6 @@ FLAGS = (
     "-O1", "-g1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all",
     "-fno-omit-frame-pointer",
 )  # fmt: skip
-
-#: Fusions of one compilation.
-_BATCH = 12
 
 #: Kernels that do what the sanitizers have to notice, by what they say then.
 PLANTED = {
@@ -46,6 +42,9 @@ PLANTED = {
     "outside the range": "out0[0] = (int)(p0[0] + 1e30f);",
     "index 300 out of bounds": "SHARED(float, shared, NT); shared[300 + (int)p0[0]] = out0[0];",
 }
+
+#: Stands before what is said of each.
+MARK = "planted fault"
 
 
 def sanitized(*arguments: object, timeout: float = 600) -> subprocess.CompletedProcess[str]:
@@ -76,13 +75,11 @@ def is_installed() -> bool:
     return all(Path(_library(name)).is_absolute() for name in ("libasan.so", "libubsan.so"))
 
 
-def _run_fusions(first: str, count: str) -> None:
-    begin, end = int(first), int(first) + int(count)
-    for start in range(begin, end, _BATCH):
-        seeds = range(start, min(start + _BATCH, end))
-        print(f"fusions {seeds}", file=sys.stderr, flush=True)
-        fusions = [random_fusion(seed) for seed in seeds]
-        module, arguments = parse_module(module_of(fusions)), arguments_of(fusions, start)
+def _run_fuzz(kind: str, first: str, count: str) -> None:
+    end = int(first) + int(count)
+    for start in range(int(first), end, BATCH):
+        print(f"{kind} from {start}", file=sys.stderr, flush=True)
+        module, arguments = fuzz_program(kind, start, min(BATCH, end - start))
         for backward in (False, True):
             kernels.emulator(backward).compile(module).run(arguments)
 
@@ -91,7 +88,8 @@ def _run_tests(*arguments: str) -> None:
     sys.exit(pytest.main(["-x", "-q", "-s", "-p", "no:cacheprovider", *arguments]))
 
 
-def _run_planted(number: str) -> None:
+def _run_planted() -> None:
+    """Each in a process of its own, behind a line with its number."""
     sources = [
         f"KERNEL(planted{n}, const float* p0, float* out0) {{ {body} }}\n"
         f'extern "C" void run_planted{n}(void** p, i64) {{ planted{n}((const float*)p[0], (float*)p[1]); }}\n'
@@ -99,15 +97,22 @@ def _run_planted(number: str) -> None:
     ]
     library = ctypes.CDLL(str(Builder(flags=FLAGS).compile(sources, [])))
     given, result = np.zeros(64, np.float32), np.zeros(64, np.float32)
-    library[f"run_planted{number}"]((ctypes.c_void_p * 2)(given.ctypes.data, result.ctypes.data), 1)
+    pointers = (ctypes.c_void_p * 2)(given.ctypes.data, result.ctypes.data)
+    for number in range(len(PLANTED)):
+        print(f"{MARK} {number}", file=sys.stderr, flush=True)
+        if process := os.fork():
+            print(f"status {os.waitpid(process, 0)[1]}", file=sys.stderr, flush=True)
+        else:
+            library[f"run_planted{number}"](pointers, 1)
+            os._exit(0)
 
 
 def main(arguments: Sequence[str]) -> None:
-    """`fusions FIRST COUNT`, `planted NUMBER`, or `tests` and arguments of pytest."""
+    """`fuzz KIND FIRST COUNT`, `planted`, or `tests` and arguments of pytest."""
     # For this process alone: compilers that it starts need no guard.
     os.environ.pop("LD_PRELOAD", None)
     kernels.flags = FLAGS
-    commands: dict[str, Any] = {"fusions": _run_fusions, "planted": _run_planted, "tests": _run_tests}
+    commands: dict[str, Any] = {"fuzz": _run_fuzz, "planted": _run_planted, "tests": _run_tests}
     commands[arguments[0]](*arguments[1:])
 
 

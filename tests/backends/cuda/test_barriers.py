@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from support.differential import leaves
 from support.fibers import FiberBuilder
+from support.kernel_fuzz import BATCH, KINDS, fuzz_program
 from support.kernels import differing, emulator, needs_compiler
-from support.random_fusions import arguments_of, module_of, random_fusion
 
 from hlotool.backends.cuda.codegen.elements import array_shape
 from hlotool.backends.cuda.executable import KernelExecutable
@@ -105,16 +105,12 @@ def test_no_barrier_can_be_left_out(name: str, tmp_path: Path) -> None:
     assert unseen == []
 
 
-#: Fusions of one compilation.
-_BATCH = 12
-
-
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "first", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(_BATCH, 20 * _BATCH, _BATCH))]
+    "first", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(BATCH, 20 * BATCH, BATCH))]
 )
-def test_random_fusions_as_cuda_runs_them(first: int, tmp_path: Path) -> None:
-    fusions = [random_fusion(seed) for seed in range(first, first + _BATCH)]
-    module, arguments = parse_module(module_of(fusions)), arguments_of(fusions, first)
+def test_random_fusions_as_cuda_runs_them(first: int, kind: str, tmp_path: Path) -> None:
+    module, arguments = fuzz_program(kind, first)
     executable, builder = _compiled(module, tmp_path)
     forward, backward = _both_orders(executable, builder, arguments)
     assert _is_same(forward, leaves(emulator().compile(module).run(arguments)))

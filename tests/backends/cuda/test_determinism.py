@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from support.kernel_fuzz import KINDS
 from support.kernels import needs_compiler
 from support.sanitized import TESTS
 
@@ -23,8 +24,8 @@ _ENVIRONMENTS = (
 )
 
 
-def _digests(first: int, count: int, environment: dict[str, str]) -> list[str]:
-    command = [sys.executable, "-m", "support.result_bits", str(first), str(count)]
+def _digests(kind: str, first: int, count: int, environment: dict[str, str]) -> list[str]:
+    command = [sys.executable, "-m", "support.result_bits", kind, str(first), str(count)]
     path = os.pathsep.join(map(str, (TESTS.parent, TESTS)))
     done = subprocess.run(
         command,
@@ -37,8 +38,9 @@ def _digests(first: int, count: int, environment: dict[str, str]) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.parametrize(("first", "count"), [(0, 24), pytest.param(24, 240, marks=pytest.mark.slow)])
-def test_results_repeat(first: int, count: int) -> None:
-    expected, *others = (_digests(first, count, environment) for environment in _ENVIRONMENTS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("first", "count"), [(0, 12), pytest.param(12, 240, marks=pytest.mark.slow)])
+def test_results_repeat(first: int, count: int, kind: str) -> None:
+    expected, *others = (_digests(kind, first, count, environment) for environment in _ENVIRONMENTS)
     assert len(expected) == count
     assert all(digests == expected for digests in others)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
 from support.gpu_kernels import kernels_of
+from support.kernel_fuzz import KINDS, fuzz_program
 from support.kernels import needs_compiler
-from support.random_fusions import module_of, random_fusion
 
 from hlotool.backends.cuda.build import Compiled, compile_kernels
 from hlotool.backends.cuda.codegen.schedules import Kernel
@@ -17,7 +18,6 @@ from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.errors import BackendUnavailable, HlotoolError
 from hlotool.ir.module import Module
-from hlotool.parse.reader import parse_module
 
 pytestmark = needs_compiler
 
@@ -46,20 +46,22 @@ def _compiled(
     return found
 
 
-def _fusions(first: int, count: int) -> list[Kernel]:
-    return kernels_of(parse_module(module_of([random_fusion(seed) for seed in range(first, first + count)])))
-
-
 def _spilling(compiled: dict[str, Compiled]) -> list[str]:
     return [name for name, c in compiled.items() if c.resources.spill_stores or c.resources.spill_loads]
 
 
-@pytest.mark.parametrize("architecture", _ARCHITECTURES)
-@pytest.mark.parametrize(
-    "first", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(30, 5000, _BATCH))]
-)
-def test_random_fusions(first: int, architecture: str, compiler: Compiler, tmp_path: Path) -> None:
-    kernels = _fusions(first, _BATCH if first else 30)
+def _fuzz() -> Iterator[object]:
+    for kind in KINDS:
+        yield pytest.param(kind, 0, 15, "sm_90")
+        for first, architecture in product(range(0, 5000, _BATCH), _ARCHITECTURES):
+            yield pytest.param(kind, first, _BATCH, architecture, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("kind", "first", "count", "architecture"), list(_fuzz()))
+def test_random_fusions(
+    kind: str, first: int, count: int, architecture: str, compiler: Compiler, tmp_path: Path
+) -> None:
+    kernels = kernels_of(fuzz_program(kind, first, count)[0])
     compiled = _compiled(kernels, architecture, compiler, tmp_path)
     assert compiled.keys() == {kernel.name for kernel in kernels}
     assert all(c.resources.registers for c in compiled.values())
