@@ -158,7 +158,8 @@ def lines_of(command: Sequence[str], limits: Limits, environment: Mapping[str, s
         )
         assert process.stdout is not None
         read: queue.Queue[str | None] = queue.Queue()
-        threading.Thread(target=_read, args=(process.stdout, read), daemon=True).start()
+        reader = threading.Thread(target=_read, args=(process.stdout, read), daemon=True)
+        reader.start()
         try:
             while (line := read.get(timeout=max(0.0, limits.wait))) is not None:
                 yield line
@@ -170,6 +171,8 @@ def lines_of(command: Sequence[str], limits: Limits, environment: Mapping[str, s
             raise Stopped(f"{why}{_tail(errors)}") from None
         finally:
             end(process)
+            reader.join()
+            process.stdout.close()
 
 
 def end(process: subprocess.Popen[str]) -> None:

@@ -1,0 +1,116 @@
+"""Processes that die, hang or run late lose their own item and no other."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks.gpu.lines import Findings, Limits, collect
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: A process that does with each item what its name says.
+_WORKER = """
+import os, sys, time
+from benchmarks.gpu.lines import Reporter
+report = Reporter()
+report.say(started=True)
+for item in sys.argv[1:]:
+    if item == "early":
+        sys.exit("cannot begin")
+    report.begin(item)
+    print("what libraries print is no line of ours")
+    report.add(item, first=1)
+    if item == "abort":
+        os.abort()
+    if item == "fail":
+        sys.exit("it went wrong")
+    if item == "hang":
+        time.sleep(60)
+    report.add(item, second=2)
+    report.done(item)
+    if item == "leave":
+        sys.exit("of no more use")
+"""
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def _collect(
+    items: list[str], environment: dict[str, str], silence: float = 20, seconds: float = 60
+) -> tuple[str | None, Findings, int]:
+    """Why it ended, what was found, how often that was saved."""
+    findings, saved = Findings(), []
+
+    def command(pending: list[str]) -> list[str]:
+        return [sys.executable, "-c", textwrap.dedent(_WORKER), *pending]
+
+    limits = Limits(time.monotonic() + seconds, silence)
+    reason = collect(command, items, findings, limits, environment, lambda: saved.append(1))
+    return reason, findings, len(saved)
+
+
+def test_all_is_found(environment: dict[str, str]) -> None:
+    reason, findings, saved = _collect(["a", "b"], environment)
+    assert reason is None
+    assert findings.items == {"a": {"first": 1, "second": 2}, "b": {"first": 1, "second": 2}}
+    assert findings.about == {"started": True}
+    assert saved == 9
+
+
+def test_a_death_costs_one_item(environment: dict[str, str]) -> None:
+    reason, findings, _ = _collect(["a", "abort", "b", "fail", "c"], environment)
+    assert reason is None
+    assert [name for name in findings.items if findings.items[name].get("second")] == ["a", "b", "c"]
+    assert findings.items["abort"]["first"] == 1
+    assert findings.items["abort"]["failed"].startswith("died of SIGABRT: what libraries print")
+    assert "ended with status 1" in findings.items["fail"]["failed"]
+    assert "it went wrong" in findings.items["fail"]["failed"]
+
+
+def test_a_process_that_leaves_between_items_is_replaced(environment: dict[str, str]) -> None:
+    reason, findings, _ = _collect(["leave", "a"], environment)
+    assert reason is None
+    assert "failed" not in findings.items["leave"]
+    assert findings.items["a"]["second"] == 2
+
+
+def test_a_process_that_hangs_is_killed(environment: dict[str, str]) -> None:
+    start = time.monotonic()
+    reason, findings, _ = _collect(["hang", "a"], environment, silence=2)
+    assert time.monotonic() - start < 30
+    assert reason is None
+    assert "no news in 2 s" in findings.items["hang"]["failed"]
+    assert findings.items["a"]["second"] == 2
+
+
+def test_time_is_up(environment: dict[str, str]) -> None:
+    reason, findings, _ = _collect(["a", "hang", "b"], environment, seconds=2)
+    assert reason == "no time left for b"
+    assert findings.items["a"]["second"] == 2
+    assert "its time was up" in findings.items["hang"]["failed"]
+
+
+def test_a_process_that_cannot_begin_ends_it(environment: dict[str, str]) -> None:
+    reason, findings, _ = _collect(["early", "a"], environment)
+    assert reason is not None
+    assert "cannot begin" in reason
+    assert findings.items == {}
+
+
+def test_numbers_that_json_has_no_word_for_are_errors(environment: dict[str, str]) -> None:
+    script = "from benchmarks.gpu.lines import Reporter\nReporter().add('x', bad=float('inf'))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode
+    assert done.stdout == ""
