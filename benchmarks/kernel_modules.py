@@ -2,9 +2,9 @@
 
     python benchmarks/kernel_modules.py [--test cuda-emu:backward] [--only REGEX] [FOLDER …]
 
-Folders are the corpus and, where they lie beside the checkout, XLA's test modules and dumps of models. Each is
-one `hlotool run`, which judges by the rules of verdicts and takes up where an interrupted run stopped. Programs
-that the numpy reference does not run either are counted apart: they are run with `--test numpy`, too.
+Folders are the corpus and, where they lie beside the checkout, XLA's test modules and dumps of models. Each
+is one `hlotool run`, which judges by the rules of verdicts and takes up where an interrupted run stopped.
+Programs that the numpy reference does not run either are counted apart: `--test numpy` runs them, too.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ _FOLDERS = (
 
 #: Verdicts of programs that both sides run alike.
 _GOOD = ("identical", "agree", "rounding")
+#: Verdicts of programs whose legal executions differ too much to tell right from wrong.
+_NOT_JUDGED = ("not comparable", "unstable")
 #: Verdicts of programs that have no result to compare.
-_NOT_RUN = ("unsupported", "bad input", "not comparable", "unstable", "out of memory", "timeout")
+_NOT_RUN = ("unsupported", "bad input", "out of memory", "timeout")
 
 _FALLBACK = re.compile(r"([\w-]+) x\d+")
 
@@ -47,12 +49,14 @@ class Sweep:
 
     Attributes:
         verdicts: how many programs got each.
+        not_judged: programs whose legal executions differ too much, with the reason.
         neither: programs that the reference does not run either, with its reason.
         bad: the others without a good verdict: what has to be explained.
         fallbacks: by opcode, how many programs have the host execute it.
     """
 
     verdicts: Counter[str] = field(default_factory=Counter)
+    not_judged: dict[str, str] = field(default_factory=dict)
     neither: dict[str, str] = field(default_factory=dict)
     bad: dict[str, str] = field(default_factory=dict)
     fallbacks: Counter[str] = field(default_factory=Counter)
@@ -64,8 +68,11 @@ def sweep(folder: Path, backend: str, options: argparse.Namespace) -> Sweep:
     for record in _records(folder, backend, options):
         found.verdicts[record["verdict"]] += 1
         found.fallbacks.update(_fallbacks(record["notes"]))
-        if record["verdict"] not in _GOOD:
-            failed[record["name"]] = f"{record['verdict']}: {record['reason']}"
+        reason = f"{record['verdict']}: {record['reason']}"
+        if record["verdict"] in _NOT_JUDGED:
+            found.not_judged[record["name"]] = reason
+        elif record["verdict"] not in _GOOD:
+            failed[record["name"]] = reason
     if failed:
         names = "|".join(map(re.escape, failed))
         options = argparse.Namespace(**{**vars(options), "only": f"^({names})$"})
@@ -96,14 +103,12 @@ def _fallbacks(notes: Iterable[str]) -> set[str]:
 
 def _print(folder: Path, found: Sweep, seconds: float) -> None:
     total = found.verdicts.total()
-    good = ", ".join(f"{found.verdicts[name]} {name}" for name in _GOOD)
-    name = "/".join(folder.parts[-2:])
-    print(
-        f"{name}: {total} programs, {good}, {len(found.neither)} that the reference does not run either, ",
-        end="",
-    )
-    print(f"{len(found.bad)} otherwise ({seconds:.0f} s)")
-    for program, reason in sorted(found.bad.items()):
+    counts = [f"{found.verdicts[verdict]} {verdict}" for verdict in _GOOD]
+    counts.append(f"{len(found.not_judged)} that cannot be judged")
+    counts.append(f"{len(found.neither)} that the reference does not run either")
+    counts.append(f"{len(found.bad)} otherwise ({seconds:.0f} s)")
+    print(f"{'/'.join(folder.parts[-2:])}: {total} programs, {', '.join(counts)}")
+    for program, reason in sorted({**found.not_judged, **found.bad}.items()):
         print(f"  {program}: {reason}")
     sys.stdout.flush()
 
