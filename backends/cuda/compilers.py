@@ -57,8 +57,8 @@ def find_compiler(name: str = "") -> Compiler:
     """
     if name not in ("", "nvrtc", "nvcc"):
         raise UsageError(f"backend cuda: there is no compiler {name!r}; there are nvrtc and nvcc")
-    if name != "nvcc" and _has_nvrtc():
-        return Nvrtc()
+    if name != "nvcc" and (nvrtc := find_nvrtc()) is not None:
+        return nvrtc
     path = find_nvcc() if name != "nvrtc" else None
     if path is None:
         wanted = {"": "NVRTC or nvcc", "nvrtc": "NVRTC", "nvcc": "nvcc"}[name]
@@ -69,15 +69,15 @@ def find_compiler(name: str = "") -> Compiler:
     return Nvcc(path)
 
 
-def _has_nvrtc() -> bool:
+def find_nvrtc() -> Nvrtc | None:
+    """NVRTC, if its bindings are installed and find it."""
     if find_spec("cuda") is None or find_spec("cuda.bindings") is None:
-        return False
+        return None
     try:
-        # The import works without the library; the first call does not.
-        Nvrtc()
+        return Nvrtc()
     except (ImportError, OSError, RuntimeError):
-        return False
-    return True
+        # The bindings can be imported without the library; then the first call fails.
+        return None
 
 
 def find_nvcc() -> str | None:

@@ -1,0 +1,190 @@
+"""Kernels compiled without a GPU: the compilers, what they say, what is kept, what can be missing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from hlotool.backends.cuda import compilers
+from hlotool.backends.cuda.build import Resources, compile_kernels, parse_resources
+from hlotool.backends.cuda.codegen.partition import of_instruction
+from hlotool.backends.cuda.codegen.schedules import Kernel
+from hlotool.backends.cuda.compilers import Compiler, Nvcc, find_compiler
+from hlotool.backends.cuda.device import open_device
+from hlotool.backends.registry import get_backend
+from hlotool.errors import BackendCrashed, BackendTimeout, BackendUnavailable, UsageError
+from hlotool.parse.reader import parse_module
+
+_LOG = """ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'kfirst' for 'sm_90'
+ptxas info    : Function properties for kfirst
+    16 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 40 registers, used 1 barriers, 1024 bytes smem
+ptxas info    : Compiling entry function 'ksecond' for 'sm_90'
+ptxas info    : Function properties for ksecond
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 12 registers
+"""
+
+
+def _kernels(*opcodes: str) -> list[Kernel]:
+    lines = [f"  y{n} = f32[10] {opcode}(x)" for n, opcode in enumerate(opcodes)]
+    text = "\n".join(
+        [
+            "HloModule m",
+            "ENTRY main {",
+            "  x = f32[10] parameter(0)",
+            *lines,
+            "  ROOT r = f32[10] copy(x)",
+            "}",
+        ]
+    )
+    instructions = parse_module(text).entry.instructions
+    return [k for i in instructions if i.opcode in opcodes for k in of_instruction(i).kernels]
+
+
+class _Recorder:
+    """A compiler that notes what it is given."""
+
+    version = "recorder 1"
+    architectures = frozenset({"sm_90"})
+
+    def __init__(self) -> None:
+        self.sources: list[str] = []
+
+    def compile(self, source: str, architecture: str) -> tuple[bytes, str]:
+        self.sources.append(source)
+        return b"cubin", ""
+
+
+def test_what_ptxas_says() -> None:
+    found = parse_resources(_LOG)
+    assert found == {"kfirst": Resources(40, 4, 8, 16, 1024), "ksecond": Resources(12, 0, 0, 0, 0)}
+    assert parse_resources("") == {}
+
+
+def test_only_missing_kernels_are_compiled_and_all_at_once(tmp_path: Path) -> None:
+    recorder = _Recorder()
+    both = _kernels("negate", "abs")
+    first = compile_kernels(both[:1], "sm_90", recorder, tmp_path)
+    found = compile_kernels(_kernels("negate", "abs", "sine"), "sm_90", recorder, tmp_path)
+    assert len(recorder.sources) == 2
+    assert both[0].source not in recorder.sources[1]
+    assert recorder.sources[1].count("KERNEL(k") == 2
+    assert found[both[0].name] == first[both[0].name]
+    assert {c.cubin.read_bytes() for c in found.values()} == {b"cubin"}
+    assert compile_kernels([], "sm_90", recorder, tmp_path) == {}
+
+
+def test_a_kernel_is_compiled_again_when_its_file_is_gone(tmp_path: Path) -> None:
+    recorder, kernels = _Recorder(), _kernels("negate")
+    [compiled] = compile_kernels(kernels, "sm_90", recorder, tmp_path).values()
+    compiled.cubin.unlink()
+    compile_kernels(kernels, "sm_90", recorder, tmp_path)
+    next(compiled.cubin.parent.glob("k*.json")).write_text("{")
+    compile_kernels(kernels, "sm_90", recorder, tmp_path)
+    assert len(recorder.sources) == 3
+
+
+def test_an_architecture_that_the_compiler_does_not_know(tmp_path: Path) -> None:
+    with pytest.raises(BackendUnavailable, match="recorder 1 compiles for sm_90, not for sm_50"):
+        compile_kernels(_kernels("negate"), "sm_50", _Recorder(), tmp_path)
+
+
+@pytest.fixture(params=["nvrtc", "nvcc"])
+def compiler(request: pytest.FixtureRequest) -> Compiler:
+    try:
+        return find_compiler(request.param)
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+
+
+def test_compilers(compiler: Compiler, tmp_path: Path) -> None:
+    found = compile_kernels(_kernels("negate", "sine"), "sm_90", compiler, tmp_path)
+    assert all(0 < c.resources.registers < 256 and not c.resources.spill_stores for c in found.values())
+    [cubin] = {c.cubin.read_bytes()[:4] for c in found.values()}
+    assert cubin == b"\x7fELF"
+
+
+def test_compilers_refuse(compiler: Compiler) -> None:
+    with pytest.raises(BackendCrashed, match=r"refused a generated kernel: .*error.*nonsense") as caught:
+        compiler.compile("nonsense f;", "sm_90")
+    assert "nonsense" in caught.value.log
+
+
+def _program(folder: Path, text: str) -> str:
+    path = folder / "nvcc"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_compiler_that_dies(tmp_path: Path) -> None:
+    dying = Nvcc(_program(tmp_path, "kill -SEGV $$"))
+    with pytest.raises(BackendCrashed, match="refused a generated kernel: no reason given"):
+        dying.compile("", "sm_90")
+
+
+def test_a_compiler_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilers, "_LIMIT", 0.2)
+    with pytest.raises(BackendTimeout, match="nvcc took more than"):
+        Nvcc(_program(tmp_path, "exec sleep 5")).compile("", "sm_90")
+
+
+def test_a_compiler_that_cannot_be_run(tmp_path: Path) -> None:
+    with pytest.raises(BackendUnavailable, match="does not run"):
+        Nvcc(str(tmp_path / "nvcc")).compile("", "sm_90")
+
+
+def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    find_compiler.cache_clear()
+    monkeypatch.setattr(compilers, "find_nvcc", lambda: None)
+    monkeypatch.setattr(compilers, "find_nvrtc", lambda: None)
+    with pytest.raises(
+        BackendUnavailable, match=r"NVRTC or nvcc.*pip install 'hlotool\[cuda\]' brings NVRTC"
+    ):
+        find_compiler()
+    with pytest.raises(UsageError, match="there is no compiler 'clang'"):
+        find_compiler("clang")
+    find_compiler.cache_clear()
+
+
+def test_nvcc_is_found_on_the_path_and_in_the_toolkit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    path = _program(tmp_path / "bin", "exit")
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    assert compilers.find_nvcc() == path
+    monkeypatch.setenv("CUDA_HOME", "")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert compilers.find_nvcc() == path
+
+
+def test_no_pycuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    open_device.cache_clear()
+    monkeypatch.setitem(sys.modules, "pycuda", None)
+    with pytest.raises(BackendUnavailable, match=r"needs pycuda: pip install 'hlotool\[cuda\]'"):
+        get_backend("cuda")
+
+
+def test_options() -> None:
+    with pytest.raises(UsageError, match="it knows: compiler=NAME, device=NUMBER, synchronous, unfused"):
+        get_backend("cuda:fast")
+    with pytest.raises(UsageError, match="device=first is no number"):
+        get_backend("cuda:device=first")
+
+
+def test_indices_and_grids_of_more_than_two_billion() -> None:
+    text = """HloModule m
+ENTRY main {
+  x = s8[5000000000] parameter(0)
+  ROOT y = s8[5000000000] negate(x)
+}
+"""
+    [kernel] = of_instruction(parse_module(text).entry.root).kernels
+    assert "5000000000ll" in kernel.source
+    assert kernel.grid < 1 << 31
