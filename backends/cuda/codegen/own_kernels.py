@@ -9,6 +9,7 @@ from hlotool.backends.cuda.codegen.contractions import Contraction, dot_contract
 from hlotool.backends.cuda.codegen.convolutions import convolution_contraction
 from hlotool.backends.cuda.codegen.elements import array_shape
 from hlotool.backends.cuda.codegen.product_tiles import product
+from hlotool.backends.cuda.codegen.scatters import scattered
 from hlotool.backends.cuda.codegen.schedules import Kernel, loop
 from hlotool.ir.module import Instruction
 
@@ -44,5 +45,16 @@ _CONTRACTIONS: dict[str, Callable[[Instruction], Contraction]] = {
     "scaled-dot": dot_contraction,
 }
 
+
+def _looped(
+    instruction: Instruction, parts: Sequence[Instruction], inputs: Sequence[Instruction]
+) -> list[Kernel]:
+    return [loop(parts, inputs)]
+
+
 #: By opcode.
-MAKERS: dict[str, Maker] = dict.fromkeys(_CONTRACTIONS, _contracted)
+MAKERS: dict[str, Maker] = {
+    **dict.fromkeys(_CONTRACTIONS, _contracted),
+    "scatter": scattered,
+    "select-and-scatter": _looped,
+}

@@ -1,0 +1,95 @@
+"""The gradient of pooling: for each element, the windows that select it.
+
+XLA: operation_semantics.md#selectandscatter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, element_type
+from hlotool.backends.cuda.codegen.emit import Emitter, writes
+from hlotool.backends.cuda.codegen.indices import Index, linear, scaled, shifted
+from hlotool.backends.cuda.codegen.reductions import combiner
+from hlotool.ir.attributes import Window, WindowDim
+from hlotool.ir.module import Computation, Instruction
+
+
+@writes("select-and-scatter")
+def select_and_scatter(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
+    """`scatter` of the initial value and the sources of all windows that select this element, in their order.
+
+    Windows are walked again for each of their elements, which costs as much as a window has elements.
+    """
+    operand, source, init = instruction.operands
+    dims = _window(instruction)
+    kind = element_type(instruction)
+    total = emitter.variable(kind, emitter.value(init, ()))
+    own = emitter.index(linear(index, array_shape(operand).dims))
+    counters = [emitter.name("o") for _ in index]
+    limits = zip(counters, index, dims, array_shape(source).dims)
+    with emitter.block(" ".join(_windows_over(*limit) for limit in limits)):
+        selected = _selected(emitter, instruction, counters, dims)
+        with emitter.block(f"if ({selected} == {own})"):
+            form = combiner(_applying(instruction, "scatter")).form
+            (result,) = emitter.apply(form, [total, emitter.value(source, counters)])
+            emitter.add(f"{total} = {result};")
+    return (total,)
+
+
+def _window(instruction: Instruction) -> Sequence[WindowDim]:
+    window = instruction.attributes.get("window", Window(()))
+    if not isinstance(window, Window) or any(
+        d.base_dilation > 1 or d.window_dilation > 1 or d.reversal for d in window.dims
+    ):
+        raise NotGenerated("a window with holes", instruction)
+    return window.dims or [WindowDim(1)] * array_shape(instruction).rank
+
+
+def _applying(instruction: Instruction, name: str) -> Instruction:
+    """Something that applies one of the two computations."""
+    computation = instruction.attributes.get(name)
+    if not isinstance(computation, Computation):
+        raise NotGenerated(f"attribute {name} is missing", instruction)
+    return Instruction(
+        instruction.name, "map", instruction.shape, (), {"to_apply": computation}, line=instruction.line
+    )
+
+
+def _windows_over(counter: str, place: str, dim: WindowDim, count: int) -> str:
+    """The loop over the windows that reach a place."""
+    last = shifted(place, dim.pad_low)
+    first = shifted(place, dim.pad_low - dim.size + dim.stride)
+    begin, end = f"({first}) / {dim.stride}", f"({last}) / {dim.stride}"
+    return (
+        f"for (i64 {counter} = {first} < 0 ? 0 : {begin}; "
+        f"{last} >= 0 && {counter} <= {end} && {counter} < {count}; ++{counter})"
+    )
+
+
+def _selected(
+    emitter: Emitter, instruction: Instruction, window: Sequence[str], dims: Sequence[WindowDim]
+) -> str:
+    """The position of the element that a window selects, -1 for none."""
+    operand = instruction.operands[0]
+    sizes, kind = array_shape(operand).dims, element_type(operand)
+    form = combiner(_applying(instruction, "select")).form
+    best, at = emitter.variable(kind), emitter.name("s")
+    emitter.add(f"i64 {at} = -1;")
+    counters = [emitter.name("j") for _ in dims]
+    loops = [f"for (i64 {c} = 0; {c} < {dim.size}; ++{c})" for c, dim in zip(counters, dims)]
+    with emitter.block(" ".join(loops)):
+        place = [
+            emitter.index(shifted(f"{scaled(o, dim.stride)} + {c}", -dim.pad_low))
+            for o, c, dim in zip(window, counters, dims)
+        ]
+        inside = [f"{p} >= 0 && {p} < {size}" for p, size in zip(place, sizes)]
+        with emitter.block(f"if ({' && '.join(inside) or 'true'})"):
+            value = emitter.value(operand, place)
+            emitter.add(f"bool keep = {at} >= 0;")
+            with emitter.block("if (keep)"):
+                (kept,) = emitter.apply(form, [best, value])
+                emitter.add(f"keep = {kept};")
+            position = emitter.index(linear(place, sizes))
+            emitter.add(f"if (!keep) {{ {best} = {value}; {at} = {position}; }}")
+    return at

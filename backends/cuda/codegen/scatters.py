@@ -1,0 +1,262 @@
+"""Scatter, without atomics: updates are applied in row-major order of the indices, to the same bits everywhere.
+
+Each element of the result belongs to one thread, which looks at all updates and applies those that hit it.
+Where windows are single elements along the indexed dimensions, a thread has a range of rows for its own, and
+applies whole windows; nothing has to be sorted.
+
+XLA: operation_semantics.md#scatter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from hlotool.backends.cuda.codegen.elements import (
+    NotGenerated,
+    array_shape,
+    computed,
+    element_type,
+    load,
+    store,
+)
+from hlotool.backends.cuda.codegen.emit import Emitter, writes
+from hlotool.backends.cuda.codegen.indices import Index, linear, split
+from hlotool.backends.cuda.codegen.movement import ints, number
+from hlotool.backends.cuda.codegen.reductions import combiner
+from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, loop, pointers_of
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ElementType
+
+#: Fewer updates are looked at by every element of the result.
+_FEW = 8
+#: Looks of all elements at all updates together that are still done so.
+_MOST_LOOKS = 1 << 34
+#: Elements that a block has at least, and how many blocks there are at most.
+_PER_BLOCK, _BLOCKS = 1 << 12, 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Scatter:
+    """A scatter with its dimensions told apart.
+
+    Attributes:
+        instruction: it.
+        operands: that are updated.
+        indices: where windows start.
+        updates: windows.
+        batching: dimension of the indices whose position is the start, by dimension of the operands.
+        component: number of the component of an index vector, by dimension of the operands.
+        along: dimensions of the updates that run over windows.
+        inside: dimension of the updates that runs inside of windows, by dimension of the operands.
+    """
+
+    instruction: Instruction
+    operands: tuple[Instruction, ...]
+    indices: Instruction
+    updates: tuple[Instruction, ...]
+    batching: dict[int, int]
+    component: dict[int, int]
+    along: tuple[int, ...]
+    inside: dict[int, int]
+
+    @classmethod
+    def of(cls, instruction: Instruction) -> _Scatter:
+        """Read off the attributes."""
+        count = len(instruction.operands) // 2
+        operands, indices, updates = (
+            instruction.operands[:count],
+            instruction.operands[count],
+            instruction.operands[count + 1 :],
+        )
+        batching = zip(
+            ints(instruction, "input_batching_dims"), ints(instruction, "scatter_indices_batching_dims")
+        )
+        component = {d: n for n, d in enumerate(ints(instruction, "scatter_dims_to_operand_dims"))}
+        window_dims = ints(instruction, "update_window_dims")
+        pairs = dict(batching)
+        missing = {*ints(instruction, "inserted_window_dims"), *pairs}
+        kept = [d for d in range(array_shape(operands[0]).rank) if d not in missing]
+        along = tuple(d for d in range(array_shape(updates[0]).rank) if d not in window_dims)
+        return cls(
+            instruction, operands, indices, updates, pairs, component, along, dict(zip(kept, window_dims))
+        )
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """Of the operands."""
+        return array_shape(self.operands[0]).dims
+
+    @property
+    def window(self) -> tuple[int, ...]:
+        """Sizes of a window, by dimension of the operands."""
+        sizes = array_shape(self.updates[0]).dims
+        return tuple(sizes[self.inside[d]] if d in self.inside else 1 for d in range(len(self.dims)))
+
+    @property
+    def counts(self) -> list[int]:
+        """Numbers of windows, by dimension in `along`."""
+        return [array_shape(self.updates[0]).dims[d] for d in self.along]
+
+    @property
+    def started(self) -> list[int]:
+        """Dimensions of the operands along which windows start elsewhere than at 0."""
+        return sorted({*self.batching, *self.component})
+
+    @property
+    def kinds(self) -> list[ElementType]:
+        """Element types of the results."""
+        return [element_type(operand) for operand in self.operands]
+
+    def starts(self, emitter: Emitter, place: Sequence[str]) -> dict[int, str]:
+        """Where a window starts, by dimension of the operands; `place` is its index in `along`."""
+        vector = number(self.instruction, "index_vector_dim")
+        kind = element_type(self.indices)
+        found = {d: place[n - (n > vector)] for d, n in self.batching.items()}
+        for d, component in self.component.items():
+            index = list(place)
+            if vector < array_shape(self.indices).rank:
+                index.insert(vector, str(component))
+            value = emitter.value(self.indices, index)
+            found[d] = emitter.index(f"index_of({value})" if kind is ElementType.U64 else f"(i64){value}")
+        return found
+
+    def fits(self, starts: dict[int, str]) -> list[str]:
+        """Conditions under which a window lies in the operand; it is skipped otherwise."""
+        limits = [(start, self.dims[d] - self.window[d]) for d, start in starts.items()]
+        return [f"{start} >= 0 && {start} <= {limit}" for start, limit in limits]
+
+    def update_index(self, place: Sequence[str], inside: Sequence[str]) -> list[str]:
+        """The index in the updates; `inside` is the one in the window, by dimension of the operands."""
+        parts = dict(zip(self.along, place))
+        parts |= {update_dim: inside[d] for d, update_dim in self.inside.items()}
+        return [parts[d] for d in range(len(parts))]
+
+    def combined(self, emitter: Emitter, current: Sequence[str], index: Sequence[str]) -> list[str]:
+        """Names of the elements after an update."""
+        values = [emitter.value(update, index) for update in self.updates]
+        results = emitter.apply(combiner(self.instruction).form, [*current, *values])
+        return [emitter.define(computed(kind), result) for kind, result in zip(self.kinds, results)]
+
+
+def _loops(counters: Sequence[str], sizes: Sequence[int]) -> str:
+    return " ".join(f"for (i64 {c} = 0; {c} < {size}; ++{c})" for c, size in zip(counters, sizes))
+
+
+@writes("scatter")
+def scatter(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
+    """A loop over all updates."""
+    plan = _Scatter.of(instruction)
+    current = [emitter.variable(k, emitter.value(o, index)) for k, o in zip(plan.kinds, plan.operands)]
+    counters = [emitter.name("j") for _ in plan.along]
+    with emitter.block(_loops(counters, plan.counts)):
+        starts = plan.starts(emitter, counters)
+        inside = [emitter.index(f"{p} - {starts[d]}") if d in starts else p for d, p in enumerate(index)]
+        sizes = zip(inside, plan.window, plan.dims)
+        hits = [
+            f"{p} >= 0 && {p} < {size}" for d, (p, size, n) in enumerate(sizes) if d in starts or size < n
+        ]
+        with emitter.block(f"if ({' && '.join([*plan.fits(starts), *hits]) or 'true'})"):
+            results = plan.combined(emitter, current, plan.update_index(counters, inside))
+            for name, result in zip(current, results):
+                emitter.add(f"{name} = {result};")
+    return tuple(current)
+
+
+def scattered(
+    instruction: Instruction, parts: Sequence[Instruction], inputs: Sequence[Instruction]
+) -> list[Kernel]:
+    """The kernel of a scatter.
+
+    Args:
+        instruction: it.
+        parts: its results.
+        inputs: memory that it may read.
+
+    Raises:
+        NotGenerated: its computation cannot be written, or it would take too long.
+    """
+    plan = _Scatter.of(instruction)
+    updates = prod(plan.counts)
+    if updates > _FEW and all(plan.window[d] == 1 for d in plan.started) and plan.started:
+        return [_by_rows(plan, parts, inputs)]
+    if updates * prod(plan.dims) > _MOST_LOOKS:
+        raise NotGenerated("many updates of large windows", instruction)
+    return [loop(parts, inputs)]
+
+
+def _by_rows(plan: _Scatter, parts: Sequence[Instruction], inputs: Sequence[Instruction]) -> Kernel:
+    """Rows are what lies at one index of the dimensions along which windows start; each has one owner."""
+    rows = prod(plan.dims[d] for d in plan.started)
+    others = [d for d in range(len(plan.dims)) if d not in plan.started]
+    columns = prod(plan.dims[d] for d in others)
+    in_place = _updated_in_place(plan, inputs)
+    inputs = [i for i in inputs if i is not in_place]
+    emitter = Emitter(pointers_of(inputs))
+    emitter.add(f"const i64 begin = {rows}ll * share / shares, end = {rows}ll * (share + 1) / shares;")
+    across = f"for (i64 column = lane; column < {columns}ll; column += lanes)"
+    if in_place is None:
+        with emitter.block(f"for (i64 row = begin; row < end; ++row) {across}"):
+            index = _index(plan, others, split("row", [plan.dims[d] for d in plan.started]))
+            _write(emitter, plan, index, [emitter.value(operand, index) for operand in plan.operands])
+    with emitter.block(f"for (i64 update = 0; update < {prod(plan.counts)}ll; ++update)"):
+        place = [emitter.index(part) for part in split("update", plan.counts)]
+        starts = plan.starts(emitter, place)
+        with emitter.block(f"if ({' && '.join(plan.fits(starts))})"):
+            row = linear([starts[d] for d in plan.started], [plan.dims[d] for d in plan.started])
+            emitter.add(f"const i64 row = {row};")
+            with emitter.block(f"if (row >= begin && row < end) {across}"):
+                _update(emitter, plan, place, _index(plan, others, [starts[d] for d in plan.started]))
+    body = [
+        f"each_share({columns}ll, [&](i64 share, i64 shares, i64 lane, i64 lanes) {{",
+        *emitter.statements,
+        "});",
+    ]
+    grid = min(_BLOCKS, -(-prod(array_shape(plan.updates[0]).dims) // _PER_BLOCK))
+    return assemble(inputs, parts, body, grid, in_place, schedule="rows of a scatter")
+
+
+def _updated_in_place(plan: _Scatter, inputs: Sequence[Instruction]) -> Instruction | None:
+    """The operand, if it lies in memory and nothing else reads it."""
+    operand = plan.operands[0]
+    if len(plan.operands) > 1 or operand not in inputs or operand.opcode == "constant":
+        return None
+    pending, seen = [plan.indices, *plan.updates], {plan.indices, *plan.updates}
+    while pending:
+        instruction = pending.pop()
+        if instruction is operand:
+            return None
+        needed = () if instruction in inputs else instruction.operands
+        pending += [o for o in needed if o not in seen]
+        seen.update(needed)
+    return operand
+
+
+def _index(plan: _Scatter, others: Sequence[int], started: Sequence[str]) -> list[str]:
+    """The index of an element: its row, and its place in it."""
+    parts = dict(zip(plan.started, started))
+    parts |= dict(zip(others, split("column", [plan.dims[d] for d in others])))
+    return [parts[d] for d in range(len(parts))]
+
+
+def _update(emitter: Emitter, plan: _Scatter, place: Sequence[str], index: Sequence[str]) -> None:
+    """Apply one update to one element, if the window reaches that far."""
+    index = [emitter.index(part) for part in index]
+    zeros = {d: "0" for d in plan.started}
+    inside = [zeros.get(d, part) for d, part in enumerate(index)]
+    pairs = enumerate(zip(plan.window, plan.dims))
+    reached = [f"{index[d]} < {size}" for d, (size, n) in pairs if d not in zeros and size < n]
+    with emitter.block(f"if ({' && '.join(reached) or 'true'})"):
+        position = emitter.index(linear(index, plan.dims))
+        current = [
+            emitter.define(computed(kind), load(f"out{n}", position, kind))
+            for n, kind in enumerate(plan.kinds)
+        ]
+        _write(emitter, plan, index, plan.combined(emitter, current, plan.update_index(place, inside)))
+
+
+def _write(emitter: Emitter, plan: _Scatter, index: Sequence[str], values: Sequence[str]) -> None:
+    position = emitter.index(linear([emitter.index(part) for part in index], plan.dims))
+    for n, (value, kind) in enumerate(zip(values, plan.kinds)):
+        emitter.add(store(f"out{n}", position, value, kind))
