@@ -122,6 +122,11 @@ int cuMemcpyDtoD_v2(Pointer target, Pointer source, size_t size) {
   *counter("bytes copied") += size;
   return copied("copy", (void*)target, (void*)source, size);
 }
+int cuMemHostAlloc(void** pointer, size_t size, unsigned flags) {
+  *pointer = malloc(size);
+  return *pointer ? SUCCESS : OUT_OF_MEMORY;
+}
+int cuMemFreeHost(void* pointer) { free(pointer); return SUCCESS; }
 int cuMemsetD8_v2(Pointer target, unsigned char byte, size_t size) {
   memset((void*)target, byte, size);
   return SUCCESS;
