@@ -67,6 +67,28 @@ def get_backend(text: str) -> Backend:
     return factory()
 
 
+def split_specs(text: str) -> list[str]:
+    """The backends of a list such as `numpy,xla:gpu,opt=0,cuda`: what names none is an option of the last.
+
+    Raises:
+        UsageError: the first part names no backend.
+    """
+    known = backend_names()
+    specs: list[str] = []
+    for part in text.split(","):
+        if specs and part.partition(":")[0] not in known:
+            specs[-1] += f",{part}"
+        else:
+            specs.append(part)
+    if specs[0].partition(":")[0] not in known:
+        raise _unknown(specs[0].partition(":")[0])
+    return specs
+
+
+def _unknown(name: str) -> UsageError:
+    return UsageError(f"no backend {name!r}; there are: {', '.join(backend_names())}")
+
+
 def backend_options(text: str) -> Mapping[str, str]:
     """The options of a backend by form, with their meaning: `OPTIONS` in the module of its factory."""
     factory = _factory(parse_spec(text).name)
@@ -83,7 +105,7 @@ def _factory(name: str) -> Factory:
         if entry.name == name:
             loaded: Factory = entry.load()
             return loaded
-    raise UsageError(f"no backend {name!r}; there are: {', '.join(backend_names())}")
+    raise _unknown(name)
 
 
 def get_devices_backend(text: str) -> DevicesBackend:

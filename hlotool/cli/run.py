@@ -19,7 +19,7 @@ from hlotool.cli.options import (
     regex,
     tolerance,
 )
-from hlotool.errors import HlotoolError, UsageError
+from hlotool.errors import BackendUnavailable, HlotoolError, UsageError
 
 if TYPE_CHECKING:
     from hlotool.replay.batch import Batch
@@ -41,9 +41,10 @@ examples:
   hlotool run dump.tar.gz --jobs 8 --json         an archive, eight processes, JSON for scripts
   hlotool run FILE.hlo --inputs in.npz --outputs out.npz
                                                   does the program give what the hardware gave?
-  hlotool run FILE.hlo --test xla                 does real XLA give what the numpy reference gives?
-  hlotool run FILE.hlo --reference xla --test xla:disable=algsimp
+  hlotool run FILE.hlo --backend xla              does real XLA give what the numpy reference gives?
+  hlotool run FILE.hlo --reference xla --backend xla:disable=algsimp
                                                   does XLA give the same without one of its passes?
+  hlotool run DIR --compare numpy,cuda,xla:gpu    the first is the reference of all others
 """
 
 
@@ -79,7 +80,14 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
         "--reference", metavar="BACKEND", default="numpy", help="what runs the reference [numpy]"
     )
     group.add_argument(
-        "--test", metavar="BACKEND", default="numpy", help="what runs the tested stages: xla, xla:opt=0, …"
+        "--backend",
+        "--test",
+        metavar="BACKEND",
+        default="numpy",
+        help="what runs the tested stages: xla, xla:opt=0, … [numpy]",
+    )
+    group.add_argument(
+        "--compare", metavar="BACKEND,...", default="", help="the reference, and all that are tested by it"
     )
 
 
@@ -105,15 +113,17 @@ def execute(arguments: argparse.Namespace) -> int:
     limits = Limits(options.workers, options.timeout, options.memory_limit)
     error: HlotoolError | None = None
     notes: list[str] = []
-    label = " or ".join(dict.fromkeys((options.reference, options.backend)))
+    label = " or ".join(dict.fromkeys((options.reference, *options.tested_backends)))
     with Pool(limits, PRELOAD, label) as pool:
         pool.start()
         from hlotool.replay.batch import Batch
+        from hlotool.replay.task import for_each_backend, unavailable_row
 
         try:
-            check_backends(options)
+            missing = check_backends(options)
             tasks = find_tasks(arguments.paths, options, notes)
-            batch = _replay(tasks, pool, arguments, options, notes)
+            batch = _replay(for_each_backend(tasks, missing), pool, arguments, options, notes)
+            batch.rows += [[unavailable_row(backend, why)] for backend, why in missing.items()]
         except HlotoolError as problem:
             if not arguments.json:
                 raise
@@ -124,12 +134,17 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def run_options(arguments: argparse.Namespace) -> RunOptions:
-    """The options as a record."""
+    """The options as a record.
+
+    Raises:
+        UsageError: `--compare` lists too few backends, or goes with options that say the same.
+    """
     from hlotool.replay.options import RunOptions
 
+    compare = _compared(arguments)
     return RunOptions(
-        reference=arguments.reference,
-        backend=arguments.test,
+        reference=compare[0] if compare else arguments.reference,
+        backend=compare[1] if compare else arguments.backend,
         stages=tuple(filter(None, arguments.stages.split(","))),
         inputs=arguments.inputs,
         outputs=arguments.outputs,
@@ -143,20 +158,47 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
         memory_limit=arguments.memory_limit,
         jobs=arguments.jobs,
         only=arguments.only.pattern if arguments.only else None,
+        compare=compare,
     )
 
 
-def check_backends(options: RunOptions) -> None:
+def _compared(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """The backends of `--compare`, each once; none where it is not given."""
+    if not arguments.compare:
+        return ()
+    from hlotool.backends.registry import split_specs
+
+    if (arguments.reference, arguments.backend) != ("numpy", "numpy"):
+        raise UsageError("--compare names all backends: give it without --reference and --backend")
+    reference, *others = split_specs(arguments.compare)
+    if not others:
+        raise UsageError(f"--compare {arguments.compare}: there is nothing to compare it with")
+    return reference, *dict.fromkeys(others)
+
+
+def check_backends(options: RunOptions) -> dict[str, BackendUnavailable]:
     """Refuse backends that do not exist, or not with these options, before anything is run on them.
+
+    Returns:
+        of several that are compared, those that cannot be used here.
 
     Raises:
         UsageError: the user's mistake.
-        BackendUnavailable: a package is missing.
+        BackendUnavailable: something that the reference needs, or the only other backend, is missing.
     """
     from hlotool.backends.registry import get_backend
 
-    for name in {options.reference, options.backend} - {"numpy"}:
-        get_backend(name)
+    missing: dict[str, BackendUnavailable] = {}
+    for name in dict.fromkeys((options.reference, *options.tested_backends)):
+        if name == "numpy":
+            continue
+        try:
+            get_backend(name)
+        except BackendUnavailable as error:
+            if name == options.reference or not options.compare:
+                raise
+            missing[name] = error
+    return missing
 
 
 def find_tasks(paths: Sequence[str], options: RunOptions, notes: list[str]) -> list[Task]:

@@ -63,7 +63,8 @@ def compare_row(
         reference=reference.module,
     )
     if task.options.save_outputs is not None and verdict is not Verdict.STRUCTURAL:
-        folder = output_folder(task.options.save_outputs, task.module.title, trial.name, actual.label)
+        names = task.module.title, trial.name, actual.label, task.options.one_of_several
+        folder = output_folder(task.options.save_outputs, *names)
         left = save_leaves(folder, "expected", shape, expected)
         right = save_leaves(folder, "actual", shape, actual.outcome.value)
         records = [_with_files(record, left, right) for record in records]

@@ -35,6 +35,8 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
         save_outputs: folder that gets the compared arrays.
         first_divergence: look for the instruction at which a differing program parts from the reference; None
             for: where that is cheap.
+        compare: backends of which the first is the reference and every other one is tested, each by itself;
+            without any, `reference` and `backend` are.
     """
 
     reference: str = "numpy"
@@ -48,6 +50,17 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
     atol: float | None = None
     save_outputs: str | None = None
     first_divergence: bool | None = None
+    compare: tuple[str, ...] = ()
+
+    @property
+    def tested_backends(self) -> tuple[str, ...]:
+        """What runs the tested side, one after the other."""
+        return self.compare[1:] or (self.backend,)
+
+    @property
+    def one_of_several(self) -> str:
+        """The tested backend where rows of several stand side by side; empty where it is the only one."""
+        return self.backend if self.compare else ""
 
 
 class RunOptions(ReplayOptions, frozen=True, kw_only=True):

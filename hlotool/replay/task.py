@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
+import msgspec
+
 from hlotool.dump.records import DumpModule
-from hlotool.errors import HlotoolError
+from hlotool.errors import BackendUnavailable, HlotoolError
 from hlotool.replay.errors import error_record, verdict_of
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import ModuleRecord
@@ -33,6 +36,29 @@ class Task:
         return self.module.title
 
 
+def for_each_backend(tasks: Iterable[Task], missing: Container[str] = ()) -> list[Task]:
+    """Each task once for every backend that its options compare, without those that are missing."""
+    return [
+        Task(task.module, msgspec.structs.replace(task.options, backend=backend))
+        for task in tasks
+        for backend in task.options.tested_backends
+        if backend not in missing
+    ]
+
+
+def unavailable_row(backend: str, error: BackendUnavailable) -> ModuleRecord:
+    """The row that stands for all modules on a backend that cannot be used here."""
+    record = error_record(error)
+    return ModuleRecord(
+        path="",
+        name="all modules",
+        verdict=verdict_of(error),
+        tested=backend,
+        reason=record.message,
+        error=record,
+    )
+
+
 def failed_row(task: Task, error: HlotoolError, seconds: float, path: str = "") -> ModuleRecord:
     """The row of a task (or of its stage in `path`) that ended with `error`."""
     record = error_record(error)
@@ -40,6 +66,7 @@ def failed_row(task: Task, error: HlotoolError, seconds: float, path: str = "") 
         path=path or task.path,
         name=task.module.title,
         verdict=verdict_of(error),
+        tested=task.options.one_of_several or None,
         reason=record.message,
         error=record,
         seconds=seconds,

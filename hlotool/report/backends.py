@@ -34,7 +34,7 @@ class BackendTable:
         if self.verbose:
             yield from self._options()
         else:
-            yield Text("--verbose lists the options, as in --test xla:disable=algsimp", "dim")
+            yield Text("--verbose lists the options, as in --backend xla:disable=algsimp", "dim")
 
     def _options(self) -> Iterator[Table]:
         # A variant that names its device has the options of the backend.

@@ -85,6 +85,8 @@ def _sides(module: ModuleRecord) -> Iterator[tuple[str, str]]:
     """Which stage ran where; nothing of stages that never ran."""
     if module.verdict is Verdict.NOT_COMPARED:
         yield "ran", f"{module.stage_reference} on {module.reference}"
+    elif module.stage_reference is None and module.tested is not None:
+        yield "on", module.tested
     elif module.tested is not None:
         yield "expected", f"{module.stage_reference} on {module.reference}"
         yield "actual", _actual(module)

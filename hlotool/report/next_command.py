@@ -13,8 +13,10 @@ from hlotool.report.records import RunRecord
 
 _SAVE_FOLDER = "hlotool-outputs"
 
-#: Options that are typed with another name than their field has.
-_NAMES = {"backend": "test"}
+#: What `hlotool bisect` does not take.
+_NOT_BISECTED: dict[str, object] = {
+    "backend": "numpy", "compare": (), "first_divergence": None, "save_outputs": None, "stages": (),
+}  # fmt: skip
 
 
 def next_command(run: RunRecord, verbose: bool) -> str:
@@ -42,21 +44,28 @@ def _typed_command(name: str, run: RunRecord, module: ModuleRecord | None, chang
     only = options.only
     if module is not None and len({record.name for record in run.modules}) > 1:
         only = f"^{re.escape(module.name)}$"
-    changed = (
-        {field: getattr(options, field) for field in options.__struct_fields__} | changes | {"only": only}
-    )
+    given: dict[str, object] = {field: getattr(options, field) for field in options.__struct_fields__}
+    if options.compare:
+        given |= {"reference": "numpy", "backend": "numpy"}
+    changed = given | changes | {"only": only}
     return shlex.join(["hlotool", name, *run.paths, *_flags(changed)])
 
 
 def _closer_look(run: RunRecord, module: ModuleRecord, verbose: bool) -> str:
     """Who did it, where a program has a history; after `--verbose` the values."""
-    if not verbose and not run.options.stages and module.stage_tested not in (None, module.stage_reference):
-        return _typed_command("bisect", run, module, {"save_outputs": None})
+    has_history = module.stage_tested not in (None, module.stage_reference)
+    if not verbose and not run.options.stages and has_history and _is_of_one_backend(run.options):
+        return _typed_command("bisect", run, module, _NOT_BISECTED)
     saved = run.options.save_outputs
     if not (saved and verbose):
         return command_line(run, module, save_outputs=saved or _SAVE_FOLDER) + " --verbose"
     # Everything is on the table. Whether it depends on the values is the next question.
     return command_line(run, module, seed=run.options.seed + 1)
+
+
+def _is_of_one_backend(options: RunOptions) -> bool:
+    """Whether a difference must come from the programs: what runs them is the same."""
+    return not options.compare and options.backend == options.reference
 
 
 def _worst(
@@ -73,7 +82,7 @@ def _flags(values: dict[str, object]) -> list[str]:
     for field, value in values.items():
         if value == getattr(defaults, field):
             continue
-        name = f"--{_NAMES.get(field, field).replace('_', '-')}"
+        name = f"--{field.replace('_', '-')}"
         if isinstance(value, bool):
             flags.append(name if value else f"--no-{name[2:]}")
         elif field == "input_range" and isinstance(value, tuple):

@@ -127,7 +127,7 @@ def compared_stages(module: ModuleRecord) -> str:
     if tested == REALITY:
         return f"{tested} {module.tested}"
     same = module.tested in (module.reference, None)
-    return tested if same else f"{tested} on {module.tested}"
+    return tested if same else f"{tested} on {module.tested}".lstrip()
 
 
 def distance(module: ModuleRecord) -> str:
