@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from benchmarks.gpu.cases import ROOT, all_cases
 from benchmarks.gpu.lines import Findings, Limits, collect, end, main_command
 from benchmarks.gpu.targets import targets
+from hlotool.backends.spec import parse_spec
 
 #: The state of a part and all that it found, as it goes into the results.
 Part: TypeAlias = dict[str, Any]
@@ -22,10 +23,12 @@ Part: TypeAlias = dict[str, Any]
 _SILENCE = 90.0
 #: Scale of the cases that sanitizers watch: they are 10 to 100 times slower then.
 _WATCHED = 1 / 4096
+#: What needs a device.
+_TESTS = ROOT / "tests" / "gpu"
 #: Of compute-sanitizer, where it has found something.
 _FOUND = 86
 #: Batches of random fusions, if time allows.
-_BATCHES = 400
+BATCHES = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Settings:
     repeats: int
     xla: str | None
     cases: tuple[str, ...] = ()
-    batches: int = _BATCHES
+    batches: int = BATCHES
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -118,7 +121,7 @@ def fuzz(work: Work) -> None:
 
 def tests(work: Work) -> None:
     """The tests that need a device."""
-    if not (ROOT / "tests" / "gpu").is_dir():
+    if not _TESTS.is_dir():
         return _skip(work.part, "there is no tests/gpu")
     code, output = run(_pytest(), work)
     summary = re.findall(r"^.*\b\d+ (?:passed|failed|skipped|errors?|deselected)\b.*$", output, re.MULTILINE)
@@ -133,7 +136,7 @@ def tests(work: Work) -> None:
 
 def _pytest() -> list[str]:
     # Plug-ins of the machine's Python may be of other versions of pytest than the one brought along.
-    return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", "tests/gpu"]
+    return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", str(_TESTS)]
 
 
 def sanitizers(work: Work) -> None:
@@ -141,10 +144,12 @@ def sanitizers(work: Work) -> None:
     tool = shutil.which("compute-sanitizer", path=work.settings.environment.get("PATH"))
     if tool is None:
         return _skip(work.part, "there is no compute-sanitizer on the PATH")
-    if not work.settings.backend.startswith("cuda:") and work.settings.backend != "cuda":
+    if parse_spec(work.settings.backend).name != "cuda":
         return _skip(work.part, f"compute-sanitizer watches kernels of a GPU, not {work.settings.backend}")
-    small = main_command("measure", "--backend", "cuda", "--scale", _WATCHED, "--repeats", 1)
-    watched = {"cases": small, "tests": _pytest()}
+    options = ["--backend", work.settings.backend, "--scale", _WATCHED, "--repeats", 1]
+    watched = {"cases": main_command("measure", *options, *work.settings.cases)}
+    if _TESTS.is_dir():
+        watched["tests"] = _pytest()
     wrong, late = [], []
     for title, command in watched.items():
         for check in ("memcheck", "racecheck"):
@@ -154,6 +159,10 @@ def sanitizers(work: Work) -> None:
             summary = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", output)
             work.part[name] = {"status": code, "summary": summary[-1] if summary else output[-500:]}
             work.save()
+            if "Device not supported" in output:
+                return _skip(
+                    work.part, "compute-sanitizer does not support this device or what virtualises it"
+                )
             if code is None:
                 late.append(name)
             elif code or '"failed"' in output:

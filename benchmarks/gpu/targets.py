@@ -70,7 +70,7 @@ def targets(cases: Mapping[str, Found], about: Found) -> Iterator[Target]:
     spilling = [name for name, found in cases.items() if found.get("spilled")]
     yield _all("no registers spilled", spilling, cases, "spilled")
     failed = [name for name, found in cases.items() if "failed" in found]
-    yield Target("every case was measured", _but(failed), not failed and bool(cases))
+    yield Target("every case was measured", _but(failed), not failed if cases else None)
 
 
 def _bandwidth(group: Group, cases: Mapping[str, Found], about: Found, fast: bool) -> Target:
