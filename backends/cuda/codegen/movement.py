@@ -5,7 +5,7 @@ XLA: operation_semantics.md, the section of each opcode.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hlotool.backends.cuda.codegen.elements import (
     NotGenerated,
@@ -207,10 +207,30 @@ def gather(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[st
     return (emitter.value(operand, parts),)
 
 
+#: Writes one result of an operation whose results are of unlike shapes.
+Taker = Callable[[Emitter, Instruction, int, Index], str]
+
+#: By opcode.
+TAKERS: dict[str, Taker] = {}
+
+
+def takes(*opcodes: str) -> Callable[[Taker], Taker]:
+    """Register what writes the results of `opcodes`, one at a time."""
+
+    def register(taker: Taker) -> Taker:
+        TAKERS.update(dict.fromkeys(opcodes, taker))
+        return taker
+
+    return register
+
+
 @writes("get-tuple-element")
 def get_tuple_element(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
     """One result of an operation that has several."""
-    return (emitter.values(instruction.operands[0], index)[number(instruction, "index")],)
+    (operand,), part = instruction.operands, number(instruction, "index")
+    if (taker := TAKERS.get(operand.opcode)) is not None:
+        return (taker(emitter, operand, part, index),)
+    return (emitter.values(operand, index)[part],)
 
 
 def is_row_major_copy(instruction: Instruction) -> bool:

@@ -11,6 +11,7 @@ from hlotool.backends.cuda.codegen.elements import array_shape
 from hlotool.backends.cuda.codegen.product_tiles import product
 from hlotool.backends.cuda.codegen.scatters import scattered
 from hlotool.backends.cuda.codegen.schedules import Kernel, loop
+from hlotool.ir.attributes import Window
 from hlotool.ir.module import Instruction
 
 #: From an instruction, its results and the memory that it may read to its kernels.
@@ -24,6 +25,9 @@ NARROW = 8
 
 def is_long(instruction: Instruction) -> bool:
     """Whether it is too much work to be repeated by everything that reads it."""
+    if instruction.opcode == "reduce-window":
+        window = instruction.attributes.get("window")
+        return isinstance(window, Window) and prod(dim.size for dim in window.dims) > SERIAL
     if instruction.opcode not in _CONTRACTIONS:
         return True
     return _CONTRACTIONS[instruction.opcode](instruction).length > SERIAL
@@ -55,6 +59,7 @@ def _looped(
 #: By opcode.
 MAKERS: dict[str, Maker] = {
     **dict.fromkeys(_CONTRACTIONS, _contracted),
+    "reduce-window": _looped,
     "scatter": scattered,
     "select-and-scatter": _looped,
 }

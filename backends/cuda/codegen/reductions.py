@@ -29,8 +29,9 @@ from hlotool.ir.dtypes import integer_limits
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 
-#: Elements of windows that a single thread walks; cumulative sums have larger ones.
-_LARGE_WINDOW = 1024
+#: Elements of windows that a single thread walks, whatever there are of them; cumulative sums of long arrays,
+#: whose windows are as long as the array, are left to better algorithms.
+_LARGE_WINDOW, _MOST_STEPS = 1024, 1 << 27
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +131,18 @@ def reduce(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[st
 
 @writes("reduce-window")
 def reduce_window(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
-    """The same over the elements of a window; positions of padding and dilation are left out."""
+    """The same over the elements of a window; positions of padding and dilation are left out.
+
+    Reversed windows have the same elements. XLA: operation_semantics.md#reducewindow.
+    """
     combine = combiner(instruction)
     inputs, inits = _halves(instruction)
     window = instruction.attributes.get("window")
     if not isinstance(window, Window):
         raise NotGenerated("attribute window is missing", instruction)
-    if prod(dim.size for dim in window.dims) > _LARGE_WINDOW or any(dim.reversal for dim in window.dims):
-        raise NotGenerated("a large or reversed window", instruction)
+    steps = prod(dim.size for dim in window.dims)
+    if steps > _LARGE_WINDOW and steps * prod(array_shape(inputs[0]).dims) > _MOST_STEPS:
+        raise NotGenerated("a large window", instruction)
     accumulators = _accumulators(emitter, combine, inits)
     counters = [emitter.name("j") for _ in index]
     sizes = [dim.size for dim in window.dims]

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 from hlotool.backends.cuda.codegen import (
+    batch_norms,
     bits,
     contractions,
     convolutions,
     movement,
     narrow_products,
     pooling,
+    random_bits,
     reductions,
     scatters,
 )
 from hlotool.backends.cuda.codegen.elementwise import ELEMENTWISE
 from hlotool.backends.cuda.codegen.emit import RULES
 from hlotool.backends.cuda.codegen.expansion import SPELLINGS
+from hlotool.backends.cuda.codegen.movement import TAKERS
 
 #: Whose import registers their rules.
-FAMILIES = (bits, contractions, convolutions, movement, narrow_products, pooling, reductions, scatters)
+FAMILIES = (
+    batch_norms,
+    bits,
+    contractions,
+    convolutions,
+    movement,
+    narrow_products,
+    pooling,
+    random_bits,
+    reductions,
+    scatters,
+)
 
 #: Opcodes that are elementwise, have a rule, or are written in simpler instructions.
-OPCODES = frozenset(ELEMENTWISE) | frozenset(RULES) | frozenset(SPELLINGS) | {"get-dimension-size"}
+OPCODES = frozenset(ELEMENTWISE).union(RULES, TAKERS, SPELLINGS, {"get-dimension-size"})

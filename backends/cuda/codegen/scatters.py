@@ -1,4 +1,4 @@
-"""Scatter, without atomics: updates are applied in row-major order of the indices, to the same bits everywhere.
+"""Scatter, without atomics: updates are applied in row-major order of the indices.
 
 Each element of the result belongs to one thread, which looks at all updates and applies those that hit it.
 Where windows are single elements along the indexed dimensions, a thread has a range of rows for its own, and
@@ -243,7 +243,7 @@ def _index(plan: _Scatter, others: Sequence[int], started: Sequence[str]) -> lis
 def _update(emitter: Emitter, plan: _Scatter, place: Sequence[str], index: Sequence[str]) -> None:
     """Apply one update to one element, if the window reaches that far."""
     index = [emitter.index(part) for part in index]
-    zeros = {d: "0" for d in plan.started}
+    zeros = dict.fromkeys(plan.started, "0")
     inside = [zeros.get(d, part) for d, part in enumerate(index)]
     pairs = enumerate(zip(plan.window, plan.dims))
     reached = [f"{index[d]} < {size}" for d, (size, n) in pairs if d not in zeros and size < n]

@@ -6,7 +6,15 @@ from functools import cache
 from importlib.resources import files
 
 #: Later ones use what earlier ones define.
-HEADERS = ("phases.h", "tiles.h", "elements.h", "complex.h", "arithmetic.h", "complex_functions.h")
+HEADERS = (
+    "phases.h",
+    "tiles.h",
+    "elements.h",
+    "complex.h",
+    "arithmetic.h",
+    "complex_functions.h",
+    "random.h",
+)
 
 
 @cache
