@@ -129,13 +129,21 @@ class Oracle:
         """XLA's print of the module in a serialized HloModuleProto."""
         return self._ask("from_proto", content, str)
 
+    def costs(self, text: str) -> dict[str, float]:
+        """What XLA counts in the module as it is; what it does not find is not there."""
+        return self._ask("costs", text, dict[str, float])
+
+    def allocated(self, name: str) -> tuple[str, int]:
+        """A program of `support.xla_memory` as compiled, and the bytes that XLA allocates for it."""
+        return self._ask("allocated", name, tuple[str, int], "support.xla_memory")
+
     def close(self) -> None:
         """End the process; the next request starts another one."""
         self._process.close()
 
-    def _ask(self, function: str, argument: object, kind: type[_T]) -> _T:
+    def _ask(self, function: str, argument: object, kind: type[_T], module: str = _CHILD) -> _T:
         try:
-            return self._process.call(f"{_CHILD}:{function}", argument, kind)
+            return self._process.call(f"{module}:{function}", argument, kind)
         except HlotoolError as error:
             raise _xla_error(error) from None
 

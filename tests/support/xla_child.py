@@ -58,3 +58,10 @@ def indices(question: tuple[dict[str, int], list[Any], tuple[int, ...]]) -> list
     return [
         [part.indices(size)[:2] for part, size in zip(slices[device], dims)] for device in found[: mesh.size]
     ]
+
+
+def costs(text: str) -> dict[str, float]:
+    """What XLA counts in a module: flops, transcendentals, bytes accessed, and more."""
+    client = devices("cpu")[0].client
+    module = find("hlo_module_from_text")(text)
+    return {name: float(value) for name, value in find("hlo_module_cost_analysis")(client, module).items()}
