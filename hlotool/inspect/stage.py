@@ -43,8 +43,9 @@ def stage_info(module: Module, label: str, file: str, allocated: int | None = No
     """
     instructions = list(module.instructions())
     loops = {i: _iterations(i) for i in instructions if i.opcode == "while"}
+    known = {loop: count for loop, count in loops.items() if count is not None}
     once = CostAnalysis()
-    repeated = CostAnalysis(lambda loop: loops.get(loop) or 1)
+    repeated = CostAnalysis(lambda loop: known.get(loop, 1))
     return StageInfo(
         label=label,
         file=file,

@@ -162,7 +162,7 @@ def test_a_conditional_is_its_most_expensive_branch() -> None:
     assert cost(body, cheap + dear) == Cost(0, 4, 32)
 
 
-#: XLA multiplies the cost of a step by the size of what is carried, and gives empty reductions negative flops.
+#: XLA multiplies the cost of a step by the size of what is carried; empty reductions get negative flops.
 ON_PURPOSE = {"scan.reverse.hlo", "scan.running_sum.hlo", "reduce.empty.hlo"}
 FOLDERS = ("modules", "jax", "tf", "miscompiles")
 
