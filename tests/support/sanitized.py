@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,10 @@ import numpy as np
 import pytest
 
 from hlotool.backends.cuda_emu.build import Builder
+from hlotool.dump.directory import open_dump
+from hlotool.dump.loading import load_stage
+from hlotool.errors import HlotoolError
+from hlotool.values.generate import generate_inputs
 from support import kernels
 from support.kernel_fuzz import BATCH, fuzz_program
 
@@ -84,6 +89,16 @@ def _run_fuzz(kind: str, first: str, count: str) -> None:
             kernels.emulator(backward).compile(module).run(arguments)
 
 
+def _run_programs(folder: str) -> None:
+    """Those of a dump that can be run on one device with generated inputs."""
+    for found in open_dump(Path(folder)).modules:
+        for stage in (*found.stages, *found.others):
+            print(stage.source, file=sys.stderr, flush=True)
+            with suppress(HlotoolError):
+                module = load_stage(found, stage)
+                kernels.emulator().compile(module).run(list(generate_inputs(module, 1).values))
+
+
 def _run_tests(*arguments: str) -> None:
     sys.exit(pytest.main(["-x", "-q", "-s", "-p", "no:cacheprovider", *arguments]))
 
@@ -108,11 +123,16 @@ def _run_planted() -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """`fuzz KIND FIRST COUNT`, `planted`, or `tests` and arguments of pytest."""
+    """`fuzz KIND FIRST COUNT`, `planted`, `programs FOLDER`, or `tests` and arguments of pytest."""
     # For this process alone: compilers that it starts need no guard.
     os.environ.pop("LD_PRELOAD", None)
     kernels.flags = FLAGS
-    commands: dict[str, Any] = {"fuzz": _run_fuzz, "planted": _run_planted, "tests": _run_tests}
+    commands: dict[str, Any] = {
+        "fuzz": _run_fuzz,
+        "planted": _run_planted,
+        "programs": _run_programs,
+        "tests": _run_tests,
+    }
     commands[arguments[0]](*arguments[1:])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from support.kernel_fuzz import KINDS
 from support.kernels import needs_compiler
@@ -48,3 +50,10 @@ def test_other_tests_of_kernels(selection: str) -> None:
     paths = [TESTS / "backends" / "cuda" / name for name in _TESTS]
     done = sanitized("tests", *paths, "-m", selection, timeout=1200)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["modules", "jax", "tf"])
+def test_the_corpus(part: str, corpus: Path) -> None:
+    done = sanitized("programs", corpus / part, timeout=1800)
+    assert done.returncode == 0, done.stderr[-6000:]
