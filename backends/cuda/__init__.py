@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 OPTIONS: dict[str, str] = {
     "compiler=NAME": "nvrtc or nvcc; otherwise nvrtc where it is installed",
     "device=NUMBER": "which GPU, as CUDA counts; otherwise the first",
+    "generated": "large products by generated kernels, too, with the bits of cuda-emu, not by cuBLAS",
     "synchronous": "every kernel is waited for, so that errors name the right instruction",
     "unfused": "one kernel for each operation outside the fusions of the program",
 }
@@ -38,4 +39,5 @@ def create(options: Options = NO_OPTIONS) -> CudaBackend:
         options.get("compiler", ""),
         fuses="unfused" not in options,
         waits="synchronous" in options,
+        calls_libraries="generated" not in options,
     )

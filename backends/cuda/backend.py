@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,13 @@ from hlotool.backends.cuda.codegen.elements import NotGenerated
 from hlotool.backends.cuda.codegen.partition import Program
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.compilers import find_compiler
+from hlotool.backends.cuda.cublas import Cublas, find_library
 from hlotool.backends.cuda.device import MAX_BLOCKS, Device, Function, open_device
 from hlotool.backends.cuda.executable import KernelExecutable, check_regions
 from hlotool.backends.cuda.launch import Launch
+from hlotool.backends.cuda.library_product import LibraryProduct
 from hlotool.backends.cuda.memory import Memory, Resident, to_arrays, to_residents
+from hlotool.backends.cuda.products import product_of
 from hlotool.backends.cuda.views import view_of
 from hlotool.backends.numpy.arguments import check_arguments
 from hlotool.backends.numpy.plan import Plan
@@ -48,8 +52,14 @@ class CudaLoading:
         waits = self._backend.waits
         return Calling(Launch(self._memory, instruction, program, positions, self._functions, waits))
 
-    def library_call(self, instruction: Instruction) -> Step | None:
-        return None
+    def library_call(self, instruction: Instruction) -> tuple[Step, Sequence[Kernel]] | None:
+        product = product_of(instruction) if self._backend.has_library else None
+        if product is None:
+            return None
+        call = LibraryProduct(
+            self._memory, self._backend.library, instruction, product, self._functions, self._backend.waits
+        )
+        return Calling(call), call.kernels
 
     def same_data(self, instruction: Instruction, step: Step) -> Step | None:
         return step if instruction.opcode == "copy" else view_of(instruction)
@@ -166,6 +176,7 @@ class CudaBackend:
         compiler: `nvrtc` or `nvcc`; what is there if empty.
         fuses: operations are fused first.
         waits: every kernel is waited for, so that errors name the right instruction.
+        calls_libraries: cuBLAS multiplies large matrices, where it is installed.
 
     Attributes:
         memory: of the device.
@@ -182,9 +193,11 @@ class CudaBackend:
         *,
         fuses: bool = True,
         waits: bool = False,
+        calls_libraries: bool = True,
     ) -> None:
         self.name = name
         self.waits = waits
+        self._calls_libraries = calls_libraries
         self._fuses = fuses
         self._device: Device = open_device(number)
         self._compiler = find_compiler(compiler)
@@ -200,6 +213,18 @@ class CudaBackend:
     def device(self) -> str:
         """As the driver calls it."""
         return self._device.name
+
+    @property
+    def has_library(self) -> bool:
+        """Whether cuBLAS multiplies large matrices."""
+        return self._calls_libraries and find_library() is not None
+
+    @cached_property
+    def library(self) -> Cublas:
+        """cuBLAS on the device."""
+        found = find_library()
+        assert found is not None
+        return Cublas(found, self._device)
 
     def loading(self) -> CudaLoading:
         """See `Machine`."""

@@ -214,17 +214,17 @@ class Device:
         """The typed error, which says whether the context has gone with it."""
         if isinstance(error, self._cuda.MemoryError):
             return BackendOutOfMemory("cuda", f"{what}: {error}")
-        here = self._is_broken()
+        here = self.is_broken()
         message = f"{what}: {error}"
         if "timed out" in str(error):
             return BackendTimeout("cuda", message, here=here)
         return BackendCrashed("cuda", message, here=here)
 
     def _check_context(self, error: Exception, what: str) -> None:
-        if self._is_broken():
+        if self.is_broken():
             raise BackendCrashed("cuda", f"{what}: {error}", here=True) from error
 
-    def _is_broken(self) -> bool:
+    def is_broken(self) -> bool:
         """Whether the context is of no more use: after some errors, every later call fails, too.
 
         CUDA driver API, CUresult: "the context cannot be used, so it must be destroyed".

@@ -67,7 +67,9 @@ class KernelLowering(Lowering):
             step = self._loading.same_data(instruction, super().kernel(instruction))
             if step is not None:
                 return step
-        if (step := self._loading.library_call(instruction)) is not None:
+        if (call := self._loading.library_call(instruction)) is not None:
+            step, kernels = call
+            self.kernels += kernels
             return step
         try:
             return self._launch(instruction)

@@ -43,8 +43,11 @@ class Loading(Protocol):
             NotGenerated: the machine cannot run it.
         """
 
-    def library_call(self, instruction: Instruction) -> Step | None:
-        """The step that has a library compute it; None where generated kernels are to do it."""
+    def library_call(self, instruction: Instruction) -> tuple[Step, Sequence[Kernel]] | None:
+        """The step that has a library compute it, and the kernels that it launches besides.
+
+        None where generated kernels are to do it.
+        """
 
     def same_data(self, instruction: Instruction, step: Step) -> Step | None:
         """The step of an operation that moves no data (reshape, bitcast, copy).

@@ -33,7 +33,7 @@ class EmulatorLoading:
     def launch(self, instruction: Instruction, program: Program, positions: Sequence[int]) -> Step:
         return Calling(Launch(program, positions, self._launchers))
 
-    def library_call(self, instruction: Instruction) -> Step | None:
+    def library_call(self, instruction: Instruction) -> tuple[Step, Sequence[Kernel]] | None:
         return None
 
     def same_data(self, instruction: Instruction, step: Step) -> Step | None:

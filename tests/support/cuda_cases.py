@@ -24,7 +24,7 @@ from hlotool.errors import BackendFailed, HlotoolError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
-from support.cuda_programs import PROGRAMS, TOO_LARGE, arguments_for
+from support.cuda_programs import DOTS, PROGRAMS, TOO_LARGE, arguments_for
 from support.differential import leaves
 from support.kernels import differing, on_numpy
 from support.random_fusions import arguments_of, module_of, random_fusion
@@ -146,6 +146,30 @@ def full() -> Any:
     module, executable, arguments = program("many alive", ",unfused")
     bad = wrong(module, executable.run(arguments), arguments)
     return [bad, backend(",unfused").memory.spilled > 0, failure("too large")]
+
+
+def products() -> Any:
+    """Large dots of many kinds: launches with and without the library, and how far the results are apart."""
+    found = {}
+    for name, text in DOTS.items():
+        module = parse_module(text)
+        arguments = arguments_for(module)
+        executable, generated = (backend(o).compile(module) for o in ("", ",generated"))
+        ours, theirs = (np.asarray(e.run(arguments)) for e in (executable, generated))
+        scale = np.abs(theirs.astype(np.complex128)).max()
+        distance = float(np.abs(ours.astype(np.complex128) - theirs.astype(np.complex128)).max() / scale)
+        found[name] = [executable.launches, generated.launches, distance]
+    return found
+
+
+def failing_product() -> Any:
+    """The error of a product that the library cannot do."""
+    module = parse_module(DOTS["plain"])
+    try:
+        backend().compile(module).run(arguments_for(module))
+    except BackendFailed as error:
+        return str(error)
+    return ""
 
 
 def failure(name: str = "chain") -> Any:

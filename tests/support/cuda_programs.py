@@ -220,6 +220,42 @@ PROGRAMS = {name: f"HloModule program\n{_ADD}{text}" for name, text in _ALL.item
 TOO_LARGE = f"HloModule program\n{_TOO_LARGE}"
 
 
+def _dot(kind: str, left: str, right: str, result: str, dimensions: str, result_kind: str = "") -> str:
+    return f"""HloModule product
+ENTRY main {{
+  x = {kind}[{left}] parameter(0)
+  y = {kind}[{right}] parameter(1)
+  ROOT z = {result_kind or kind}[{result}] dot(x, y), {dimensions}
+}}
+"""
+
+
+_ROWS_BY_COLUMNS = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+
+#: Dots that are large enough for a library. Those called `moved` need transpositions first.
+DOTS = {
+    "plain": _dot("f32", "128,130", "130,136", "128,136", _ROWS_BY_COLUMNS),
+    "transposed": _dot(
+        "f32", "130,128", "136,130", "128,136", "lhs_contracting_dims={0}, rhs_contracting_dims={1}"
+    ),
+    "f64": _dot("f64", "128,130", "130,136", "128,136", _ROWS_BY_COLUMNS),
+    "bf16": _dot("bf16", "128,130", "130,136", "128,136", _ROWS_BY_COLUMNS),
+    "bf16 to f32": _dot("bf16", "128,130", "130,136", "128,136", _ROWS_BY_COLUMNS, "f32"),
+    "f16": _dot("f16", "128,130", "130,136", "128,136", _ROWS_BY_COLUMNS),
+    "c64": _dot("c64", "128,130", "130,136", "128,136", _ROWS_BY_COLUMNS),
+    "c128": _dot("c128", "128,130", "130,136", "128,136", _ROWS_BY_COLUMNS),
+    "batched": _dot(
+        "f32", "4,64,2,96", "4,2,96,64", "4,2,64,64",
+        "lhs_batch_dims={0,2}, rhs_batch_dims={0,1}, lhs_contracting_dims={3}, rhs_contracting_dims={2}",
+    ),
+    "moved": _dot(
+        "f32", "8,64,96,3", "96,64,3", "8,64,64",
+        "lhs_contracting_dims={2,3}, rhs_contracting_dims={0,2}",
+    ),
+    "vector": _dot("f32", "2048,1100", "1100", "2048", _ROWS_BY_COLUMNS),
+}  # fmt: skip
+
+
 def arguments_for(module: Module) -> list[Any]:
     """Numbers for the parameters."""
     rng = np.random.default_rng(0)
@@ -230,4 +266,6 @@ def _numbers(shape: Shape, rng: np.random.Generator) -> Any:
     if isinstance(shape, TupleShape):
         return tuple(_numbers(element, rng) for element in shape.elements)
     assert isinstance(shape, ArrayShape)
-    return (rng.standard_normal(shape.dims) * 4).astype(dtype_of(shape.element_type))
+    numbers = rng.standard_normal(shape.dims) * 4
+    is_complex = shape.element_type.is_complex
+    return (numbers + 1j * numbers[..., ::-1] if is_complex else numbers).astype(dtype_of(shape.element_type))

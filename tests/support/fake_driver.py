@@ -1,4 +1,4 @@
-"""A folder with a stand-in for a GPU: `libcuda.so.1`, and an `nvcc` that is g++.
+"""A folder with a stand-in for a GPU: `libcuda.so.1`, `libcublas.so.13`, and an `nvcc` that is g++.
 
 The real pycuda runs on it, and so everything of the backend `cuda` but the hardware: with the folder's `lib`
 in LD_LIBRARY_PATH and its `bin` first in PATH, in a process of its own, since the loader reads the former
@@ -19,7 +19,7 @@ from typing import Any
 
 from hlotool.backends.cuda_emu.build import FLAGS
 
-_SOURCE = Path(__file__).with_suffix(".c")
+_SOURCE, _PRODUCTS = (Path(__file__).with_name(name) for name in ("fake_driver.c", "fake_cublas.c"))
 
 #: Of a call that the stand-in does not know. CUDA driver API: CUDA_ERROR_NOT_SUPPORTED.
 _NOT_SUPPORTED = 801
@@ -56,7 +56,7 @@ def _extension() -> Path | None:
 
 
 def build(folder: Path) -> None:
-    """Make `lib/libcuda.so.1` and `bin/nvcc` in a folder."""
+    """Make `lib/libcuda.so.1`, `lib/libcublas.so.13` and `bin/nvcc` in a folder."""
     extension = _extension()
     assert extension is not None
     library, tools = folder / "lib", folder / "bin"
@@ -69,6 +69,7 @@ def build(folder: Path) -> None:
     rest.write_text("".join(f"int {name}(void) {{ return {_NOT_SUPPORTED}; }}\n" for name in sorted(left)))
     soname = ["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1"]
     _run("gcc", "-w", *soname, str(compiled), str(rest), "-ldl", "-o", str(library / "libcuda.so.1"))
+    _run("gcc", "-w", "-O2", "-shared", "-fPIC", str(_PRODUCTS), "-o", str(library / "libcublas.so.13"))
     (tools / "nvcc").write_text(_NVCC.format(flags=" ".join(FLAGS)))
     (tools / "nvcc").chmod(0o755)
 

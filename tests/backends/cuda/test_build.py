@@ -172,7 +172,7 @@ def test_no_pycuda(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_options() -> None:
-    with pytest.raises(UsageError, match="it knows: compiler=NAME, device=NUMBER, synchronous, unfused"):
+    with pytest.raises(UsageError, match="compiler=NAME, device=NUMBER, generated, synchronous, unfused"):
         get_backend("cuda:fast")
     with pytest.raises(UsageError, match="device=first is no number"):
         get_backend("cuda:device=first")

@@ -86,6 +86,22 @@ def test_a_full_device(case: Any) -> None:
     assert message.endswith("at broadcast %b f32[4000,4000] (line 5)")
 
 
+def test_large_products_by_the_library(case: Any) -> None:
+    found = case("products")
+    launches = {name: count for name, (count, _, _) in found.items()}
+    # Kernels only transpose what the library cannot read as it lies.
+    assert launches == {name: int(name in ("batched", "moved")) for name in found}
+    assert all(generated for _, generated, _ in found.values())
+    tolerances = {"f64": 1e-14, "c128": 1e-14, "bf16": 1e-2, "f16": 1e-3}
+    far = {name: d for name, (_, _, d) in found.items() if d > tolerances.get(name, 2e-6)}
+    assert far == {}
+
+
+def test_a_product_that_the_library_cannot_do(case: Any) -> None:
+    said = case("failing_product", FAKE_CUBLAS_FAIL="1")
+    assert said == ("cuda: cublasGemmStridedBatchedEx_64 failed: status 13, at dot %z f32[128,136] (line 5)")
+
+
 _FATAL = "BackendCrashed", True, "BackendCrashed"
 
 
