@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 
 from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, computed, element_type
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
-from hlotool.backends.cuda.codegen.indices import Index, linear, shifted, split
+from hlotool.backends.cuda.codegen.indices import Expr, Index, digit, linear, shifted, split
 from hlotool.backends.cuda.codegen.movement import major_to_minor
 from hlotool.backends.cuda.codegen.patterns import WORD, of_patterns, patterns
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 
 #: Reads the element at a position of the operand's buffer.
-Read = Callable[[str], str]
+Read = Callable[[Expr], str]
 
 
 @writes("bitcast-convert")
@@ -56,25 +56,22 @@ def _reinterpreted(
     source, target = array_shape(operand), array_shape(instruction)
     if source.size * source.element_type.bits != target.size * target.element_type.bits:
         raise NotGenerated(f"{source} and {target} have unequal numbers of bits", instruction)
-    if emitter.flat and index:
-        value = emitter.value(operand, index if source.rank else ())
-        return _with_bits(emitter, [value], source.element_type, target.element_type)
 
-    def read(position: str) -> str:
-        parts = split(emitter.index(position), [source.dims[d] for d in source_order])
+    def read(position: Expr) -> str:
+        parts = split(position, [source.dims[d] for d in source_order])
         places = dict(zip(source_order, parts))
         return emitter.value(operand, [places[d] for d in range(source.rank)])
 
-    position = emitter.index(linear([index[d] for d in order], [target.dims[d] for d in order]))
+    position = linear([index[d] for d in order], [target.dims[d] for d in order])
     return _element(emitter, read, position, element_type(operand), element_type(instruction))
 
 
-def _element(emitter: Emitter, read: Read, position: str, old: ElementType, new: ElementType) -> str:
+def _element(emitter: Emitter, read: Read, position: Expr, old: ElementType, new: ElementType) -> str:
     """The element of type `new` at a position of a buffer whose elements are of type `old`."""
     if old.bits > new.bits:
         return _part(emitter, read, position, old, new)
     ratio = new.bits // old.bits
-    first = emitter.index(f"{position} * {ratio}ll") if ratio > 1 else position
+    first = position * ratio
     return _with_bits(emitter, [read(shifted(first, i)) for i in range(ratio)], old, new)
 
 
@@ -95,15 +92,15 @@ def _with_bits(emitter: Emitter, values: Sequence[str], old: ElementType, new: E
     return emitter.define(computed(new), of_patterns(names, new))
 
 
-def _part(emitter: Emitter, read: Read, position: str, old: ElementType, new: ElementType) -> str:
+def _part(emitter: Emitter, read: Read, position: Expr, old: ElementType, new: ElementType) -> str:
     """Some bits of an element."""
     ratio = old.bits // new.bits
-    words = patterns(read(f"{position} / {ratio}ll"), old)
-    part = emitter.index(f"{position} % {ratio}ll")
+    words = patterns(read(digit(position, ratio, None)), old)
+    part = emitter.index(digit(position, 1, ratio))
     word = words[0]
     if len(words) > 1:
         half = ratio // 2
         word = f"({part} < {half} ? {words[0]} : {words[1]})"
-        part = emitter.index(f"{part} % {half}ll")
+        part = emitter.index(digit(position, 1, half))
     name = emitter.define("u64", f"{word} >> ({part} * {new.bits})")
     return emitter.define(computed(new), of_patterns([name], new))

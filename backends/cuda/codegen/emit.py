@@ -10,11 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, computed, element_type, load
-from hlotool.backends.cuda.codegen.elementwise import constant, expression, is_elementwise
-from hlotool.backends.cuda.codegen.indices import Index, linear
+from hlotool.backends.cuda.codegen.elements import (
+    NotGenerated,
+    array_shape,
+    computed,
+    element_type,
+    load,
+    store,
+    stored,
+)
+from hlotool.backends.cuda.codegen.elementwise import constant as scalar
+from hlotool.backends.cuda.codegen.elementwise import expression, is_elementwise
+from hlotool.backends.cuda.codegen.indices import Digit, Expr, Index, Variable, linear, parsed, variable
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType, TupleShape
 
@@ -48,22 +58,69 @@ def writes(*opcodes: str) -> Callable[[Rule], Rule]:
     return register
 
 
+_NAMES = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring elements that a thread computes at once: at `first`, `first + 1`, …, one for each `lane`.
+
+    Attributes:
+        variable: the index along which they are neighbours, `column`.
+        width: how many there are on a GPU; `first` is a multiple of it.
+    """
+
+    variable: Variable
+    width: int
+
+    @property
+    def first(self) -> Expr:
+        """The index of lane 0."""
+        return Expr(((Variable("first", self.variable.low, self.variable.high), 1),))
+
+    def base(self, position: Expr) -> Expr | None:
+        """The position of lane 0 where the lanes of `position` are neighbours in memory."""
+        if position.factor(self.variable) != 1:
+            return None
+        rest = position - Expr(((self.variable, 1),))
+        return None if self.variable in rest.variables() else rest + self.first
+
+
 class Emitter:
     """Statements of one kernel.
 
+    Attributes:
+        statements: what is executed for each element.
+        head: what is the same for all lanes of a run, and is executed before.
+        positions: indices and positions in memory that were written.
+        totals: values that do not depend on the lane, by name, and the only index at which they are known.
+        used: those of them that were read.
+
     Args:
         buffers: pointer names of the instructions whose values lie in memory.
-        flat: indices are positions in memory: all arrays have the same elements in the same order.
+        run: the elements that the statements are repeated for.
+        totals: to start with.
     """
 
-    def __init__(self, buffers: Mapping[Instruction, str], flat: bool = False) -> None:
+    def __init__(
+        self,
+        buffers: Mapping[Instruction, str],
+        run: Run | None = None,
+        totals: Mapping[Instruction, tuple[str, Expr]] | None = None,
+    ) -> None:
         self.statements: list[str] = []
-        self.flat = flat
+        self.head: list[str] = []
+        self.positions: list[Expr] = []
         self._buffers = buffers
+        self._run = run
+        self.totals = dict(totals or {})
+        self.used: set[Instruction] = set()
         self._scopes: list[dict[object, tuple[str, ...]]] = [{}]
         self._names = 0
+        self._varying = {"lane", "column"}
+        self._indices: dict[str, Expr] = {}
 
-    def value(self, instruction: Instruction, index: Sequence[str]) -> str:
+    def value(self, instruction: Instruction, index: Sequence[Expr | str]) -> str:
         """The name of the value of an array at `index`.
 
         Raises:
@@ -71,30 +128,81 @@ class Emitter:
         """
         return self.values(instruction, index)[0]
 
-    def values(self, instruction: Instruction, index: Sequence[str]) -> tuple[str, ...]:
+    def values(self, instruction: Instruction, index: Sequence[Expr | str]) -> tuple[str, ...]:
         """The same for an instruction that may have several results."""
-        parts = tuple(self.index(part) for part in index)
+        parts = tuple(part if isinstance(part, Expr) else self._parsed(part) for part in index)
         key = (instruction, parts)
         known = self._known(key)
         if known is None:
-            known = self._scopes[-1][key] = self._write(instruction, parts)
-            self._comment(instruction, known[0])
+            made = self._write(instruction, parts)
+            self._comment(instruction, made[0])
+            is_shared = self._run is not None and not self._varying.intersection(made)
+            known = self._scopes[0 if is_shared else -1][key] = made
         return known
 
-    def index(self, text: str) -> str:
-        """A name for an index expression."""
+    def index(self, part: Expr | str) -> str:
+        """A name for an index, or for an expression of type i64."""
+        if isinstance(part, str):
+            return self._named(part, "i64", part)
+        if not part.terms:
+            return str(part.offset)
+        if len(part.terms) == 1 and not part.offset:
+            (atom, factor), *_ = part.terms
+            if factor == 1 and isinstance(atom, Variable):
+                return atom.name
+        self.positions.append(part)
+        terms = [self._term(atom, factor) for atom, factor in part.terms]
+        text = " + ".join(terms) + (f" + {part.offset}" if part.offset > 0 else "")
+        text += f" - {-part.offset}" if part.offset < 0 else ""
+        return self._named(text, "Index" if part.is_known else "i64", part)
+
+    def bounded(self, text: str, size: int) -> Expr:
+        """An index from 0 to size - 1 that is computed from data."""
+        name = self._named(text, "Index", text)
+        return variable(name, size)
+
+    def _term(self, atom: Variable | Digit, factor: int) -> str:
+        if isinstance(atom, Variable):
+            text = atom.name
+        else:
+            text = self.index(atom.of)
+            text = text if atom.step == 1 else f"divide<{atom.step}>({text})"
+            text = text if atom.size is None else f"modulo<{atom.size}>({text})"
+            text = self._named(text, "Index" if atom.of.is_known else "i64", Expr(((atom, 1),)))
+        return text if factor == 1 else f"{text} * {factor}"
+
+    def _named(self, text: str, ctype: str, part: Expr | str) -> str:
         if text.isidentifier() or text.isdecimal():
             return text
         known = self._known(text)
         if known is None:
-            known = self._scopes[-1][text] = (self.define("i64", text),)
+            name = self.define(ctype, text)
+            known = self._scopes[0 if self._is_ahead(name) else -1][text] = (name,)
+            if isinstance(part, Expr):
+                self._indices[name] = part
         return known[0]
+
+    def _parsed(self, text: str) -> Expr:
+        """An index that a rule wrote as text, which may be the name of one that was written before."""
+        return self._indices.get(text) or parsed(text)
 
     def define(self, ctype: str, text: str) -> str:
         """A new constant."""
         name = self.name("v")
-        self.add(f"const {ctype} {name} = {text};")
+        statement = f"const {ctype} {name} = {text};"
+        if (
+            self._run is not None
+            and len(self._scopes) == 1
+            and not self._varying.intersection(_NAMES.findall(text))
+        ):
+            self._varying.discard(name)
+            self.head.append(statement)
+        else:
+            self.add(statement)
         return name
+
+    def _is_ahead(self, name: str) -> bool:
+        return self._run is not None and name not in self._varying
 
     def variable(self, kind: ElementType, start: str | None = None) -> str:
         """A new variable of the type in which `kind` is computed."""
@@ -109,7 +217,9 @@ class Emitter:
     def name(self, prefix: str) -> str:
         """A name that nothing has yet."""
         self._names += 1
-        return f"{prefix}{self._names}"
+        name = f"{prefix}{self._names}"
+        self._varying.add(name)
+        return name
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
@@ -125,7 +235,7 @@ class Emitter:
         known = dict(zip(form.parameters, arguments))
         for operation in form.operations:
             if operation.opcode == "constant":
-                text = constant(operation)
+                text = scalar(operation)
             else:
                 text = expression(operation, [known[o] for o in operation.operands])
             known[operation] = self.define(computed(element_type(operation)), text)
@@ -133,19 +243,25 @@ class Emitter:
 
     def _comment(self, instruction: Instruction, name: str) -> None:
         """Say of a statement that defines the value of an instruction which one it is."""
-        if self.statements and f" {name} = " in self.statements[-1]:
-            self.statements[-1] += f"  /* %{instruction.name} = {instruction.opcode} */"
+        for statements in (self.statements, self.head):
+            if statements and f" {name} = " in statements[-1]:
+                statements[-1] += f"  /* %{instruction.name} = {instruction.opcode} */"
 
     def _known(self, key: object) -> tuple[str, ...] | None:
         return next((scope[key] for scope in reversed(self._scopes) if key in scope), None)
 
     def _write(self, instruction: Instruction, index: Index) -> tuple[str, ...]:
-        if len(self.statements) > _MAX_STATEMENTS:
+        if len(self.statements) + len(self.head) > _MAX_STATEMENTS:
             raise NotGenerated("the kernel becomes too large", instruction)
+        if (total := self.totals.get(instruction)) is not None:
+            if linear(index, array_shape(instruction).dims) != total[1]:
+                raise NotGenerated("read at an index where it is not known", instruction)
+            self.used.add(instruction)
+            return (self.define(computed(element_type(instruction)), total[0]),)
         if (pointer := self._buffers.get(instruction)) is not None:
             return (self._load(instruction, pointer, index),)
         if instruction.opcode == "constant":
-            return (self.define(computed(element_type(instruction)), constant(instruction)),)
+            return (self.define(computed(element_type(instruction)), scalar(instruction)),)
         if is_elementwise(instruction):
             return (self._elementwise(instruction, index),)
         rule = RULES.get(instruction.opcode)
@@ -157,9 +273,45 @@ class Emitter:
 
     def _load(self, instruction: Instruction, pointer: str, index: Index) -> str:
         shape = array_shape(instruction)
-        position = index[0] if self.flat and shape.rank and index else linear(index, shape.dims)
-        kind = shape.element_type
-        return self.define(computed(kind), load(pointer, self.index(position), kind))
+        return self.load(pointer, linear(index, shape.dims), shape.element_type)
+
+    def load(self, pointer: str, position: Expr, kind: ElementType) -> str:
+        """The name of an element in memory."""
+        self.positions.append(position)
+        base = self._run.base(position) if self._run is not None and len(self._scopes) == 1 else None
+        if base is None:
+            return self.define(computed(kind), load(pointer, self.index(position), kind))
+        return self.define(computed(kind), load(self._lanes(pointer, kind, base), "lane", kind))
+
+    def _lanes(self, pointer: str, kind: ElementType, base: Expr) -> str:
+        """What neighbouring elements are called; a vector where their place is a multiple of its width."""
+        assert self._run is not None
+        key, place = ("lanes", pointer, base), self.index(base)
+        known = self._known(key)
+        if known is None:
+            name = self.name("w")
+            if self._run.width > 1 and (base - self._run.first).is_multiple(self._run.width):
+                self.head.append(
+                    f"const Lanes<{stored(kind)}, {self._run.width}> {name}({pointer}, {place});"
+                )
+            else:
+                self.head.append(f"const {stored(kind)}* const {name} = {pointer} + {place};")
+            known = self._scopes[0][key] = (name,)
+        return known[0]
+
+    def store(self, pointer: str, position: Expr, value: str, kind: ElementType) -> None:
+        """Write a value to a place in memory."""
+        self.positions.append(position)
+        base = self._run.base(position) if self._run is not None else None
+        if base is None or self._run is None:
+            self.add(store(pointer, self.index(position), value, kind))
+            return
+        name, place = self.name("w"), self.index(base)
+        if self._run.width > 1 and (base - self._run.first).is_multiple(self._run.width):
+            self.head.append(f"Stores<{stored(kind)}, {self._run.width}> {name}({pointer}, {place});")
+        else:
+            self.head.append(f"{stored(kind)}* const {name} = {pointer} + {place};")
+        self.add(store(name, "lane", value, kind))
 
     def _elementwise(self, instruction: Instruction, index: Index) -> str:
         shape = array_shape(instruction)

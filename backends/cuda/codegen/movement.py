@@ -15,7 +15,7 @@ from hlotool.backends.cuda.codegen.elements import (
     element_type,
 )
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
-from hlotool.backends.cuda.codegen.indices import Index, linear, scaled, shifted, split
+from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, digit, linear, scaled, shifted, split
 from hlotool.ir.attributes import PaddingDim, SliceDim
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
@@ -54,9 +54,7 @@ def transpose(emitter: Emitter, instruction: Instruction, index: Index) -> tuple
 def reshape(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
     """The same elements in the same order."""
     operand = instruction.operands[0]
-    if emitter.flat and index:
-        return (emitter.value(operand, index if array_shape(operand).rank else ()),)
-    position = emitter.index(linear(index, array_shape(instruction).dims))
+    position = linear(index, array_shape(instruction).dims)
     return (emitter.value(operand, split(position, array_shape(operand).dims)),)
 
 
@@ -69,7 +67,7 @@ def major_to_minor(shape: ArrayShape) -> tuple[int, ...]:
 def reverse(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
     """Some dimensions from their end."""
     turned, dims = ints(instruction, "dimensions"), array_shape(instruction).dims
-    parts = [f"{dims[d] - 1} - {part}" if d in turned else part for d, part in enumerate(index)]
+    parts = [part * -1 + (dims[d] - 1) if d in turned else part for d, part in enumerate(index)]
     return (emitter.value(instruction.operands[0], parts),)
 
 
@@ -89,7 +87,7 @@ def static_slice(emitter: Emitter, instruction: Instruction, index: Index) -> tu
 def iota(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
     """The index along one dimension."""
     kind = element_type(instruction)
-    place = f"(s64){index[number(instruction, 'iota_dimension')]}"
+    place = f"(s64){emitter.index(index[number(instruction, 'iota_dimension')])}"
     return (emitter.define(computed(kind), converted(place, ElementType.S64, kind)),)
 
 
@@ -102,7 +100,7 @@ def concatenate(emitter: Emitter, instruction: Instruction, index: Index) -> tup
     for position, operand in enumerate(instruction.operands):
         end = offset + array_shape(operand).dims[dimension]
         is_last = position == len(instruction.operands) - 1
-        condition = "" if is_last else f"if ({index[dimension]} < {end})"
+        condition = "" if is_last else f"if ({emitter.index(index[dimension])} < {end})"
         with emitter.block(f"{'else ' if position else ''}{condition}"):
             parts = [shifted(p, -offset) if d == dimension else p for d, p in enumerate(index)]
             emitter.add(f"{result} = {emitter.value(operand, parts)};")
@@ -122,25 +120,34 @@ def pad(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, 
     for part, padding, size in zip(index, paddings, array_shape(operand).dims):
         if not isinstance(padding, PaddingDim):
             raise NotGenerated("attribute padding is malformed", instruction)
-        place, step = emitter.index(shifted(part, -padding.low)), padding.interior + 1
-        inside.append(f"{place} >= 0 && {place} < {(size - 1) * step + 1 if size else 0}")
+        place, step = shifted(part, -padding.low), padding.interior + 1
+        inside += within(emitter, place, (size - 1) * step + 1 if size else 0)
         if step > 1:
-            inside.append(f"{place} % {step} == 0")
-        parts.append(f"{place} / {step}" if step > 1 else place)
+            inside.append(f"{emitter.index(place)} % {step} == 0")
+        parts.append(digit(place, step, None))
     with emitter.block(f"if ({' && '.join(inside) or 'true'})"):
         emitter.add(f"{result} = {emitter.value(operand, parts)};")
     return (result,)
 
 
-def start(emitter: Emitter, value: str, kind: ElementType, limit: int) -> str:
+def within(emitter: Emitter, part: Expr, size: int) -> list[str]:
+    """What must be tested for an index to be from 0 to size - 1."""
+    if part.low >= 0 and part.high < size:
+        return []
+    name = emitter.index(part)
+    tests = [f"{name} >= 0"] if part.low < 0 else []
+    return tests + ([f"{name} < {size}"] if part.high >= size else [])
+
+
+def start(emitter: Emitter, value: str, kind: ElementType, limit: int) -> Expr:
     """A start index that was read from data, moved to [0, limit]."""
     wide = f"index_of({value})" if kind is ElementType.U64 else f"(i64){value}"
-    return emitter.index(f"clamped({wide}, {limit})")
+    return emitter.bounded(f"(Index)clamped({wide}, {limit})", limit + 1)
 
 
 def starts(
     emitter: Emitter, indices: Sequence[Instruction], dims: Sequence[int], sizes: Sequence[int]
-) -> list[str]:
+) -> list[Expr]:
     """Where the window of a dynamic slice begins: scalars, or one vector in the older form."""
     is_vector = len(indices) == 1 and array_shape(indices[0]).rank == 1
     found = []
@@ -156,7 +163,7 @@ def dynamic_slice(emitter: Emitter, instruction: Instruction, index: Index) -> t
     """A window at a position that is data."""
     operand, *indices = instruction.operands
     begin = starts(emitter, indices, array_shape(operand).dims, array_shape(instruction).dims)
-    return (emitter.value(operand, [f"{b} + {p}" for b, p in zip(begin, index)]),)
+    return (emitter.value(operand, [b + p for b, p in zip(begin, index)]),)
 
 
 @writes("dynamic-update-slice")
@@ -165,8 +172,9 @@ def dynamic_update_slice(emitter: Emitter, instruction: Instruction, index: Inde
     operand, update, *indices = instruction.operands
     sizes = array_shape(update).dims
     begin = starts(emitter, indices, array_shape(operand).dims, sizes)
-    places = [emitter.index(f"{part} - {b}") for part, b in zip(index, begin)]
-    inside = " && ".join(f"{p} >= 0 && {p} < {size}" for p, size in zip(places, sizes)) or "true"
+    places = [part - b for part, b in zip(index, begin)]
+    tests = [test for p, size in zip(places, sizes) for test in within(emitter, p, size)]
+    inside = " && ".join(tests) or "true"
     result = emitter.variable(element_type(instruction))
     with emitter.block(f"if ({inside})"):
         emitter.add(f"{result} = {emitter.value(update, places)};")
@@ -190,18 +198,18 @@ def gather(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[st
     dropped = {*ints(instruction, "collapsed_slice_dims"), *batching}
     batch = [part for d, part in enumerate(index) if d not in offset_dims]
     offsets = iter([index[d] for d in sorted(offset_dims)])
-    parts = ["0" if d in dropped else next(offsets) for d in range(len(dims))]
+    parts = [constant(0) if d in dropped else next(offsets) for d in range(len(dims))]
 
-    def batch_index(component: int) -> list[str]:
+    def batch_index(component: int) -> list[Expr]:
         place = list(batch)
         if vector_dim < array_shape(indices).rank:
-            place.insert(vector_dim, str(component))
+            place.insert(vector_dim, constant(component))
         return place
 
     for component, d in enumerate(ints(instruction, "start_index_map")):
         value = emitter.value(indices, batch_index(component))
         begin = start(emitter, value, element_type(indices), dims[d] - sizes[d])
-        parts[d] = f"{begin} + {parts[d]}"
+        parts[d] = begin + parts[d]
     for d, index_dim in batching.items():
         parts[d] = batch[index_dim - (index_dim > vector_dim)]
     return (emitter.value(operand, parts),)
@@ -231,18 +239,3 @@ def get_tuple_element(emitter: Emitter, instruction: Instruction, index: Index) 
     if (taker := TAKERS.get(operand.opcode)) is not None:
         return (taker(emitter, operand, part, index),)
     return (emitter.values(operand, index)[part],)
-
-
-def is_row_major_copy(instruction: Instruction) -> bool:
-    """Whether it only gives the same buffer other dimensions (in row-major order)."""
-    if instruction.opcode == "reshape":
-        return True
-    if instruction.opcode != "bitcast":
-        return False
-    shapes = array_shape(instruction.operands[0]), array_shape(instruction)
-    same_type = shapes[0].element_type is shapes[1].element_type
-    return same_type and all(_is_row_major(s) for s in shapes)
-
-
-def _is_row_major(shape: ArrayShape) -> bool:
-    return shape.layout is None or (shape.layout.is_descending and not shape.layout.tiles)

@@ -8,9 +8,10 @@ from math import prod
 from hlotool.backends.cuda.codegen.contractions import Contraction, dot_contraction
 from hlotool.backends.cuda.codegen.convolutions import convolution_contraction
 from hlotool.backends.cuda.codegen.elements import array_shape
+from hlotool.backends.cuda.codegen.loops import loop
 from hlotool.backends.cuda.codegen.product_tiles import product
 from hlotool.backends.cuda.codegen.scatters import scattered
-from hlotool.backends.cuda.codegen.schedules import Kernel, loop
+from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.ir.attributes import Window
 from hlotool.ir.module import Instruction
 

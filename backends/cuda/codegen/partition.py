@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from hlotool.backends.cuda.codegen.columns import Columns
 from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape
 from hlotool.backends.cuda.codegen.expansion import expanded, leaves_of, parts_of, simplified
-from hlotool.backends.cuda.codegen.own_kernels import MAKERS, is_long
+from hlotool.backends.cuda.codegen.loops import loop, update
+from hlotool.backends.cuda.codegen.own_kernels import MAKERS
+from hlotool.backends.cuda.codegen.own_kernels import is_long as is_own_kernel
 from hlotool.backends.cuda.codegen.precision import Precision, widened
 from hlotool.backends.cuda.codegen.reductions import combiner
+from hlotool.backends.cuda.codegen.rows import Rows
 from hlotool.backends.cuda.codegen.rules import OPCODES
-from hlotool.backends.cuda.codegen.schedules import Kernel, loop, update
-from hlotool.backends.cuda.codegen.trees import SERIAL, Geometry, geometry, reduction
+from hlotool.backends.cuda.codegen.schedules import Kernel
+from hlotool.backends.cuda.codegen.trees import SERIAL, Geometry, State, geometry, reads_rows, states_of
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, TupleShape
 
@@ -104,6 +109,20 @@ def _copy(instruction: Instruction) -> Instruction:
     )
 
 
+def is_long(reduction: Instruction) -> bool:
+    """Whether a reduction is not left to one thread for each result."""
+    return geometry(reduction).length > SERIAL
+
+
+def is_tree(reduction: Instruction) -> bool:
+    """Whether threads may share the elements of a result among them."""
+    return combiner(reduction).is_tree
+
+
+#: What stands for the results of each reduction.
+_Parts: TypeAlias = Mapping[Instruction, Sequence[Instruction]]
+
+
 @dataclass(slots=True)
 class _Group:
     """Reductions that one kernel does, or one operation of another kind (it has no geometry)."""
@@ -122,23 +141,86 @@ class _Builder:
     def kernels(self) -> list[Kernel]:
         """In the order of execution."""
         order = self._needed(self._outputs)
-        made: list[Kernel] = []
-        for group in self._groups(order):
-            parts = [part for r in group.members for part in parts_of(r, self._takers(r, order))]
-            made += self._of_group(group.members, parts)
-            self._available.update(dict.fromkeys(parts))
-        written = {output for kernel in made for output in kernel.outputs}
-        if left := [output for output in self._outputs if output not in written]:
-            made.append(self._elementwise(left))
+        groups = self._groups(order)
+        parts = {r: parts_of(r, self._takers(r, order)) for group in groups for r in group.members}
+        made = self._whole_rows(groups, parts)
+        left = list(groups) if made is None else []
+        made = made or []
+        while left:
+            group = left.pop(0)
+            made += self._reduce(group, parts, [r for other in left for r in other.members])
+            self._available.update(dict.fromkeys(p for r in group.members for p in parts[r]))
+        if rest := self._unwritten(made):
+            made.append(self._elementwise(rest))
         return made
 
-    def _of_group(self, members: Sequence[Instruction], parts: Sequence[Instruction]) -> list[Kernel]:
-        inputs = self._inputs([operand for r in members for operand in r.operands])
-        if (made := MAKERS.get(members[0].opcode)) is not None:
-            return made(members[0], parts, inputs)
-        if all(combiner(r).monoids is not None for r in members):
-            return reduction(parts, members, inputs)
-        return [loop(parts, inputs)]
+    def _unwritten(self, made: Iterable[Kernel]) -> list[Instruction]:
+        written = {output for kernel in made for output in kernel.outputs}
+        return [output for output in self._outputs if output not in written]
+
+    def _whole_rows(self, groups: Sequence[_Group], parts: _Parts) -> list[Kernel] | None:
+        """One kernel for all reductions and all that is computed from them, if all are of the same rows."""
+        shapes = [group.geometry for group in groups if group.geometry is not None]
+        whole = all(shape.has_whole_rows for shape in shapes)
+        if not shapes or len(shapes) < len(groups) or not whole:
+            return None
+        if not all(is_tree(r) for group in groups for r in group.members):
+            return None
+        rows, length = shapes[0].results, shapes[0].length
+        sizes = {array_shape(output).size for output in self._outputs}
+        if len({(s.results, s.length) for s in shapes}) > 1 or not sizes <= {rows, rows * length}:
+            return None
+        states = iter(states_of([r for g in groups for r in g.members], parts))
+        stages = [[next(states) for _ in group.members] for group in groups]
+        try:
+            return Rows(shapes[0], stages, self._inputs(self._outputs), self._outputs).kernels()
+        except NotGenerated:
+            return None
+
+    def _reduce(self, group: _Group, parts: _Parts, later: Sequence[Instruction]) -> list[Kernel]:
+        """The reductions of one geometry, and outputs that only wait for their results."""
+        results = [p for r in group.members for p in parts[r]]
+        inputs = self._inputs([operand for r in group.members for operand in r.operands])
+        if (made := MAKERS.get(group.members[0].opcode)) is not None:
+            return made(group.members[0], results, inputs)
+        if group.geometry is None or not all(is_tree(r) for r in group.members):
+            return [loop(results, inputs)]
+        states = states_of(group.members, parts)
+        finals = self._finals(group.geometry, group.members)
+        if finals:
+            others = [o for o in self._outputs if o not in finals]
+            known = dict.fromkeys([*self._available, *results])
+            needed = self._needed([*others, *(o for r in later for o in r.operands)], known)
+            kept = [r for r in results if (r in needed or r in self._outputs) and r not in finals]
+            try:
+                return self._tree(group.geometry, states, [*kept, *finals])
+            except NotGenerated:
+                pass
+        return self._tree(group.geometry, states, results)
+
+    def _tree(self, shape: Geometry, states: Sequence[State], outputs: Sequence[Instruction]) -> list[Kernel]:
+        inputs = self._inputs([*outputs, *(s.reduction for s in states)])
+        if reads_rows(shape, states, inputs):
+            return Rows(shape, [states], inputs, outputs).kernels()
+        return Columns(shape, states, inputs, outputs).kernels()
+
+    def _finals(self, shape: Geometry, members: Sequence[Instruction]) -> list[Instruction]:
+        """Outputs of one element for each result that need no other long reduction."""
+        mine = set(members)
+        found = []
+        for output in self._outputs:
+            waits_for = {i for i in self._needed([output]) if self._is_group_member(i)}
+            if array_shape(output).size == shape.results and waits_for and waits_for <= mine:
+                found.append(output)
+        return found
+
+    def _is_group_member(self, instruction: Instruction) -> bool:
+        """Whether it is computed by itself, not where it is read."""
+        if self._in_memory(instruction):
+            return False
+        if instruction.opcode == "reduce":
+            return is_long(instruction)
+        return instruction.opcode in MAKERS and is_own_kernel(instruction)
 
     def _elementwise(self, outputs: Sequence[Instruction]) -> Kernel:
         root = outputs[0]
@@ -148,8 +230,11 @@ class _Builder:
                 return update(root, inputs)
         return loop(outputs, self._inputs(outputs))
 
-    def _needed(self, roots: Iterable[Instruction]) -> list[Instruction]:
+    def _needed(
+        self, roots: Iterable[Instruction], available: Mapping[Instruction, None] | None = None
+    ) -> list[Instruction]:
         """What computes the roots from what is available, operands first; ends at values in memory."""
+        available = self._available if available is None else available
         order: dict[Instruction, None] = {}
         pending = [(root, False) for root in roots]
         while pending:
@@ -158,14 +243,16 @@ class _Builder:
                 order[instruction] = None
             elif instruction not in order:
                 pending.append((instruction, True))
-                if not self._in_memory(instruction):
+                if not self._in_memory(instruction, available):
                     pending += [(operand, False) for operand in instruction.operands]
         return list(order)
 
-    def _in_memory(self, instruction: Instruction) -> bool:
+    def _in_memory(
+        self, instruction: Instruction, available: Mapping[Instruction, None] | None = None
+    ) -> bool:
         """Whether a kernel reads it from a buffer; constants that are arrays have one, too."""
         is_constant = instruction.opcode == "constant" and array_shape(instruction).rank > 0
-        return is_constant or instruction in self._available
+        return is_constant or instruction in (self._available if available is None else available)
 
     def _inputs(self, roots: Iterable[Instruction]) -> list[Instruction]:
         return [i for i in self._needed(roots) if self._in_memory(i)]
@@ -182,13 +269,13 @@ class _Builder:
         for instruction in order:
             operands = () if self._in_memory(instruction) else instruction.operands
             depth[instruction] = max((depth[o] for o in operands), default=0)
-            if self._in_memory(instruction):
+            if not self._is_group_member(instruction):
                 continue
-            if instruction.opcode in MAKERS and is_long(instruction):
+            if instruction.opcode != "reduce":
                 groups.append(_Group(None, [instruction]))
                 depth[instruction] = len(groups)
-            if instruction.opcode != "reduce" or (shape := geometry(instruction)).length <= SERIAL:
                 continue
+            shape = geometry(instruction)
             first = depth[instruction]
             joined = next((n for n in range(first, len(groups)) if groups[n].geometry == shape), len(groups))
             if joined == len(groups):

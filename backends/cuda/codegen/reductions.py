@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 
 import numpy as np
@@ -20,8 +19,8 @@ from hlotool.backends.cuda.codegen.elements import (
 )
 from hlotool.backends.cuda.codegen.elementwise import binary
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
-from hlotool.backends.cuda.codegen.indices import Index, scaled, shifted
-from hlotool.backends.cuda.codegen.movement import ints
+from hlotool.backends.cuda.codegen.indices import Index, digit, scaled, shifted, variable
+from hlotool.backends.cuda.codegen.movement import ints, within
 from hlotool.backends.numpy.monoids import Monoid, find_monoids
 from hlotool.backends.numpy.scalar_form import ScalarForm, scalar_form
 from hlotool.ir.attributes import Window
@@ -49,6 +48,11 @@ class Combiner:
     kinds: tuple[ElementType, ...]
 
     @property
+    def is_tree(self) -> bool:
+        """Whether threads may share the elements among them."""
+        return self.monoids is not None
+
+    @property
     def held(self) -> tuple[ElementType, ...]:
         """Types of the accumulators: monoids of narrow floats accumulate in f32 and round once."""
         if self.monoids is None:
@@ -61,11 +65,6 @@ class Combiner:
             return emitter.apply(self.form, [*left, *right])
         pairs = zip(self.monoids, self.held, left, right)
         return tuple(_combine(monoid, kind, a, b) for monoid, kind, a, b in pairs)
-
-    def merger(self, part: int) -> Callable[[str, str], str]:
-        """What writes the combination of two accumulators of one monoid."""
-        monoids = self.monoids or ()
-        return partial(_combine, monoids[part], self.held[part])
 
     def identities(self) -> tuple[str, ...]:
         """Neutral elements of the monoids."""
@@ -122,7 +121,7 @@ def reduce(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[st
     accumulators = _accumulators(emitter, combine, inits)
     dims = array_shape(inputs[0]).dims
     counters = {d: emitter.name("j") for d in reduced}
-    place = [counters[d] if d in reduced else next(kept) for d in range(len(dims))]
+    place = [variable(counters[d], dims[d]) if d in reduced else next(kept) for d in range(len(dims))]
     with emitter.block(" ".join(_loop(counters[d], dims[d]) for d in sorted(reduced))):
         values = [emitter.value(x, place) for x in inputs]
         _accumulate(emitter, combine, accumulators, values)
@@ -149,12 +148,12 @@ def reduce_window(emitter: Emitter, instruction: Instruction, index: Index) -> t
     with emitter.block(" ".join(_loop(c, size) for c, size in zip(counters, sizes))):
         inside, place = [], []
         for part, counter, dim, size in zip(index, counters, window.dims, array_shape(inputs[0]).dims):
-            reached = f"{scaled(part, dim.stride)} + {scaled(counter, dim.window_dilation)}"
-            at = emitter.index(shifted(reached, -dim.pad_low))
-            inside.append(f"{at} >= 0 && {at} < {(size - 1) * dim.base_dilation + 1 if size else 0}")
+            reached = scaled(part, dim.stride) + scaled(variable(counter, dim.size), dim.window_dilation)
+            at = shifted(reached, -dim.pad_low)
+            inside += within(emitter, at, (size - 1) * dim.base_dilation + 1 if size else 0)
             if dim.base_dilation > 1:
-                inside.append(f"{at} % {dim.base_dilation} == 0")
-            place.append(f"{at} / {dim.base_dilation}" if dim.base_dilation > 1 else at)
+                inside.append(f"{emitter.index(at)} % {dim.base_dilation} == 0")
+            place.append(digit(at, dim.base_dilation, None))
         with emitter.block(f"if ({' && '.join(inside) or 'true'})"):
             values = [emitter.value(x, place) for x in inputs]
             _accumulate(emitter, combine, accumulators, values)
@@ -175,7 +174,7 @@ def _halves(instruction: Instruction) -> tuple[tuple[Instruction, ...], tuple[In
 
 
 def _loop(counter: str, size: int) -> str:
-    return f"for (i64 {counter} = 0; {counter} < {size}; ++{counter})"
+    return f"for (Index {counter} = 0; {counter} < {size}; ++{counter})"
 
 
 def _accumulators(emitter: Emitter, combine: Combiner, inits: Sequence[Instruction]) -> list[str]:

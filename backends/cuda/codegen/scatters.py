@@ -23,9 +23,10 @@ from hlotool.backends.cuda.codegen.elements import (
 )
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
 from hlotool.backends.cuda.codegen.indices import Index, linear, split
+from hlotool.backends.cuda.codegen.loops import loop
 from hlotool.backends.cuda.codegen.movement import ints, number
 from hlotool.backends.cuda.codegen.reductions import combiner
-from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, loop, pointers_of
+from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, pointers_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 

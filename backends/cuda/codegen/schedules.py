@@ -1,4 +1,4 @@
-"""Kernels: the loops, phases and trees around what the emitter writes.
+"""Kernels, and what decides how their loops run over memory.
 
 Grids, chunks and trees follow from shapes alone, and nothing is combined by atomic operations: results repeat
 to the bit, from run to run and from machine to machine.
@@ -7,21 +7,17 @@ to the bit, from run to run and from machine to machine.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TypeAlias
 
 from hlotool.backends.cuda.codegen.elements import (
     array_shape,
     element_type,
-    store,
     stored,
 )
-from hlotool.backends.cuda.codegen.elementwise import ELEMENTWISE
-from hlotool.backends.cuda.codegen.emit import Emitter, without_comments
-from hlotool.backends.cuda.codegen.indices import linear, split
-from hlotool.backends.cuda.codegen.movement import is_row_major_copy, starts
+from hlotool.backends.cuda.codegen.emit import Emitter, Run, without_comments
+from hlotool.backends.cuda.codegen.indices import Expr, Variable
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 
@@ -29,8 +25,14 @@ from hlotool.ir.types import ElementType
 THREADS = 256
 #: Blocks of a loop are at most so many; each thread then computes several elements.
 MAX_GRID = 2112
-#: Elements of the trailing dimensions whose index is split in the inner loop.
-_INNER = 64
+#: Runs along an axis should be so long; neighbours farther apart are not looked for.
+_SHORTEST = 16
+#: Bytes that one instruction of a GPU loads, and the most elements that a thread takes at once.
+_VECTOR, _WIDEST = 16, 8
+#: Arrays with fewer elements keep more threads busy if each takes one.
+_SMALL = 1 << 16
+#: The largest position for which indices have 32 bits.
+LARGEST_INT = (1 << 31) - 1
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -81,6 +83,11 @@ def kind_of(buffer: Buffer) -> ElementType:
     return buffer.kind if isinstance(buffer, Part) else element_type(buffer)
 
 
+def size_of(buffer: Buffer) -> int:
+    """How many elements lie in a buffer."""
+    return buffer.size if isinstance(buffer, Part) else array_shape(buffer).size
+
+
 def assemble(
     inputs: Sequence[Buffer],
     outputs: Sequence[Buffer],
@@ -88,15 +95,26 @@ def assemble(
     grid: int,
     in_place: Instruction | None = None,
     schedule: str = "loop",
+    is_wide: bool = False,
 ) -> Kernel:
     """A kernel of that body, in which the buffers are called p0, p1, … and out0, out1, …
 
     What the comments in it say is no part of the source and of the name that is made from it.
+
+    Args:
+        inputs: memory that it reads.
+        outputs: memory that it writes.
+        body: statements.
+        grid: number of blocks.
+        in_place: see `Kernel`.
+        schedule: see `Kernel`.
+        is_wide: some index does not fit into 32 bits.
     """
     types = [f"const {stored(kind_of(b))}*" for b in inputs] + [f"{stored(kind_of(b))}*" for b in outputs]
     names = [f"p{i}" for i in range(len(inputs))] + [f"out{i}" for i in range(len(outputs))]
     parameters = ", ".join(f"{t} RESTRICT {n}" for t, n in zip(types, names))
-    commented = "\n".join(body)
+    is_wide = is_wide or any(size_of(buffer) > LARGEST_INT for buffer in (*inputs, *outputs))
+    commented = "\n".join([f"typedef {'i64' if is_wide else 'int'} Index;", *body])
     text = without_comments(commented)
     name = "k" + hashlib.sha256(f"{parameters}\n{text}".encode()).hexdigest()[:20]
     source, listing = (f"KERNEL({name}, {parameters}) {{\n{t}\n}}\n" for t in (text, commented))
@@ -115,82 +133,50 @@ def pointers_of(inputs: Sequence[Instruction]) -> dict[Instruction, str]:
     return {instruction: f"p{i}" for i, instruction in enumerate(inputs)}
 
 
-def loop(outputs: Sequence[Instruction], inputs: Sequence[Instruction]) -> Kernel:
-    """Every element of every output by itself; outputs of equal dimensions share the loop."""
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for number, output in enumerate(outputs):
-        groups.setdefault(array_shape(output).dims, []).append(number)
-    body: list[str] = []
-    for dims, numbers in groups.items():
-        body += _loop_over(dims, {n: outputs[n] for n in numbers}, pointers_of(inputs))
-    largest = max(array_shape(output).size for output in outputs)
-    return assemble(inputs, outputs, body, min(-(-largest // THREADS), MAX_GRID))
+def is_wide(emitters: Iterable[Emitter], size: int) -> bool:
+    """Whether 32 bits are too few for an index, a position, or for the number of elements."""
+    positions = (p for emitter in emitters for p in emitter.positions if p.is_known)
+    return size > LARGEST_INT or any(p.extent > LARGEST_INT for p in positions)
 
 
-def _loop_over(
-    dims: tuple[int, ...], outputs: Mapping[int, Instruction], pointers: Mapping[Instruction, str]
-) -> list[str]:
-    flat = all(_is_flat(output, dims, pointers) for output in outputs.values())
-    emitter = Emitter(pointers, flat)
-    if flat:
-        rows, columns, position = 1, prod(dims), "column"
-        index: tuple[str, ...] = ("column",)
-    else:
-        inner = _inner_rank(dims)
-        outer_dims, inner_dims = dims[: len(dims) - inner], dims[len(dims) - inner :]
-        rows, columns = prod(outer_dims), prod(inner_dims)
-        index = (*split("row", outer_dims), *split("column", inner_dims))
-        position = f"row * {columns}ll + column"
-    for number, output in outputs.items():
-        value = emitter.value(output, index if dims else ())
-        emitter.add(store(f"out{number}", emitter.index(position), value, element_type(output)))
-    return [f"each_element({rows}ll, {columns}ll, [&](i64 row, i64 column) {{", *emitter.statements, "});"]
+def run_length(positions: Iterable[Expr], along: Variable, length: int) -> int:
+    """How many neighbours along an axis are neighbours in all arrays that are read at these positions.
+
+    Args:
+        positions: as functions of `along`.
+        along: counts all elements of the axis.
+        length: how many there are.
+    """
+    steps = {
+        d.step * (d.size or 1) if d.step == 1 else d.step
+        for p in positions
+        for d in p.digits()
+        if along in d.of.variables()
+    }
+    fitting = sorted(s for s in steps if s < length and length % s == 0 and s >= _SHORTEST)
+    return fitting[0] if fitting else length
 
 
-def _inner_rank(dims: Sequence[int]) -> int:
-    """How many trailing dimensions make a loop long enough."""
-    size, rank = 1, 0
-    while rank < len(dims) and (rank == 0 or size < _INNER):
-        rank += 1
-        size *= dims[-rank]
-    return rank
+def vector_width(buffers: Iterable[Buffer], length: int, elements: int) -> int:
+    """How many neighbours a thread of a GPU takes at once.
+
+    Args:
+        buffers: that it reads or writes there.
+        length: of a run.
+        elements: of all.
+    """
+    bits = [max(8, kind_of(b).bits) for b in buffers if isinstance(b, Part) or array_shape(b).rank]
+    width = min(_WIDEST, max(1, _VECTOR * 8 // min(bits, default=128)))
+    while width > 1 and (length % width or elements < _SMALL):
+        width //= 2
+    return width
 
 
-def _is_flat(root: Instruction, dims: tuple[int, ...], inputs: Mapping[Instruction, str]) -> bool:
-    """Whether everything that the root needs has its elements in the same places (or is a scalar)."""
-    pending, seen = [root], {root}
-    while pending:
-        instruction = pending.pop()
-        shape = array_shape(instruction)
-        if shape.rank and shape.size != prod(dims):
-            return False
-        if instruction in inputs or instruction.opcode == "constant":
-            continue
-        spreads_scalar = instruction.opcode == "broadcast" and array_shape(instruction.operands[0]).rank == 0
-        if not (spreads_scalar or is_row_major_copy(instruction) or instruction.opcode in ELEMENTWISE):
-            return False
-        if is_row_major_copy(instruction) and bool(shape.rank) != bool(
-            array_shape(instruction.operands[0]).rank
-        ):
-            return False
-        pending += [operand for operand in instruction.operands if operand not in seen]
-        seen.update(instruction.operands)
-    return True
+def run_body(emitter: Emitter, names: str = "const Index column = first + lane;") -> list[str]:
+    """What the emitter wrote, repeated for each lane of a run."""
+    return [*emitter.head, "EACH_LANE {", names, *emitter.statements, "}"]
 
 
-def update(root: Instruction, inputs: Sequence[Instruction]) -> Kernel:
-    """A dynamic-update-slice that writes its window into the memory of its first operand."""
-    operand, changed, *indices = root.operands
-    emitter = Emitter(pointers_of(inputs))
-    dims, sizes = array_shape(root).dims, array_shape(changed).dims
-    inner = _inner_rank(sizes)
-    outer_sizes, inner_sizes = sizes[: len(sizes) - inner], sizes[len(sizes) - inner :]
-    begin = starts(emitter, indices, dims, sizes)
-    index = [emitter.index(p) for p in (*split("row", outer_sizes), *split("column", inner_sizes))]
-    value = emitter.value(changed, index)
-    place = emitter.index(linear([emitter.index(f"{b} + {p}") for b, p in zip(begin, index)], dims))
-    emitter.add(store("out0", place, value, element_type(root)))
-    rows, columns = prod(outer_sizes), prod(inner_sizes)
-    body = [f"each_element({rows}ll, {columns}ll, [&](i64 row, i64 column) {{", *emitter.statements, "});"]
-    grid = min(-(-rows * columns // THREADS), MAX_GRID)
-    return assemble(inputs, (root,), body, grid, operand, schedule="update in place")
+def run_along(column: str, length: int, width: int) -> Run:
+    """The runs of a loop whose index is called `column`."""
+    return Run(Variable(column, 0, max(0, length - 1)), width)

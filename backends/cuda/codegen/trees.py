@@ -1,39 +1,22 @@
-"""Kernels of long reductions: a tree over each block, and a second pass where one block is not enough."""
+"""What reductions in blocks of threads have in common: their geometry, accumulators and results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
-from hlotool.backends.cuda.codegen.elements import (
-    NotGenerated,
-    array_shape,
-    computed,
-    element_type,
-    load,
-    store,
-)
+from hlotool.backends.cuda.codegen.elements import array_shape, computed, element_type
 from hlotool.backends.cuda.codegen.emit import Emitter
-from hlotool.backends.cuda.codegen.indices import split
+from hlotool.backends.cuda.codegen.indices import Digit, Expr, Variable, split
 from hlotool.backends.cuda.codegen.movement import ints
 from hlotool.backends.cuda.codegen.reductions import Combiner, combiner
-from hlotool.backends.cuda.codegen.schedules import (
-    MAX_GRID,
-    THREADS,
-    Buffer,
-    Kernel,
-    Part,
-    assemble,
-    pointers_of,
-)
+from hlotool.backends.cuda.codegen.schedules import Part, pointers_of
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ElementType
 
-#: Fewer elements are reduced by one thread.
+#: So few elements are reduced by one thread.
 SERIAL = 32
-#: Elements of one row, or rows of one column, that one block reduces; more are reduced in two passes.
-_ROW_CHUNK, _COLUMN_CHUNK = 1 << 16, 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +49,17 @@ class Geometry:
     @property
     def is_by_row(self) -> bool:
         """Whether neighbours in memory go into the same result."""
-        return len(self.dims) - 1 in self.reduced
+        longer = [d for d in range(len(self.dims)) if self.dims[d] > 1]
+        return not longer or longer[-1] in self.reduced
 
-    def index(self, result: str, element: str) -> list[str]:
+    @property
+    def has_whole_rows(self) -> bool:
+        """Whether all that goes into the same result lies together."""
+        kept = [d for d in self.kept if self.dims[d] > 1]
+        reduced = [d for d in self.reduced if self.dims[d] > 1]
+        return not kept or not reduced or max(kept) < min(reduced)
+
+    def index(self, result: Expr, element: Expr) -> list[Expr]:
         """The input's index of an element of a result; both are positions."""
         parts = dict(zip(self.kept, split(result, [self.dims[d] for d in self.kept])))
         parts.update(zip(self.reduced, split(element, [self.dims[d] for d in self.reduced])))
@@ -80,170 +71,118 @@ def geometry(reduction: Instruction) -> Geometry:
     return Geometry(array_shape(reduction.operands[0]).dims, tuple(sorted(ints(reduction, "dimensions"))))
 
 
-@dataclass(frozen=True, slots=True)
-class _Accumulator:
-    """One result of one reduction inside a kernel."""
+@dataclass(frozen=True)
+class State:
+    """The accumulator of one reduction: a number, or a structure of several.
 
-    name: str
-    held: ElementType
-    identity: str
-    merged: Callable[[str, str], str]
-
-
-def _accumulators(combiners: Sequence[Combiner]) -> list[_Accumulator]:
-    found: list[_Accumulator] = []
-    for combine in combiners:
-        for part, (held, identity) in enumerate(zip(combine.held, combine.identities())):
-            found.append(_Accumulator(f"acc{len(found)}", held, identity, combine.merger(part)))
-    return found
-
-
-def reduction(
-    outputs: Sequence[Instruction], reductions: Sequence[Instruction], inputs: Sequence[Instruction]
-) -> list[Kernel]:
-    """Reductions of equal geometry whose computations are monoids: one pass, or two for long ones.
-
-    Args:
-        outputs: the reductions' results, those of one after those of another.
-        reductions: the instructions themselves.
-        inputs: memory that they may read.
-
-    Raises:
-        NotGenerated: a computation is not a monoid.
+    Attributes:
+        number: of the reduction in its kernel.
+        reduction: the instruction.
+        parts: what stands for its results.
+        slots: memory between two passes, one for each result; none before the second pass.
     """
-    shape = geometry(reductions[0])
-    combiners = [combiner(r) for r in reductions]
-    for instruction, combine in zip(reductions, combiners):
-        if combine.monoids is None:
-            raise NotGenerated("no tree without a neutral element", instruction)
-    accumulators = _accumulators(combiners)
-    chunk = _ROW_CHUNK if shape.is_by_row else _COLUMN_CHUNK
-    chunks = max(1, -(-shape.length // chunk))
-    finish = _Finish(outputs, reductions, combiners)
-    if chunks == 1:
-        return [_first_pass(shape, reductions, accumulators, inputs, outputs, chunk, 1, finish)]
-    parts = [Part(a.held, shape.results * chunks) for a in accumulators]
-    first = _first_pass(shape, reductions, accumulators, inputs, parts, chunk, chunks, None)
-    return [first, _second_pass(shape, accumulators, inputs, parts, chunks, finish)]
+
+    number: int
+    reduction: Instruction
+    parts: tuple[Instruction, ...]
+    slots: tuple[Part, ...] = ()
+
+    @cached_property
+    def combine(self) -> Combiner:
+        """The computation."""
+        return combiner(self.reduction)
+
+    @property
+    def ctype(self) -> str:
+        """Of the accumulator."""
+        held = self.combine.held
+        return computed(held[0]) if len(held) == 1 else f"State{self.number}"
+
+    @property
+    def name(self) -> str:
+        """Of the accumulators of all threads."""
+        return f"acc{self.number}"
+
+    @property
+    def inputs(self) -> tuple[Instruction, ...]:
+        """Arrays that it reduces."""
+        return self.reduction.operands[: len(self.parts)]
+
+    @property
+    def inits(self) -> tuple[Instruction, ...]:
+        """Its initial values."""
+        return self.reduction.operands[len(self.parts) :]
+
+    def packed(self, values: Sequence[str]) -> str:
+        """An accumulator made of its parts."""
+        return values[0] if len(values) == 1 else f"{self.ctype}{{{', '.join(values)}}}"
+
+    def unpacked(self, accumulator: str) -> list[str]:
+        """The parts of an accumulator."""
+        count = len(self.parts)
+        return [accumulator] if count == 1 else [f"{accumulator}.v{i}" for i in range(count)]
+
+    def declarations(self, emitter: Emitter, width: int) -> Iterator[str]:
+        """The type of the accumulator, what combines two, and one for each thread and lane.
+
+        Args:
+            emitter: computes what they start with.
+            width: how many lanes there are.
+        """
+        fields = " ".join(f"{computed(kind)} v{i};" for i, kind in enumerate(self.combine.held))
+        if len(self.parts) > 1:
+            yield f"struct {self.ctype} {{ {fields} }};"
+        inner = Emitter({})
+        joined = self.combine.combined(inner, self.unpacked("a"), self.unpacked("b"))
+        head = (
+            f"const auto combine{self.number} = []({self.ctype} a, {self.ctype} b) INLINE -> {self.ctype} {{"
+        )
+        yield " ".join([head, *inner.statements, f"return {self.packed(joined)}; }};"])
+        before = len(emitter.statements)
+        start = self.combine.identities() or tuple(emitter.value(init, ()) for init in self.inits)
+        yield from emitter.statements[before:]
+        yield f"Private<{self.ctype}, {width}> {self.name};"
+        yield f"{self.name}.fill({self.packed(start)});"
+
+    def accumulate(self, emitter: Emitter, result: Expr, element: Expr, shape: Geometry) -> None:
+        """Combine an element with what the thread has."""
+        index = shape.index(result, element)
+        new = self.packed([emitter.value(x, index) for x in self.inputs])
+        mine = f"{self.name}(t, lane)"
+        emitter.add(f"{mine} = combine{self.number}({mine}, {new});")
+
+    def finished(self, emitter: Emitter, accumulator: str) -> list[str]:
+        """Results of the declared types, initial values joined."""
+        held = self.combine.held
+        totals = [emitter.define(computed(k), a) for k, a in zip(held, self.unpacked(accumulator))]
+        inits = [emitter.value(init, ()) for init in self.inits]
+        joined = self.combine.combined(emitter, inits, totals)
+        results = self.combine.results([emitter.define(computed(k), j) for k, j in zip(held, joined)])
+        kinds = [element_type(part) for part in self.parts]
+        return [emitter.define(computed(kind), result) for kind, result in zip(kinds, results)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Finish:
-    """Writes results: the initial values joined, rounded to the declared types."""
-
-    outputs: Sequence[Instruction]
-    reductions: Sequence[Instruction]
-    combiners: Sequence[Combiner]
-
-    def statements(self, emitter: Emitter, totals: Sequence[str], place: str) -> None:
-        """Append them; `totals` are names."""
-        left, outputs = list(totals), list(enumerate(self.outputs))
-        for instruction, combine in zip(self.reductions, self.combiners):
-            count = len(combine.kinds)
-            inits = [emitter.value(init, ()) for init in instruction.operands[count:]]
-            joined = combine.combined(emitter, inits, left[:count])
-            results = combine.results([emitter.define(computed(k), j) for k, j in zip(combine.held, joined)])
-            for (number, output), result in zip(outputs[:count], results):
-                name = emitter.define(computed(element_type(output)), result)
-                emitter.add(store(f"out{number}", place, name, element_type(output)))
-            del left[:count], outputs[:count]
+def states_of(
+    members: Sequence[Instruction], parts: Mapping[Instruction, Sequence[Instruction]]
+) -> list[State]:
+    """The accumulators of the reductions of one kernel."""
+    return [State(number, member, tuple(parts[member])) for number, member in enumerate(members)]
 
 
-def _first_pass(
-    shape: Geometry,
-    reductions: Sequence[Instruction],
-    accumulators: Sequence[_Accumulator],
-    inputs: Sequence[Instruction],
-    outputs: Sequence[Buffer],
-    chunk: int,
-    chunks: int,
-    finish: _Finish | None,
-) -> Kernel:
-    """A block for each row, or for THREADS columns, and chunk of elements."""
-    emitter = Emitter(pointers_of(inputs))
-    index = shape.index("result", "element")
-    values = [emitter.value(x, index) for r in reductions for x in r.operands[: len(r.operands) // 2]]
-    for accumulator, value in zip(accumulators, values):
-        emitter.add(f"{accumulator.name}(t) = {accumulator.merged(f'{accumulator.name}(t)', value)};")
-    by_row = shape.is_by_row
-    body = [
-        f"const i64 chunk = block_id() % {chunks}ll, group = block_id() / {chunks}ll;",
-        f"const i64 begin = chunk * {chunk}ll;",
-        f"const i64 end = begin + {chunk}ll < {shape.length}ll ? begin + {chunk}ll : {shape.length}ll;",
-        *(f"Private<{computed(a.held)}> {a.name};" for a in accumulators),
-        "each_thread([&](int t) { " + " ".join(f"{a.name}(t) = {a.identity};" for a in accumulators) + " });",
-        *(_by_row(emitter) if by_row else _by_column(emitter, shape.results)),
-    ]
-    if by_row:
-        body += [_tree(a) for a in accumulators]
-    body += _write_out(shape, accumulators, inputs, chunks, finish)
-    groups = shape.results if by_row else -(-shape.results // THREADS)
-    schedule = f"{'row' if by_row else 'column'} reduction{', first pass' if finish is None else ''}"
-    return assemble(inputs, outputs, body, groups * chunks, schedule=schedule)
+def reads_rows(shape: Geometry, states: Sequence[State], inputs: Sequence[Instruction]) -> bool:
+    """Whether most of what goes into the same result lies together in memory."""
+    trial = Emitter(pointers_of(inputs))
+    result, element = (Variable(n, 0, max(0, s - 1)) for n, s in (("r", shape.results), ("e", shape.length)))
+    for state in states:
+        state.accumulate(trial, Expr(((result, 1),)), Expr(((element, 1),)), shape)
+    found = [[p for p in trial.positions if _is_along(p, v)] for v in (element, result)]
+    return len(found[0]) > len(found[1]) or (len(found[0]) == len(found[1]) and shape.is_by_row)
 
 
-def _by_row(emitter: Emitter) -> list[str]:
-    return [
-        "const i64 result = group;",
-        "strided(begin, end, [&](int t, i64 element) {",
-        *emitter.statements,
-        "});",
-    ]
-
-
-def _by_column(emitter: Emitter, results: int) -> list[str]:
-    return [
-        f"stepwise(begin, end, {results}ll - group * NT, [&](int t, i64 element) {{",
-        "const i64 result = group * NT + t;",
-        *emitter.statements,
-        "});",
-    ]
-
-
-def _tree(accumulator: _Accumulator) -> str:
-    ctype = computed(accumulator.held)
-    combined = f"[]({ctype} a, {ctype} b) -> {ctype} {{ return {accumulator.merged('a', 'b')}; }}"
-    return f"block_reduce({accumulator.name}, {combined});"
-
-
-def _write_out(
-    shape: Geometry,
-    accumulators: Sequence[_Accumulator],
-    inputs: Sequence[Instruction],
-    chunks: int,
-    finish: _Finish | None,
-) -> list[str]:
-    emitter = Emitter(pointers_of(inputs))
-    totals = [emitter.define(computed(a.held), f"{a.name}(t)") for a in accumulators]
-    if finish is not None:
-        finish.statements(emitter, totals, "result")
-    else:
-        for number, (accumulator, total) in enumerate(zip(accumulators, totals)):
-            emitter.add(store(f"out{number}", f"chunk * {shape.results}ll + result", total, accumulator.held))
-    if shape.is_by_row:
-        head = "if (t == 0) {"
-    else:
-        head = f"const i64 result = group * NT + t; if (result < {shape.results}ll) {{"
-    return [f"each_thread([&](int t) {{ {head}", *emitter.statements, "} });"]
-
-
-def _second_pass(
-    shape: Geometry,
-    accumulators: Sequence[_Accumulator],
-    inputs: Sequence[Instruction],
-    parts: Sequence[Part],
-    chunks: int,
-    finish: _Finish,
-) -> Kernel:
-    """Chunks joined in their order, one thread for each result."""
-    emitter = Emitter({i: f"p{n + len(parts)}" for n, i in enumerate(inputs)})
-    totals = [emitter.variable(a.held, a.identity) for a in accumulators]
-    with emitter.block(f"for (i64 chunk = 0; chunk < {chunks}; ++chunk)"):
-        for number, (accumulator, total) in enumerate(zip(accumulators, totals)):
-            part = load(f"p{number}", f"chunk * {shape.results}ll + column", accumulator.held)
-            name = emitter.define(computed(accumulator.held), part)
-            emitter.add(f"{total} = {accumulator.merged(total, name)};")
-    finish.statements(emitter, totals, "column")
-    body = [f"each_element(1, {shape.results}ll, [&](i64 row, i64 column) {{", *emitter.statements, "});"]
-    grid = min(-(-shape.results // THREADS), MAX_GRID)
-    return assemble([*parts, *inputs], finish.outputs, body, grid, schedule="reduction, second pass")
+def _is_along(position: Expr, variable: Variable) -> bool:
+    """Whether neighbours in memory differ in this variable."""
+    innermost = [atom for atom, factor in position.terms if abs(factor) == 1]
+    return any(
+        a == variable or (isinstance(a, Digit) and a.step == 1 and variable in a.of.variables())
+        for a in innermost
+    )

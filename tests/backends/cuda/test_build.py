@@ -186,5 +186,6 @@ ENTRY main {
 }
 """
     [kernel] = of_instruction(parse_module(text).entry.root).kernels
-    assert "5000000000ll" in kernel.source
+    assert "typedef i64 Index;" in kernel.source
+    assert "5000000000" in kernel.source
     assert kernel.grid < 1 << 31

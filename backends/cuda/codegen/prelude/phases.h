@@ -16,98 +16,227 @@ typedef unsigned long long u64;
 
 #define NT 256  // threads of a block
 
+// Quotients and remainders of numbers that are not negative.
+#define UNSIGNED(T) typename Unsigned<sizeof(T)>::type
+template <int BYTES> struct Unsigned { typedef u32 type; };
+template <> struct Unsigned<8> { typedef u64 type; };
+
 #ifdef __CUDACC__
 #define FN __device__ __forceinline__
+#define INLINE
 #define RESTRICT __restrict__
 #define KERNEL(name, ...) extern "C" __global__ __launch_bounds__(NT) void name(__VA_ARGS__)
 #define SHARED(T, name, count) __shared__ T name[count]
+#define EACH_LANE _Pragma("unroll") for (int lane = 0; lane < lanes.count; ++lane)
 FN i64 block_id() { return blockIdx.x; }
 FN i64 grid_size() { return gridDim.x; }
-template <class T> struct Private {  // one value for each thread
-  T value;
-  FN T& operator()(int) { return value; }
+template <class T, int V = 1> struct Private {  // V values for each thread
+  T value[V];
+  FN T& operator()(int, int lane = 0) { return value[lane]; }
+  FN void fill(T start) {
+#pragma unroll
+    for (int lane = 0; lane < V; ++lane) value[lane] = start;
+  }
+};
+template <int V> struct Run { static const int count = V; };
+// V neighbours in memory whose place is a multiple of V.
+template <class T, int V> struct Vector {
+  static const int bytes = sizeof(T) * V;
+  struct alignas(bytes < 16 ? bytes : 16) Elements { T at[V]; } elements;
+};
+template <class T, int V> struct Lanes : Vector<T, V> {
+  FN Lanes(const T* base, i64 place) { this->elements = *(const typename Vector<T, V>::Elements*)(base + place); }
+  FN const T& operator[](int lane) const { return this->elements.at[lane]; }
+};
+template <class T, int V> struct Stores : Vector<T, V> {
+  T* to;
+  FN Stores(T* base, i64 place) : to(base + place) {}
+  FN T& operator[](int lane) { return this->elements.at[lane]; }
+  FN ~Stores() { *(typename Vector<T, V>::Elements*)to = this->elements; }
 };
 // The first `active` threads run f, and go on without waiting for each other.
 template <class F> FN void each_thread(F f, int active = NT) {
   if (threadIdx.x < active) f((int)threadIdx.x);
 }
 FN void barrier() { __syncthreads(); }
-// f(i / columns, i % columns) for every i below rows * columns.
-template <class F> FN void each_element(i64 rows, i64 columns, F f) {
-  for (i64 i = block_id() * NT + threadIdx.x; i < rows * columns; i += grid_size() * NT) f(i / columns, i % columns);
+// f(row, first, run) for runs of V columns that together are all elements of ROWS x COLUMNS.
+template <class Index, i64 ROWS, i64 COLUMNS, int V, class F> FN void each_run(F f) {
+  typedef UNSIGNED(Index) Number;
+  const Number columns = (Number)(COLUMNS / V), total = (Number)(ROWS * (COLUMNS / V));
+  for (Number i = (Number)block_id() * NT + threadIdx.x; i < total; i += (Number)grid_size() * NT)
+    f((Index)(ROWS == 1 ? 0 : i / columns), (Index)((ROWS == 1 ? i : i % columns) * V), Run<V>());
 }
-// Thread t runs f(t, i) for i = begin + t, begin + t + NT, ... in this order.
-template <class F> FN void strided(i64 begin, i64 end, F f) {
-  for (i64 i = begin + threadIdx.x; i < end; i += NT) f((int)threadIdx.x, i);
+// Teams of TEAM threads: thread t runs f(t, first, run) for each TEAM-th run from its place in the team on.
+template <int TEAM, int V, class Index, class F> FN void each_in_team(int teams, Index begin, Index end, F f) {
+  if (threadIdx.x / TEAM < teams)
+    for (Index i = begin + threadIdx.x % TEAM * V; i < end; i += TEAM * V) f((int)threadIdx.x, i, Run<V>());
 }
-// Each of the first `active` threads runs f(t, i) for i = begin, begin + 1, ... in this order.
-template <class F> FN void stepwise(i64 begin, i64 end, i64 active, F f) {
-  if (threadIdx.x < active)
-    for (i64 i = begin; i < end; ++i) f((int)threadIdx.x, i);
+// The first thread of each team runs f.
+template <int TEAM, class F> FN void each_team(int teams, F f) {
+  if (threadIdx.x % TEAM == 0 && threadIdx.x / TEAM < teams) f((int)threadIdx.x);
+}
+// 32 runs of neighbouring columns, 8 rows at a time: f(t, row, first, run).
+template <int V, class Index, class F> FN void each_in_columns(Index begin, Index end, Index left, Index right, F f) {
+  const Index first = left + threadIdx.x % 32 * V;
+  if (first < right)
+    for (Index i = begin + threadIdx.x / 32; i < end; i += NT / 32) f((int)threadIdx.x, i, first, Run<V>());
+}
+// The threads of the first row run f(t, first, run).
+template <int V, class Index, class F> FN void each_column(Index left, Index right, F f) {
+  const Index first = left + threadIdx.x * V;
+  if (threadIdx.x < 32 && first < right) f((int)threadIdx.x, first, Run<V>());
+}
+template <class T> FN T from_lane(T value, int distance) {  // of the thread so many lanes on
+  const int words = (sizeof(T) + 3) / 4;
+  union Words { T value; int word[words]; FN Words() {} } words_of;
+  words_of.value = value;
+#pragma unroll
+  for (int i = 0; i < words; ++i) words_of.word[i] = __shfl_down_sync(0xffffffffu, words_of.word[i], distance);
+  return words_of.value;
+}
+// Lanes of each thread, then groups of COUNT threads; the first `active` threads have values.
+template <int COUNT, class T, int V, class F> FN void warps_reduce(Private<T, V>& values, int active, F f) {
+#pragma unroll
+  for (int half = V / 2; half; half >>= 1)
+#pragma unroll
+    for (int lane = 0; lane < half; ++lane) values(0, lane) = f(values(0, lane), values(0, lane + half));
+#pragma unroll
+  for (int half = COUNT / 2; half; half >>= 1) values(0) = f(values(0), from_lane(values(0), half));
 }
 #else
 #include <math.h>
 #include <string.h>
 #define FN inline __attribute__((always_inline))
+#define INLINE __attribute__((always_inline))
 #define RESTRICT __restrict
 #define KERNEL(name, ...) static void name(__VA_ARGS__)
 #define SHARED(T, name, count) static thread_local T name[count]; memset((void*)name, 0xff, sizeof name)
 static thread_local i64 current_block, current_grid;
 FN i64 block_id() { return current_block; }
 FN i64 grid_size() { return current_grid; }
-template <class T> struct Private {
-  T value[NT];
-  FN T& operator()(int t) { return value[t]; }
+template <class T, int V = 1> struct Private {
+  T value[NT * V];
+  FN T& operator()(int t, int lane = 0) { return value[t * V + lane]; }
+  FN void fill(T start) { for (int i = 0; i < NT * V; ++i) value[i] = start; }
 };
+template <int V> struct Run { int count; };
 #ifdef HLO_BACKWARD
 #define EACH(type, i, begin, end) for (type i = (end); i-- > (begin);)
+#define EACH_LANE for (int lane = lanes.count; lane-- > 0;)
 #else
 #define EACH(type, i, begin, end) for (type i = (begin); i < (end); ++i)
+#define EACH_LANE _Pragma("GCC ivdep") for (int lane = 0; lane < lanes.count; ++lane)
 #endif
+template <class T, int V> FN T* vector_at(T* base, i64 place) {
+#ifdef HLO_BACKWARD
+  if (place % V) __builtin_trap();
+#endif
+  return base + place;
+}
+template <class T, int V> struct Lanes {
+  const T* from;
+  FN Lanes(const T* base, i64 place) : from(vector_at<const T, V>(base, place)) {}
+  FN const T& operator[](int lane) const { return from[lane]; }
+};
+template <class T, int V> struct Stores {
+  T* to;
+  FN Stores(T* base, i64 place) : to(vector_at<T, V>(base, place)) {}
+  FN T& operator[](int lane) const { return to[lane]; }
+};
 template <class F> FN void each_thread(F f, int active = NT) {
 #pragma GCC ivdep
   EACH(int, t, 0, active) f(t);
 }
 FN void barrier() {}
-template <class F> FN void each_element(i64 rows, i64 columns, F f) {
-  const i64 total = rows * columns, part = (total + grid_size() - 1) / grid_size();
-  const i64 begin = block_id() * part, end = begin + part < total ? begin + part : total;
+// Columns [left, right) of a row: one run, or backward, runs as short as on a GPU.
+template <int V, class F> FN void each_part(i64 left, i64 right, F f) {
+#ifdef HLO_BACKWARD
+  for (i64 first = left + (right - left - 1) / V * V; first >= left; first -= V)
+    f(first, Run<V>{(int)(right - first < V ? right - first : V)});
+#else
+  f(left, Run<V>{(int)(right - left)});
+#endif
+}
+template <class Index, i64 ROWS, i64 COLUMNS, int V, class F> FN void each_run(F f) {
+  const i64 part = ((ROWS * COLUMNS / V + grid_size() - 1) / grid_size()) * V;
+  const i64 begin = block_id() * part, end = begin + part < ROWS * COLUMNS ? begin + part : ROWS * COLUMNS;
   if (begin >= end) return;
-  EACH(i64, row, begin / columns, (end - 1) / columns + 1) {
-    const i64 first = row * columns < begin ? begin - row * columns : 0;
-    const i64 last = (row + 1) * columns > end ? end - row * columns : columns;
-#pragma GCC ivdep
-    EACH(i64, column, first, last) f(row, column);
+  EACH(i64, row, begin / COLUMNS, (end - 1) / COLUMNS + 1) {
+    const i64 left = row * COLUMNS < begin ? begin - row * COLUMNS : 0;
+    const i64 right = (row + 1) * COLUMNS > end ? end - row * COLUMNS : COLUMNS;
+    each_part<V>(left, right, [&](i64 first, Run<V> run) INLINE { f((Index)row, (Index)first, run); });
   }
 }
-template <class F> FN void strided(i64 begin, i64 end, F f) {
-  for (i64 tile = begin; tile < end; tile += NT) {
-    const int count = end - tile < NT ? (int)(end - tile) : NT;
-#pragma GCC ivdep
-    EACH(int, t, 0, count) f(t, tile + t);
-  }
+template <int TEAM, int V, class Index, class F> FN void each_in_team(int teams, Index begin, Index end, F f) {
+  EACH(int, team, 0, teams)
+    for (i64 tile = begin; tile < end; tile += TEAM * V) {
+      const i64 right = end - tile < TEAM * V ? end : tile + TEAM * V;
+      each_part<V>(tile, right, [&](i64 first, Run<V> run) INLINE {
+        f((int)(team * TEAM + (first - tile) / V), (Index)first, run);
+      });
+    }
 }
-template <class F> FN void stepwise(i64 begin, i64 end, i64 active, F f) {
-  const int count = active < NT ? (int)active : NT;
-  for (i64 i = begin; i < end; ++i) {
-#pragma GCC ivdep
-    EACH(int, t, 0, count) f(t, i);
+template <int TEAM, class F> FN void each_team(int teams, F f) { EACH(int, team, 0, teams) f(team * TEAM); }
+template <int V, class Index, class F> FN void each_in_columns(Index begin, Index end, Index left, Index right, F f) {
+  const i64 last = left + 32 * V < right ? left + 32 * V : right;
+  for (i64 row = begin; row < end; ++row)
+    each_part<V>(left, last, [&](i64 first, Run<V> run) INLINE {
+      f((int)((row - begin) % (NT / 32) * 32 + (first - left) / V), (Index)row, (Index)first, run);
+    });
+}
+template <int V, class Index, class F> FN void each_column(Index left, Index right, F f) {
+  const i64 last = left + 32 * V < right ? left + 32 * V : right;
+  each_part<V>(left, last, [&](i64 first, Run<V> run) INLINE {
+    f((int)((first - left) / V), (Index)first, run);
+  });
+}
+template <int COUNT, class T, class F> FN void halves(T* values, F f) {
+  for (int half = COUNT / 2; half; half >>= 1)
+    for (int i = 0; i < half; ++i) values[i] = f(values[i], values[i + half]);
+}
+template <int COUNT, class T, int V, class F> FN void warps_reduce(Private<T, V>& values, int active, F f) {
+  for (int first = 0; first < active; first += COUNT) {
+    T of_threads[COUNT];
+    for (int t = 0; t < COUNT; ++t) {
+      T of_lanes[V];
+      for (int lane = 0; lane < V; ++lane) of_lanes[lane] = values(first + t, lane);
+      halves<V>(of_lanes, f);
+      of_threads[t] = of_lanes[0];
+    }
+    halves<COUNT>(of_threads, f);
+    values(first) = of_threads[0];
   }
 }
 #endif
+template <i64 STEP, class T> FN T divide(T number) { return (T)((UNSIGNED(T))number / (UNSIGNED(T))STEP); }
+template <i64 SIZE, class T> FN T modulo(T number) { return (T)((UNSIGNED(T))number % (UNSIGNED(T))SIZE); }
 
-// The same, and all threads of the block wait until the last of them is done.
+// `each_thread`, and all threads of the block wait until the last of them is done.
 template <class F> FN void phase(F f, int active = NT) {
   each_thread(f, active);
   barrier();
 }
 
-// A tree over the block, of the same shape on both machines; the result is in thread 0.
-template <class T, class F> FN void block_reduce(Private<T>& value, F f) {
-  SHARED(T, shared, NT);
-  phase([&](int t) { shared[t] = value(t); });
-  for (int half = NT / 2; half > 1; half >>= 1)
-    phase([&](int t) { shared[t] = f(shared[t], shared[t + half]); }, half);
-  each_thread([&](int t) { value(t) = f(shared[0], shared[1]); }, 1);
+// A tree over the values of each team, of the same shape on both machines: the lanes of a thread, the threads
+// of a warp, the warps. The result is lane 0 of the team's first thread.
+template <int TEAM, class T, int V, class F> FN void team_reduce(Private<T, V>& values, int teams, F f) {
+  warps_reduce<(TEAM < 32 ? TEAM : 32)>(values, teams * TEAM, f);
+  if (TEAM <= 32) return;
+  SHARED(T, shared, NT / 32);
+  phase([&](int t) INLINE { if (t % 32 == 0) shared[t / 32] = values(t); });
+  for (int half = NT / 64; half > 1; half >>= 1)
+    phase([&](int t) INLINE { shared[t] = f(shared[t], shared[t + half]); }, half);
+  each_thread([&](int t) INLINE { values(t) = f(shared[0], shared[1]); }, 1);
 }
-
+// The same over the rows of threads of `each_in_columns`, for every lane; results are in the first row.
+template <class T, int V, class F> FN void rows_reduce(Private<T, V>& values, F f) {
+  SHARED(T, shared, NT * V);
+  phase([&](int t) INLINE { for (int lane = 0; lane < V; ++lane) shared[lane * NT + t] = values(t, lane); });
+  for (int half = NT / 2; half > 32; half >>= 1)
+    phase([&](int t) INLINE {
+      for (int i = t; i < NT * V; i += NT) shared[i] = f(shared[i], shared[i + half]);
+    }, half);
+  each_thread([&](int t) INLINE {
+    for (int lane = 0; lane < V; ++lane) values(t, lane) = f(shared[lane * NT + t], shared[lane * NT + t + 32]);
+  }, 32);
+}

@@ -1,0 +1,264 @@
+"""Reductions of rows, and what is computed along the rows from their results, in one kernel.
+
+A team of threads reduces a row. Where other reductions or elements of the same row need the result, it lies
+in shared memory: the stages of a softmax are one kernel. Few long rows are reduced in two passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hlotool.backends.cuda.codegen.elements import array_shape, computed, element_type
+from hlotool.backends.cuda.codegen.emit import Emitter
+from hlotool.backends.cuda.codegen.indices import Expr, Variable, split, variable
+from hlotool.backends.cuda.codegen.schedules import (
+    THREADS,
+    Buffer,
+    Kernel,
+    Part,
+    assemble,
+    is_wide,
+    pointers_of,
+    run_along,
+    run_body,
+    run_length,
+    vector_width,
+)
+from hlotool.backends.cuda.codegen.trees import Geometry, State
+from hlotool.ir.module import Instruction
+
+#: Rows are reduced by a warp up to this length, longer ones by a block.
+_LONGEST_OF_WARP = 1024
+#: So many rows keep a GPU busy; fewer are cut into chunks if they are longer than this.
+_ENOUGH_ROWS, _LONGEST_ROW = 512, 1 << 16
+#: No chunk is shorter.
+_SHORTEST_CHUNK = 1 << 13
+#: Blocks that the first of two passes should have.
+_BLOCKS = 1024
+#: Runs shorter than this are not worth a loop of their own.
+_SHORTEST_RUN = 64
+
+
+@dataclass
+class Rows:
+    """One kernel over whole rows, or two for few long ones.
+
+    Attributes:
+        shape: of all reductions in it.
+        stages: reductions; each stage reads results of earlier ones.
+        inputs: memory that it may read.
+        outputs: what it writes; results of rows, or elements of them.
+    """
+
+    shape: Geometry
+    stages: Sequence[Sequence[State]]
+    inputs: Sequence[Instruction]
+    outputs: Sequence[Instruction]
+    _emitters: list[Emitter] = field(default_factory=list)
+
+    def kernels(self) -> list[Kernel]:
+        """In the order of execution.
+
+        Raises:
+            NotGenerated: something reads results of other rows, or cannot be written.
+        """
+        chunk = self._chunk()
+        if chunk >= self.shape.length:
+            return [self._whole()]
+        return self._two_passes(chunk)
+
+    @property
+    def _states(self) -> list[State]:
+        return [state for stage in self.stages for state in stage]
+
+    def _along_rows(self) -> list[Instruction]:
+        return [o for o in self.outputs if array_shape(o).size != self.shape.results]
+
+    def _chunk(self) -> int:
+        """How many elements of a row one block reduces."""
+        rows, length = self.shape.results, self.shape.length
+        is_short = rows >= _ENOUGH_ROWS or length <= _LONGEST_ROW
+        if is_short or len(self.stages) > 1 or self._along_rows() or self._run() < length:
+            return max(1, length)
+        wanted = -(-length * rows // _BLOCKS)
+        return max(_SHORTEST_CHUNK, -(-wanted // THREADS) * THREADS)
+
+    def _run(self) -> int:
+        """How many elements of a row are neighbours in all arrays."""
+        rows, length = self.shape.results, self.shape.length
+        trial = Emitter(pointers_of(self.inputs), totals=self._totals())
+        row, element = variable("row", rows), variable("element", length)
+        for state in self._states:
+            state.accumulate(trial, row, element, self.shape)
+        for output in self._along_rows():
+            trial.value(output, split(row * length + element, array_shape(output).dims))
+        found = run_length(trial.positions, Variable("element", 0, max(0, length - 1)), length)
+        return found if found >= _SHORTEST_RUN else length
+
+    def _totals(self, ready: Iterable[State] | None = None) -> dict[Instruction, tuple[str, Expr]]:
+        """Where the results of earlier stages are."""
+        row = variable("row", self.shape.results)
+        parts = [part for state in (self._states if ready is None else ready) for part in state.parts]
+        return {part: (f"{_shared(part, self._states)}[t / {self._team()}]", row) for part in parts}
+
+    def _team(self) -> int:
+        return 32 if self.shape.length <= _LONGEST_OF_WARP else THREADS
+
+    def _emitter(
+        self, totals: Mapping[Instruction, tuple[str, Expr]], run: int = 0, width: int = 1
+    ) -> Emitter:
+        along = run_along("column", run, width) if run else None
+        self._emitters.append(Emitter(pointers_of(self.inputs), along, totals))
+        return self._emitters[-1]
+
+    def _whole(self) -> Kernel:
+        rows, length, run, team = self.shape.results, self.shape.length, self._run(), self._team()
+        elements = rows * length
+        width = vector_width([*self.inputs, *self._along_rows()], run, elements)
+        per_block = THREADS // team
+        body = [
+            f"const Index group = block_id() * {per_block};",
+            f"const int teams = {rows} - group < {per_block} ? {rows} - group : {per_block};",
+        ]
+        done: list[State] = []
+        loops = []
+        for stage in self.stages:
+            loops.append(self._reduce(stage, done, run, width))
+            done += stage
+        after = self._write_rows(run, width) if self._along_rows() else []
+        shared = {part for emitter in self._emitters for part in emitter.used}
+        for number, (stage, loop) in enumerate(zip(self.stages, loops)):
+            for state in stage:
+                body += state.declarations(self._emitter({}), width)
+            body += loop
+            body += [f"team_reduce<{team}>({s.name}, teams, combine{s.number});" for s in stage]
+            body += self._finish(stage, self.stages[:number], shared)
+        body += after
+        wide = is_wide(self._emitters, max(elements, rows))
+        schedule = "row reduction" + (", then its rows" if self._along_rows() else "")
+        return assemble(self.inputs, self.outputs, body, -(-rows // per_block), None, schedule, wide)
+
+    def _reduce(self, stage: Sequence[State], done: Sequence[State], run: int, width: int) -> list[str]:
+        emitter = self._emitter(self._totals(done), run, width)
+        for state in stage:
+            state.accumulate(emitter, variable("row", self.shape.results), self._element(run), self.shape)
+        return self._over_rows(emitter, run, width)
+
+    def _element(self, run: int) -> Expr:
+        return variable("outer", self.shape.length // max(1, run)) * run + variable("column", run)
+
+    def _over_rows(self, emitter: Emitter, run: int, width: int) -> list[str]:
+        outer, team = self.shape.length // max(1, run), self._team()
+        loop = "" if outer == 1 else f"for (Index outer = 0; outer < {outer}; ++outer)"
+        head = _in_team(team, width, f"teams, 0, {run}")
+        return [loop, head, f"const Index row = group + t / {team};", *run_body(emitter), "});"]
+
+    def _finish(
+        self, stage: Sequence[State], before: Sequence[Sequence[State]], shared: set[Instruction]
+    ) -> list[str]:
+        """The first thread of each team has the totals: it hands them on, and computes what they are for."""
+        row, per_block = variable("row", self.shape.results), THREADS // self._team()
+        emitter = self._emitter(self._totals([state for earlier in before for state in earlier]))
+        is_last = len(before) == len(self.stages) - 1
+        declared = []
+        for state in stage:
+            for part, result in zip(state.parts, state.finished(emitter, f"{state.name}(t)")):
+                emitter.totals[part] = (result, row)
+                if part in shared or not is_last:
+                    name = _shared(part, self._states)
+                    declared.append(f"SHARED({computed(element_type(part))}, {name}, {per_block});")
+                    emitter.add(f"{name}[t / {self._team()}] = {result};")
+        for number, output in enumerate(self.outputs):
+            if is_last and output not in self._along_rows():
+                value = emitter.value(output, split(row, array_shape(output).dims))
+                emitter.store(f"out{number}", row, value, element_type(output))
+        head = [*declared, f"each_team<{self._team()}>(teams, [&](int t) INLINE {{"]
+        after = ["barrier();"] if shared.intersection(p for s in stage for p in s.parts) else []
+        return [*head, f"const Index row = group + t / {self._team()};", *emitter.statements, "});", *after]
+
+    def _write_rows(self, run: int, width: int) -> list[str]:
+        emitter = self._emitter(self._totals(), run, width)
+        place = variable("row", self.shape.results) * self.shape.length + self._element(run)
+        along = self._along_rows()
+        for number, output in enumerate(self.outputs):
+            if output in along:
+                value = emitter.value(output, split(place, array_shape(output).dims))
+                emitter.store(f"out{number}", place, value, element_type(output))
+        return self._over_rows(emitter, run, width)
+
+    def _two_passes(self, chunk: int) -> list[Kernel]:
+        rows, length = self.shape.results, self.shape.length
+        chunks = -(-length // chunk)
+        states = self._states
+        parts = [Part(kind, rows * chunks) for state in states for kind in state.combine.held]
+        width = vector_width(self.inputs, length if length % chunk == 0 else chunk, rows * length)
+        width = width if length % width == 0 else 1
+        emitter = self._emitter({}, length, width)
+        for state in states:
+            state.accumulate(emitter, variable("row", rows), variable("column", length), self.shape)
+        body = [
+            f"const Index row = block_id() / {chunks}, chunk = block_id() % {chunks};",
+            f"const Index begin = chunk * {chunk};",
+            f"const Index end = {length} - begin < {chunk} ? {length} : begin + {chunk};",
+        ]
+        for state in states:
+            body += state.declarations(self._emitter({}), width)
+        head = _in_team(THREADS, width, "1, begin, end")
+        body += [head, *run_body(emitter), "});"]
+        body += [f"team_reduce<{THREADS}>({s.name}, 1, combine{s.number});" for s in states]
+        totals = [total for s in states for total in s.unpacked(f"{s.name}(t)")]
+        writes = [f"out{n}[row * {chunks} + chunk] = {total};" for n, total in enumerate(totals)]
+        body += [f"each_team<{THREADS}>(1, [&](int t) INLINE {{", *writes, "});"]
+        first = assemble(
+            self.inputs, parts, body, rows * chunks, is_wide=is_wide(self._emitters, rows * length)
+        )
+        return [first, self._second_pass(parts, chunks)]
+
+    def _second_pass(self, parts: Sequence[Part], chunks: int) -> Kernel:
+        """A warp or block for each row, over its chunks."""
+        rows, states, row = self.shape.results, self._states, variable("row", self.shape.results)
+        team = 32 if chunks <= _LONGEST_OF_WARP else THREADS
+        per_block = THREADS // team
+        pointers = {i: f"p{n + len(parts)}" for n, i in enumerate(self.inputs)}
+        left = iter(range(len(parts)))
+        body = [
+            f"const Index group = block_id() * {per_block};",
+            f"const int teams = {rows} - group < {per_block} ? {rows} - group : {per_block};",
+        ]
+        loads = []
+        for state in states:
+            body += state.declarations(Emitter(pointers), 1)
+            new = state.packed([f"p{next(left)}[row * {chunks} + first + lane]" for _ in state.parts])
+            mine = f"{state.name}(t, lane)"
+            loads.append(f"{mine} = combine{state.number}({mine}, {new});")
+        here = f"const Index row = group + t / {team};"
+        body += [
+            _in_team(team, 1, f"teams, 0, {chunks}"),
+            *(here, "EACH_LANE {", *loads, "} });"),
+            *(f"team_reduce<{team}>({s.name}, teams, combine{s.number});" for s in states),
+        ]
+        emitter = Emitter(pointers)
+        for state in states:
+            for part, result in zip(state.parts, state.finished(emitter, f"{state.name}(t)")):
+                emitter.totals[part] = (result, row)
+        for number, output in enumerate(self.outputs):
+            value = emitter.value(output, split(row, array_shape(output).dims))
+            emitter.store(f"out{number}", row, value, element_type(output))
+        body += [f"each_team<{team}>(teams, [&](int t) INLINE {{", here, *emitter.statements, "});"]
+        wide = is_wide([emitter], rows * chunks)
+        inputs: list[Buffer] = [*parts, *self.inputs]
+        grid = -(-rows // per_block)
+        return assemble(inputs, self.outputs, body, grid, None, "reduction, second pass", wide)
+
+
+def _in_team(team: int, width: int, arguments: str) -> str:
+    """The head of a loop over a row."""
+    function = f"each_in_team<{team}, {width}, Index>"
+    return f"{function}({arguments}, [&](int t, Index first, auto lanes) INLINE {{"
+
+
+def _shared(part: Instruction, states: Sequence[State]) -> str:
+    """The name of a result in shared memory."""
+    parts = [p for state in states for p in state.parts]
+    return f"total{parts.index(part)}"
