@@ -68,8 +68,7 @@ class Launch:
                 for instruction, place in self._program.seen.items():
                     run.probe(instruction, _resident(instruction, found[place]))
         values.clear()
-        results = tuple(_resident(output, found[output]) for output in self._program.outputs)
-        return results if self._program.is_tuple else results[0]
+        return self._program.packed(_resident(output, found[output]) for output in self._program.outputs)
 
     def _run(self, values: list[Any]) -> dict[Buffer, Storage]:
         found = dict(self._constants)

@@ -54,8 +54,7 @@ class Launch:
         results = [memory[output] for output in self._program.outputs]
         # Plans hold scalars as NumPy scalars.
         values.clear()
-        done = tuple(r if r.ndim else r[()] for r in results)
-        return done if self._program.is_tuple else done[0]
+        return self._program.packed(r if r.ndim else r[()] for r in results)
 
     def _target(
         self, kernel: Kernel, buffer: Buffer, memory: Mapping[Buffer, Array], values: list[Any]

@@ -147,7 +147,8 @@ def dot_contraction(instruction: Instruction) -> Contraction:
     """
     count = 4 if instruction.opcode == "scaled-dot" else 2
     left, right = (dot_dimensions(instruction, n) for n in (0, 1))
-    if len(instruction.operands) != count or len(left.batch) != len(right.batch):
+    rank = len(left.batch) + len(left.free) + len(right.free)
+    if len(instruction.operands) != count or rank != array_shape(instruction).rank:
         raise NotGenerated("unlike batch dimensions, or more operands than two", instruction)
     kind = common_kind(instruction)
     batch = tuple(range(len(left.batch)))

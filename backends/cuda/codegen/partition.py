@@ -6,8 +6,9 @@ element that reads it, so it gets a kernel of its own, and its result lies in me
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from typing import TypeAlias
 
 from hlotool.backends.cuda.codegen.columns import Columns
@@ -23,7 +24,7 @@ from hlotool.backends.cuda.codegen.rules import OPCODES
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.codegen.trees import SERIAL, Geometry, State, geometry, reads_rows, states_of
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.types import ArrayShape, TupleShape
+from hlotool.ir.types import ArrayShape, Shape, TupleShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +35,25 @@ class Program:
         inputs: values that come from outside.
         outputs: values that go there, in the order of the result's leaves.
         kernels: what computes them; each writes what later ones read.
-        is_tuple: the result is a tuple of the outputs, not the only one of them.
+        shape: of the result.
         seen: instructions that a probe sees, and what kernels write of them besides.
     """
 
     inputs: tuple[Instruction, ...]
     outputs: tuple[Instruction, ...]
     kernels: tuple[Kernel, ...]
-    is_tuple: bool
+    shape: Shape
     seen: Mapping[Instruction, Instruction] = field(default_factory=dict)
+
+    def packed(self, values: Iterable[Any]) -> Any:
+        """The values of the outputs as the one value of the result."""
+        return _packed(self.shape, iter(values))
+
+
+def _packed(shape: Shape, values: Iterator[Any]) -> Any:
+    if isinstance(shape, TupleShape):
+        return tuple(_packed(element, values) for element in shape.elements)
+    return next(values)
 
 
 def of_fusion(
@@ -92,14 +103,11 @@ def _program(
     inputs: tuple[Instruction, ...],
     seen: Mapping[Instruction, Instruction],
 ) -> Program:
-    is_tuple = isinstance(root.shape, TupleShape)
-    if isinstance(root.shape, TupleShape) and any(isinstance(e, TupleShape) for e in root.shape.elements):
-        raise NotGenerated("a tuple of tuples", root)
     copies = {o: _copy(o) for o in (*outputs, *seen.values()) if o in inputs or o.opcode == "constant"}
     outputs = tuple(copies.get(o, o) for o in outputs)
     seen = {i: copies.get(place, place) for i, place in seen.items()}
     builder = _Builder([*outputs, *seen.values()], inputs)
-    return Program(inputs, outputs, tuple(builder.kernels()), is_tuple, seen)
+    return Program(inputs, outputs, tuple(builder.kernels()), root.shape, seen)
 
 
 def _copy(instruction: Instruction) -> Instruction:
