@@ -91,7 +91,7 @@ class _Nothing:
         self.launched.append(_Launched(instruction, program.kernels))
         return _never
 
-    def library_call(self, instruction: Instruction) -> Step | None:
+    def library_call(self, instruction: Instruction) -> tuple[Step, Sequence[Kernel]] | None:
         return None
 
     def same_data(self, instruction: Instruction, step: Step) -> Step | None:
