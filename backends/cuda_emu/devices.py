@@ -47,3 +47,23 @@ class EmulatedDevices:
         loading = self._machine.loading()
         _, plan = compiled(self._module, loading, is_probed=True, grid=self._grid)
         return DevicesExecutable(self._module, plan, self._grid)
+
+
+class EmulatedRegions:
+    """A program on global arrays with manual regions: all partitions execute it on the same arguments.
+
+    Args:
+        module: the program, not partitioned yet.
+        machine: whose values are NumPy arrays.
+        fuses: operations are fused first.
+    """
+
+    def __init__(self, module: Module, machine: Machine, fuses: bool) -> None:
+        self._count = module.num_partitions
+        self._devices = EmulatedDevices(module, machine, fuses, DeviceGrid(1, self._count))
+        self.notes = self._devices.notes
+
+    def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
+        """Execute once; see `Executable.run`. The probe sees the first partition."""
+        probes = None if probe is None else [probe, *[None] * (self._count - 1)]
+        return self._devices.run_devices([arguments] * self._count, probes)[0]

@@ -18,7 +18,7 @@ from hlotool.backends.cuda_emu.build import Builder
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.registry import get_backend
 from hlotool.cli.main import main
-from hlotool.errors import BackendCrashed, BackendUnavailable, Unsupported, UsageError
+from hlotool.errors import BackendCrashed, BackendUnavailable, UsageError
 from hlotool.ir.devices import DeviceGrid
 from hlotool.parse.reader import parse_module
 
@@ -190,22 +190,30 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_compiler
-def test_manual_regions_are_refused_by_name() -> None:
+def test_manual_regions_run_on_all_partitions() -> None:
     module = parse_module(
         """HloModule regions, num_partitions=2
 ENTRY main {
   x = f32[4] parameter(0)
-  part = f32[2] custom-call(x), custom_call_target="SPMDFullToShardShape"
-  ROOT whole = f32[4] custom-call(part), custom_call_target="SPMDShardToFullShape"
+  y = f32[4] add(x, x)
+  split = f32[4] custom-call(y), custom_call_target="Sharding", sharding={devices=[2]<=[2]}
+  part = f32[2] custom-call(split), custom_call_target="SPMDFullToShardShape", sharding={manual}
+  number = u32[] partition-id()
+  added = f32[] convert(number)
+  spread = f32[2] broadcast(added), dimensions={}
+  sum = f32[2] add(part, spread)
+  keep = f32[2] custom-call(sum), custom_call_target="Sharding", sharding={manual}
+  ROOT whole = f32[4] custom-call(keep), custom_call_target="SPMDShardToFullShape",
+    sharding={devices=[2]<=[2]}
 }
 """
     )
-    with pytest.raises(Unsupported, match=r"4: custom-call part: .* manual regions"):
-        emulator().compile(module)
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(on_kernels(module, [x])[0], on_numpy(module, [x])[0])
 
 
 def test_unknown_options() -> None:
-    with pytest.raises(UsageError, match="it knows: backward, unfused"):
+    with pytest.raises(UsageError, match="it knows: backward, generated, precision=NAME, unfused"):
         get_backend("cuda-emu:fast")
 
 
