@@ -12,6 +12,7 @@ from hlotool.backends.base import Value
 from hlotool.backends.cuda.build import compile_kernels
 from hlotool.backends.cuda.codegen.elements import NotGenerated
 from hlotool.backends.cuda.codegen.partition import Program
+from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.compilers import find_compiler
 from hlotool.backends.cuda.cublas import Cublas, find_library
@@ -23,6 +24,7 @@ from hlotool.backends.cuda.memory import Memory, Resident, to_arrays, to_residen
 from hlotool.backends.cuda.products import product_of
 from hlotool.backends.cuda.views import view_of
 from hlotool.backends.numpy.arguments import check_arguments
+from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import Calling, Reading
 from hlotool.backends.numpy.registry import Kernel as Step
@@ -35,6 +37,7 @@ class CudaLoading:
 
     def __init__(self, backend: CudaBackend) -> None:
         self._backend = backend
+        self.precision = backend.precision
         self._memory = backend.memory
         self._functions: dict[str, Function] = {}
         self._moved_before = 0
@@ -52,7 +55,7 @@ class CudaLoading:
         waits = self._backend.waits
         return Calling(Launch(self._memory, instruction, program, positions, self._functions, waits))
 
-    def library_call(self, instruction: Instruction) -> tuple[Step, Sequence[Kernel]] | None:
+    def library_call(self, instruction: Instruction, host: Lowering) -> tuple[Step, Sequence[Kernel]] | None:
         product = product_of(instruction) if self._backend.has_library else None
         if product is None:
             return None
@@ -177,6 +180,7 @@ class CudaBackend:
         fuses: operations are fused first.
         waits: every kernel is waited for, so that errors name the right instruction.
         calls_libraries: cuBLAS multiplies large matrices, where it is installed.
+        precision: of narrow floats inside of fusions.
 
     Attributes:
         memory: of the device.
@@ -194,8 +198,10 @@ class CudaBackend:
         fuses: bool = True,
         waits: bool = False,
         calls_libraries: bool = True,
+        precision: Precision = Precision.HLO,
     ) -> None:
         self.name = name
+        self.precision = precision
         self.waits = waits
         self._calls_libraries = calls_libraries
         self._fuses = fuses

@@ -67,7 +67,7 @@ class KernelLowering(Lowering):
             step = self._loading.same_data(instruction, super().kernel(instruction))
             if step is not None:
                 return step
-        if (call := self._loading.library_call(instruction)) is not None:
+        if (call := self._loading.library_call(instruction, self._host)) is not None:
             step, kernels = call
             self.kernels += kernels
             return step
@@ -90,7 +90,7 @@ class KernelLowering(Lowering):
     def _program(self, instruction: Instruction) -> Program:
         if instruction.opcode == "fusion":
             (computation,) = (c for c in instruction.called if isinstance(c, Computation))
-            return of_fusion(computation, self._is_probed)
+            return of_fusion(computation, self._is_probed, self._loading.precision)
         return of_instruction(instruction)
 
     def _fall_back(self, instruction: Instruction) -> Step:

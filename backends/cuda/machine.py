@@ -11,13 +11,21 @@ from typing import Any, Protocol
 
 from hlotool.backends.base import Value
 from hlotool.backends.cuda.codegen.partition import Program
+from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import Kernel
+from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel as Step
 from hlotool.ir.module import Instruction
 
 
 class Loading(Protocol):
-    """The part of a machine that belongs to one compiled module."""
+    """The part of a machine that belongs to one compiled module.
+
+    Attributes:
+        precision: of narrow floats inside of fusions.
+    """
+
+    precision: Precision
 
     @property
     def moved(self) -> int | None:
@@ -43,10 +51,15 @@ class Loading(Protocol):
             NotGenerated: the machine cannot run it.
         """
 
-    def library_call(self, instruction: Instruction) -> tuple[Step, Sequence[Kernel]] | None:
+    def library_call(self, instruction: Instruction, host: Lowering) -> tuple[Step, Sequence[Kernel]] | None:
         """The step that has a library compute it, and the kernels that it launches besides.
 
-        None where generated kernels are to do it.
+        Args:
+            instruction: what is to be computed.
+            host: makes steps of the numpy backend.
+
+        Returns:
+            None where generated kernels are to do it.
         """
 
     def same_data(self, instruction: Instruction, step: Step) -> Step | None:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 #: Options of the backend's spec, by form, with their meaning.
 OPTIONS: dict[str, str] = {
     "backward": "the threads of a block run in descending order, which shows races",
+    "generated": "large products by generated kernels, too, with the bits of cuda:generated, not by BLAS",
+    "precision=NAME": "hlo: narrow floats are rounded after each operation; wide: where a fusion stores them",
     "unfused": "one kernel for each operation outside the fusions of the program",
 }
 
@@ -20,11 +22,17 @@ def create(options: Options = NO_OPTIONS) -> EmulatorBackend:
     """Entry point of group `hlotool.backends`.
 
     Raises:
-        UsageError: unknown options.
+        UsageError: unknown options, or another precision.
         BackendUnavailable: there is no g++.
     """
     check_options("cuda-emu", options, OPTIONS)
+    from hlotool.backends.cuda.codegen.precision import precision_of
     from hlotool.backends.cuda_emu.backend import EmulatorBackend
 
-    name = str(BackendSpec("cuda-emu", options))
-    return EmulatorBackend(name, backward="backward" in options, fuses="unfused" not in options)
+    return EmulatorBackend(
+        str(BackendSpec("cuda-emu", options)),
+        backward="backward" in options,
+        fuses="unfused" not in options,
+        precision=precision_of("cuda-emu", options),
+        calls_libraries="generated" not in options,
+    )

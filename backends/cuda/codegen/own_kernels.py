@@ -7,7 +7,7 @@ from math import prod
 
 from hlotool.backends.cuda.codegen.contractions import Contraction, dot_contraction
 from hlotool.backends.cuda.codegen.convolutions import convolution_contraction
-from hlotool.backends.cuda.codegen.elements import array_shape
+from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape
 from hlotool.backends.cuda.codegen.loops import loop
 from hlotool.backends.cuda.codegen.product_tiles import product
 from hlotool.backends.cuda.codegen.scatters import scattered
@@ -32,6 +32,16 @@ def is_long(instruction: Instruction) -> bool:
     if instruction.opcode not in _CONTRACTIONS:
         return True
     return _CONTRACTIONS[instruction.opcode](instruction).length > SERIAL
+
+
+def multiply_adds(instruction: Instruction) -> int:
+    """How many products a dot or a convolution sums; 0 for other operations, and where that is not known."""
+    if instruction.opcode not in _CONTRACTIONS:
+        return 0
+    try:
+        return _CONTRACTIONS[instruction.opcode](instruction).length * array_shape(instruction).size
+    except NotGenerated:
+        return 0
 
 
 def _contracted(

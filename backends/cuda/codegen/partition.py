@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from hlotool.backends.cuda.codegen.columns import Columns
 from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape

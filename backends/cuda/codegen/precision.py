@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 
 from hlotool.backends.cuda.codegen.expansion import Value, expanded, leaves_of
+from hlotool.backends.spec import Options
+from hlotool.errors import UsageError
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.numerics.retyping import without_narrow_floats
@@ -21,6 +23,18 @@ class Precision(enum.Enum):
 
     HLO = "hlo"
     WIDE = "wide"
+
+
+def precision_of(backend: str, options: Options) -> Precision:
+    """What option `precision` of a backend's spec says.
+
+    Raises:
+        UsageError: there is no such precision.
+    """
+    name = options.get("precision", Precision.HLO.value)
+    if name not in {p.value for p in Precision}:
+        raise UsageError(f"backend {backend}: precision={name} is neither hlo nor wide")
+    return Precision(name)
 
 
 def widened(computation: Computation) -> tuple[dict[Instruction, Value], tuple[Instruction, ...]]:
