@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from zlib import crc32
 
 import numpy as np
@@ -25,7 +27,19 @@ def _argument(rng: np.random.Generator, each: Input) -> Array:
     size = int(np.prod(each.dims, dtype=np.int64))
     drawn = min(size, _PERIOD)
     if kind.is_inexact:
-        values = rng.standard_normal(drawn, np.float32).astype(DTYPES[kind])
-        return np.resize(values, each.dims)
+        return _repeated(rng.standard_normal(drawn, np.float32).astype(DTYPES[kind]), size).reshape(each.dims)
     # Indices are all different draws: repeated ones would be found in the cache.
     return rng.integers(0, each.below, each.dims).astype(DTYPES[kind])
+
+
+def _repeated(values: Array, size: int) -> Array:
+    """`values` over and over, on all cores: much of the time goes into the memory's first use."""
+    array = np.empty(size, values.dtype)
+
+    def fill(start: int) -> None:
+        part = array[start : start + values.size]
+        part[:] = values[: part.size]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(fill, range(0, size, values.size)))
+    return array

@@ -8,28 +8,44 @@ Prints lines of JSON, see `lines`. Batch N holds the fusions of a dozen seeds.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
+import sys
+from collections.abc import Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from typing import Any
 
 from support.kernels import differing
 from support.random_fusions import arguments_of, module_of, random_fusion
 
 from benchmarks.gpu.lines import Reporter
 from benchmarks.gpu.measure import leaves
-from hlotool.backends.base import Backend
 from hlotool.backends.registry import get_backend
-from hlotool.errors import HlotoolError
+from hlotool.errors import BackendFailed, HlotoolError
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
 
 #: Fusions of one program: so many kernels share the time of a compilation.
 BATCH = 12
 
 
-def compare(batch: int, backend: Backend, emulator: Backend) -> dict[int, int]:
-    """Elements that differ, by seed of the fusion; fusions without any are left out."""
+def _program(batch: int) -> tuple[Module, list[Any]]:
+    """Fusions of a batch, and their arguments."""
     first = batch * BATCH
     fusions = [random_fusion(seed) for seed in range(first, first + BATCH)]
-    text, arguments = module_of(fusions), arguments_of(fusions, first)
-    ours, theirs = (leaves(b.compile(parse_module(text)).run(arguments)) for b in (backend, emulator))
-    counts = {seed: differing(a, b) for seed, (a, b) in enumerate(zip(ours, theirs), first)}
+    return parse_module(module_of(fusions)), arguments_of(fusions, first)
+
+
+def results(batch: int, backend: str) -> list[Array]:
+    """What a backend makes of a batch, one array per fusion."""
+    module, arguments = _program(batch)
+    return leaves(get_backend(backend).compile(module).run(arguments))
+
+
+def compare(batch: int, ours: list[Array], theirs: list[Array]) -> dict[int, int]:
+    """Elements that differ, by seed of the fusion; fusions without any are left out."""
+    counts = {seed: differing(a, b) for seed, (a, b) in enumerate(zip(ours, theirs), batch * BATCH)}
     return {seed: count for seed, count in counts.items() if count}
 
 
@@ -41,17 +57,31 @@ def main() -> None:
     parser.add_argument("--backend", default="cuda")
     parser.add_argument("batches", nargs="+", type=int)
     options = parser.parse_args()
-    report = Reporter()
     # The emulation against itself: with the threads of a block in the other order.
     other = "cuda-emu:backward" if options.backend == "cuda-emu" else "cuda-emu"
-    backend, emulator = get_backend(options.backend), get_backend(other)
-    for batch in options.batches:
+    workers = max(1, (os.cpu_count() or 1) - 1)
+    # Processes of their own, and not forked: they must not share the device's context.
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
+    try:
+        emulated = {batch: pool.submit(results, batch, other) for batch in options.batches}
+        _compare_all(options.backend, emulated, Reporter())
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _compare_all(backend: str, emulated: Mapping[int, Future[list[Array]]], report: Reporter) -> None:
+    for batch, theirs in emulated.items():
         item = str(batch)
         report.begin(item)
         try:
-            report.add(item, fusions=BATCH, differing=compare(batch, backend, emulator))
+            wrong = compare(batch, results(batch, backend), theirs.result())
+            report.add(item, fusions=BATCH, differing=wrong)
         except HlotoolError as error:
             report.add(item, failed=f"{type(error).__name__}: {error}")
+            if isinstance(error, BackendFailed) and error.here:
+                # The device is of no more use to this process.
+                report.done(item)
+                sys.exit(str(error))
         report.done(item)
 
 

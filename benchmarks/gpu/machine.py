@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from benchmarks.gpu.cases import ROOT
+from hlotool import __version__
 
 _PACKAGES = ("numpy", "jaxlib", "pycuda", "nvidia-cuda-nvrtc")
 
@@ -25,7 +26,7 @@ def describe() -> dict[str, str]:
         **{package: _version(package) for package in _PACKAGES},
         "kernel": platform.release(),
         "cores": str(os.cpu_count()),
-        "hlotool": _said(["git", "-C", str(ROOT), "describe", "--always", "--dirty"]),
+        "hlotool": _said(["git", "-C", str(ROOT), "describe", "--always", "--dirty"]) or __version__,
     }
     return {name: value for name, value in found.items() if value}
 

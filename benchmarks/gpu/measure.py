@@ -11,7 +11,7 @@ import argparse
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any
@@ -37,6 +37,9 @@ _LOOPS = 20
 #: Work for so many seconds is queued before it is waited for, where that is not more than so many runs.
 _QUEUED = 2e-3
 _WARM = 3
+#: Seconds after which a median of a few readings will do.
+_ENOUGH = 2.0
+_FEW = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +107,22 @@ class Measurement:
             run()
         self._ruler.wait()
         count = _LOOPS if self._ruler.seconds(run, 1) < SHORT else 1
-        seconds = [self._ruler.seconds(run, count) for _ in range(self._plan.repeats)]
-        middle = statistics.median(seconds)
-        return {"median": middle, "least": min(seconds), "most": max(seconds), "in_a_row": count}
+        seconds = self._readings(lambda: self._ruler.seconds(run, count))
+        return {
+            "median": statistics.median(seconds),
+            "least": min(seconds),
+            "most": max(seconds),
+            "readings": len(seconds),
+            "in_a_row": count,
+        }
+
+    def _readings(self, read: Callable[[], float]) -> list[float]:
+        """As many as planned, but only a few of a program that takes very long."""
+        finish = time.monotonic() + _ENOUGH
+        readings: list[float] = []
+        while len(readings) < self._plan.repeats and (len(readings) < _FEW or time.monotonic() < finish):
+            readings.append(read())
+        return readings
 
     def _reference(self) -> list[Array]:
         return leaves(NumpyBackend().compile(parse_module(self._case.text)).run(self._arguments))
@@ -118,8 +134,6 @@ class Measurement:
             seconds = self._wall(program.enqueue, program.wait)
             kernels = program.kernels()
             apart = distance(program.leaves(), result)
-        except NoXla as error:
-            return {"missing": str(error)}
         except Exception as error:  # what XLA raises is of many kinds
             return {"missing": f"{type(error).__name__}: {str(error)[:300]}"}
         found = {"unknown": kernels} if isinstance(kernels, str) else asdict(kernels)
@@ -146,7 +160,7 @@ class Measurement:
 
         last = [seconds(1) for _ in range(_WARM)][-1]
         count = min(_LOOPS, ceil(_QUEUED / last))
-        return statistics.median(seconds(count) for _ in range(self._plan.repeats))
+        return statistics.median(self._readings(lambda: seconds(count)))
 
 
 def _used(executable: KernelExecutable, ruler: Ruler) -> dict[str, Any]:
@@ -190,12 +204,11 @@ def main() -> None:
     report = Reporter()
     ruler = open_ruler(options.backend)
     report.say(device=ruler.device, is_hardware=ruler.is_hardware)
-    if options.xla:
-        report.say(xla=_xla_version(options.xla))
+    xla = _available_xla(options.xla, report) if options.xla else None
     if options.basics:
         _measure_machine(ruler, options.scale, report)
     wanted = [c for c in all_cases(options.scale) if not options.cases or c.name in options.cases]
-    _measure(wanted, ruler, Plan(options.repeats, options.xla), report)
+    _measure(wanted, ruler, Plan(options.repeats, xla), report)
 
 
 def _measure_machine(ruler: Ruler, scale: float, report: Reporter) -> None:
@@ -208,11 +221,14 @@ def _measure_machine(ruler: Ruler, scale: float, report: Reporter) -> None:
         report.say(basics=basics, basics_failed=f"{type(error).__name__}: {error}")
 
 
-def _xla_version(platform: str) -> str:
+def _available_xla(platform: str, report: Reporter) -> str | None:
+    """The platform, if XLA runs on it here."""
     try:
-        return version(platform)
+        report.say(xla=version(platform))
     except NoXla as error:
-        return str(error)
+        report.say(xla=str(error))
+        return None
+    return platform
 
 
 if __name__ == "__main__":

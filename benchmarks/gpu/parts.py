@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -141,7 +142,8 @@ def _pytest() -> list[str]:
 
 def sanitizers(work: Work) -> None:
     """compute-sanitizer on small cases and on the tests: bad addresses, races in shared memory."""
-    tool = shutil.which("compute-sanitizer", path=work.settings.environment.get("PATH"))
+    path = os.pathsep.join([work.settings.environment["PATH"], "/usr/local/cuda/bin"])
+    tool = shutil.which("compute-sanitizer", path=path)
     if tool is None:
         return _skip(work.part, "there is no compute-sanitizer on the PATH")
     if parse_spec(work.settings.backend).name != "cuda":
@@ -149,7 +151,7 @@ def sanitizers(work: Work) -> None:
     options = ["--backend", work.settings.backend, "--scale", _WATCHED, "--repeats", 1]
     watched = {"cases": main_command("measure", *options, *work.settings.cases)}
     if _TESTS.is_dir():
-        watched["tests"] = _pytest()
+        watched["tests"] = [*_pytest(), "-k", "small"]
     wrong, late = [], []
     for title, command in watched.items():
         for check in ("memcheck", "racecheck"):

@@ -41,8 +41,8 @@ class Kind:
 
 #: In order: what is wanted most comes first, in case that time runs out.
 PARTS = {
-    "tests": Kind(parts.tests, 110),
-    "measure": Kind(parts.measure, 300),
+    "tests": Kind(parts.tests, 150),
+    "measure": Kind(parts.measure, 330),
     "fuzz": Kind(parts.fuzz, 45),
     "sanitizers": Kind(parts.sanitizers, 110),
 }

@@ -63,7 +63,8 @@ def test_dry_run(tmp_path: Path) -> None:
         assert found["repeats_bits"] is True
         assert found["misfits"] == 0
         assert found["launches"] == (0 if name == "sort_f32" else 1)
-        assert found["compile_cold"] > found["compile_cached"] > 0
+        assert found["compile_cold"] > 0
+        assert found["compile_cached"] > 0
         assert "speedup" in found["xla"] or "missing" in found["xla"]
     assert measured["about"]["is_hardware"] is False
     table = (tmp_path / "gpu.md").read_text()
