@@ -231,7 +231,7 @@ executable = backend.compile(parse_module(PROGRAMS["chain"]))
 device = backend.memory.device
 [function] = executable._loading._functions.values()
 try:
-    device.launch(function, 1, 256, [0, 0, 0])
+    device.launch(function, 1, 256, [0, 0])
     device.synchronize()
 except BackendCrashed as error:
     print(error, error.here)
