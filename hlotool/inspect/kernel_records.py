@@ -58,12 +58,14 @@ class LaunchInfo(Record, frozen=True, kw_only=True):
         source: the instruction, and the line of the user's program.
         computation: that it stands in.
         fused: opcodes of what is fused into it, in order; empty for an operation by itself.
+        library: what computes it instead of these kernels where it is installed; empty for nothing.
         kernels: names, in the order of execution.
     """
 
     source: SourceRecord
     computation: str
     fused: list[str] = []
+    library: str = ""
     kernels: list[str]
 
 

@@ -11,10 +11,13 @@ import msgspec
 from hlotool.backends.base import Value
 from hlotool.backends.cuda.build import compile_kernels
 from hlotool.backends.cuda.codegen.partition import Program
+from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import THREADS, Buffer, Kernel, Part
 from hlotool.backends.cuda.compilers import find_compiler
 from hlotool.backends.cuda.executable import fused
 from hlotool.backends.cuda.lowering import KernelLowering
+from hlotool.backends.cuda.products import product_of
+from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel as Step
 from hlotool.errors import BackendFailed, BackendUnavailable, HlotoolError
 from hlotool.inspect.kernel_records import FallbackInfo, KernelInfo, KernelsInfo, LaunchInfo, ResourceInfo
@@ -80,6 +83,7 @@ class _Nothing:
     """A machine that runs nothing."""
 
     moved: int | None = None
+    precision = Precision.HLO
 
     def __init__(self) -> None:
         self.launched: list[_Launched] = []
@@ -91,7 +95,7 @@ class _Nothing:
         self.launched.append(_Launched(instruction, program.kernels))
         return _never
 
-    def library_call(self, instruction: Instruction) -> tuple[Step, Sequence[Kernel]] | None:
+    def library_call(self, instruction: Instruction, host: Lowering) -> tuple[Step, Sequence[Kernel]] | None:
         return None
 
     def same_data(self, instruction: Instruction, step: Step) -> Step | None:
@@ -146,6 +150,7 @@ def _launch_info(module: Module, homes: dict[Instruction, Computation], launched
         source=source_of(module, [instruction]),
         computation=homes[instruction].name,
         fused=list(_fused_opcodes(instruction)),
+        library="" if product_of(instruction) is None else "cuBLAS",
         kernels=[kernel.name for kernel in launched.kernels],
     )
 
@@ -183,8 +188,9 @@ def _kernel_info(kernel: Kernel, compiled: _Compiled) -> KernelInfo:
 
 def _written(buffer: Buffer, kernel: Kernel) -> Buffer:
     """In place, the update is written; not what stays."""
-    is_update = kernel.in_place is not None and isinstance(buffer, Instruction)
-    return buffer.operands[1] if is_update and isinstance(buffer, Instruction) else buffer
+    if kernel.in_place is None or isinstance(buffer, Part) or buffer.opcode != "dynamic-update-slice":
+        return buffer
+    return buffer.operands[1]
 
 
 def _buffer_text(buffer: Buffer) -> str:

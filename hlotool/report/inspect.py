@@ -95,21 +95,20 @@ class _Functions:
         folders = [function.folder for function, _ in rows]
         common = len(os.path.commonpath(folders)) + 1 if len(set(folders)) > 1 else None
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        cells = [_cells(function, module) for function, module in shown]
         table.add_column("function", overflow="ellipsis", no_wrap=True)
-        for name in _COLUMNS:
-            table.add_column(name, justify="right", no_wrap=True)
-        for function, module in shown:
+        for name, column in zip(_COLUMNS, zip(*cells)):
+            # Only names give way when the terminal is narrow.
+            table.add_column(name, justify="right", min_width=max(map(len, (name, *column))))
+        for (function, _), numbers in zip(shown, cells):
             folder = "" if common is None else f"{function.folder}/"[common:]
-            table.add_row(Text.assemble((folder, "dim"), function.function), *_cells(function, module))
+            table.add_row(Text.assemble((folder, "dim"), function.function), *numbers)
         yield table
         if len(shown) < len(rows):
             yield Text(f"{plural(len(rows) - len(shown), 'more function')} (--verbose lists them)", "dim")
 
 
-_COLUMNS = (
-    "compiled", "stages", "instructions", "fusions", "arguments", "constants", "peak memory", "flops",
-    "bytes accessed",
-)  # fmt: skip
+_COLUMNS = ("compiled", "instructions", "fusions", "arguments", "peak memory", "flops", "bytes")
 
 
 def _largest(function: FunctionInfo, modules: Sequence[ModuleInfo]) -> ModuleInfo:
@@ -121,19 +120,16 @@ def _instructions(module: ModuleInfo) -> int:
 
 
 def _cells(function: FunctionInfo, module: ModuleInfo) -> Sequence[str]:
-    compiled, stages = _compiled(function), str(len(module.labels))
     if not module.stages:
-        return compiled, stages, *("–" for _ in _COLUMNS[2:])
+        return _compiled(function), *("–" for _ in _COLUMNS[1:])
     first, last = module.stages[0], module.stages[-1]
     instructions = " → ".join(dict.fromkeys(str(stage.instructions) for stage in (first, last)))
     memory, costs = last.memory, last.costs_with_loops
     return (
-        compiled,
-        stages,
+        _compiled(function),
         instructions,
         str(last.fusions),
         size(memory.arguments),
-        size(memory.constants),
         size(memory.peak),
         amount(costs.flops + costs.transcendentals),
         size(costs.bytes_accessed),
@@ -141,6 +137,8 @@ def _cells(function: FunctionInfo, module: ModuleInfo) -> Sequence[str]:
 
 
 def _compiled(function: FunctionInfo) -> str:
-    """`3×`, and how many of these programs are different, where not all are."""
-    same = function.programs in (0, function.compilations)
-    return f"{function.compilations}×" if same else f"{function.compilations}× ({function.programs} differ)"
+    """`3×`, and how many different programs these are, where some are the same."""
+    times = f"{function.compilations}×"
+    if function.programs in (0, function.compilations):
+        return times
+    return f"{times} ({plural(function.programs, 'program')})"

@@ -44,6 +44,9 @@ class KernelsReport:
             yield Text(found.note, "yellow")
         if found.fallbacks:
             yield Text(_fallbacks(found.fallbacks), "yellow")
+        if libraries := Counter(launch.library for launch in found.launches if launch.library):
+            for name, count in libraries.items():
+                yield Text(f"{name} takes over {plural(count, 'instruction')} where it is installed")
         if found.launches:
             yield Text("")
             yield _launch_table(found)

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.inspect.records import CostInfo, ModuleInfo, ResultInfo, StageInfo, TrafficInfo
+from hlotool.inspect.records import ModuleInfo, ResultInfo, StageInfo, TrafficInfo
 from hlotool.replay.records import SourceRecord
 from hlotool.report.words import amount, leaf_name, plural, size
 
@@ -101,7 +101,7 @@ def _number_rows(stages: Sequence[StageInfo]) -> Iterator[tuple[str, list[str]]]
     yield "transcendentals", [amount(stage.costs.transcendentals) for stage in stages]
     yield "bytes accessed", [size(stage.costs.bytes_accessed) for stage in stages]
     if any(stage.costs != stage.costs_with_loops for stage in stages):
-        yield "… in all iterations", [_with_loops(stage.costs_with_loops) for stage in stages]
+        yield "… in all iterations", [_with_loops(stage) for stage in stages]
     yield "arguments", [size(stage.memory.arguments) for stage in stages]
     yield "results", [size(stage.memory.results) for stage in stages]
     yield "constants", [size(stage.memory.constants) for stage in stages]
@@ -111,12 +111,14 @@ def _number_rows(stages: Sequence[StageInfo]) -> Iterator[tuple[str, list[str]]]
 
 
 def _devices(stage: StageInfo) -> str:
-    count = stage.replicas * stage.partitions
-    return "" if count == 1 else f"{stage.replicas} replicas × {stage.partitions} partitions"
+    counts = (stage.replicas, "replica"), (stage.partitions, "partition")
+    return " × ".join(plural(count, noun) for count, noun in counts if count > 1)
 
 
-def _with_loops(costs: CostInfo) -> str:
-    return f"{amount(costs.flops + costs.transcendentals)} flops, {size(costs.bytes_accessed)}"
+def _with_loops(stage: StageInfo) -> str:
+    """Flops and bytes; empty where there is no loop that repeats."""
+    costs = stage.costs_with_loops
+    return "" if costs == stage.costs else f"{amount(costs.flops)} flops, {size(costs.bytes_accessed)}"
 
 
 def _allocated(stage: StageInfo) -> str:

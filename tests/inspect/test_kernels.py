@@ -105,6 +105,16 @@ def test_an_update_writes_the_update() -> None:
     assert (kernel.bytes_read, kernel.bytes_written) == (44, 40)
 
 
+def test_large_products_are_a_librarys() -> None:
+    dot = "dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    for size, library in ((8, ""), (256, "cuBLAS")):
+        shape = f"f32[{size},{size}]"
+        text = f"x = {shape} parameter(0)\ny = {shape} parameter(1)\nROOT z = {shape} {dot}"
+        [launch] = listed(f"HloModule m\nENTRY main {{\n{text}\n}}\n").launches
+        assert launch.library == library
+        assert launch.kernels
+
+
 def test_without_a_compiler_there_is_a_note() -> None:
     found = listed(SUM)
     assert found.note == "not compiled: backend cuda: no compiler here"

@@ -210,9 +210,9 @@ class Rows:
         totals = [total for s in states for total in s.unpacked(f"{s.name}(t)")]
         writes = [f"out{n}[row * {chunks} + chunk] = {total};" for n, total in enumerate(totals)]
         body += [f"each_team<{THREADS}>(1, [&](int t) INLINE {{", *writes, "});"]
-        first = assemble(
-            self.inputs, parts, body, rows * chunks, is_wide=is_wide(self._emitters, rows * length)
-        )
+        wide = is_wide(self._emitters, rows * length)
+        schedule = "row reduction, first pass"
+        first = assemble(self.inputs, parts, body, rows * chunks, None, schedule, wide)
         return [first, self._second_pass(parts, chunks)]
 
     def _second_pass(self, parts: Sequence[Part], chunks: int) -> Kernel:
