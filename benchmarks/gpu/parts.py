@@ -141,7 +141,7 @@ def _pytest() -> list[str]:
 
 
 def sanitizers(work: Work) -> None:
-    """compute-sanitizer on small cases and on the tests: bad addresses, races in shared memory."""
+    """compute-sanitizer on small cases and, if no case is named, on small tests: bad addresses, races."""
     path = os.pathsep.join([work.settings.environment["PATH"], "/usr/local/cuda/bin"])
     tool = shutil.which("compute-sanitizer", path=path)
     if tool is None:
@@ -150,7 +150,7 @@ def sanitizers(work: Work) -> None:
         return _skip(work.part, f"compute-sanitizer watches kernels of a GPU, not {work.settings.backend}")
     options = ["--backend", work.settings.backend, "--scale", _WATCHED, "--repeats", 1]
     watched = {"cases": main_command("measure", *options, *work.settings.cases)}
-    if _TESTS.is_dir():
+    if _TESTS.is_dir() and not work.settings.cases:
         watched["tests"] = [*_pytest(), "-k", "small"]
     wrong, late = [], []
     for title, command in watched.items():

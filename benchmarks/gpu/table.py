@@ -25,12 +25,13 @@ def _lines(results: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield from (f"* {line}" for line in _machine(results, about))
     yield ""
-    yield from _table(("target", "found", "verdict"), _targets(cases, about))
-    yield ""
-    yield from _table(_HEADER, [_row(name, found, about) for name, found in cases.items()])
-    yield ""
-    yield from _notes(cases)
-    yield ""
+    if cases:
+        yield from _table(("target", "found", "verdict"), _targets(cases, about))
+        yield ""
+        yield from _table(_HEADER, [_row(name, found, about) for name, found in cases.items()])
+        yield ""
+        yield from _notes(cases)
+        yield ""
     yield from _table(("part", "state", "seconds"), [_part(n, p) for n, p in results["parts"].items()])
 
 
