@@ -23,6 +23,7 @@ from hlotool.errors import BackendFailed, BackendUnavailable, HlotoolError
 from hlotool.inspect.kernel_records import FallbackInfo, KernelInfo, KernelsInfo, LaunchInfo, ResourceInfo
 from hlotool.inspect.listing import indented
 from hlotool.inspect.sizes import table_bytes, total_bytes
+from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.verifier import verify_or_raise
@@ -70,7 +71,7 @@ class _Listing(KernelLowering):
     """Keeps what becomes of each instruction."""
 
     def __init__(self, module: Module, loading: _Nothing) -> None:
-        super().__init__(module, loading)
+        super().__init__(module, loading, grid=DeviceGrid(module.replica_count, module.num_partitions))
         self.launched = loading.launched
         self.on_host: list[Instruction] = []
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_COMMENT = re.compile(r"  (/\* %.*\*/)$")
-#: Braces in text of one line, such as lambda expressions, open and close nothing.
+#: What the generator writes behind a statement: the instructions whose value it computes, or hands on.
+_COMMENTS = re.compile(r"(?:  /\* %[^*]* \*/)+$")
+_COMMENT = re.compile(r"/\* (%[^*]*) \*/")
 _BRACE = re.compile(r"[{}]")
 #: Column of comments, where the statement leaves room.
 _COLUMN = 56
@@ -49,8 +50,7 @@ def _balance(line: str) -> tuple[int, int]:
 
 
 def _with_comment(line: str) -> str:
-    found = _COMMENT.search(line)
+    found = _COMMENTS.search(line)
     if found is None:
         return line
-    comment = found[1].removeprefix("/* ").removesuffix(" */")
-    return f"{line[: found.start()]:<{_COLUMN}}  // {comment}"
+    return f"{line[: found.start()]:<{_COLUMN}}  // {', '.join(_COMMENT.findall(found[0]))}"

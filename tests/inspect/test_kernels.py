@@ -143,13 +143,14 @@ def test_resources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_indentation() -> None:
-    source = "KERNEL(k, int a, int b) {\nfor (;;) {\nx([](int t) { return t; });  /* %x = add */\n}\n}\n"
+    statement = "x([](int t) { return t; });  /* %x = add */  /* %y = reshape */"
+    source = f"KERNEL(k, int a, int b) {{\nfor (;;) {{\n{statement}\n}}\n}}\n"
     assert indented(source) == (
         "KERNEL(k,\n"
         "    int a,\n"
         "    int b) {\n"
         "  for (;;) {\n"
-        f"{'    x([](int t) { return t; });':<56}  // %x = add\n"
+        f"{'    x([](int t) { return t; });':<56}  // %x = add, %y = reshape\n"
         "  }\n"
         "}\n"
     )
