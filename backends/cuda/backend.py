@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.backends.base import Value
+from hlotool.backends.base import Probe, Value
 from hlotool.backends.cuda.build import compile_kernels
 from hlotool.backends.cuda.codegen.elements import NotGenerated
 from hlotool.backends.cuda.codegen.partition import Program
@@ -30,6 +30,9 @@ from hlotool.backends.numpy.registry import Calling, Reading
 from hlotool.backends.numpy.registry import Kernel as Step
 from hlotool.backends.numpy.run import Run
 from hlotool.ir.module import Instruction, Module
+
+#: Bytes of the device that a program leaves allocated for the next one.
+_KEPT = 1 << 30
 
 
 class CudaLoading:
@@ -110,6 +113,13 @@ class CudaExecutable(KernelExecutable):
     def __init__(self, module: Module, backend: CudaBackend, fuses: bool) -> None:
         super().__init__(module, backend, fuses)
         self._backend = backend
+
+    def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
+        """Execute once; see `Executable.run`."""
+        result = super().run(arguments, probe)
+        # Other processes may need the device, too.
+        self._backend.memory.device.release(_KEPT)
+        return result
 
     def prepare(self, arguments: Sequence[Value]) -> Prepared:
         """The program with its arguments on the device, to run and time it there.

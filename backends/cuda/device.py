@@ -51,7 +51,7 @@ def _driver() -> Any:
         from pycuda import driver, tools  # noqa: F401
     except ModuleNotFoundError as error:
         raise BackendUnavailable(
-            f"backend cuda needs {error.name}: {REMEDY} (it is built against cuda.h: set CUDA_ROOT or PATH)"
+            f"backend cuda needs {error.name}: {REMEDY}, with the nvcc of a CUDA toolkit on the PATH"
         ) from error
     except ImportError as error:
         if "libcuda" in str(error):
@@ -200,9 +200,10 @@ class Device:
         free: int = self._cuda.mem_get_info()[0]
         return free
 
-    def release(self) -> None:
-        """Give memory that is kept for later use back to the driver."""
-        self._pool.free_held()
+    def release(self, kept: int = 0) -> None:
+        """Give memory that is kept for later use back to the driver, if it is more than `kept` bytes."""
+        if self._pool.managed_bytes - self._pool.active_bytes > kept:
+            self._pool.free_held()
 
     def _do(self, what: str, function: Callable[..., object], *arguments: object) -> None:
         try:

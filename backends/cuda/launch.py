@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,14 +20,10 @@ from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
 
 
-@contextmanager
-def located(instruction: Instruction) -> Iterator[None]:
-    """Let errors of the device name the instruction that was executed."""
-    try:
-        yield
-    except BackendFailed as error:
-        message = f"{error.message}, at {describe(instruction)}"
-        raise type(error)(error.backend, message, error.log, error.here) from error
+def located(error: BackendFailed, instruction: Instruction) -> BackendFailed:
+    """An error of the device that names the instruction that was executed."""
+    message = f"{error.message}, at {describe(instruction)}"
+    return type(error)(error.backend, message, error.log, error.here)
 
 
 class Launch:
@@ -60,15 +55,23 @@ class Launch:
         self._waits = waits
         self._constants = _constants(program, memory)
         self._dying = _last_uses(program)
+        made = [buffer for kernel in program.kernels for buffer in kernel.outputs]
+        self._sizes = {buffer: _size(buffer) for buffer in made}
+        self._arrays = {b: (array_shape(b).dims, _dtype(b)) for b in made if isinstance(b, Instruction)}
 
     def __call__(self, values: list[Any], run: Run) -> Any:
-        with located(self._instruction):
+        try:
             found = self._run(values)
-            if run.probe is not None:
-                for instruction, place in self._program.seen.items():
-                    run.probe(instruction, _resident(instruction, found[place]))
+        except BackendFailed as error:
+            raise located(error, self._instruction) from error
+        if run.probe is not None:
+            for instruction, place in self._program.seen.items():
+                run.probe(instruction, self._resident(place, found[place]))
         values.clear()
-        return self._program.packed(_resident(output, found[output]) for output in self._program.outputs)
+        return self._program.packed(self._resident(output, found[output]) for output in self._program.outputs)
+
+    def _resident(self, place: Instruction, storage: Storage) -> Any:
+        return Resident(storage, *self._arrays[place])
 
     def _run(self, values: list[Any]) -> dict[Buffer, Storage]:
         found = dict(self._constants)
@@ -81,7 +84,7 @@ class Launch:
             outputs = [self._target(kernel, buffer, found, values) for buffer in kernel.outputs]
             self._launch(kernel, [*inputs, *outputs])
             for buffer, target in zip(kernel.outputs, outputs):
-                found[buffer] = Storage(self._memory, _size(buffer), allocation=target)
+                found[buffer] = Storage(self._memory, self._sizes[buffer], allocation=target)
             for buffer in dying:
                 del found[buffer]
         return found
@@ -90,7 +93,7 @@ class Launch:
         self, kernel: Kernel, buffer: Buffer, found: Mapping[Buffer, Storage], values: list[Any]
     ) -> Allocation:
         """Where an output goes; where it is an updated input, that input's memory or a copy of it."""
-        size = _size(buffer)
+        size = self._sizes[buffer]
         base = kernel.in_place
         if base is None:
             return self._memory.allocate(size)
@@ -106,7 +109,7 @@ class Launch:
         return copied
 
     def _launch(self, kernel: Kernel, pointers: Sequence[Allocation]) -> None:
-        if not any(_size(buffer) for buffer in kernel.outputs):
+        if not any(self._sizes[buffer] for buffer in kernel.outputs):
             return
         device = self._memory.device
         device.launch(self._functions[kernel.name], kernel.grid, THREADS, pointers)
@@ -132,15 +135,11 @@ def _last_uses(program: Program) -> list[list[Buffer]]:
     return [[b for b in made if last[b] == number] for number in range(len(program.kernels))]
 
 
-def _dims(buffer: Buffer) -> tuple[int, ...]:
-    return (buffer.size,) if isinstance(buffer, Part) else array_shape(buffer).dims
+def _dtype(buffer: Buffer) -> np.dtype[Any]:
+    return dtype_of(kind_of(buffer))
 
 
 def _size(buffer: Buffer) -> int:
     """In bytes."""
     count = buffer.size if isinstance(buffer, Part) else array_shape(buffer).size
-    return count * dtype_of(kind_of(buffer)).itemsize
-
-
-def _resident(instruction: Instruction, storage: Storage) -> Any:
-    return Resident(storage, _dims(instruction), np.dtype(dtype_of(kind_of(instruction))))
+    return count * _dtype(buffer).itemsize

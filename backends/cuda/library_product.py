@@ -12,11 +12,12 @@ import numpy as np
 from hlotool.backends.cuda.codegen.partition import of_instruction
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.cublas import Cublas
-from hlotool.backends.cuda.device import Function
+from hlotool.backends.cuda.device import Allocation, Function
 from hlotool.backends.cuda.launch import Launch, located
 from hlotool.backends.cuda.memory import Memory, Resident, Storage
 from hlotool.backends.cuda.products import Product, Stack
 from hlotool.backends.numpy.run import Run
+from hlotool.errors import BackendFailed
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
@@ -61,19 +62,25 @@ class LibraryProduct:
         self.kernels: list[Kernel] = [k for program in programs if program for k in program.kernels]
 
     def __call__(self, values: list[Any], run: Run) -> Resident:
-        with located(self._instruction):
-            operands = [
-                value if launch is None else launch([value], Run())
-                for value, launch in zip(values, self._launches)
-            ]
-            left, right = (operand.storage.on_device() for operand in operands)
-            result = self._memory.allocate(self._size)
-            self._library.multiply(self._product, left, right, result)
-            if self._waits:
-                self._memory.device.synchronize()
+        try:
+            result = self._multiplied(values)
+        except BackendFailed as error:
+            raise located(error, self._instruction) from error
         values.clear()
         storage = Storage(self._memory, self._size, allocation=result)
         return Resident(storage, self._shape.dims, np.dtype(dtype_of(self._shape.element_type)))
+
+    def _multiplied(self, values: list[Any]) -> Allocation:
+        operands = [
+            value if launch is None else launch([value], Run())
+            for value, launch in zip(values, self._launches)
+        ]
+        left, right = (operand.storage.on_device() for operand in operands)
+        result = self._memory.allocate(self._size)
+        self._library.multiply(self._product, left, right, result)
+        if self._waits:
+            self._memory.device.synchronize()
+        return result
 
     @cached_property
     def _shape(self) -> ArrayShape:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from hlotool.backends.cuda import compilers
+from hlotool.backends.cuda import OPTIONS, compilers
+from hlotool.backends.cuda.backend import CudaLoading
 from hlotool.backends.cuda.build import Resources, compile_kernels, parse_resources
+from hlotool.backends.cuda.codegen.elements import NotGenerated
 from hlotool.backends.cuda.codegen.partition import of_instruction
+from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.compilers import Compiler, Nvcc, find_compiler
-from hlotool.backends.cuda.device import open_device
+from hlotool.backends.cuda.device import MAX_BLOCKS, open_device
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendCrashed, BackendTimeout, BackendUnavailable, UsageError
 from hlotool.parse.reader import parse_module
@@ -172,7 +176,7 @@ def test_no_pycuda(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_options() -> None:
-    with pytest.raises(UsageError, match="compiler=NAME, device=NUMBER, generated, synchronous, unfused"):
+    with pytest.raises(UsageError, match="it knows: " + ", ".join(OPTIONS)):
         get_backend("cuda:fast")
     with pytest.raises(UsageError, match="device=first is no number"):
         get_backend("cuda:device=first")
@@ -189,3 +193,24 @@ ENTRY main {
     assert "typedef i64 Index;" in kernel.source
     assert "5000000000" in kernel.source
     assert kernel.grid < 1 << 31
+
+
+def test_a_grid_has_so_many_blocks() -> None:
+    text = """HloModule m
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+ENTRY main {
+  x = f32[2147483700,100000] parameter(0)
+  zero = f32[] constant(0)
+  ROOT y = f32[2147483700] reduce(x, zero), dimensions={1}, to_apply=add
+}
+"""
+    root = parse_module(text).entry.root
+    program = of_instruction(root)
+    assert any(kernel.grid > MAX_BLOCKS for kernel in program.kernels)
+    loading = CudaLoading(SimpleNamespace(memory=None, precision=Precision.HLO, waits=False))  # type: ignore[arg-type]
+    with pytest.raises(NotGenerated, match="more blocks than a grid can have"):
+        loading.launch(root, program, [0, 1])
