@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from hlotool.cli.backend_options import add_backend_options, chosen_backends
 from hlotool.cli.options import (
     add_execution_options,
     add_input_options,
@@ -76,19 +77,7 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
         default="",
         help="shell patterns of stage names, the reference first; '*' tests every stage",
     )
-    group.add_argument(
-        "--reference", metavar="BACKEND", default="numpy", help="what runs the reference [numpy]"
-    )
-    group.add_argument(
-        "--backend",
-        "--test",
-        metavar="BACKEND",
-        default="numpy",
-        help="what runs the tested stages: xla, xla:opt=0, … [numpy]",
-    )
-    group.add_argument(
-        "--compare", metavar="BACKEND,...", default="", help="the reference, and all that are tested by it"
-    )
+    add_backend_options(group)
 
 
 def _add_comparison_options(parser: argparse.ArgumentParser) -> None:
@@ -137,14 +126,14 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
     """The options as a record.
 
     Raises:
-        UsageError: `--compare` lists too few backends, or goes with options that say the same.
+        UsageError: as `chosen_backends`.
     """
     from hlotool.replay.options import RunOptions
 
-    compare = _compared(arguments)
+    chosen = chosen_backends(arguments)
     return RunOptions(
-        reference=compare[0] if compare else arguments.reference,
-        backend=compare[1] if compare else arguments.backend,
+        reference=chosen.reference,
+        backend=chosen.backend,
         stages=tuple(filter(None, arguments.stages.split(","))),
         inputs=arguments.inputs,
         outputs=arguments.outputs,
@@ -158,22 +147,8 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
         memory_limit=arguments.memory_limit,
         jobs=arguments.jobs,
         only=arguments.only.pattern if arguments.only else None,
-        compare=compare,
+        compare=chosen.compare,
     )
-
-
-def _compared(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """The backends of `--compare`, each once; none where it is not given."""
-    if not arguments.compare:
-        return ()
-    from hlotool.backends.registry import split_specs
-
-    if (arguments.reference, arguments.backend) != ("numpy", "numpy"):
-        raise UsageError("--compare names all backends: give it without --reference and --backend")
-    reference, *others = split_specs(arguments.compare)
-    if not others:
-        raise UsageError(f"--compare {arguments.compare}: there is nothing to compare it with")
-    return reference, *dict.fromkeys(others)
 
 
 def check_backends(options: RunOptions) -> dict[str, BackendUnavailable]:

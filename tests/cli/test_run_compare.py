@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,19 @@ from support.programs import BROKEN, DOUBLE, PAIR, SQUARE, SUM, write_module
 from support.shell import Shell
 
 from hlotool.backends.registry import split_specs
-from hlotool.cli.main import main
+from hlotool.cli.main import build_parser, main
+from hlotool.cli.run import run_options
 from hlotool.errors import BackendUnavailable, ExitCode, UsageError
 
+NARROW = """HloModule narrow
+ENTRY main {
+  x = bf16[4096] parameter(0)
+  y = bf16[4096] parameter(1)
+  s = bf16[4096] add(x, y)
+  p = bf16[4096] multiply(s, s)
+  ROOT q = bf16[4096] subtract(p, y)
+}
+"""
 VARIANTS = "numpy,numpy:wide,numpy:flush"
 
 
@@ -111,6 +122,7 @@ def test_a_backend_that_is_not_here_is_a_row(run: Shell, dump: Path, monkeypatch
         (["--compare", "numpi,numpy"], "no backend 'numpi'"),
         (["--compare", "numpy,xla", "--backend", "xla"], "give it without --reference and --backend"),
         (["--compare", "numpy,xla", "--reference", "xla"], "give it without --reference and --backend"),
+        (["--precision", "wide"], "--precision is for cuda and cuda-emu, and neither is compared"),
     ],
 )
 def test_wrong_usage_is_one_line(run: Shell, dump: Path, arguments: list[str], message: str) -> None:
@@ -139,3 +151,36 @@ def test_backend_is_the_word_for_test(capsys: pytest.CaptureFixture[str], dump: 
     assert all(name.startswith("numpy:wide ") for name in tested[0])
     assert main(["run", "--help"]) == 0
     assert capsys.readouterr().out.count("--test BACKEND") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (["--backend", "cuda-emu"], ("numpy", "cuda-emu:precision=wide")),
+        (["--backend", "cuda:device=1"], ("numpy", "cuda:device=1,precision=wide")),
+        (
+            ["--compare", "numpy,xla:opt=0,route=pre,cuda-emu:precision=hlo"],
+            ("numpy", "xla:opt=0,route=pre", "cuda-emu:precision=wide"),
+        ),
+    ],
+)
+def test_precision_is_an_option_of_generated_kernels(words: list[str], names: tuple[str, ...]) -> None:
+    arguments = build_parser().parse_args(["run", "dump", *words, "--precision", "wide"])
+    options = run_options(arguments)
+    assert (options.compare or (options.reference, options.backend)) == names
+
+
+def test_narrow_floats_are_rounded_less_often_where_asked(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    if shutil.which("g++") is None:
+        pytest.skip("there is no g++")
+    file = tmp_path / "narrow.hlo"
+    file.write_text(NARROW)
+    found = {}
+    for precision in ("hlo", "wide"):
+        main(["run", str(file), "--backend", "cuda-emu", "--precision", precision, "--json"])
+        [found[precision]] = json.loads(capsys.readouterr().out)["modules"]
+    assert found["hlo"]["verdict"] == "identical"
+    assert found["wide"]["verdict"] != "identical"
+    assert "precision=wide" in found["wide"]["tested"]
