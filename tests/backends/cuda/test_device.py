@@ -171,3 +171,19 @@ def test_the_commands(stand_in: Path, corpus: Path) -> None:
     assert row["verdict"] in ("identical", "agree", "rounding")
     failing = _command(stand_in, "run", module, "--test", "cuda:compiler=nvcc", FAKE_CUDA_FAIL="launch:1:700")
     assert "an illegal memory access was encountered" in failing["modules"][0]["reason"]
+
+
+@pytest.mark.slow
+def test_the_tests_for_a_gpu(stand_in: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/gpu"],
+        cwd=Path(__file__).resolve().parents[3],
+        env=fake_driver.environment(stand_in),
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    # What needs a real device is the only thing left out.
+    assert " 1 skipped" in done.stdout
