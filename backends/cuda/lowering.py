@@ -15,6 +15,7 @@ from hlotool.backends.cuda.codegen.elements import NotGenerated
 from hlotool.backends.cuda.codegen.partition import Program, of_fusion, of_instruction
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.machine import Loading
+from hlotool.backends.numpy.kernels.annotation_calls import ANNOTATIONS
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel as Step
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
@@ -24,8 +25,8 @@ from hlotool.ir.types import array_shapes
 #: What only runs other computations, or orders and regroups values.
 _CONTROL = frozenset(
     {
-        "add-dependency", "after-all", "call", "conditional", "copy-done", "copy-start", "domain",
-        "get-tuple-element", "opt-barrier", "tuple", "while",
+        "add-dependency", "after-all", "async-done", "async-start", "async-update", "call", "conditional",
+        "copy-done", "copy-start", "domain", "get-tuple-element", "opt-barrier", "tuple", "while",
     }
 )  # fmt: skip
 
@@ -61,7 +62,7 @@ class KernelLowering(Lowering):
 
     def kernel(self, instruction: Instruction) -> Step:
         """A launch of generated kernels; the host's kernel where there is none."""
-        if instruction.opcode in _CONTROL:
+        if instruction.opcode in _CONTROL or instruction.attributes.get("custom_call_target") in ANNOTATIONS:
             return super().kernel(instruction)
         if instruction.opcode in _SAME_DATA:
             step = self._loading.same_data(instruction, super().kernel(instruction))

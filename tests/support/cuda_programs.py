@@ -170,6 +170,24 @@ ENTRY main {
 }
 """
 
+#: Nothing moves: what is asynchronous runs as kernels, what only annotates does nothing.
+_ASYNC = """
+doubled {
+  x = f32[8] parameter(0)
+  ROOT r = f32[8] add(x, x)
+}
+ENTRY main {
+  x = f32[8] parameter(0)
+  a = f32[8] custom-call(x), custom_call_target="Sharding", sharding={replicated}
+  s = ((f32[8]), f32[8], s32[]) async-start(a), calls=doubled
+  u = ((f32[8]), f32[8], s32[]) async-update(s)
+  d = f32[8] async-done(u)
+  c = (f32[8], f32[8], u32[]) copy-start(d)
+  e = f32[8] copy-done(c)
+  ROOT r = f32[8] multiply(e, a)
+}
+"""
+
 #: 12 arrays of 8 kB are needed at the end.
 _MANY_ALIVE = (
     "\nENTRY main {\n  x = f32[2048] parameter(0)\n"
@@ -210,6 +228,7 @@ _ALL = {
     "dynamic": _DYNAMIC,
     "empty": _EMPTY,
     "branches": _BRANCHES,
+    "async": _ASYNC,
     "many alive": _MANY_ALIVE,
 }
 

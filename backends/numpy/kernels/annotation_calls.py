@@ -14,8 +14,8 @@ from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, BufferShape
 
-
-@custom_call(
+#: Targets of custom calls that return their operand.
+ANNOTATIONS = (
     "AssumeGatherIndicesInBound",
     "LayoutConstraint",
     "MoveToDevice",
@@ -29,6 +29,9 @@ from hlotool.ir.types import ArrayShape, BufferShape
     "xla.sdy.FuncResultSharding",
     "xla.sdy.PropagationBarrier",
 )
+
+
+@custom_call(*ANNOTATIONS)
 def annotation(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The operand.
 

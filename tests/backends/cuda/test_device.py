@@ -47,6 +47,7 @@ def test_values_move_when_they_are_read_and_not_before(case: Any) -> None:
     # Bytes up, down, and copied on the device; constants went up with the first run.
     assert found["chain"] == [100 * size, 100 * size, 0]
     assert found["same data"] == [0, 0, 0]
+    assert found["async"] == [8 * size, 8 * size, 0]
     assert found["many alive"] == [2048 * size, 12 * 2048 * size, 0]
     # One predicate of a byte for each iteration and the last; the update happens in place.
     assert found["loop"] == [8 * size, 8 * size + 6, 0]
