@@ -1,8 +1,10 @@
 // CUDA's threads on a CPU: every thread of a block is a context of its own, which runs until it waits for others.
 //
 // The kernels are compiled as for CUDA. Threads take turns in ascending order, or descending where `backward` is
-// set; shared memory starts as 0xff bytes in each block. One barrier can be left out.
+// set; shared memory starts as 0xff bytes in each block. Barriers can be left out, one by its number in the order in
+// which a block comes to them, or all that stand at one place of the source.
 #include <math.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
@@ -18,30 +20,37 @@ enum { FIBERS = 256, WARP = 32, STACK = 1 << 17 };
 static struct { unsigned x, y, z; } threadIdx, blockIdx, gridDim, blockDim = {FIBERS, 1, 1};
 
 struct Fiber {
-  ucontext_t context;
+  ucontext_t context;  // where it starts
+  jmp_buf place;       // where it goes on; swapcontext would ask the kernel at every change
   long long barriers, meetings;  // of the block, of the warp: how many it has come to
-  bool waits_for_block, waits_for_warp, is_done;
+  bool waits_for_block, waits_for_warp, is_started, is_done;
 };
 static Fiber fibers[FIBERS];
 static char stacks[FIBERS][STACK];
-static ucontext_t turn;
+static jmp_buf turn;
 static void (*body)(void**);
 static void** arguments;
 extern "C" {
-long long left_out = -1;  // number of the barrier that nobody waits at
-long long most_barriers;  // of any block so far
+long long left_out = -1, place_left_out = -1;  // where nobody waits
+long long most_barriers, place_count;          // of any block so far
 int backward;
+}
+static void* places[64];
+static long long place_of(void* address) {
+  for (long long i = 0; i < place_count; ++i)
+    if (places[i] == address) return i;
+  places[place_count] = address;
+  return place_count++;
 }
 
 static Fiber& own() { return fibers[threadIdx.x]; }
 static void give_way() {
-  const unsigned thread = threadIdx.x;
-  swapcontext(&own().context, &turn);
-  threadIdx.x = thread;
+  if (!_setjmp(own().place)) _longjmp(turn, 1);
 }
-static void __syncthreads() {
+static void __attribute__((noinline)) __syncthreads() {
   Fiber& fiber = own();
-  if (fiber.barriers++ == left_out) return;
+  const long long place = place_of(__builtin_return_address(0));
+  if (fiber.barriers++ == left_out || place == place_left_out) return;
   fiber.waits_for_block = true;
   give_way();
 }
@@ -95,7 +104,13 @@ static bool noted(void* memory, size_t size) {
 static void start() {
   body(arguments);
   own().is_done = true;
-  swapcontext(&own().context, &turn);
+  _longjmp(turn, 1);
+}
+static void __attribute__((noinline)) go_on(Fiber& fiber) {
+  if (_setjmp(turn)) return;
+  if (fiber.is_started) _longjmp(fiber.place, 1);
+  fiber.is_started = true;
+  setcontext(&fiber.context);
 }
 static bool may_run(int t) {
   Fiber& fiber = fibers[t];
@@ -114,7 +129,7 @@ static void run_block() {
   for (int t = 0; t < FIBERS; ++t) {
     Fiber& fiber = fibers[t];
     fiber.barriers = fiber.meetings = 0;
-    fiber.waits_for_block = fiber.waits_for_warp = fiber.is_done = false;
+    fiber.waits_for_block = fiber.waits_for_warp = fiber.is_started = fiber.is_done = false;
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = stacks[t];
     fiber.context.uc_stack.ss_size = STACK;
@@ -127,7 +142,7 @@ static void run_block() {
       if (!may_run(t)) continue;
       fibers[t].waits_for_block = fibers[t].waits_for_warp = false;
       threadIdx.x = t;
-      swapcontext(&turn, &fibers[t].context);
+      go_on(fibers[t]);
       moved = true;
     }
   }
@@ -140,5 +155,6 @@ static void run_grid(void (*kernel)(void**), void** pointers, long long grid) {
   body = kernel;
   arguments = pointers;
   gridDim = {(unsigned)grid, 1, 1};
+  most_barriers = place_count = 0;
   for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x) run_block();
 }

@@ -18,7 +18,7 @@ from hlotool.ir.module import Instruction
 #: As in `prelude/tiles.h`: rows and columns of a tile, its threads in each direction, sums of a thread.
 SIDE, _ACROSS, _SUMS = 64, 16, 4
 
-_LOAD = """phase([&](int t) {
+_LOAD = """each_thread([&](int t) {
 for (int i = t; i < SIDE * DEPTH; i += NT) {
 const i64 term = first + i %% DEPTH, place = %(tile)s * SIDE + i / DEPTH;
 %(type)s element = %(zero)s;
@@ -59,6 +59,7 @@ def product(contraction: Contraction, inputs: Sequence[Instruction]) -> Kernel:
         f"for (i64 first = 0; first < {contraction.length}ll; first += DEPTH) {{",
         _load(contraction, inputs, contraction.left, "left", "down", rows),
         _load(contraction, inputs, contraction.right, "right", "across", columns),
+        "barrier();",
         *_accumulate(contraction),
         "barrier();",
         "}",
@@ -76,7 +77,7 @@ def _load(
     tile: str,
     places: int,
 ) -> str:
-    """The phase that brings a tile of one factor to shared memory; 0 lies beyond its edges."""
+    """What brings a tile of one factor to shared memory; 0 lies beyond its edges."""
     emitter = Emitter(pointers_of(inputs))
     other = "0"
     row, column = ("place", other) if shared == "left" else (other, "place")

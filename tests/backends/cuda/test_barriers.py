@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,48 +23,96 @@ pytestmark = needs_compiler
 
 _ADD = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b) }\n"
 
-#: Fused computations by name; each is the whole program.
+_ARGMAX = """larger {
+  a = f32[] parameter(0)
+  i = s32[] parameter(1)
+  b = f32[] parameter(2)
+  j = s32[] parameter(3)
+  p = pred[] compare(a, b), direction=GT
+  v = f32[] select(p, a, b)
+  k = s32[] select(p, i, j)
+  ROOT r = (f32[], s32[]) tuple(v, k)
+}
+"""
+
+
+def _softmax(rows: int, columns: int) -> str:
+    """Of its form, with sums in place of maxima and exponentials: every thread's share has consequences."""
+    whole, part = f"f32[{rows},{columns}]", f"f32[{rows}]"
+    return f"""
+  x = {whole} parameter(0)
+  zero = f32[] constant(0)
+  m = {part} reduce(x, zero), dimensions={{1}}, to_apply=add
+  mm = {whole} broadcast(m), dimensions={{0}}
+  d = {whole} subtract(x, mm)
+  s = {part} reduce(d, zero), dimensions={{1}}, to_apply=add
+  ss = {whole} broadcast(s), dimensions={{0}}
+  ROOT r = {whole} divide(d, ss)"""
+
+
+def _sums(rows: int, columns: int, dimensions: str, result: str) -> str:
+    return f"""
+  x = f32[{rows},{columns}] parameter(0)
+  zero = f32[] constant(0)
+  ROOT r = f32[{result}] reduce(x, zero), dimensions={{{dimensions}}}, to_apply=add"""
+
+
+#: Fused computations, each the whole program, and whether its threads wait for each other.
 _CASES = {
-    "row sums": """
-  x = f32[3,1000] parameter(0)
-  zero = f32[] constant(0)
-  ROOT r = f32[3] reduce(x, zero), dimensions={1}, to_apply=add""",
-    "short row sums": """
-  x = f32[9,300] parameter(0)
-  zero = f32[] constant(0)
-  ROOT r = f32[9] reduce(x, zero), dimensions={1}, to_apply=add""",
-    "whole sum": """
-  x = f32[400,500] parameter(0)
-  zero = f32[] constant(0)
-  ROOT r = f32[] reduce(x, zero), dimensions={0,1}, to_apply=add""",
-    "column sums": """
-  x = f32[500,70] parameter(0)
-  zero = f32[] constant(0)
-  ROOT r = f32[70] reduce(x, zero), dimensions={0}, to_apply=add""",
-    "sums of two": """
-  x = f32[3,1000] parameter(0)
-  y = f32[3,1000] multiply(x, x)
+    "row sums, a warp each": (_sums(9, 300, "1", "9"), False),
+    "row sums, a block each": (_sums(3, 5000, "1", "3"), True),
+    "row sums in two passes": (_sums(2, 140_000, "1", "2"), True),
+    "the sum of all": (_sums(400, 500, "0,1", ""), True),
+    "column sums": (_sums(500, 70, "0", "70"), True),
+    "column sums of many": (_sums(300, 1024, "0", "1024"), True),
+    "column sums in two passes": (_sums(20_000, 40, "0", "40"), True),
+    "two sums": (
+        """
+  x = f32[3,5000] parameter(0)
+  y = f32[3,5000] multiply(x, x)
   zero = f32[] constant(0)
   a = f32[3] reduce(x, zero), dimensions={1}, to_apply=add
   b = f32[3] reduce(y, zero), dimensions={1}, to_apply=add
   ROOT r = (f32[3], f32[3]) tuple(a, b)""",
-    "softmax": """
-  x = f32[5,300] parameter(0)
-  zero = f32[] constant(0)
-  m = f32[5] reduce(x, zero), dimensions={1}, to_apply=add
-  mm = f32[5,300] broadcast(m), dimensions={0}
-  d = f32[5,300] subtract(x, mm)
-  s = f32[5] reduce(d, zero), dimensions={1}, to_apply=add
-  ss = f32[5,300] broadcast(s), dimensions={0}
-  ROOT r = f32[5,300] divide(d, ss)""",
-    "transposition": """
+        True,
+    ),
+    "the largest and its place": (
+        """
+  x = f32[3,5000] parameter(0)
+  i = s32[3,5000] iota(), iota_dimension=1
+  low = f32[] constant(-inf)
+  zero = s32[] constant(0)
+  ROOT r = (f32[3], s32[3]) reduce(x, i, low, zero), dimensions={1}, to_apply=larger""",
+        False,
+    ),
+    "softmax of few rows": (_softmax(5, 300), True),
+    "softmax, a block for each row": (_softmax(512, 1500), True),
+    "transposition": (
+        """
   x = f32[70,90] parameter(0)
   ROOT r = f32[90,70] transpose(x), dimensions={1,0}""",
+        False,
+    ),
+    "product": (
+        """
+  x = f32[70,90] parameter(0)
+  y = f32[90,80] parameter(1)
+  ROOT r = f32[70,80] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}""",
+        True,
+    ),
 }
 
 
 def _module(body: str) -> Module:
-    return parse_module(f"HloModule barriers\n{_ADD}ENTRY main {{{body}\n}}\n")
+    """A program of one fusion."""
+    parameters = re.findall(r"= (\S+) parameter\((\d+)\)", body)
+    (result,) = re.findall(r"ROOT r = (.+?) \w+\(", body)
+    entry = "\n".join(f"  p{number} = {shape} parameter({number})" for shape, number in parameters)
+    operands = ", ".join(f"p{number}" for _, number in parameters)
+    return parse_module(
+        f"HloModule barriers\n{_ADD}{_ARGMAX}fused {{{body}\n}}\nENTRY main {{\n{entry}\n"
+        f"  ROOT r = {result} fusion({operands}), kind=kInput, calls=fused\n}}\n"
+    )
 
 
 def _compiled(module: Module, folder: Path) -> tuple[KernelExecutable, FiberBuilder]:
@@ -90,18 +139,25 @@ def _is_same(a: list[Any], b: list[Any]) -> bool:
 
 @pytest.mark.parametrize("name", _CASES)
 def test_no_barrier_can_be_left_out(name: str, tmp_path: Path) -> None:
-    module = _module(_CASES[name])
+    body, has_barriers = _CASES[name]
+    module = _module(body)
     arguments = _arguments(module)
     executable, builder = _compiled(module, tmp_path)
     forward, backward = _both_orders(executable, builder, arguments)
     assert _is_same(forward, leaves(emulator().compile(module).run(arguments)))
     assert _is_same(forward, backward)
+    assert any(builder.barriers.values()) == has_barriers
+    builder.blocks = 2
     unseen = []
-    for kernel, count in builder.barriers.items():
-        for number in range(count):
-            builder.left_out = {kernel: number}
-            if _is_same(*_both_orders(executable, builder, arguments)):
-                unseen.append((kernel, number, count))
+    for kernel in builder.barriers:
+        # Behind the last one, other iterations of its loop may be what needs it: its place stands for it.
+        numbers, places = range(builder.barriers[kernel] - 1), range(builder.places[kernel])
+        for left_out, chosen in ((builder.left_out, numbers), (builder.place_left_out, places)):
+            for number in chosen:
+                left_out[kernel] = number
+                if _is_same(*_both_orders(executable, builder, arguments)):
+                    unseen.append((kernel, number, builder.barriers[kernel], chosen))
+            left_out.clear()
     assert unseen == []
 
 
