@@ -6,7 +6,7 @@ import ctypes
 import hashlib
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hlotool.backends.cuda.codegen.prelude import prelude
@@ -24,6 +24,7 @@ class FiberBuilder(Builder):
 
     Args:
         folder: of the libraries.
+        flags: further options of g++.
 
     Attributes:
         blocks: as many of a grid are run where a barrier is left out; what the others would write is 0.
@@ -34,8 +35,9 @@ class FiberBuilder(Builder):
         places: by kernel name, at how many places of the source.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, flags: Sequence[str] = ()) -> None:
         super().__init__(folder=folder)
+        self._options = (*_FLAGS, *flags)
         self.blocks: int | None = None
         self.backward = False
         self.left_out: dict[str, int] = {}
@@ -58,7 +60,7 @@ class FiberBuilder(Builder):
         source = "\n".join(parts)
         place = self._folder / f"{hashlib.sha256(source.encode()).hexdigest()[:20]}.so"
         if not place.exists():
-            command = [compiler()[0], *_FLAGS, "-o", str(place), "-"]
+            command = [compiler()[0], *self._options, "-o", str(place), "-"]
             subprocess.run(command, input=source, text=True, check=True, timeout=300)
         return place
 

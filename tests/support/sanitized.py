@@ -12,21 +12,23 @@ import ctypes
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
+from hlotool.backends.cuda_emu.backend import EmulatorBackend
 from hlotool.backends.cuda_emu.build import Builder
 from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.errors import HlotoolError
 from hlotool.values.generate import generate_inputs
 from support import kernels
+from support.fibers import FiberBuilder
 from support.kernel_fuzz import BATCH, fuzz_program
 
 TESTS = Path(__file__).resolve().parent.parent
@@ -36,6 +38,9 @@ FLAGS = (
     "-O1", "-g1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all",
     "-fno-omit-frame-pointer",
 )  # fmt: skip
+
+#: Of kernels as CUDA runs them: vectors have to be aligned. The address sanitizer does not know fibers.
+_FIBER_FLAGS = tuple(flag.replace("address,", "") for flag in FLAGS)
 
 #: Kernels that do what the sanitizers have to notice, by what they say then.
 PLANTED = {
@@ -54,10 +59,10 @@ MARK = "planted fault"
 
 def sanitized(*arguments: object, timeout: float = 600) -> subprocess.CompletedProcess[str]:
     """This module run as a program under the sanitizers' library."""
-    libraries = [_library(name) for name in ("libasan.so", "libstdc++.so")]
+    libraries = [] if arguments[0] == "fibers" else ["libasan.so", "libstdc++.so"]
     environment = {
         **os.environ,
-        "LD_PRELOAD": " ".join(libraries),
+        "LD_PRELOAD": " ".join(map(_library, libraries)),
         "ASAN_OPTIONS": "detect_leaks=0",
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYTHONPATH": os.pathsep.join(map(str, (TESTS.parent, TESTS))),
@@ -87,6 +92,15 @@ def _run_fuzz(kind: str, first: str, count: str) -> None:
         module, arguments = fuzz_program(kind, start, min(BATCH, end - start))
         for backward in (False, True):
             kernels.emulator(backward).compile(module).run(arguments)
+
+
+def _run_fibers(kind: str, first: str, count: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        backend = EmulatorBackend(builder=FiberBuilder(Path(folder), _FIBER_FLAGS))
+        for start in range(int(first), int(first) + int(count), BATCH):
+            print(f"{kind} from {start} by fibers", file=sys.stderr, flush=True)
+            module, arguments = fuzz_program(kind, start, min(BATCH, int(first) + int(count) - start))
+            backend.compile(module).run(arguments)
 
 
 def _run_programs(folder: str) -> None:
@@ -123,12 +137,13 @@ def _run_planted() -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """`fuzz KIND FIRST COUNT`, `planted`, `programs FOLDER`, or `tests` and arguments of pytest."""
+    """`fuzz` or `fibers` KIND FIRST COUNT, `planted`, `programs FOLDER`, or `tests` and options of pytest."""
     # For this process alone: compilers that it starts need no guard.
     os.environ.pop("LD_PRELOAD", None)
     kernels.flags = FLAGS
-    commands: dict[str, Any] = {
+    commands: dict[str, Callable[..., None]] = {
         "fuzz": _run_fuzz,
+        "fibers": _run_fibers,
         "planted": _run_planted,
         "programs": _run_programs,
         "tests": _run_tests,

@@ -39,6 +39,16 @@ def test_random_fusions(first: int, count: int, kind: str) -> None:
     assert done.returncode == 0, done.stderr[-6000:]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("first", "count"), [(0, 6), *(pytest.param(n, _COUNT, marks=pytest.mark.slow) for n in (6, 126))]
+)
+def test_random_fusions_as_cuda_runs_them(first: int, count: int, kind: str) -> None:
+    """Vectors that are read and written as one have to be aligned."""
+    done = sanitized("fibers", kind, first, count)
+    assert done.returncode == 0, done.stderr[-6000:]
+
+
 #: Tests whose kernels are built as `support.kernels` says.
 _TESTS = ("test_elementwise.py", "test_fusions.py")
 
