@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -106,6 +107,9 @@ class _Functions:
         yield table
         if len(shown) < len(rows):
             yield Text(f"{plural(len(rows) - len(shown), 'more function')} (--verbose lists them)", "dim")
+        if again := sum(function.compilations > 1 for function, _ in rows):
+            command = shlex.join(["hlotool", "check", *self.record.paths])
+            yield Text(f"{plural(again, 'function')} compiled more than once: {command} says why", "dim")
 
 
 _COLUMNS = ("compiled", "instructions", "fusions", "arguments", "peak memory", "flops", "bytes")

@@ -49,6 +49,7 @@ def test_a_directory_is_one_line_per_function(inspect: Shell, dump: Path) -> Non
     assert lines[1].split()[:2] == ["g", "1×"]
     assert lines[2].split()[:4] == ["f", "2×", "(1", "program)"]
     assert lines[-1].startswith("2 functions, 3 modules, 6 stages")
+    assert f"1 function compiled more than once: hlotool check {dump} says why" in inspect.out
     assert "opcode" not in inspect.out
 
 

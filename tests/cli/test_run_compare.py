@@ -13,7 +13,11 @@ from support.shell import Shell
 from hlotool.backends.registry import split_specs
 from hlotool.cli.main import build_parser, main
 from hlotool.cli.run import run_options
+from hlotool.dump.directory import open_dump
 from hlotool.errors import BackendUnavailable, ExitCode, UsageError
+from hlotool.replay.batch import command_key, task_key
+from hlotool.replay.options import RunOptions
+from hlotool.replay.task import Task, for_each_backend
 
 NARROW = """HloModule narrow
 ENTRY main {
@@ -135,6 +139,16 @@ def test_saved_outputs_of_backends_lie_apart(run: Shell, dump: Path, tmp_path: P
     files = [leaf["actual_file"] for row in record["modules"] for leaf in row["leaves"]]
     assert len(set(files)) == 2
     assert all(Path(file).is_file() for file in files)
+
+
+def test_the_journal_tells_backends_apart(dump: Path) -> None:
+    options = RunOptions(
+        reference="numpy", backend="numpy:wide", compare=("numpy", "numpy:wide", "numpy:flush")
+    )
+    tasks = for_each_backend([Task(module, options) for module in open_dump(dump).modules])
+    assert [task.options.backend for task in tasks] == ["numpy:wide", "numpy:flush"] * 2
+    assert len({task_key(task) for task in tasks}) == 4
+    assert command_key([str(dump)], options) != command_key([str(dump)], RunOptions(backend="numpy:wide"))
 
 
 def test_several_processes(run: Shell, dump: Path) -> None:

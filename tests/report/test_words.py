@@ -40,6 +40,24 @@ def test_seconds(value: float, text: str) -> None:
     assert words.seconds(value) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "amount", "size"),
+    [
+        (0, "0", "0 B"),
+        (999, "999", "999 B"),
+        (1000, "1 k", "1 kB"),
+        (12_345, "12.3 k", "12.3 kB"),
+        (999_499, "999 k", "999 kB"),
+        (999_500, "1 M", "1 MB"),
+        (18_125_000_000_000, "18.1 T", "18.1 TB"),
+        (10**18, "1e+18", "1e+18 B"),
+    ],
+)
+def test_amounts_and_sizes(value: int, amount: str, size: str) -> None:
+    assert words.amount(value) == amount
+    assert words.size(value) == size
+
+
 def test_names() -> None:
     assert words.leaf_name([]) == "out"
     assert words.leaf_name([1, 0]) == "out[1][0]"
