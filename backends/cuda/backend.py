@@ -2,109 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
-
-import numpy as np
 
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.cuda.build import compile_kernels
-from hlotool.backends.cuda.codegen.elements import NotGenerated
-from hlotool.backends.cuda.codegen.partition import Program
 from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.compilers import find_compiler
 from hlotool.backends.cuda.cublas import Cublas, find_library
-from hlotool.backends.cuda.device import MAX_BLOCKS, Device, Function, open_device
+from hlotool.backends.cuda.device import Device, Function, open_device
 from hlotool.backends.cuda.executable import KernelExecutable, check_regions
-from hlotool.backends.cuda.launch import Launch
-from hlotool.backends.cuda.library_product import LibraryProduct
-from hlotool.backends.cuda.memory import Memory, Resident, to_arrays, to_residents
-from hlotool.backends.cuda.products import product_of
-from hlotool.backends.cuda.views import view_of
+from hlotool.backends.cuda.loading import CudaLoading
+from hlotool.backends.cuda.memory import Memory
+from hlotool.backends.cuda.prepared import Prepared
 from hlotool.backends.numpy.arguments import check_arguments
-from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.plan import Plan
-from hlotool.backends.numpy.registry import Calling, Reading
-from hlotool.backends.numpy.registry import Kernel as Step
-from hlotool.backends.numpy.run import Run
-from hlotool.ir.module import Instruction, Module
+from hlotool.ir.module import Module
 
 #: Bytes of the device that a program leaves allocated for the next one.
 _KEPT = 1 << 30
-
-
-class CudaLoading:
-    """The kernels of one module; values are residents. See `Loading`."""
-
-    def __init__(self, backend: CudaBackend) -> None:
-        self._backend = backend
-        self.precision = backend.precision
-        self._memory = backend.memory
-        self._functions: dict[str, Function] = {}
-        self._moved_before = 0
-
-    @property
-    def moved(self) -> int:
-        return self._memory.moved - self._moved_before
-
-    def build(self, kernels: Iterable[Kernel]) -> None:
-        self._functions.update(self._backend.load(kernels))
-
-    def launch(self, instruction: Instruction, program: Program, positions: Sequence[int]) -> Step:
-        if any(kernel.grid > MAX_BLOCKS for kernel in program.kernels):
-            raise NotGenerated("more blocks than a grid can have", instruction)
-        waits = self._backend.waits
-        return Calling(Launch(self._memory, instruction, program, positions, self._functions, waits))
-
-    def library_call(self, instruction: Instruction, host: Lowering) -> tuple[Step, Sequence[Kernel]] | None:
-        product = product_of(instruction) if self._backend.has_library else None
-        if product is None:
-            return None
-        call = LibraryProduct(
-            self._memory, self._backend.library, instruction, product, self._functions, self._backend.waits
-        )
-        return Calling(call), call.kernels
-
-    def same_data(self, instruction: Instruction, step: Step) -> Step | None:
-        return step if instruction.opcode == "copy" else view_of(instruction)
-
-    def fall_back(self, step: Step) -> Step:
-        if isinstance(step, Reading):
-            return Reading(self._on_host(step.function), step.operands)
-        if isinstance(step, Calling):
-            return Calling(self._calling_on_host(step.function))
-        # Not the function itself: the numpy backend evaluates plain ones together, block by block.
-        function = self._on_host(step)
-        return Calling(lambda values, run: function(*values))
-
-    def _on_host(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*values: Any) -> Any:
-            result = function(*[to_arrays(value, for_host_step=True) for value in values])
-            return to_residents(result, self._memory, is_of_host_step=True)
-
-        return call
-
-    def _calling_on_host(self, function: Callable[[list[Any], Run], Any]) -> Callable[[list[Any], Run], Any]:
-        def call(values: list[Any], run: Run) -> Any:
-            arguments = [to_arrays(value, for_host_step=True) for value in values]
-            values.clear()
-            return to_residents(function(arguments, run), self._memory, is_of_host_step=True)
-
-        return call
-
-    def constant(self, value: Any) -> Any:
-        return to_residents(value, self._memory)
-
-    def take(self, arguments: Sequence[Any]) -> list[Any]:
-        self._memory.device.check_thread()
-        self._moved_before = self._memory.moved
-        return [to_residents(argument, self._memory) for argument in arguments]
-
-    def give(self, value: Any) -> Value:
-        result: Value = to_arrays(value)
-        return result
 
 
 class CudaExecutable(KernelExecutable):
@@ -130,54 +46,6 @@ class CudaExecutable(KernelExecutable):
         """
         values = self._loading.take(check_arguments(self.module, arguments))
         return Prepared(self._backend.memory, self._plan, values)
-
-
-class Prepared:
-    """A program with its arguments on the device.
-
-    Args:
-        memory: of the device.
-        plan: of the program.
-        values: its arguments as residents.
-    """
-
-    def __init__(self, memory: Memory, plan: Plan, values: Sequence[Any]) -> None:
-        self._memory = memory
-        self._plan = plan
-        self._values = values
-        for value in values:
-            _send(value)
-
-    def run(self) -> Any:
-        """Queue one execution; the result stays on the device (`to_arrays` brings it down).
-
-        Arguments are not modified: what the program would update in place is copied.
-        """
-        with np.errstate(all="ignore"):
-            return self._plan(list(self._values), Run())
-
-    def time(self, repeats: int, inner: int = 1) -> list[float]:
-        """Milliseconds of one execution by the device's clock, measured `repeats` times.
-
-        Args:
-            repeats: how many measurements.
-            inner: executions within each, so that what the host does between them does not count for as much.
-        """
-        device = self._memory.device
-
-        def work() -> None:
-            for _ in range(inner):
-                self.run()
-
-        return [device.time(work) / inner for _ in range(repeats)]
-
-
-def _send(value: Any) -> None:
-    if isinstance(value, tuple):
-        for part in value:
-            _send(part)
-    elif isinstance(value, Resident):
-        value.storage.on_device()
 
 
 class CudaBackend:

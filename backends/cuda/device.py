@@ -127,8 +127,13 @@ class Device:
         Raises:
             BackendOutOfMemory: there is not so much left.
         """
+        size = max(size, 1)
         try:
-            return self._pool.allocate(max(size, 1))
+            try:
+                return self._pool.allocate(size)
+            except self._cuda.MemoryError:
+                # The pool rounds sizes up, by a quarter at most.
+                return self._cuda.mem_alloc(size)
         except self._cuda.Error as error:
             raise self._failure(error, f"allocating {size} bytes") from error
 

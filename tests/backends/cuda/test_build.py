@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 
 from hlotool.backends.cuda import OPTIONS, compilers
-from hlotool.backends.cuda.backend import CudaLoading
 from hlotool.backends.cuda.build import Resources, compile_kernels, parse_resources
 from hlotool.backends.cuda.codegen.elements import NotGenerated
 from hlotool.backends.cuda.codegen.partition import of_instruction
@@ -17,6 +16,7 @@ from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.compilers import Compiler, Nvcc, find_compiler
 from hlotool.backends.cuda.device import MAX_BLOCKS, open_device
+from hlotool.backends.cuda.loading import CudaLoading
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendCrashed, BackendTimeout, BackendUnavailable, UsageError
 from hlotool.parse.reader import parse_module

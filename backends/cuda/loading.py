@@ -1,0 +1,97 @@
+"""The kernels of one module on a GPU, and the steps that run them or have the host run something instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hlotool.backends.base import Value
+from hlotool.backends.cuda.codegen.elements import NotGenerated
+from hlotool.backends.cuda.codegen.partition import Program
+from hlotool.backends.cuda.codegen.schedules import Kernel
+from hlotool.backends.cuda.device import MAX_BLOCKS, Function
+from hlotool.backends.cuda.launch import Launch
+from hlotool.backends.cuda.library_product import LibraryProduct
+from hlotool.backends.cuda.memory import to_arrays, to_residents
+from hlotool.backends.cuda.products import product_of
+from hlotool.backends.cuda.views import view_of
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.registry import Calling, Reading
+from hlotool.backends.numpy.registry import Kernel as Step
+from hlotool.backends.numpy.run import Run
+from hlotool.ir.module import Instruction
+
+if TYPE_CHECKING:
+    from hlotool.backends.cuda.backend import CudaBackend
+
+
+class CudaLoading:
+    """The kernels of one module; values are residents. See `Loading`."""
+
+    def __init__(self, backend: CudaBackend) -> None:
+        self._backend = backend
+        self.precision = backend.precision
+        self._memory = backend.memory
+        self._functions: dict[str, Function] = {}
+        self._moved_before = 0
+
+    @property
+    def moved(self) -> int:
+        return self._memory.moved - self._moved_before
+
+    def build(self, kernels: Iterable[Kernel]) -> None:
+        self._functions.update(self._backend.load(kernels))
+
+    def launch(self, instruction: Instruction, program: Program, positions: Sequence[int]) -> Step:
+        if any(kernel.grid > MAX_BLOCKS for kernel in program.kernels):
+            raise NotGenerated("more blocks than a grid can have", instruction)
+        waits = self._backend.waits
+        return Calling(Launch(self._memory, instruction, program, positions, self._functions, waits))
+
+    def library_call(self, instruction: Instruction, host: Lowering) -> tuple[Step, Sequence[Kernel]] | None:
+        product = product_of(instruction) if self._backend.has_library else None
+        if product is None:
+            return None
+        call = LibraryProduct(
+            self._memory, self._backend.library, instruction, product, self._functions, self._backend.waits
+        )
+        return Calling(call), call.kernels
+
+    def same_data(self, instruction: Instruction, step: Step) -> Step | None:
+        return step if instruction.opcode == "copy" else view_of(instruction)
+
+    def fall_back(self, step: Step) -> Step:
+        if isinstance(step, Reading):
+            return Reading(self._on_host(step.function), step.operands)
+        if isinstance(step, Calling):
+            return Calling(self._calling_on_host(step.function))
+        # Not the function itself: the numpy backend evaluates plain ones together, block by block.
+        function = self._on_host(step)
+        return Calling(lambda values, run: function(*values))
+
+    def _on_host(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*values: Any) -> Any:
+            result = function(*[to_arrays(value, for_host_step=True) for value in values])
+            return to_residents(result, self._memory, is_of_host_step=True)
+
+        return call
+
+    def _calling_on_host(self, function: Callable[[list[Any], Run], Any]) -> Callable[[list[Any], Run], Any]:
+        def call(values: list[Any], run: Run) -> Any:
+            arguments = [to_arrays(value, for_host_step=True) for value in values]
+            values.clear()
+            return to_residents(function(arguments, run), self._memory, is_of_host_step=True)
+
+        return call
+
+    def constant(self, value: Any) -> Any:
+        return to_residents(value, self._memory)
+
+    def take(self, arguments: Sequence[Any]) -> list[Any]:
+        self._memory.device.check_thread()
+        self._moved_before = self._memory.moved
+        return [to_residents(argument, self._memory) for argument in arguments]
+
+    def give(self, value: Any) -> Value:
+        result: Value = to_arrays(value)
+        return result
