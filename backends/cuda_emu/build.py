@@ -19,6 +19,7 @@ from typing import Any
 from hlotool.backends.cuda.cache import KernelCache
 from hlotool.backends.cuda.codegen.prelude import prelude
 from hlotool.backends.cuda.codegen.schedules import Kernel
+from hlotool.backends.numpy import threads
 from hlotool.errors import BackendCrashed, BackendTimeout, BackendUnavailable
 
 #: No contraction of a * b + c: every operation rounds, as HLO says. Vectors change no bits.
@@ -30,6 +31,11 @@ FLAGS = (
 
 #: Seconds for one compilation.
 _LIMIT = 300
+
+#: Kernels of fewer blocks are done before another thread has begun.
+_SEVERAL = 64
+#: Parts for each thread: the slower ones take fewer.
+_SHARES = 4
 
 #: Runs a kernel: pointers of inputs and outputs, number of blocks.
 Launcher = Callable[[Any, int], None]
@@ -123,7 +129,13 @@ def _library(path: str) -> ctypes.CDLL:
 
 def _launcher(path: str, name: str) -> Launcher:
     function: Any = getattr(_library(path), f"run_{name}")
-    function.argtypes = [ctypes.c_void_p, ctypes.c_longlong]
+    function.argtypes = [ctypes.c_void_p, *[ctypes.c_longlong] * 3]
     function.restype = None
-    launch: Launcher = function
+
+    def launch(pointers: int, grid: int) -> None:
+        shares = threads.thread_count() * _SHARES if grid >= _SEVERAL else 1
+        edges = [grid * share // shares for share in range(shares + 1)]
+        # Other threads run meanwhile: calls of C functions let go of the interpreter's lock.
+        threads.each(lambda part: function(pointers, grid, *part), list(zip(edges, edges[1:])))
+
     return launch

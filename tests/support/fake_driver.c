@@ -175,7 +175,7 @@ int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned 
   const int error = outcome("launch");
   if (error) return error;
   if (!x || y != 1 || z != 1 || x > 0x7fffffffu || tx * ty * tz > 1024 || !extra) return INVALID_VALUE;
-  ((void (*)(void**, long long))function)(extra[1], x);  // the buffer after CU_LAUNCH_PARAM_BUFFER_POINTER
+  ((void (*)(void**, long long, long long, long long))function)(extra[1], x, 0, x);  // the buffer after CU_LAUNCH_PARAM_BUFFER_POINTER
   return SUCCESS;
 }
 int cuGetErrorString(int error, const char** text) {

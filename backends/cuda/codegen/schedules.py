@@ -60,7 +60,8 @@ class Kernel:
         source: of the function, to be compiled behind the prelude.
         listing: the same with comments that name the instructions, for people.
         schedule: what its threads share out, in a few words.
-        launcher: of a C function that runs the kernel on a CPU, given its pointers and the number of blocks.
+        launcher: of a C function that runs blocks of the kernel on a CPU, given its pointers, the number of all
+            blocks, and the first and the end of those to run.
         inputs: memory it reads.
         outputs: memory it writes.
         grid: number of blocks.
@@ -120,8 +121,9 @@ def assemble(
     source, listing = (f"KERNEL({name}, {parameters}) {{\n{t}\n}}\n" for t in (text, commented))
     arguments = ", ".join(f"({t})pointers[{i}]" for i, t in enumerate(types))
     launcher = (
-        f'extern "C" void run_{name}(void** pointers, i64 grid) {{\n  current_grid = grid;\n'
-        f"  EACH(i64, block, 0, grid) {{ current_block = block; {name}({arguments}); }}\n}}\n"
+        f'extern "C" void run_{name}(void** pointers, i64 grid, i64 begin, i64 end) {{\n'
+        f"  current_grid = grid;\n"
+        f"  EACH(i64, block, begin, end) {{ current_block = block; {name}({arguments}); }}\n}}\n"
     )
     return Kernel(
         name, source, listing, schedule, launcher, tuple(inputs), tuple(outputs), max(1, grid), in_place

@@ -12,6 +12,7 @@ HEADERS = (
     "elements.h",
     "complex.h",
     "arithmetic.h",
+    "functions.h",
     "complex_functions.h",
     "random.h",
 )

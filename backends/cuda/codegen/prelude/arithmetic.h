@@ -60,9 +60,18 @@ template <int BITS> FN s8 wrap_signed(s8 a) { return (s8)((s8)((u8)a << (8 - BIT
 template <int BITS> FN u8 wrap_unsigned(u8 a) { return a & ((1 << BITS) - 1); }
 
 // ---- floats: NaN wins over numbers, +0 is larger than -0 ----
-template <class T> FN bool is_negative(T a) { return bits_as<typename Word<sizeof(T)>::integer>(a) < 0; }
-template <class T> FN T float_max(T a, T b) { return a != a ? a : b != b ? b : a > b ? a : b > a ? b : is_negative(a) ? b : a; }
-template <class T> FN T float_min(T a, T b) { return a != a ? a : b != b ? b : a < b ? a : b < a ? b : is_negative(a) ? a : b; }
+template <class T> FN T float_max(T a, T b) {
+  typedef EXACT(T) Bits;
+  const Bits x = bits_as<Bits>(a), y = bits_as<Bits>(b);
+  const Bits found = where<Bits>(a == b, x & y, where<Bits>(a > b, x, y));
+  return bits_as<T>(where<Bits>(a != a, x, where<Bits>(b != b, y, found)));
+}
+template <class T> FN T float_min(T a, T b) {
+  typedef EXACT(T) Bits;
+  const Bits x = bits_as<Bits>(a), y = bits_as<Bits>(b);
+  const Bits found = where<Bits>(a == b, x | y, where<Bits>(a < b, x, y));
+  return bits_as<T>(where<Bits>(a != a, x, where<Bits>(b != b, y, found)));
+}
 template <class T> FN T integer_max(T a, T b) { return a > b ? a : b; }
 template <class T> FN T integer_min(T a, T b) { return a < b ? a : b; }
 template <class T> FN T float_sign(T a) { return a > 0 ? (T)1 : a < 0 ? (T)-1 : a; }

@@ -31,20 +31,24 @@ typedef Narrow<5, 2, 15, IEEE, u8> f8e5m2;
 typedef Narrow<5, 2, 16, FNUZ, u8> f8e5m2fnuz;
 typedef Narrow<2, 1, 1, SATURATING, u8> f4e2m1fn;
 
+template <class T> FN T where(bool condition, T yes, T no) {  // no branch, so that loops become vectors
+  const T mask = (T)0 - (T)condition;
+  return (yes & mask) | (no & ~mask);
+}
 FN u32 round_off(u32 value, int dropped) {  // the upper bits of `value`, ties to even
-  return dropped > 24 ? 0 : (value + ((1u << (dropped - 1)) - 1) + ((value >> dropped) & 1)) >> dropped;
+  return (value + ((1u << (dropped - 1)) - 1) + ((value >> dropped) & 1)) >> dropped;
 }
 template <int E, int M, int B, int F, class Bits> FN float unpack(Narrow<E, M, B, F, Bits> packed) {
   typedef Narrow<E, M, B, F, Bits> T;
-  const u32 size = packed.bits & (T::sign - 1), sign = (packed.bits & T::sign) ? 0x80000000u : 0;
-  const u32 infinity = sign | 0x7f800000u, nan = sign | 0x7fc00000u;
   if (E == 8) return bits_as<float>((u32)packed.bits << 16);
-  if (F == IEEE && size >= T::top) return bits_as<float>(infinity | (size & ((1u << M) - 1)) << (23 - M));
-  if (F == FN_ && size > T::largest) return bits_as<float>(nan);
-  if (F == FNUZ && sign && !size) return bits_as<float>(nan);
-  if (size >> M) return bits_as<float>(sign | ((size >> M) + 127 - B) << 23 | (size & ((1u << M) - 1)) << (23 - M));
+  const u32 size = packed.bits & (T::sign - 1), sign = (packed.bits & T::sign) ? 0x80000000u : 0;
+  const u32 nan = 0x7fc00000u, fraction = (size & ((1u << M) - 1)) << (23 - M);
   const float unit = bits_as<float>((u32)(128 - B - M) << 23);
-  return (sign ? -1.0f : 1.0f) * ((float)size * unit);
+  u32 found = where<u32>(size >> M, (size << (23 - M)) + ((u32)(127 - B) << 23), bits_as<u32>((float)(s32)size * unit));
+  if (F == IEEE) found = where<u32>(size >= T::top, 0x7f800000u | fraction, found);
+  if (F == FN_) found = where<u32>(size > T::largest, nan, found);
+  if (F == FNUZ) found = where<u32>(sign && !size, nan, found);
+  return bits_as<float>(sign | found);
 }
 template <class T> struct Pack;
 template <int E, int M, int B, int F, class Bits> struct Pack<Narrow<E, M, B, F, Bits> > {
@@ -52,24 +56,21 @@ template <int E, int M, int B, int F, class Bits> struct Pack<Narrow<E, M, B, F,
   static FN T of(float value) { T packed = {(Bits)code(bits_as<u32>(value))}; return packed; }
   static FN u32 code(u32 pattern) {
     const u32 size = pattern & 0x7fffffffu, sign = pattern >> 31 ? T::sign : 0;
-    if (size > 0x7f800000u) {
-      const u32 payload = (size & 0x7fffffu) >> (23 - M);  // kept, for who looks at bits
-      if (F == IEEE) return sign | T::top | (payload ? payload : 1u << (M - 1));
-      return F == FN_ ? sign | (T::sign - 1) : T::sign;
+    u32 found = round_off(size, 23 - M);
+    if (E != 8) {
+      // Below the normal numbers, the sum with a power of two is rounded where the result has to be.
+      const u32 power = (u32)(151 - B - M) << 23;
+      const u32 small = bits_as<u32>(bits_as<float>(size) + bits_as<float>(power)) - power;
+      found = where<u32>(size >> 23 > (u32)(127 - B), found - ((u32)(127 - B) << M), small);
+      found = where<u32>(size >= 0x7f800000u, T::largest + 1, found);
     }
-    u32 rounded;
-    if (E == 8) {
-      rounded = round_off(size, 16);
-    } else {
-      const int exponent = (int)(size >> 23) - 127 + B;
-      if (exponent >= 1)
-        rounded = round_off((size & 0x7fffffu) + 0u, 23 - M) + ((u32)exponent << M);
-      else
-        rounded = round_off((size & 0x7fffffu) | 0x800000u, 24 - M - exponent > 25 ? 25 : 24 - M - exponent);
-      if (size >= 0x7f800000u) rounded = T::largest + 1;
-    }
-    if (rounded > T::largest) return F == FNUZ ? T::sign : sign | (F == IEEE ? T::top : F == FN_ ? T::sign - 1 : T::largest);
-    return F == FNUZ && !rounded ? 0 : sign | rounded;
+    const u32 beyond = F == IEEE ? T::top : F == FN_ ? T::sign - 1 : T::largest;
+    const u32 payload = (size & 0x7fffffu) >> (23 - M);  // kept, for who looks at bits
+    const u32 nan = F == IEEE ? T::top | where<u32>(payload != 0, payload, 1u << (M - 1)) : F == FN_ ? T::sign - 1 : T::sign;
+    if (F == FNUZ) return where<u32>(size > 0x7f800000u || found > T::largest, T::sign, where<u32>(found == 0, 0, sign | found));
+    found = where<u32>(found > T::largest, beyond, found);
+    if (F != SATURATING) return sign | where<u32>(size > 0x7f800000u, nan, found);
+    return where<u32>(size > 0x7f800000u, nan, sign | found);
   }
 };
 // Powers of two and NaN; halfway is rounded up, except below the smallest of them.
@@ -88,9 +89,10 @@ template <> struct Pack<f8e8m0fnu> {
 template <class T> FN T of_bits(u64 bits) { T packed; packed.bits = (decltype(packed.bits))bits; return packed; }
 template <class T> FN float rounded(float value) { return unpack(Pack<T>::of(value)); }
 template <> FN float rounded<bf16>(float value) {
-  const u32 bits = bits_as<u32>(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return bits_as<float>(bits >> 16 & 0x7f ? bits & 0xffff0000u : (bits & 0x80000000u) | 0x7fc00000u);
-  return bits_as<float>((bits + 0x7fffu + ((bits >> 16) & 1)) & 0xffff0000u);
+  const u32 bits = bits_as<u32>(value), upper = bits & 0xffff0000u;
+  const u32 nan = upper | where<u32>(upper & 0x7f0000u, 0, 0x400000u);
+  const u32 near = (bits + 0x7fffu + ((bits >> 16) & 1)) & 0xffff0000u;
+  return bits_as<float>(where<u32>((bits & 0x7fffffffu) > 0x7f800000u, nan, near));
 }
 FN float round_to_odd(double value) {  // the f32 that rounds to narrower types as `value` itself does
   const float near = (float)value;
