@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
@@ -34,6 +35,13 @@ class Group:
         return Part.planned(self.members[::-1], self.members[:1])
 
 
+def _is_worthwhile(group: Group) -> bool:
+    """Whether it holds two operations that compute, or one and a broadcast that is then never written."""
+    counts = Counter(m.opcode for m in group.members)
+    computing = sum(n for opcode, n in counts.items() if opcode not in ("constant", *_TRIVIAL))
+    return computing > 1 or (computing == 1 and bool(counts["broadcast"]))
+
+
 @dataclass(slots=True)
 class LoopFusion:
     """Forms the fusions of one computation, last consumers first.
@@ -62,8 +70,7 @@ class LoopFusion:
             kind = self._kind(root) if root in self.edit else None
             if kind in roots:
                 group = self._grow(root)
-                worthwhile = sum(1 for m in group.members if m.opcode not in ("constant", *_TRIVIAL)) > 1
-                if worthwhile and self.context.spend(str(kind)):
+                if _is_worthwhile(group) and self.context.spend(str(kind)):
                     self._make(group, str(kind))
 
     def _kind(self, root: Instruction) -> str | None:

@@ -91,10 +91,19 @@ def test_reductions_are_input_fusions_on_the_gpu_and_loops_on_the_cpu() -> None:
 def test_expensive_work_is_neither_repeated_nor_done_twice() -> None:
     repeated = """x = f32[8] parameter(0) e = f32[8] exponential(x)
         b = f32[8,4] broadcast(e), dimensions={0} ROOT n = f32[8,4] negate(b)"""
-    assert fusions(fused(repeated)) == []
+    assert fusions(fused(repeated)) == ["kLoop: broadcast negate"]
     twice = """x = f32[8] parameter(0) e = f32[8] exponential(x) n = f32[8] negate(e) a = f32[8] abs(n)
         s = f32[8] sine(e) c = f32[8] cosine(s) ROOT t = (f32[8], f32[8]) tuple(a, c)"""
     assert fusions(fused(twice, "kind=loop")) == ["kLoop: negate abs", "kLoop: sine cosine"]
+
+
+def test_a_broadcast_is_not_written_for_one_operation() -> None:
+    biased = """x = f32[8,4] parameter(0) y = f32[4] parameter(1)
+        b = f32[8,4] broadcast(y), dimensions={1} ROOT a = f32[8,4] add(x, b)"""
+    assert fusions(fused(biased)) == ["kLoop: broadcast add"]
+    reshaped = """x = f32[4] parameter(0) r = f32[2,2] reshape(x)
+        ROOT b = f32[3,2,2] broadcast(r), dimensions={1,2}"""
+    assert fusions(fused(reshaped)) == []
 
 
 def test_updates_in_place_read_nothing_else_of_their_buffer() -> None:
