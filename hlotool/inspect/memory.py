@@ -112,7 +112,7 @@ class _Value:
 
 
 class _Estimate:
-    """Works out computations, those without arguments to overwrite each once."""
+    """Peaks of computations, each worked out once for each role of its arguments."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Computation, _Role], int] = {}

@@ -179,6 +179,14 @@ def test_costs_are_those_of_xla(folder: str) -> None:
     assert checked >= 3
 
 
+@pytest.mark.xla
+def test_costs_of_programs_for_gpus_are_those_of_xla(shared: Path) -> None:
+    """Fusions of all kinds, nested ones too."""
+    pytest.importorskip("jaxlib")
+    small = (path for path in sorted((shared / "hlo" / "xla").rglob("*.hlo")) if path.stat().st_size < 100_000)
+    assert sum(map(_agrees, small)) >= 20
+
+
 def _agrees(path: Path) -> int:
     text = path.read_text(errors="replace")
     try:
