@@ -12,8 +12,9 @@ from support.random_schedules import random_schedule, whole_numbers
 #: Fusions of one compilation.
 BATCH = 12
 
-#: What builds fusions: of all operations, and of the sizes that schedules are for.
-KINDS = ("fusions", "schedules")
+#: What builds fusions: of all operations, with functions that libraries compute differently, and of the sizes
+#: that schedules are for.
+KINDS = ("fusions", "functions", "schedules")
 
 
 def fuzz_program(kind: str, first: int, count: int = BATCH) -> tuple[Module, list[Any]]:
@@ -22,5 +23,5 @@ def fuzz_program(kind: str, first: int, count: int = BATCH) -> tuple[Module, lis
     if kind == "schedules":
         fusions = [random_schedule(seed) for seed in seeds]
         return parse_module(module_of(fusions)), whole_numbers(fusions, first)
-    fusions = [random_fusion(seed) for seed in seeds]
+    fusions = [random_fusion(seed, kind == "functions") for seed in seeds]
     return parse_module(module_of(fusions)), arguments_of(fusions, first)

@@ -1,280 +1,151 @@
-"""Seeded random fusions: elementwise operations, data movement and reductions of all element types."""
+"""Seeded random fusions of all operations that kernels know, and of all element types.
+
+By default results are the same to the bit wherever arithmetic rounds correctly; with functions of other
+libraries (exp, complex division, …) they are as far apart as `Value.ulps` of the last value says.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from hlotool.ir.dtypes import DTYPES
-from hlotool.ir.types import ELEMENT_TYPES, TypeClass
+from hlotool.ir.dtypes import DTYPES, Array, integer_limits
+from hlotool.ir.types import ELEMENT_TYPES, ElementType
+from hlotool.numerics.ulp import ulp_distance
+from support.fusion_library import INEXACT_STEPS, LIBRARY_STEPS
+from support.fusion_steps import MOVEMENT_STEPS, STEPS
+from support.fusion_text import Fusion, Value, ints, shape
+
+__all__ = ["Fusion", "Value", "arguments_of", "ints", "mismatches", "module_of", "random_fusion", "shape"]
 
 #: The more often, the more programs use it.
 _WEIGHTED = (
-    "f32 f32 f32 bf16 f16 f64 s32 s32 u32 s64 u64 s8 u8 s16 u16 s4 u4 pred f8e4m3fn f8e5m2 f8e3m4 "
-    "f8e4m3fnuz f8e5m2fnuz f8e4m3b11fnuz f8e4m3 f4e2m1fn c64 c128"
+    "f32 f32 f32 bf16 bf16 f16 f64 s32 s32 u32 s64 u64 s8 u8 s16 u16 s4 u4 s2 u2 s1 u1 pred f8e4m3fn f8e5m2 "
+    "f8e3m4 f8e4m3fnuz f8e5m2fnuz f8e4m3b11fnuz f8e4m3 f8e8m0fnu f4e2m1fn c64 c128"
 )
 TYPES = tuple(_WEIGHTED.split())
 
-#: Whose results are the same to the bit on every machine that rounds correctly.
-_BINARY = {
-    TypeClass.FLOATING: "add subtract multiply divide maximum minimum",
-    TypeClass.SIGNED: "add subtract multiply divide remainder maximum minimum and or xor shift-left "
-    "shift-right-logical shift-right-arithmetic power mulhi",
-    TypeClass.PRED: "and or xor maximum minimum",
-    TypeClass.COMPLEX: "add subtract multiply",
-}
-_BINARY[TypeClass.UNSIGNED] = _BINARY[TypeClass.SIGNED]
-_UNARY = {
-    TypeClass.FLOATING: "abs negate sqrt sign floor ceil round-nearest-even round-nearest-afz copy",
-    TypeClass.SIGNED: "abs negate not sign popcnt count-leading-zeros copy",
-    TypeClass.UNSIGNED: "not popcnt count-leading-zeros copy",
-    TypeClass.PRED: "not copy",
-    TypeClass.COMPLEX: "negate copy",
-}
-_REDUCED = {
-    TypeClass.FLOATING: "maximum minimum",
-    TypeClass.SIGNED: "add multiply maximum minimum and or xor",
-    TypeClass.UNSIGNED: "add multiply maximum minimum and or xor",
-    TypeClass.PRED: "and or",
-    TypeClass.COMPLEX: "",
-}
 #: Largest array of a fusion.
 _LIMIT = 40_000
 
 
-@dataclass(frozen=True)
-class Value:
-    """A named array of the fusion."""
+def random_fusion(seed: int, functions: bool = False) -> Fusion:
+    """A computation of a dozen operations whose last value is the result.
 
-    name: str
-    kind: str
-    dims: tuple[int, ...]
-
-    @property
-    def shape(self) -> str:
-        return shape(self.kind, self.dims)
-
-
-def shape(kind: str, dims: tuple[int, ...]) -> str:
-    """`f32[2,3]`."""
-    return f"{kind}[{','.join(map(str, dims))}]"
-
-
-def ints(numbers: Any) -> str:
-    """`{1,2}`."""
-    return "{" + ",".join(map(str, numbers)) + "}"
-
-
-@dataclass
-class Fusion:
-    """A fused computation under construction."""
-
-    rng: random.Random
-    number: int
-    lines: list[str] = field(default_factory=list)
-    parameters: list[Value] = field(default_factory=list)
-    values: list[Value] = field(default_factory=list)
-    helpers: list[str] = field(default_factory=list)
-
-    def add(self, kind: str, dims: tuple[int, ...], text: str) -> Value:
-        """Append an instruction."""
-        value = Value(f"v{len(self.lines)}", kind, dims)
-        self.lines.append(f"{value.name} = {value.shape} {text}")
-        self.values.append(value)
-        return value
-
-    def parameter(self, kind: str, dims: tuple[int, ...]) -> Value:
-        """A new parameter."""
-        value = self.add(kind, dims, f"parameter({len(self.parameters)})")
-        self.parameters.append(value)
-        return value
-
-    def scalar(self, kind: str, number: int) -> Value:
-        """A constant."""
-        text = {"pred": "true", "c64": f"({number}, 1)", "c128": f"({number}, 1)"}.get(kind, str(number))
-        value = self.add(kind, (), f"constant({text})")
-        self.values.pop()
-        return value
-
-    def alike(self, value: Value) -> Value:
-        """Any value of the same shape."""
-        found = [v for v in self.values if v.kind == value.kind and v.dims == value.dims]
-        return self.rng.choice(found) if self.rng.random() < 0.7 else self.parameter(value.kind, value.dims)
-
-
-def family(value: Value) -> TypeClass:
-    """Of its element type."""
-    return ELEMENT_TYPES[value.kind].family
-
-
-def _binary(f: Fusion, x: Value) -> None:
-    f.add(x.kind, x.dims, f"{f.rng.choice(_BINARY[family(x)].split())}({x.name}, {f.alike(x).name})")
-
-
-def _unary(f: Fusion, x: Value) -> None:
-    f.add(x.kind, x.dims, f"{f.rng.choice(_UNARY[family(x)].split())}({x.name})")
-
-
-def _select(f: Fusion, x: Value) -> None:
-    y = f.alike(x)
-    directions = ["EQ", "NE"] if family(x) is TypeClass.COMPLEX else ["EQ", "NE", "LT", "LE", "GT", "GE"]
-    p = f.add("pred", x.dims, f"compare({x.name}, {y.name}), direction={f.rng.choice(directions)}")
-    f.values.pop()
-    f.add(x.kind, x.dims, f"select({p.name}, {x.name}, {y.name})")
-
-
-def _convert(f: Fusion, x: Value) -> None:
-    if family(x) is not TypeClass.COMPLEX:
-        kinds = [k for k in TYPES if not k.startswith("c")]
-        f.add(f.rng.choice(kinds), x.dims, f"convert({x.name})")
-
-
-def _transpose(f: Fusion, x: Value) -> None:
-    order = list(range(len(x.dims)))
-    f.rng.shuffle(order)
-    f.add(x.kind, tuple(x.dims[d] for d in order), f"transpose({x.name}), dimensions={ints(order)}")
-
-
-def _reshape(f: Fusion, x: Value) -> None:
-    f.add(x.kind, f.rng.choice([(prod(x.dims),), (1, *x.dims), x.dims[::-1]]), f"reshape({x.name})")
-
-
-def _broadcast(f: Fusion, x: Value) -> None:
-    if len(x.dims) < 4:
-        at, size = f.rng.randint(0, len(x.dims)), f.rng.choice([2, 3, 7])
-        kept = [d for d in range(len(x.dims) + 1) if d != at]
-        f.add(x.kind, (*x.dims[:at], size, *x.dims[at:]), f"broadcast({x.name}), dimensions={ints(kept)}")
-
-
-def _slice(f: Fusion, x: Value) -> None:
-    parts = [(f.rng.randrange(size), size, f.rng.choice([1, 1, 2])) for size in x.dims]
-    dims = tuple(-(-(end - start) // step) for start, end, step in parts)
-    text = ", ".join(f"[{start}:{end}:{step}]" for start, end, step in parts)
-    f.add(x.kind, dims, f"slice({x.name}), slice={{{text}}}")
-
-
-def _reverse(f: Fusion, x: Value) -> None:
-    if x.dims:
-        f.add(x.kind, x.dims, f"reverse({x.name}), dimensions={{{f.rng.randrange(len(x.dims))}}}")
-
-
-def _pad(f: Fusion, x: Value) -> None:
-    edges = [(f.rng.randint(-1, 2), f.rng.randint(0, 2), f.rng.choice([0, 0, 1])) for _ in x.dims]
-    dims = tuple(max(0, lo + hi + n + max(0, n - 1) * gap) for (lo, hi, gap), n in zip(edges, x.dims))
-    filler = f.scalar(x.kind, 1)
-    text = "x".join(f"{lo}_{hi}_{gap}" for lo, hi, gap in edges)
-    if x.dims and 0 not in dims:
-        f.add(x.kind, dims, f"pad({x.name}, {filler.name}), padding={text}")
-
-
-def _concatenate(f: Fusion, x: Value) -> None:
-    if x.dims:
-        d, parts = f.rng.randrange(len(x.dims)), [x, *(f.alike(x) for _ in range(f.rng.randint(1, 2)))]
-        dims = tuple(n * len(parts) if k == d else n for k, n in enumerate(x.dims))
-        f.add(x.kind, dims, f"concatenate({', '.join(p.name for p in parts)}), dimensions={{{d}}}")
-
-
-def _iota(f: Fusion, x: Value) -> None:
-    if x.dims and x.kind != "pred":
-        f.add(x.kind, x.dims, f"iota(), iota_dimension={f.rng.randrange(len(x.dims))}")
-
-
-def _dynamic_slice(f: Fusion, x: Value) -> None:
-    starts = [f.parameter("s32", ()) for _ in x.dims]
-    del f.values[len(f.values) - len(starts) :]
-    dims = tuple(f.rng.randint(1, n) for n in x.dims)
-    names = ", ".join([x.name, *(s.name for s in starts)])
-    f.add(x.kind, dims, f"dynamic-slice({names}), dynamic_slice_sizes={ints(dims)}")
-
-
-def _update(f: Fusion, x: Value) -> None:
-    starts = [f.parameter("s32", ()) for _ in x.dims]
-    del f.values[len(f.values) - len(starts) :]
-    window = f.parameter(x.kind, tuple(f.rng.randint(1, n) for n in x.dims))
-    names = ", ".join([x.name, window.name, *(s.name for s in starts)])
-    f.add(x.kind, x.dims, f"dynamic-update-slice({names})")
-
-
-def _gather(f: Fusion, x: Value) -> None:
-    if len(x.dims) == 2:
-        count = f.rng.randint(1, 5)
-        indices = f.parameter("s32", (count, 1))
-        f.values.pop()
-        f.add(
-            x.kind, (count, x.dims[1]), f"gather({x.name}, {indices.name}), offset_dims={{1}}, "
-            f"collapsed_slice_dims={{0}}, start_index_map={{0}}, index_vector_dim=1, "
-            f"slice_sizes={{1,{x.dims[1]}}}",
-        )  # fmt: skip
-
-
-def _reduce(f: Fusion, x: Value) -> None:
-    if (opcodes := _REDUCED[family(x)].split()) and x.dims:
-        opcode, name = f.rng.choice(opcodes), f"combine{f.number}_{len(f.helpers)}"
-        a = f"{x.kind}[]"
-        f.helpers.append(
-            f"{name} {{\n a = {a} parameter(0)\n b = {a} parameter(1)\n ROOT r = {a} {opcode}(a, b)\n}}\n"
-        )
-        reduced = sorted(f.rng.sample(range(len(x.dims)), f.rng.randint(1, len(x.dims))))
-        start = f.scalar(x.kind, 1)
-        dims = tuple(n for d, n in enumerate(x.dims) if d not in reduced)
-        f.add(x.kind, dims, f"reduce({x.name}, {start.name}), dimensions={ints(reduced)}, to_apply={name}")
-
-
-_STEPS: tuple[Callable[[Fusion, Value], None], ...] = (
-    _binary, _binary, _binary, _unary, _unary, _select, _convert, _transpose, _reshape, _broadcast, _slice,
-    _reverse, _pad, _concatenate, _iota, _dynamic_slice, _update, _gather, _reduce,
-)  # fmt: skip
-
-
-def random_fusion(seed: int) -> Fusion:
-    """A computation of a dozen operations whose last value is the result."""
-    rng = random.Random(seed)
-    fusion = Fusion(rng, seed)
+    Args:
+        seed: equal ones make equal fusions.
+        functions: functions whose results differ between libraries are among the operations.
+    """
+    rng = random.Random(f"functions {seed}" if functions else seed)
+    fusion = Fusion(rng, seed + 1_000_000 * functions)
     dims = tuple(rng.choice([1, 2, 3, 4, 5, 8, 16, 33, 40]) for _ in range(rng.choice([1, 2, 2, 3])))
     fusion.parameter(rng.choice(TYPES), dims)
     for _ in range(rng.randint(3, 12)):
-        lists = (fusion.lines, fusion.values, fusion.parameters, fusion.helpers)
-        before = [len(items) for items in lists]
-        rng.choice(_STEPS)(fusion, rng.choice(fusion.values[-3:]))
-        if fusion.values and prod(fusion.values[-1].dims) > _LIMIT:
-            for items, length in zip(
-                (fusion.lines, fusion.values, fusion.parameters, fusion.helpers), before
-            ):
-                del items[length:]
+        _step(fusion, functions)
     last = fusion.values[-1]
     if last in fusion.parameters:
         fusion.add(last.kind, last.dims, f"copy({last.name})")
     return fusion
 
 
+def _step(fusion: Fusion, functions: bool) -> None:
+    """One more operation; taken back where its result is too large, or empty."""
+    rng = fusion.rng
+    lists: tuple[list[Any], ...] = (fusion.lines, fusion.values, fusion.parameters, fusion.helpers)
+    before = [len(items) for items in lists]
+    x = rng.choice(fusion.values[-3:])
+    kinds = [STEPS, STEPS, LIBRARY_STEPS, *([INEXACT_STEPS] * 3 if functions else [])]
+    rng.choice(rng.choice(kinds) if x.is_exact else MOVEMENT_STEPS)(fusion, x)
+    if not 0 < prod(fusion.values[-1].dims) <= _LIMIT:
+        for items, length in zip(lists, before):
+            del items[length:]
+
+
 def module_of(fusions: list[Fusion]) -> str:
-    """A program that runs the fusions one after the other and returns all results."""
-    texts, entry, results = [], [], []
+    """A program that runs the fusions one after the other and returns all results.
+
+    Some fusions return a second value; these follow behind the results of all.
+    """
+    texts, entry, results, others = [], [], [], []
     count = 0
     for number, fusion in enumerate(fusions):
-        texts += fusion.helpers
-        root = fusion.values[-1].name
-        body = "\n".join(
-            f"  {'ROOT ' if line.startswith(root + ' =') else ''}{line}" for line in fusion.lines
-        )
-        texts.append(f"fused{number} {{\n{body}\n}}\n")
         names = []
         for parameter in fusion.parameters:
             entry.append(f"  p{count} = {parameter.shape} parameter({count})")
             names.append(f"p{count}")
             count += 1
-        shape_ = fusion.values[-1].shape
-        called = f"fusion({', '.join(names)}), kind=kLoop, calls=fused{number}"
-        entry.append(f"  r{number} = {shape_} {called}")
-        results.append((f"r{number}", shape_))
-    shapes, names_ = ", ".join(s for _, s in results), ", ".join(n for n, _ in results)
+        root, second = fusion.values[-1], _second(fusion)
+        called = f"fusion({', '.join(names)}), kind=kLoop, calls=fused{fusion.number}"
+        lines = list(fusion.lines)
+        if second is None:
+            entry.append(f"  r{number} = {root.shape} {called}")
+        else:
+            pair = f"({root.shape}, {second.shape})"
+            lines.append(f"pair = {pair} tuple({root.name}, {second.name})")
+            entry.append(f"  pair{number} = {pair} {called}")
+            for index, value in enumerate((root, second)):
+                taken = f"{value.shape} get-tuple-element(pair{number}), index={index}"
+                entry.append(f"  {('r', 'second')[index]}{number} = {taken}")
+            others.append((f"second{number}", second.shape))
+        results.append((f"r{number}", root.shape))
+        name = root.name if second is None else "pair"
+        body = "\n".join(f"  {'ROOT ' if line.startswith(name + ' =') else ''}{line}" for line in lines)
+        texts += [*fusion.helpers, f"fused{fusion.number} {{\n{body}\n}}\n"]
+    everything = [*results, *others]
+    shapes, names_ = ", ".join(s for _, s in everything), ", ".join(n for n, _ in everything)
     entry.append(f"  ROOT result = ({shapes}) tuple({names_})")
     return "HloModule fusions\n\n" + "".join(texts) + "ENTRY main {\n" + "\n".join(entry) + "\n}\n"
+
+
+def _second(fusion: Fusion) -> Value | None:
+    """Of every fourth fusion another value that is not a parameter, given out, too."""
+    found = [v for v in fusion.values[:-1] if v not in fusion.parameters]
+    return found[-1] if found and fusion.number % 4 == 0 else None
+
+
+def results_of(fusions: list[Fusion]) -> list[Value]:
+    """What the program of `module_of` returns, in this order."""
+    seconds = (_second(fusion) for fusion in fusions)
+    return [*(fusion.values[-1] for fusion in fusions), *(value for value in seconds if value is not None)]
+
+
+def mismatches(fusions: list[Fusion], ours: list[Array], theirs: list[Array]) -> dict[str, int]:
+    """Elements farther apart than they may be, by number of the fusion and name of the value."""
+    seconds = [fusion for fusion in fusions if _second(fusion) is not None]
+    found = {}
+    for fusion, value, a, b in zip([*fusions, *seconds], results_of(fusions), ours, theirs, strict=True):
+        if count := int((~close(a, b, value)).sum()):
+            found[f"{fusion.number} {value.name}"] = count
+    return found
+
+
+@np.errstate(all="ignore")
+def close(a: Array, b: Array, value: Value) -> Array:
+    """Where two results are as near to each other as they have to be."""
+    assert a.dtype == b.dtype
+    assert a.shape == b.shape
+    a, b = (np.ascontiguousarray(x).reshape(-1) for x in (a, b))
+    nan = (a != a) & (b != b)
+    raw = [x.view(np.uint8).reshape(x.size, -1) for x in (a, b)]
+    same: Array = (raw[0] == raw[1]).all(axis=1) | nan
+    kind = ELEMENT_TYPES[value.kind]
+    if value.is_exact or not kind.is_inexact:
+        return same
+    wide = np.complex128 if kind.is_complex else np.float64
+    distance, size = np.abs(a.astype(wide) - b.astype(wide)), np.abs(b.astype(wide))
+    near = distance <= value.absolute
+    if kind.is_complex:
+        # The larger part has so many digits, not each of them; parts of infinities may be anything.
+        infinite = [np.isinf(x.real) | np.isinf(x.imag) for x in (a, b)]
+        near |= distance <= value.ulps * float(np.finfo(a.dtype).eps) * size
+        near |= (infinite[0] & infinite[1]) | (np.isnan(a) & np.isnan(b))
+    else:
+        near |= (ulp_distance(a, b, kind) <= value.ulps) & (a == a) & (b == b)
+    result: Array = same | near
+    return result
 
 
 def arguments_of(fusions: list[Fusion], seed: int) -> list[Any]:
@@ -284,12 +155,27 @@ def arguments_of(fusions: list[Fusion], seed: int) -> list[Any]:
 
 
 def _argument(rng: np.random.Generator, parameter: Value) -> Any:
-    kind, dtype = ELEMENT_TYPES[parameter.kind], DTYPES[ELEMENT_TYPES[parameter.kind]]
+    kind, dims = ELEMENT_TYPES[parameter.kind], parameter.dims
     if kind.is_inexact:
-        wide = rng.standard_normal(parameter.dims) * 3
-        special = rng.choice([0.0, -0.0, np.nan, np.inf, 1.0, 0.5], parameter.dims)
-        with np.errstate(all="ignore"):
-            return np.asarray(np.where(rng.random(parameter.dims) < 0.2, special, wide)).astype(dtype)
-    high = 2 if kind.family is TypeClass.PRED else 1 << (kind.bits - 1 if kind.bits > 1 else 1)
-    low = -high if kind.is_signed else 0
-    return np.asarray(rng.integers(low, min(high, 1 << 40), parameter.dims)).astype(dtype)
+        return _floats(rng, kind, dims, parameter.domain)
+    low, high = integer_limits(kind)
+    if rng.random() < 0.6:
+        low, high = max(low, -12), min(high, 12)
+    dtype = np.uint64 if low >= 0 else np.int64
+    return np.asarray(rng.integers(low, high, dims, dtype, endpoint=True)).astype(DTYPES[kind])
+
+
+def _floats(rng: np.random.Generator, kind: ElementType, dims: tuple[int, ...], domain: str) -> Any:
+    is_positive = kind is ElementType.F8E8M0FNU
+    if domain == "whole":
+        wide = rng.integers(1, 4, dims) * (1 if is_positive else rng.choice([-1, 1], dims))
+    else:
+        wide = rng.standard_normal(dims) * (1 if domain == "finite" else 3)
+    if kind.is_complex:
+        wide = wide + 1j * (rng.integers(1, 4, dims) if domain == "whole" else rng.standard_normal(dims))
+    wide = np.abs(wide) if is_positive else wide
+    if domain == "any":
+        special = rng.choice([0.0, -0.0, np.nan, np.inf, 1.0, 0.5], dims)
+        wide = np.where(rng.random(dims) < 0.2, special, wide)
+    with np.errstate(all="ignore"):
+        return np.asarray(wide).astype(DTYPES[kind])

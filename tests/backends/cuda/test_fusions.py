@@ -1,12 +1,16 @@
-"""Random fusions: equal to the numpy reference to the bit, in whatever order the threads run."""
+"""Random fusions: equal to the numpy reference, to the bit but for functions, in whatever order threads run."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 import pytest
 from support.kernels import differing, emulator, needs_compiler, on_kernels, on_numpy
-from support.random_fusions import arguments_of, module_of, random_fusion
+from support.random_fusions import arguments_of, mismatches, module_of, random_fusion
 
+from hlotool.backends.cuda.codegen.rules import OPCODES
+from hlotool.ir.types import ELEMENT_TYPES
 from hlotool.parse.reader import parse_module
 
 pytestmark = needs_compiler
@@ -15,20 +19,26 @@ pytestmark = needs_compiler
 _BATCH = 12
 
 
+@pytest.mark.parametrize("functions", [False, True], ids=["exact", "functions"])
 @pytest.mark.parametrize(
     "first", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(_BATCH, 5000, _BATCH))]
 )
-def test_random_fusions(first: int) -> None:
-    fusions = [random_fusion(seed) for seed in range(first, first + _BATCH)]
+def test_random_fusions(first: int, functions: bool) -> None:
+    fusions = [random_fusion(seed, functions) for seed in range(first, first + _BATCH)]
     module, arguments = parse_module(module_of(fusions)), arguments_of(fusions, first)
     executable = emulator().compile(module)
     assert executable.notes == ()
     ours, backward = (on_kernels(module, arguments, order) for order in (False, True))
-    theirs = on_numpy(module, arguments)
-    assert {s: differing(a, b) for s, (a, b) in enumerate(zip(ours, theirs), first) if differing(a, b)} == {}
-    assert {
-        s: differing(a, b) for s, (a, b) in enumerate(zip(ours, backward), first) if differing(a, b)
-    } == {}
+    assert mismatches(fusions, ours, on_numpy(module, arguments)) == {}
+    assert [differing(a, b) for a, b in zip(ours, backward)] == [0] * len(ours)
+
+
+def test_random_fusions_have_all_operations_and_types() -> None:
+    fusions = [random_fusion(seed, functions) for seed in range(600) for functions in (False, True)]
+    texts = "\n".join("\n".join([*fusion.lines, *fusion.helpers]) for fusion in fusions)
+    opcodes = set(re.findall(r"[\])}] ([a-z][a-z0-9-]*)\(", texts))
+    assert opcodes >= OPCODES
+    assert {value.kind for fusion in fusions for value in fusion.parameters} == set(ELEMENT_TYPES)
 
 
 def test_an_integer_on_the_way_has_no_negative_zero() -> None:
