@@ -9,10 +9,12 @@ from dataclasses import replace
 
 import msgspec
 
+from hlotool.check.findings import FailedFile
 from hlotool.dump.records import Dump, DumpModule, Stage
 from hlotool.errors import BackendFailed, UsageError
 from hlotool.inspect.records import FunctionInfo, ModuleInfo
-from hlotool.inspect.task import USAGE_REPORT, InspectTask, failed_stage, label_of
+from hlotool.inspect.task import USAGE_REPORT, InspectTask, label_of
+from hlotool.replay.errors import error_record
 from hlotool.workers.pool import Done, Pool
 
 #: What a worker imports before its first module.
@@ -72,9 +74,10 @@ def inspect_all(tasks: Sequence[InspectTask], pool: Pool) -> list[ModuleInfo]:
 
 def _result(task: InspectTask, value: bytes | BackendFailed) -> ModuleInfo:
     if isinstance(value, BackendFailed):
-        failures = [failed_stage(task.module, stage, value) for stage in task.stages[:1]]
+        file = str(task.stages[0].source) if task.stages else task.module.title
+        failure = FailedFile(file=file, module=task.module.title, error=error_record(value))
         return ModuleInfo(
-            dump=task.dump, name=task.module.title, function=task.module.name, failures=failures
+            dump=task.dump, name=task.module.title, function=task.module.name, failures=[failure]
         )
     return _decoder.decode(value)
 

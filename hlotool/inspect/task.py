@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from hlotool.check.facts import function_of, program_facts
 from hlotool.check.findings import FailedFile
@@ -16,6 +18,7 @@ from hlotool.inspect.records import ModuleInfo, StageInfo
 from hlotool.inspect.stage import stage_info
 from hlotool.ir.module import Module
 from hlotool.replay.errors import error_record
+from hlotool.replay.trials import captured_program
 
 #: What XLA reports about its allocations, and the line of each memory space in it.
 USAGE_REPORT = "memory-usage-report.txt"
@@ -39,6 +42,25 @@ class InspectTask:
     architecture: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """A program to look at.
+
+    Attributes:
+        label: of its stage, or what it was captured with.
+        file: where it stands.
+        read: reads it; constants may be elided.
+        complete: reads it with all constants, or raises.
+        allocated: bytes that XLA allocated for it, where that is known.
+    """
+
+    label: str
+    file: str
+    read: Callable[[], Module]
+    complete: Callable[[], Module]
+    allocated: int | None = None
+
+
 def inspect_module(task: InspectTask) -> ModuleInfo:
     """What each stage holds; one that cannot be read costs itself only."""
     owner = task.module
@@ -46,15 +68,16 @@ def inspect_module(task: InspectTask) -> ModuleInfo:
     program = structure = ""
     stages: list[StageInfo] = []
     failures: list[FailedFile] = []
-    for number, stage in enumerate(task.stages):
+    programs = list(_programs(task))
+    for number, one in enumerate(programs):
         try:
-            module = read_stage(stage)
-            stages.append(_stage_info(module, owner, stage))
+            module = one.read()
         except HlotoolError as error:
-            failures.append(failed_stage(owner, stage, error))
+            failures.append(FailedFile(file=one.file, module=owner.title, error=error_record(error)))
             continue
+        stages.append(stage_info(module, one.label, one.file, one.allocated))
         if number == 0:
-            facts = program_facts(module, owner.title, str(stage.source))
+            facts = program_facts(module, owner.title, one.file)
             frontend, function = facts.frontend, facts.function
             program, structure = facts.text, facts.structure
     return ModuleInfo(
@@ -69,8 +92,25 @@ def inspect_module(task: InspectTask) -> ModuleInfo:
         captures=len(owner.captures),
         stages=stages,
         failures=failures,
-        kernels=_kernels(task) if task.architecture and stages else None,
+        kernels=_kernels(programs[-1], task.architecture) if task.architecture and stages else None,
     )
+
+
+def _programs(task: InspectTask) -> Iterator[_Program]:
+    """The stages; of a module that has none the program inside of its first captured execution."""
+    owner = task.module
+    for stage in task.stages:
+        yield _Program(
+            label_of(stage),
+            str(stage.source),
+            partial(read_stage, stage),
+            partial(load_stage, owner, stage, may_compile=False),
+            _allocated(owner) if stage.kind is Kind.AFTER_OPTIMIZATIONS else None,
+        )
+    if not owner.stages and not owner.others:
+        for capture in owner.captures[:1]:
+            read = partial(captured_program, capture)
+            yield _Program(capture.kind.value, str(capture.source), read, read)
 
 
 def label_of(stage: Stage) -> str:
@@ -78,27 +118,17 @@ def label_of(stage: Stage) -> str:
     return stage.label or stage.kind.value
 
 
-def failed_stage(owner: DumpModule, stage: Stage, error: HlotoolError) -> FailedFile:
-    """The record of a stage that could not be read."""
-    return FailedFile(file=str(stage.source), module=owner.title, error=error_record(error))
-
-
-def _kernels(task: InspectTask) -> KernelsInfo:
+def _kernels(program: _Program, architecture: str) -> KernelsInfo:
     # The generator is not needed for anything else.
     from hlotool.inspect.kernels import kernels_of
 
-    stage = task.stages[-1]
-    label, file = label_of(stage), str(stage.source)
     try:
-        module = load_stage(task.module, stage, may_compile=False)
+        module = program.complete()
     except HlotoolError as error:
-        return KernelsInfo(label=label, file=file, architecture=task.architecture, error=error_record(error))
-    return kernels_of(module, label, file, task.architecture)
-
-
-def _stage_info(module: Module, owner: DumpModule, stage: Stage) -> StageInfo:
-    allocated = _allocated(owner) if stage.kind is Kind.AFTER_OPTIMIZATIONS else None
-    return stage_info(module, label_of(stage), str(stage.source), allocated)
+        return KernelsInfo(
+            label=program.label, file=program.file, architecture=architecture, error=error_record(error)
+        )
+    return kernels_of(module, program.label, program.file, architecture)
 
 
 def _allocated(owner: DumpModule) -> int | None:

@@ -159,6 +159,18 @@ def test_a_stage_that_cannot_be_read_costs_itself_only(tmp_path: Path) -> None:
     assert module.program == ""
 
 
+@pytest.mark.parametrize("name", ["unoptimized_snapshots", "unoptimized_snapshots_text"])
+def test_captured_executions_hold_a_program(corpus: Path, name: str) -> None:
+    [task] = find_tasks([open_dump(corpus / "jax" / name)], None, (), "sm_1")
+    module = inspect_module(task)
+    [stage] = module.stages
+    assert stage.label == "unoptimized snapshot"
+    assert stage.opcodes["multiply"] == 1
+    assert (module.function, module.labels, module.failures) == ("model_fn", [], [])
+    assert module.kernels is not None
+    assert module.kernels.launches
+
+
 def info(name: str, **fields: str) -> ModuleInfo:
     known = ModuleInfo(dump="d", name=name, function="f", frontend="jax", program="p", structure="s")
     return msgspec.structs.replace(known, **fields)
