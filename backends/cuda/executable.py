@@ -97,9 +97,10 @@ def fallback_note(lowering: KernelLowering, loading: Loading) -> tuple[str, ...]
 
 
 def fused(module: Module) -> Module:
-    """A copy in which operations are fused as XLA does for GPUs."""
+    """A copy in which operations are fused as XLA does for GPUs, reductions with the rest of their rows."""
     fused = clone_module(module).module
     Fuse().run(fused, Context("fuse"))
+    Fuse(kind="rows").run(fused, Context("fuse"))
     return fused
 
 

@@ -16,6 +16,7 @@ from hlotool.ir.walk import contexts
 from hlotool.passes.base import Context
 from hlotool.passes.loop_fusion import LoopFusion
 from hlotool.passes.multi_output_fusion import MultiOutputFusion
+from hlotool.passes.row_fusion import RowFusion
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +24,14 @@ class Fuse:
     """Form fusions, by the rules that XLA has for them.
 
     Attributes:
-        kind: loops; reductions and scatters with what they read (input); several outputs; or all.
+        kind: loops; reductions and scatters with what they read (input); several outputs; all of these; or
+            rows: reductions with what is computed along the same rows from their results.
         target: on the CPU reductions are loops.
         max_instructions: no fusion becomes larger.
     """
 
     name: ClassVar[str] = "fuse"
-    kind: Literal["all", "loop", "input", "multi-output"] = "all"
+    kind: Literal["all", "loop", "input", "multi-output", "rows"] = "all"
     target: Literal["gpu", "cpu"] = "gpu"
     max_instructions: int = 128
 
@@ -42,6 +44,10 @@ class Fuse:
         remove_dead_computations(module)
 
     def _fuse(self, module: Module, computation: Computation, names: Names, context: Context) -> None:
+        if self.kind == "rows":
+            with editing(computation) as edit:
+                RowFusion(module, edit, names, context, self.max_instructions).form()
+            return
         with editing(computation) as edit:
             if self.kind != "multi-output":
                 roots = {"loop", "input"} if self.kind == "all" else {self.kind}

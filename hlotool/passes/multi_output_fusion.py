@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hlotool.ir.edit import Editor, Names, copied
-from hlotool.ir.edit_calls import copy_body, outline
+from hlotool.ir.edit import Editor, Names
 from hlotool.ir.module import Instruction, Module
-from hlotool.passes.ancestors import Ancestors
 from hlotool.passes.base import Context
-from hlotool.passes.fusion_facts import is_fusible, is_loop_fusible, is_scalar_constant, loop_shape
+from hlotool.passes.fusion_facts import is_fusible, is_loop_fusible, loop_shape
 from hlotool.passes.fusion_legality import (
     MULTI_OUTPUT_RULES,
     FusionDecision,
@@ -19,6 +17,7 @@ from hlotool.passes.fusion_legality import (
     may_fuse,
     producer_is_loop_fusible,
 )
+from hlotool.passes.fusion_merging import Merger
 
 #: Not worth an output of their own: they only show what is there already, or make much of little.
 _TRIVIAL = frozenset({"bitcast", "broadcast", "copy", "reshape"})
@@ -41,11 +40,11 @@ class MultiOutputFusion:
     names: Names
     context: Context
     max_instructions: int
-    _ancestors: Ancestors = field(init=False)
+    _merger: Merger = field(init=False)
 
     def form(self) -> None:
         """Merge what reads the same arrays, then producers with consumers."""
-        self._ancestors = Ancestors(self.edit)
+        self._merger = Merger(self.module, self.edit, self.names)
         for shared in list(self.edit):
             if shared in self.edit:
                 self._merge_siblings(shared)
@@ -63,7 +62,7 @@ class MultiOutputFusion:
             for other in rest:
                 if self.may_merge(first, other) and self.context.spend("siblings"):
                     users = [u for u in rest if u is not other]
-                    users.insert(0, self._merge(first, other))
+                    users.insert(0, self._merger.merge(first, other))
                     break
 
     def _merge_with_consumer(self, producer: Instruction) -> None:
@@ -71,12 +70,12 @@ class MultiOutputFusion:
             if not self._is_eligible(consumer) or not self.may_join(producer, consumer):
                 continue
             if self.context.spend("producer and consumer"):
-                self._merge(producer, consumer)
+                self._merger.merge(producer, consumer)
                 return
 
     def may_merge(self, first: Instruction, second: Instruction) -> FusionDecision:
         """Whether two siblings may become one kernel."""
-        if self._ancestors.leads(first, second) or self._ancestors.leads(second, first):
+        if self._merger.ancestors.leads(first, second) or self._merger.ancestors.leads(second, first):
             return forbid(f"{first.name} and {second.name} are connected")
         return self._rules(first, second)
 
@@ -87,7 +86,7 @@ class MultiOutputFusion:
         if not decision:
             return decision
         others = [u for u in self.edit.users(producer) if u is not consumer]
-        if any(self._ancestors.leads(other, consumer) for other in others):
+        if any(self._merger.ancestors.leads(other, consumer) for other in others):
             return forbid("multi-output fusion creates a cycle")
         return self._rules(producer, consumer)
 
@@ -116,54 +115,3 @@ class MultiOutputFusion:
             )
         loop = is_loop_fusible(instruction) or instruction.opcode == "reduce"
         return loop and instruction.opcode not in _TRIVIAL and is_fusible(instruction)
-
-    def _merge(self, first: Instruction, second: Instruction) -> Instruction:
-        """One fusion of both."""
-        kinds = {i.attributes.get("kind") for i in (first, second)}
-        has_reduction = any(r.opcode == "reduce" for i in (first, second) for r in Part.of(i).roots)
-        members = [*self._members(first), *self._members(second)]
-        kind = "kInput" if "kInput" in kinds or has_reduction else "kLoop"
-        fusion = outline(
-            self.module,
-            self.edit,
-            members,
-            "fusion",
-            {"kind": kind},
-            name="multi_output_fusion",
-            body_name="fused_multi_output",
-            names=self.names,
-        )
-        several = Part.of(fusion).is_multi_output
-        self._ancestors.merge(first, second, [fusion, *(self.edit.users(fusion) if several else ())])
-        return fusion
-
-    def _scalars(self, instruction: Instruction) -> list[Instruction]:
-        """Constants of one element that it reads, as copies of its own."""
-        copies: dict[Instruction, Instruction] = {}
-        for operand in instruction.operands:
-            if is_scalar_constant(operand) and operand not in copies:
-                copies[operand] = self.edit.add(copied(operand), before=instruction)
-        self.edit.set_operands(instruction, (copies.get(o, o) for o in instruction.operands))
-        for original in copies:
-            self.edit.remove_unused(original)
-        return list(copies.values())
-
-    def _members(self, instruction: Instruction) -> list[Instruction]:
-        """What a fusion is made of, in its place; or the instruction itself."""
-        if instruction.opcode != "fusion":
-            return [*self._scalars(instruction), instruction]
-        (body,) = instruction.called
-        root, copies = copy_body(self.module, self.edit, body, instruction.operands, instruction, self.names)
-        if Part.of(instruction).is_multi_output:
-            for part in self.edit.users(instruction):
-                index = part.attributes["index"]
-                assert isinstance(index, int)
-                self.edit.replace_uses(part, root.operands[index])
-                self.edit.remove(part)
-            copies.remove(root)
-            self.edit.remove(instruction)
-            self.edit.remove(root)
-        else:
-            self.edit.replace_uses(instruction, root)
-            self.edit.remove(instruction)
-        return copies

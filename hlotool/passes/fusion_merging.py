@@ -1,0 +1,80 @@
+"""Two fusions, or single instructions, made into one fusion."""
+
+from __future__ import annotations
+
+from hlotool.ir.edit import Editor, Names, copied
+from hlotool.ir.edit_calls import copy_body, outline
+from hlotool.ir.module import Instruction, Module
+from hlotool.passes.ancestors import Ancestors
+from hlotool.passes.fusion_facts import is_scalar_constant
+from hlotool.passes.fusion_legality import Part
+
+
+class Merger:
+    """Merges the fusions of one computation, and keeps account of what needs what.
+
+    Args:
+        module: that the computation is part of.
+        edit: of the computation.
+        names: of the module's computations.
+
+    Attributes:
+        ancestors: of the instructions of the computation.
+    """
+
+    def __init__(self, module: Module, edit: Editor, names: Names) -> None:
+        self.module = module
+        self.edit = edit
+        self.names = names
+        self.ancestors = Ancestors(edit)
+
+    def merge(self, first: Instruction, second: Instruction) -> Instruction:
+        """One fusion of both; neither may need the other through a third."""
+        kinds = {i.attributes.get("kind") for i in (first, second)}
+        has_reduction = any(r.opcode == "reduce" for i in (first, second) for r in Part.of(i).roots)
+        members = [*self._members(first), *self._members(second)]
+        kind = "kInput" if "kInput" in kinds or has_reduction else "kLoop"
+        fusion = outline(
+            self.module,
+            self.edit,
+            members,
+            "fusion",
+            {"kind": kind},
+            name="multi_output_fusion",
+            body_name="fused_multi_output",
+            names=self.names,
+        )
+        several = Part.of(fusion).is_multi_output
+        self.ancestors.merge(first, second, [fusion, *(self.edit.users(fusion) if several else ())])
+        return fusion
+
+    def _scalars(self, instruction: Instruction) -> list[Instruction]:
+        """Constants of one element that it reads, as copies of its own."""
+        copies: dict[Instruction, Instruction] = {}
+        for operand in instruction.operands:
+            if is_scalar_constant(operand) and operand not in copies:
+                copies[operand] = self.edit.add(copied(operand), before=instruction)
+        self.edit.set_operands(instruction, (copies.get(o, o) for o in instruction.operands))
+        for original in copies:
+            self.edit.remove_unused(original)
+        return list(copies.values())
+
+    def _members(self, instruction: Instruction) -> list[Instruction]:
+        """What a fusion is made of, in its place; or the instruction itself."""
+        if instruction.opcode != "fusion":
+            return [*self._scalars(instruction), instruction]
+        (body,) = instruction.called
+        root, copies = copy_body(self.module, self.edit, body, instruction.operands, instruction, self.names)
+        if Part.of(instruction).is_multi_output:
+            for part in self.edit.users(instruction):
+                index = part.attributes["index"]
+                assert isinstance(index, int)
+                self.edit.replace_uses(part, root.operands[index])
+                self.edit.remove(part)
+            copies.remove(root)
+            self.edit.remove(instruction)
+            self.edit.remove(root)
+        else:
+            self.edit.replace_uses(instruction, root)
+            self.edit.remove(instruction)
+        return copies

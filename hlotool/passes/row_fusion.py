@@ -1,0 +1,134 @@
+"""Reductions of rows with what is computed along the same rows from their results, as in a softmax.
+
+A kernel that has a row at hand can do all that. XLA: softmax_rewriter_triton.cc forms such kernels for GPUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod
+from typing import TypeAlias
+
+from hlotool.ir.edit import Editor, Names
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import ArrayShape
+from hlotool.passes.base import Context
+from hlotool.passes.fusion_facts import is_fusible, is_loop_fusible
+from hlotool.passes.fusion_legality import Part
+from hlotool.passes.fusion_merging import Merger
+
+#: Number of rows and their length.
+Rows: TypeAlias = tuple[int, int]
+
+#: Shorter rows are reduced by single threads wherever their results are read.
+_SHORTEST = 32
+#: Few long rows need more blocks than there are rows.
+_FEW, _LONG = 512, 1 << 16
+
+
+@dataclass(slots=True)
+class RowFusion:
+    """Merges the fusions of one computation.
+
+    Attributes:
+        module: that the computation is part of.
+        edit: of the computation.
+        names: of the module's computations.
+        context: of the pass.
+        max_instructions: no fusion becomes larger.
+    """
+
+    module: Module
+    edit: Editor
+    names: Names
+    context: Context
+    max_instructions: int
+    _merger: Merger = field(init=False)
+
+    def form(self) -> None:
+        """Merge each reduction of rows with what reads its results, as often as that is possible."""
+        self._merger = Merger(self.module, self.edit, self.names)
+        for start in list(self.edit):
+            producer: Instruction | None = start
+            while producer is not None and producer in self.edit:
+                producer = self._merge_with_consumer(producer)
+
+    def _merge_with_consumer(self, producer: Instruction) -> Instruction | None:
+        rows = rows_of(producer) if self._is_eligible(producer) else None
+        if rows is None or not _fits(producer, rows):
+            return None
+        consumers = list(self._consumers(producer))
+        for consumer in consumers:
+            if not self._goes_with(consumer, rows) or self._size(producer, consumer) > self.max_instructions:
+                continue
+            others = [other for other in consumers if other is not consumer]
+            if any(self._merger.ancestors.leads(other, consumer) for other in others):
+                continue
+            if self.context.spend("rows"):
+                return self._merger.merge(producer, consumer)
+        return None
+
+    def _goes_with(self, consumer: Instruction, rows: Rows) -> bool:
+        has_reductions = bool(_reductions(consumer))
+        if not self._is_eligible(consumer) or not _fits(consumer, rows):
+            return False
+        return not has_reductions or rows_of(consumer) == rows
+
+    def _consumers(self, producer: Instruction) -> Iterator[Instruction]:
+        """Who reads its results, each once."""
+        readers = dict.fromkeys(self.edit.users(producer))
+        if not Part.of(producer).is_multi_output:
+            yield from readers
+            return
+        yield from dict.fromkeys(user for part in readers for user in self.edit.users(part))
+
+    def _is_eligible(self, instruction: Instruction) -> bool:
+        """Whether it can be part of such a kernel, and its results are read one by one."""
+        if instruction.control_predecessors or self.edit.successors(instruction):
+            return False
+        users = self.edit.users(instruction)
+        if instruction.opcode == "fusion":
+            single = not Part.of(instruction).is_multi_output
+            is_apart = bool(users) and all(u.opcode == "get-tuple-element" for u in users)
+            is_root = instruction is self.edit.computation.root
+            has_kind = instruction.attributes.get("kind") in ("kLoop", "kInput")
+            return has_kind and (single or (is_apart and not is_root))
+        is_reduction = instruction.opcode == "reduce" and isinstance(instruction.shape, ArrayShape)
+        return (is_reduction or is_loop_fusible(instruction)) and is_fusible(instruction)
+
+    def _size(self, *parts: Instruction) -> int:
+        return sum(len(Part.of(part).members) for part in parts)
+
+
+def _reductions(instruction: Instruction) -> list[Instruction]:
+    return [member for member in Part.of(instruction).members if member.opcode == "reduce"]
+
+
+def rows_of(instruction: Instruction) -> Rows | None:
+    """What all reductions of an instruction or fusion reduce; None if that differs, or there are none."""
+    found = {_rows(reduction) for reduction in _reductions(instruction)}
+    rows = found.pop() if len(found) == 1 else None
+    if rows is None:
+        return None
+    count, length = rows
+    return None if length <= _SHORTEST or (count < _FEW and length > _LONG) else rows
+
+
+def _rows(reduction: Instruction) -> Rows | None:
+    """Number and length of the rows that it reduces; None if what it reduces does not lie together."""
+    shape, reduced = reduction.operands[0].shape, reduction.attributes.get("dimensions")
+    if not isinstance(shape, ArrayShape) or shape.is_dynamic or not isinstance(reduced, tuple):
+        return None
+    sizes = {d: size for d, size in enumerate(shape.dims) if size != 1}
+    kept, gone = [d for d in sizes if d not in reduced], [d for d in sizes if d in reduced]
+    if kept and gone and max(kept) > min(gone):
+        return None
+    return prod(sizes[d] for d in kept), prod(sizes[d] for d in gone)
+
+
+def _fits(instruction: Instruction, rows: Rows) -> bool:
+    """Whether all that leaves it are results of rows, or elements of them."""
+    shapes = [root.shape for root in Part.of(instruction).roots]
+    sizes = (rows[0], rows[0] * rows[1])
+    return all(isinstance(s, ArrayShape) and not s.is_dynamic and s.size in sizes for s in shapes)
