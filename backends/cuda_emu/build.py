@@ -81,23 +81,23 @@ class Builder:
             BackendTimeout: it takes too long.
         """
         by_name = {kernel.name: kernel for kernel in kernels}
-        known = {name: self._cache.find(name) for name in by_name}
+        known = {name: self._cache.find(_key(kernel)) for name, kernel in by_name.items()}
         places = {name: entry.library for name, entry in known.items() if entry is not None}
         missing = [by_name[name] for name in by_name if name not in places]
         if missing:
-            library = self.compile([k.source + k.launcher for k in missing], [k.name for k in missing])
+            library = self.compile([k.source + k.launcher for k in missing], list(map(_key, missing)))
             places.update({kernel.name: library for kernel in missing})
         return {name: _launcher(str(place), name) for name, place in places.items()}
 
-    def compile(self, sources: Sequence[str], names: Sequence[str]) -> Path:
-        """One library of several kernels, in the cache."""
+    def compile(self, sources: Sequence[str], keys: Sequence[str]) -> Path:
+        """One library of several kernels, in the cache, to be found by their keys."""
         self._cache.folder.mkdir(parents=True, exist_ok=True)
         source = "\n".join([prelude(), *sources])
         name = "lib" + hashlib.sha256(source.encode()).hexdigest()[:20] + ".so"
         with tempfile.TemporaryDirectory(dir=self._cache.folder) as folder:
             made = Path(folder) / name
             self._run_compiler(source, made)
-            self._cache.add(made, {kernel: {} for kernel in names})
+            self._cache.add(made, {key: {} for key in keys})
         return self._cache.folder / name
 
     def _run_compiler(self, source: str, target: Path) -> None:
@@ -110,6 +110,11 @@ class Builder:
             raise BackendTimeout("cuda-emu", f"g++ took more than {_LIMIT} seconds") from error
         if done.returncode:
             raise BackendCrashed("cuda-emu", "g++ refused a generated kernel", done.stderr[:4000])
+
+
+def _key(kernel: Kernel) -> str:
+    """Of a kernel in the cache: its launcher has its name, which was made from its source."""
+    return hashlib.sha256(kernel.launcher.encode()).hexdigest()[:20]
 
 
 @cache
