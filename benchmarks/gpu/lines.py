@@ -25,6 +25,10 @@ from typing import IO, Any
 _TAIL = 2000
 
 
+#: Why an item failed that was begun too late.
+LATE = "its time was up"
+
+
 class Reporter:
     """The side that finds: prints the lines; whatever else is printed goes to stderr."""
 
@@ -166,8 +170,7 @@ def lines_of(command: Sequence[str], limits: Limits, environment: Mapping[str, s
             if code := process.wait(timeout=30):
                 raise Stopped(f"{_ending(code)}{_tail(errors)}")
         except (queue.Empty, subprocess.TimeoutExpired):
-            late = time.monotonic() >= limits.end
-            why = "its time was up" if late else f"no news in {limits.silence:.0f} s"
+            why = LATE if time.monotonic() >= limits.end else f"no news in {limits.silence:.0f} s"
             raise Stopped(f"{why}{_tail(errors)}") from None
         finally:
             end(process)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from benchmarks.gpu.cases import ROOT, all_cases
-from benchmarks.gpu.lines import Findings, Limits, collect, end, main_command
+from benchmarks.gpu.lines import LATE, Findings, Limits, collect, end, main_command
 from benchmarks.gpu.targets import targets
 from hlotool.backends.spec import parse_spec
 
@@ -26,6 +26,8 @@ _SILENCE = 90.0
 _WATCHED = 1 / 4096
 #: What needs a device.
 _TESTS = ROOT / "tests" / "gpu"
+#: Tools of compute-sanitizer.
+_CHECKS = ("memcheck", "racecheck")
 #: Of compute-sanitizer, where it has found something.
 _FOUND = 86
 #: Batches of random fusions, if time allows.
@@ -105,17 +107,15 @@ def fuzz(work: Work) -> None:
     def command(pending: list[str]) -> list[str]:
         return main_command("fuzz", "--backend", work.settings.backend, *pending)
 
+    work.part.update(batches=batches)
     reason = _collect(work, command, numbers, findings)
     # Being out of time is how this part ends: the last batch was just not finished.
-    finished = {n: b for n, b in batches.items() if "fusions" in b or time.monotonic() < work.until}
-    fusions = sum(batch.get("fusions", 0) for batch in finished.values())
-    differing = {seed: n for b in finished.values() for seed, n in b.get("differing", {}).items()}
-    failed = {number: batch["failed"] for number, batch in finished.items() if "failed" in batch}
-    work.part.update(fusions=fusions, differing=differing, failed=failed)
-    wrong = None
-    if differing or failed:
-        wrong = f"{len(differing)} of {fusions} fusions differ; failed batches: {failed}"
-    _judge(work.part, None if fusions else reason, wrong)
+    failed = {n: b["failed"] for n, b in batches.items() if not b.get("failed", LATE).startswith(LATE)}
+    fusions = sum(batch.get("fusions", 0) for batch in batches.values())
+    differing = {seed: n for b in batches.values() for seed, n in b.get("differing", {}).items()}
+    work.part.update(fusions=fusions, differing=differing)
+    wrong = f"{len(differing)} of {fusions} fusions differ; failed batches: {failed}"
+    _judge(work.part, None if fusions else reason, wrong if differing or failed else None)
     if work.part["state"] == "passed":
         work.part["reason"] = f"{fusions} fusions, equal to the bit"
 
@@ -125,13 +125,16 @@ def tests(work: Work) -> None:
     if not _TESTS.is_dir():
         return _skip(work.part, "there is no tests/gpu")
     code, output = run(_pytest(), work)
-    summary = re.findall(r"^.*\b\d+ (?:passed|failed|skipped|errors?|deselected)\b.*$", output, re.MULTILINE)
-    work.part.update(summary=summary[-1].strip("= ") if summary else "", output=output[-6000:])
+    found = re.findall(r"^.*\b\d+ (?:passed|failed|skipped|errors?|deselected)\b.*$", output, re.MULTILINE)
+    summary = found[-1].strip("= ") if found else f"pytest ended with status {code}"
+    work.part.update(output=output[-6000:])
     if code is None:
-        return _judge(work.part, "its time was up")
-    _judge(work.part, None, work.part["summary"] or f"pytest ended with status {code}" if code else None)
-    if not code:
-        work.part["reason"] = work.part["summary"]
+        return _judge(work.part, LATE)
+    if code:
+        return _judge(work.part, None, summary)
+    if "passed" not in summary:
+        return _skip(work.part, summary)
+    work.part.update(state="passed", reason=summary)
     return None
 
 
@@ -152,29 +155,31 @@ def sanitizers(work: Work) -> None:
     watched = {"cases": main_command("measure", *options, *work.settings.cases)}
     if _TESTS.is_dir() and not work.settings.cases:
         watched["tests"] = [*_pytest(), "-k", "small"]
-    wrong, late = [], []
-    for title, command in watched.items():
-        for check in ("memcheck", "racecheck"):
-            name = f"{check} on {title}"
-            flags = ["--tool", check, "--error-exitcode", str(_FOUND), "--target-processes", "all"]
-            code, output = run([tool, *flags, *command], work)
-            summary = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", output)
-            work.part[name] = {"status": code, "summary": summary[-1] if summary else output[-500:]}
-            work.save()
-            if "Device not supported" in output:
-                return _skip(
-                    work.part, "compute-sanitizer does not support this device or what virtualises it"
-                )
-            if code is None:
-                late.append(name)
-            elif code or '"failed"' in output:
-                wrong.append(name)
-    _judge(
-        work.part,
-        f"no time left for {', '.join(late)}" if late else None,
-        f"see {', '.join(wrong)}" if wrong else None,
-    )
+    named = [(f"{check} on {title}", check, c) for title, c in watched.items() for check in _CHECKS]
+    for name, check, command in named:
+        work.part[name] = _watch([tool, "--tool", check], command, work)
+        work.save()
+        if work.part[name]["unsupported"]:
+            return _skip(work.part, "compute-sanitizer does not support this device, or what virtualises it")
+    late = [name for name, _, _ in named if work.part[name]["status"] is None]
+    wrong = [name for name, _, _ in named if work.part[name]["wrong"]]
+    unfinished = f"no time left for {', '.join(late)}" if late else None
+    _judge(work.part, unfinished, f"see {', '.join(wrong)}" if wrong else None)
     return None
+
+
+def _watch(tool: list[str], command: list[str], work: Work) -> dict[str, Any]:
+    """What one tool says of one command."""
+    flags = ["--error-exitcode", str(_FOUND), "--target-processes", "all"]
+    code, output = run([*tool, *flags, *command], work)
+    summary = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", output)
+    return {
+        "status": code,
+        "summary": summary[-1] if summary else output[-500:],
+        # A case that failed has said so in a line of JSON.
+        "wrong": bool(code) or '"failed"' in output,
+        "unsupported": "Device not supported" in output,
+    }
 
 
 def run(command: Sequence[str], work: Work) -> tuple[int | None, str]:
@@ -191,13 +196,11 @@ def run(command: Sequence[str], work: Work) -> tuple[int | None, str]:
     )
     try:
         output, _ = process.communicate(timeout=work.left)
-        return process.returncode, output
-    except subprocess.TimeoutExpired as late:
+    except subprocess.TimeoutExpired:
         end(process)
-        # The text so far comes as bytes, although the pipe is a text one.
-        return None, (late.output or b"").decode(errors="replace") if isinstance(late.output, bytes) else ""
-    finally:
-        end(process)
+        return None, process.communicate()[0]
+    end(process)
+    return process.returncode, output
 
 
 def _collect(
