@@ -38,7 +38,7 @@ FN float exponential_minus_one(float x) {
 FN float natural_log(float x) {
   const bool is_tiny = x < 1.17549435e-38f;
   const float larger = x * 8388608.0f, scaled = is_tiny ? larger : x;
-  const s32 bits = bits_as<s32>(scaled) - 0x3f3504f3, exponent = bits >> 23;
+  const s32 bits = (s32)(bits_as<u32>(scaled) - 0x3f3504f3u), exponent = bits >> 23;
   const float f = bits_as<float>((bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
   const float count = (float)(exponent - (is_tiny ? 23 : 0)), square = f * f;
   float p = multiply_add(-7.860873640e-02f, f, 1.288347095e-01f);
