@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,6 @@ def _launcher(path: str, name: str) -> Launcher:
         shares = threads.thread_count() * _SHARES if grid >= _SEVERAL else 1
         edges = [grid * share // shares for share in range(shares + 1)]
         # Other threads run meanwhile: calls of C functions let go of the interpreter's lock.
-        threads.each(lambda part: function(pointers, grid, *part), list(zip(edges, edges[1:])))
+        threads.each(lambda part: function(pointers, grid, *part), list(pairwise(edges)))
 
     return launch
