@@ -194,13 +194,16 @@ def run(command: Sequence[str], work: Work) -> tuple[int | None, str]:
         errors="replace",
         start_new_session=True,
     )
+    code: int | None = None
     try:
         output, _ = process.communicate(timeout=work.left)
+        code = process.returncode
     except subprocess.TimeoutExpired:
         end(process)
-        return None, process.communicate()[0]
-    end(process)
-    return process.returncode, output
+        output, _ = process.communicate()
+    finally:
+        end(process)
+    return code, output
 
 
 def _collect(

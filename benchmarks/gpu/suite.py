@@ -12,9 +12,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -92,11 +94,18 @@ def run_parts(names: list[str], settings: Settings, results: Results, limit: flo
         if until - start < 1:
             part["reason"] = "no time left"
         else:
-            PARTS[name].run(Work(settings, part, until, results.save))
+            _run_part(PARTS[name], Work(settings, part, until, results.save))
         part["seconds"] = round(time.monotonic() - start, 1)
         results.save()
         print(f"gpu-suite: {name}: {part['state']}: {part['reason'] or ''}", file=sys.stderr, flush=True)
     return all(part["state"] in ("passed", "skipped") for part in results.data["parts"].values())
+
+
+def _run_part(kind: Kind, work: Work) -> None:
+    try:
+        kind.run(work)
+    except Exception:  # a fault of this part, of whatever kind, is none of the others'
+        work.part.update(state="failed", reason=traceback.format_exc())
 
 
 def _environment(cache: Path) -> dict[str, str]:
@@ -134,6 +143,8 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> int:
     """Run the suite; returns the exit status."""
     options = _parser().parse_args(arguments)
+    # Leaving in order ends the processes, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="gpu-suite-") as scratch:
         settings = _settings(options, Path(scratch))
         title = f"{'Dry run of ' if options.dry_run else ''}`scripts/gpu-suite`, {time.strftime('%Y-%m-%d')}"

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ import pytest
 from support import fake_driver
 from support.kernels import needs_compiler
 
+from benchmarks.gpu import suite
 from benchmarks.gpu.cases import all_cases
-from benchmarks.gpu.suite import PARTS
+from benchmarks.gpu.parts import Settings, Work
+from benchmarks.gpu.suite import PARTS, Kind, Results, run_parts
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -135,6 +138,44 @@ def test_no_time(tmp_path: Path) -> None:
     assert {name: part["reason"] for name, part in results["parts"].items()} == dict.fromkeys(
         PARTS, "no time left"
     )
+
+
+def test_a_fault_in_one_part_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def faulty(work: Work) -> None:
+        raise RuntimeError("this part is broken")
+
+    def good(work: Work) -> None:
+        work.part.update(state="passed", reason="nothing to do")
+
+    monkeypatch.setattr(suite, "PARTS", {"one": Kind(faulty, 9), "two": Kind(good, 9)})
+    results = Results(tmp_path, "title", Settings("cuda", 1, 1, None))
+    assert not run_parts(["one", "two"], results=results, settings=Settings("cuda", 1, 1, None), limit=60)
+    left = json.loads((tmp_path / "gpu.json").read_text())["parts"]
+    assert (left["one"]["state"], left["two"]["state"]) == ("failed", "passed")
+    assert "this part is broken" in left["one"]["reason"]
+
+
+@needs_compiler
+@pytest.mark.skipif(shutil.which("ps") is None, reason="there is no ps")
+def test_terminated_it_ends_what_it_started(tmp_path: Path) -> None:
+    """What was found until then is on disk, and no process goes on."""
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    scale = f"0.001{os.getpid()}"  # by which its processes are known
+    command = [sys.executable, "-m", "benchmarks.gpu.suite", "--backend", "cuda-emu", "--scale", scale]
+    command += ["--xla", "none", "--part", "measure", "--out", str(tmp_path)]
+    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 60
+    while "median" not in (text := _text(tmp_path / "gpu.json")) and time.monotonic() < end:
+        time.sleep(0.1)
+    process.terminate()
+    assert process.wait(timeout=30) == 143
+    assert json.loads(text)["parts"]["measure"]["cases"]
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+    assert not [line for line in listed.splitlines() if "gpu.measure" in line and scale in line]
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
 
 
 @pytest.mark.slow
