@@ -55,12 +55,11 @@ FN float natural_log(float x) {
   return bits_as<float>(where<u32>((pattern & 0x7fffffffu) == 0, 0xff800000u, found));
 }
 FN float log_plus_one(float x) {
-  const float sum = 1.0f + x, lost = x - (sum - 1.0f);
-  float share = lost / sum;
-  const u32 pattern = bits_as<u32>(share);  // NaN for 0 and infinity
-  share = bits_as<float>(where<u32>((pattern & 0x7fffffffu) > 0x7f800000u, 0, pattern));
-  const float result = natural_log(sum) + share;
-  return x == 0 ? x : result;
+  const float sum = 1.0f + x, lost = x - (sum - 1.0f), share = lost / sum;
+  const u32 pattern = bits_as<u32>(share), small = bits_as<u32>(x);
+  const bool is_lost = (pattern & 0x7fffffffu) > 0x7f800000u;  // of -1 and of infinity
+  const float result = natural_log(sum) + bits_as<float>(where<u32>(is_lost, 0, pattern));
+  return bits_as<float>(where<u32>((small & 0x7fffffffu) == 0, small, bits_as<u32>(result)));
 }
 FN float hyperbolic_tangent(float x) {
   const float t = exponential_minus_one(2.0f * limited(fabsf(x), 0.0f, 10.0f));
