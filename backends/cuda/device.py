@@ -43,15 +43,17 @@ def open_device(number: int = 0) -> Device:
     Raises:
         BackendUnavailable: pycuda, the driver or the device is missing.
     """
-    return Device(_driver(), number)
+    return Device(_pycuda(), number)
 
 
-def _driver() -> Any:
+def _pycuda() -> Any:
     try:
-        from pycuda import driver, tools  # noqa: F401
+        import pycuda.driver
+        import pycuda.tools
     except ModuleNotFoundError as error:
+        missing = (error.name or "pycuda").partition(".")[0]
         raise BackendUnavailable(
-            f"backend cuda needs {error.name}: {REMEDY}, with the nvcc of a CUDA toolkit on the PATH"
+            f"backend cuda needs {missing}: {REMEDY}, with the nvcc of a CUDA toolkit on the PATH"
         ) from error
     except ImportError as error:
         if "libcuda" in str(error):
@@ -60,14 +62,14 @@ def _driver() -> Any:
                 "cuda-emu runs the same kernels on the CPU"
             ) from error
         raise BackendUnavailable(f"backend cuda: pycuda does not go with this driver: {error}") from error
-    return driver
+    return pycuda
 
 
 class Device:
     """One CUDA device, through pycuda.
 
     Args:
-        driver: the module `pycuda.driver`.
+        pycuda: the package, with its driver and tools.
         number: of the device, as CUDA counts.
 
     Attributes:
@@ -77,35 +79,33 @@ class Device:
         versions: of pycuda and of the driver's CUDA.
 
     Raises:
-        BackendUnavailable: there is no such device.
+        BackendUnavailable: there is no such device, or it cannot be used.
     """
 
-    def __init__(self, driver: Any, number: int) -> None:
-        self._cuda = driver
+    def __init__(self, pycuda: Any, number: int) -> None:
+        self._cuda = pycuda.driver
         try:
-            driver.init()
-            count = driver.Device.count()
-        except driver.Error as error:
-            raise BackendUnavailable(f"backend cuda finds no CUDA device: {error}") from error
-        if number >= count:
-            raise BackendUnavailable(f"backend cuda finds no CUDA device {number}: there are {count}")
-        device = driver.Device(number)
+            device = self._find(number)
+            self._context = device.retain_primary_context()
+            self._context.push()
+        except self._cuda.Error as error:
+            raise BackendUnavailable(f"backend cuda finds no CUDA device that works: {error}") from error
+        self._thread = threading.get_ident()
+        self._pool = pycuda.tools.DeviceMemoryPool()
+        self._modules: list[Any] = []
+        atexit.register(self._close)
         self.name: str = device.name()
         self.architecture = "sm_{}{}".format(*device.compute_capability())
         self.memory: int = device.total_memory()
-        major, minor = divmod(driver.get_driver_version() // 10, 100)
-        self.versions = f"pycuda {'.'.join(map(str, _pycuda_version()))}, driver for CUDA {major}.{minor}"
-        self._context = device.retain_primary_context()
-        self._context.push()
-        self._thread = threading.get_ident()
-        self._pool = self._new_pool()
-        self._modules: list[Any] = []
-        atexit.register(self._close)
+        major, minor = divmod(self._cuda.get_driver_version() // 10, 100)
+        self.versions = f"pycuda {'.'.join(map(str, pycuda.VERSION))}, driver for CUDA {major}.{minor}"
 
-    def _new_pool(self) -> Any:
-        from pycuda.tools import DeviceMemoryPool
-
-        return DeviceMemoryPool()
+    def _find(self, number: int) -> Any:
+        self._cuda.init()
+        count = self._cuda.Device.count()
+        if number >= count:
+            raise BackendUnavailable(f"backend cuda finds no CUDA device {number}: there are {count}")
+        return self._cuda.Device(number)
 
     def _close(self) -> None:
         # A context that is still current when the process ends makes pycuda abort.
@@ -233,17 +233,10 @@ class Device:
     def is_broken(self) -> bool:
         """Whether the context is of no more use: after some errors, every later call fails, too.
 
-        CUDA driver API, CUresult: "the context cannot be used, so it must be destroyed".
+        CUDA driver API, CUresult: so it is after illegal addresses, time-outs and failed launches.
         """
         try:
             self._cuda.Context.synchronize()
         except self._cuda.Error:
             return True
         return False
-
-
-def _pycuda_version() -> tuple[int, ...]:
-    import pycuda
-
-    version: tuple[int, ...] = pycuda.VERSION
-    return version

@@ -195,6 +195,15 @@ def unavailable() -> Any:
         return [type(error).__name__, str(error)]
 
 
+def another_device() -> Any:
+    """What is said of a device of a higher number than there are."""
+    try:
+        backend(",device=7")
+    except HlotoolError as error:
+        return str(error)
+    return ""
+
+
 def refused() -> Any:
     """What is said when kernels are not for this device."""
     try:

@@ -144,13 +144,17 @@ def test_what_is_missing(case: Any) -> None:
     for settings, message in (
         (
             {"FAKE_CUDA_DEVICES": "0"},
-            "finds no CUDA device: cuInit failed: no CUDA-capable device is detected",
+            "finds no CUDA device that works: cuInit failed: no CUDA-capable device is detected",
         ),
         ({"LD_LIBRARY_PATH": ""}, "needs NVIDIA's driver, and there is none here (libcuda.so.1: cannot open"),
     ):
         kind, said = case("unavailable", **settings)
         assert kind == "BackendUnavailable"
         assert message in said
+
+
+def test_a_device_that_is_not_there(case: Any) -> None:
+    assert case("another_device") == "backend cuda finds no CUDA device 7: there are 1"
 
 
 def _command(folder: Path, *arguments: str, **settings: str) -> dict[str, Any]:
