@@ -84,9 +84,14 @@ def find_nvcc() -> str | None:
     """The path of nvcc, if there is one."""
     if path := shutil.which("nvcc"):
         return path
-    homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT")]
-    places = [Path(home) / "bin" / "nvcc" for home in (*homes, "/usr/local/cuda") if home]
+    places = [toolkit / "bin" / "nvcc" for toolkit in toolkits()]
     return next((str(place) for place in places if os.access(place, os.X_OK)), None)
+
+
+def toolkits() -> list[Path]:
+    """Where CUDA toolkits may be: as the environment says, and in the usual place."""
+    homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT")]
+    return [Path(home) for home in (*homes, "/usr/local/cuda") if home]
 
 
 class Nvrtc:

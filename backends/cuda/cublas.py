@@ -14,10 +14,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from hlotool.backends.cuda.compilers import toolkits
 from hlotool.backends.cuda.device import Allocation, Device
 from hlotool.backends.cuda.products import Product
 from hlotool.errors import BackendCrashed
 from hlotool.ir.types import ElementType
+
+#: What the loader is asked for first.
+_NAMES = ("libcublas.so.13", "libcublas.so.12")
 
 #: Bytes of scratch memory: what cuBLAS itself takes on Hopper.
 _WORKSPACE: Final = 32 << 20
@@ -41,8 +45,8 @@ _MATH_MODE, _ALGORITHM = 16, -1
 
 @cache
 def find_library() -> ctypes.CDLL | None:
-    """cuBLAS 12 or newer, if it is installed: where the loader finds it, or as a wheel."""
-    for name in ("libcublas.so.13", "libcublas.so.12", *_wheels()):
+    """cuBLAS 12 or newer, if it is installed: where the loader finds it, in a toolkit, or as a wheel."""
+    for name in (*_NAMES, *_places()):
         try:
             return ctypes.CDLL(name)
         except OSError:
@@ -50,11 +54,13 @@ def find_library() -> ctypes.CDLL | None:
     return None
 
 
-def _wheels() -> list[str]:
+def _places() -> list[str]:
     spec = importlib.util.find_spec("nvidia")
-    places = spec.submodule_search_locations if spec is not None else None
-    found = [path for place in places or () for path in Path(place).glob("*/lib/libcublas.so.1[23]")]
-    return [str(path) for path in sorted(found, reverse=True)]
+    wheels = [Path(place) for place in spec.submodule_search_locations or ()] if spec is not None else []
+    folders = [toolkit / "lib64" for toolkit in toolkits()]
+    folders += [folder for wheel in wheels for folder in wheel.glob("*/lib")]
+    found = [path for folder in folders for path in folder.glob("libcublas.so.1[23]")]
+    return [str(path) for path in sorted(found, key=lambda path: path.name, reverse=True)]
 
 
 class Cublas:

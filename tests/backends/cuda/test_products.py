@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from pathlib import Path
+
 import numpy as np
 import pytest
 from support.kernels import on_numpy
 
+from hlotool.backends.cuda import cublas
 from hlotool.backends.cuda.products import LARGE, Product, Stack, product_of
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
@@ -97,3 +102,21 @@ def test_common_orders_need_no_transposition() -> None:
         assert product is not None
         assert product.left.order is None
         assert product.right.order is None
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
+def test_the_library_is_found_in_a_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "lib64" / "libcublas.so.12"
+    place.parent.mkdir()
+    command = ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(place)]
+    subprocess.run(command, input=b"int cublasCreate_v2(void) { return 7; }", check=True)
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    monkeypatch.setattr(cublas, "_NAMES", ())
+    cublas.find_library.cache_clear()
+    library = cublas.find_library()
+    assert library is not None
+    assert library.cublasCreate_v2() == 7
+    monkeypatch.setattr(cublas, "_places", list)
+    cublas.find_library.cache_clear()
+    assert cublas.find_library() is None
+    cublas.find_library.cache_clear()
