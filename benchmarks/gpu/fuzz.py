@@ -21,7 +21,7 @@ from support.random_fusions import arguments_of, module_of, random_fusion
 from benchmarks.gpu.lines import Reporter
 from benchmarks.gpu.measure import leaves
 from hlotool.backends.registry import get_backend
-from hlotool.errors import BackendFailed, HlotoolError
+from hlotool.errors import BackendFailed, BackendUnavailable, HlotoolError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
@@ -57,6 +57,10 @@ def main() -> None:
     parser.add_argument("--backend", default="cuda")
     parser.add_argument("batches", nargs="+", type=int)
     options = parser.parse_args()
+    try:
+        get_backend(options.backend)
+    except BackendUnavailable as error:
+        sys.exit(str(error))
     # The emulation against itself: with the threads of a block in the other order.
     other = "cuda-emu:backward" if options.backend == "cuda-emu" else "cuda-emu"
     workers = max(1, (os.cpu_count() or 1) - 1)

@@ -27,7 +27,7 @@ from benchmarks.gpu.xla_side import NoXla, XlaProgram, version
 from hlotool.backends.base import Value
 from hlotool.backends.cuda.executable import KernelExecutable
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.errors import BackendFailed, HlotoolError
+from hlotool.errors import BackendFailed, BackendUnavailable, HlotoolError
 from hlotool.ir.dtypes import Array
 from hlotool.parse.reader import parse_module
 
@@ -202,7 +202,10 @@ def main() -> None:
     parser.add_argument("cases", nargs="*")
     options = parser.parse_args()
     report = Reporter()
-    ruler = open_ruler(options.backend)
+    try:
+        ruler = open_ruler(options.backend)
+    except BackendUnavailable as error:
+        sys.exit(str(error))
     report.say(device=ruler.device, is_hardware=ruler.is_hardware)
     xla = _available_xla(options.xla, report) if options.xla else None
     if options.basics:

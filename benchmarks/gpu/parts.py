@@ -114,7 +114,8 @@ def fuzz(work: Work) -> None:
     fusions = sum(batch.get("fusions", 0) for batch in batches.values())
     differing = {seed: n for b in batches.values() for seed, n in b.get("differing", {}).items()}
     work.part.update(fusions=fusions, differing=differing)
-    wrong = f"{len(differing)} of {fusions} fusions differ; failed batches: {failed}"
+    wrong = f"{len(differing)} of {fusions} fusions differ; {len(failed)} batches failed"
+    wrong += "".join(f"; {n}: {why}" for n, why in list(failed.items())[:1])
     _judge(work.part, None if fusions else reason, wrong if differing or failed else None)
     if work.part["state"] == "passed":
         work.part["reason"] = f"{fusions} fusions, equal to the bit"

@@ -25,7 +25,7 @@ from typing import Any
 from benchmarks.gpu import machine, parts
 from benchmarks.gpu.cases import ROOT
 from benchmarks.gpu.parts import Settings, Work
-from benchmarks.gpu.table import markdown
+from benchmarks.gpu.table import markdown, one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,8 @@ def run_parts(names: list[str], settings: Settings, results: Results, limit: flo
             _run_part(PARTS[name], Work(settings, part, until, results.save))
         part["seconds"] = round(time.monotonic() - start, 1)
         results.save()
-        print(f"gpu-suite: {name}: {part['state']}: {part['reason'] or ''}", file=sys.stderr, flush=True)
+        reason = one_line(part["reason"] or "")
+        print(f"gpu-suite: {name}: {part['state']}: {reason}", file=sys.stderr, flush=True)
     return all(part["state"] in ("passed", "skipped") for part in results.data["parts"].values())
 
 

@@ -43,7 +43,7 @@ def _machine(results: Mapping[str, Any], about: Found) -> Iterator[str]:
         speed = f", {basic['moved'] / basic['seconds'] / 1e9:.1f} GB/s" if basic["moved"] else ""
         yield f"{name}: {_time(basic['seconds'])}{speed}"
     if "basics_failed" in about:
-        yield f"the machine could not be measured any further: {_one_line(about['basics_failed'])}"
+        yield f"the machine could not be measured any further: {one_line(about['basics_failed'])}"
 
 
 def _targets(cases: Mapping[str, Found], about: Found) -> Iterator[tuple[str, ...]]:
@@ -96,11 +96,11 @@ def _notes(cases: Mapping[str, Found]) -> Iterator[str]:
         notes += [f"XLA: {xla[key]}" for key in ("missing", "unknown") if key in xla]
         if "failed" in found:
             notes.append(f"FAILED: {found['failed']}")
-        yield from (f"* {name}: {_one_line(note)}" for note in notes)
+        yield from (f"* {name}: {one_line(note)}" for note in notes)
 
 
 def _part(name: str, part: Mapping[str, Any]) -> tuple[str, str, str]:
-    reason = f": {_one_line(part['reason'])}" if part.get("reason") else ""
+    reason = f": {one_line(part['reason'])}" if part.get("reason") else ""
     return name, part["state"] + reason, f"{part.get('seconds', 0):.0f}"
 
 
@@ -108,7 +108,7 @@ def _time(seconds: float) -> str:
     return f"{seconds * 1e3:.3f} ms" if seconds >= 1e-4 else f"{seconds * 1e6:.2f} us"
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """Short enough for a table, with nothing that would end its cell."""
     return " ".join(text.replace("|", "/").split())[:300]
 

@@ -100,17 +100,21 @@ def test_the_stand_in_is_measured_as_a_gpu_is(tmp_path: Path) -> None:
 
 def test_without_a_gpu_each_part_says_why(tmp_path: Path) -> None:
     """Not a dry run on this machine: nothing can be measured, and the results say so."""
-    command = [sys.executable, "-m", "benchmarks.gpu.suite", "--out", str(tmp_path), "--part", "measure"]
+    command = [sys.executable, "-m", "benchmarks.gpu.suite", "--out", str(tmp_path)]
+    command += ["--part", "measure", "--part", "fuzz"]
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
     hidden = {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": path}
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, **hidden}, capture_output=True, text=True, timeout=120
     )
-    measured = json.loads((tmp_path / "gpu.json").read_text())["parts"]["measure"]
+    measured, fuzzed = json.loads((tmp_path / "gpu.json").read_text())["parts"].values()
     assert done.returncode == 1
+    assert fuzzed["state"] == "unfinished"
+    assert fuzzed["reason"].startswith("ended with status 1: backend cuda")
     assert measured["state"] == "unfinished"
-    assert "backend cuda" in measured["reason"]
+    assert measured["reason"].startswith("ended with status 1: backend cuda")
     assert measured["cases"] == {}
+    assert len(done.stderr.splitlines()) == 2
 
 
 @needs_compiler
