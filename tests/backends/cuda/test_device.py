@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from support import fake_driver
+from support.cuda_programs import PROGRAMS
 
 pytestmark = pytest.mark.skipif(bool(fake_driver.missing()), reason=fake_driver.missing() or "all is here")
 
@@ -178,6 +179,16 @@ def test_the_commands(stand_in: Path, corpus: Path) -> None:
     assert row["verdict"] in ("identical", "agree", "rounding")
     failing = _command(stand_in, "run", module, "--test", "cuda:compiler=nvcc", FAKE_CUDA_FAIL="launch:1:700")
     assert "an illegal memory access was encountered" in failing["modules"][0]["reason"]
+
+
+def test_a_broken_context_costs_one_row(stand_in: Path, tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.hlo").write_text(PROGRAMS["chain"])
+    arguments = ("run", str(tmp_path), "--test", "cuda:compiler=nvcc", "--jobs", "1")
+    # The second kernel of a process fails for good: the third program needs another process.
+    rows = _command(stand_in, *arguments, FAKE_CUDA_FAIL="launch:2:700")["modules"]
+    assert [row["verdict"] for row in rows] == ["identical", "crashed", "identical"]
+    assert "an illegal memory access was encountered" in rows[1]["reason"]
 
 
 @pytest.mark.slow
