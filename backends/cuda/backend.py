@@ -29,6 +29,14 @@ class CudaExecutable(KernelExecutable):
     def __init__(self, module: Module, backend: CudaBackend, fuses: bool) -> None:
         super().__init__(module, backend, fuses)
         self._backend = backend
+        self._loading: CudaLoading
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the host executes instead of a kernel, and what the last run moved there for want of room."""
+        spilled = self._loading.spilled
+        note = f"the device was full: {spilled / 1e6:.3g} MB moved to the host"
+        return (*super().notes, note) if spilled else super().notes
 
     def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
         """Execute once; see `Executable.run`."""

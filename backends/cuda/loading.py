@@ -33,11 +33,16 @@ class CudaLoading:
         self.precision = backend.precision
         self._memory = backend.memory
         self._functions: dict[str, Function] = {}
-        self._moved_before = 0
+        self._moved_before = self._spilled_before = 0
 
     @property
     def moved(self) -> int:
         return self._memory.moved - self._moved_before
+
+    @property
+    def spilled(self) -> int:
+        """Bytes that had to leave the device in the last run, since it was full."""
+        return self._memory.spilled - self._spilled_before
 
     def build(self, kernels: Iterable[Kernel]) -> None:
         self._functions.update(self._backend.load(kernels))
@@ -89,7 +94,7 @@ class CudaLoading:
 
     def take(self, arguments: Sequence[Any]) -> list[Any]:
         self._memory.device.check_thread()
-        self._moved_before = self._memory.moved
+        self._moved_before, self._spilled_before = self._memory.moved, self._memory.spilled
         return [to_residents(argument, self._memory) for argument in arguments]
 
     def give(self, value: Any) -> Value:

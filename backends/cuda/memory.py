@@ -46,8 +46,7 @@ class Memory:
             return self.device.allocate(size)
         except BackendOutOfMemory as error:
             refusal = error
-        while freed := self._spill(size):
-            self.spilled += freed
+        while self._spill(size):
             try:
                 return self.device.allocate(size)
             except BackendOutOfMemory as error:
@@ -77,6 +76,7 @@ class Memory:
             if freed >= size:
                 break
             freed += storage.size
+            self.spilled += 0 if storage.is_on_host else storage.size
             storage.leave_device()
         return freed
 
