@@ -31,8 +31,8 @@ _SHORTEST = 16
 _VECTOR, _WIDEST = 16, 8
 #: Arrays with fewer elements keep more threads busy if each takes one.
 _SMALL = 1 << 16
-#: The largest position for which indices have 32 bits.
-LARGEST_INT = (1 << 31) - 1
+#: The largest position for which indices have 32 bits: a thread's next step beyond it does not overflow.
+LARGEST_INT = (1 << 31) - (1 << 16)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
