@@ -93,6 +93,7 @@ class Emitter:
         statements: what is executed for each element.
         head: what is the same for all lanes of a run, and is executed before.
         positions: indices and positions in memory that were written.
+        loads: pointers, positions and element types of what is loaded for every element.
         totals: values that do not depend on the lane, by name, and the only index at which they are known.
         used: those of them that were read.
 
@@ -100,6 +101,7 @@ class Emitter:
         buffers: pointer names of the instructions whose values lie in memory.
         run: the elements that the statements are repeated for.
         totals: to start with.
+        tiles: where elements lie in shared memory, by pointer and position.
     """
 
     def __init__(
@@ -107,17 +109,20 @@ class Emitter:
         buffers: Mapping[Instruction, str],
         run: Run | None = None,
         totals: Mapping[Instruction, tuple[str, Expr]] | None = None,
+        tiles: Mapping[tuple[str, Expr], str] | None = None,
     ) -> None:
         self.statements: list[str] = []
         self.head: list[str] = []
         self.positions: list[Expr] = []
+        self.loads: list[tuple[str, Expr, ElementType]] = []
         self._buffers = buffers
         self._run = run
+        self._tiles = tiles or {}
         self.totals = dict(totals or {})
         self.used: set[Instruction] = set()
         self._scopes: list[dict[object, tuple[str, ...]]] = [{}]
         self._names = 0
-        self._varying = {"lane", "column"}
+        self._varying = {"lane", run.variable.name if run is not None else "column"}
         self._indices: dict[str, Expr] = {}
 
     def value(self, instruction: Instruction, index: Sequence[Expr | str]) -> str:
@@ -278,10 +283,19 @@ class Emitter:
     def load(self, pointer: str, position: Expr, kind: ElementType) -> str:
         """The name of an element in memory."""
         self.positions.append(position)
-        base = self._run.base(position) if self._run is not None and len(self._scopes) == 1 else None
+        is_always = len(self._scopes) == 1
+        if is_always:
+            self.loads.append((pointer, position, kind))
+        if (tile := self._tiles.get((pointer, position))) is not None:
+            return self.define(computed(kind), tile)
+        base = self._run.base(position) if self._run is not None and is_always else None
         if base is None:
             return self.define(computed(kind), load(pointer, self.index(position), kind))
         return self.define(computed(kind), load(self._lanes(pointer, kind, base), "lane", kind))
+
+    def move(self, pointer: str, position: Expr, target: str, kind: ElementType) -> None:
+        """Copy an element of a run to another place, in the type in which it is computed."""
+        self.add(f"{target} = {self.load(pointer, position, kind)};")
 
     def _lanes(self, pointer: str, kind: ElementType, base: Expr) -> str:
         """What neighbouring elements are called; a vector where their place is a multiple of its width."""

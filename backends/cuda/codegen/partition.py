@@ -21,6 +21,7 @@ from hlotool.backends.cuda.codegen.reductions import combiner
 from hlotool.backends.cuda.codegen.rows import Rows
 from hlotool.backends.cuda.codegen.rules import OPCODES
 from hlotool.backends.cuda.codegen.schedules import Kernel
+from hlotool.backends.cuda.codegen.transpositions import transposition
 from hlotool.backends.cuda.codegen.trees import SERIAL, Geometry, State, geometry, reads_rows, states_of
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
@@ -235,7 +236,8 @@ class _Builder:
             inputs = self._inputs(root.operands[1:])
             if root.operands[0] in self._available and root.operands[0] not in inputs:
                 return update(root, inputs)
-        return loop(outputs, self._inputs(outputs))
+        inputs = self._inputs(outputs)
+        return transposition(outputs, inputs) or loop(outputs, inputs)
 
     def _needed(
         self, roots: Iterable[Instruction], available: Mapping[Instruction, None] | None = None

@@ -60,8 +60,8 @@ class Kernel:
         source: of the function, to be compiled behind the prelude.
         listing: the same with comments that name the instructions, for people.
         schedule: what its threads share out, in a few words.
-        launcher: of a C function that runs blocks of the kernel on a CPU, given its pointers, the number of all
-            blocks, and the first and the end of those to run.
+        launcher: of a C function that runs blocks of the kernel on a CPU, given its pointers, the number of
+            all blocks, and the first and the end of those to run.
         inputs: memory it reads.
         outputs: memory it writes.
         grid: number of blocks.

@@ -91,7 +91,7 @@ _CASES = {
         """
   x = f32[70,90] parameter(0)
   ROOT r = f32[90,70] transpose(x), dimensions={1,0}""",
-        False,
+        True,
     ),
     "product": (
         """

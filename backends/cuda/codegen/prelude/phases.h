@@ -86,6 +86,11 @@ template <int V, class Index, class F> FN void each_column(Index left, Index rig
   const Index first = left + threadIdx.x * V;
   if (threadIdx.x < 32 && first < right) f((int)threadIdx.x, first, Run<V>());
 }
+// The elements of a tile of 32 x 32 with `rows` and `count` at its edges: f(row, first, run) from `left` on.
+template <class Index, class F> FN void each_in_tile(int rows, Index left, int count, F f) {
+  if (threadIdx.x % 32 < count)
+    for (int row = threadIdx.x / 32; row < rows; row += NT / 32) f(row, (Index)(left + threadIdx.x % 32), Run<1>());
+}
 template <class T> FN T from_lane(T value, int distance) {  // of the thread so many lanes on
   const int words = (sizeof(T) + 3) / 4;
   union Words { T value; int word[words]; FN Words() {} } words_of;
@@ -189,6 +194,10 @@ template <int V, class Index, class F> FN void each_column(Index left, Index rig
   each_part<V>(left, last, [&](i64 first, Run<V> run) INLINE {
     f((int)((first - left) / V), (Index)first, run);
   });
+}
+template <class Index, class F> FN void each_in_tile(int rows, Index left, int count, F f) {
+  EACH(int, row, 0, rows)
+    each_part<1>(left, left + count, [&](i64 first, Run<1> run) INLINE { f(row, (Index)first, run); });
 }
 template <int COUNT, class T, class F> FN void halves(T* values, F f) {
   for (int half = COUNT / 2; half; half >>= 1)
