@@ -130,9 +130,15 @@ def _constants(program: Program, memory: Memory) -> dict[Buffer, Storage]:
 def _last_uses(program: Program) -> list[list[Buffer]]:
     """For each kernel, what it is the last to use of what earlier ones computed."""
     kept = {*program.outputs, *program.seen.values(), *program.inputs}
-    last = {b: n for n, kernel in enumerate(program.kernels) for b in (*kernel.inputs, *kernel.outputs)}
+    last = {b: n for n, kernel in enumerate(program.kernels) for b in _used(kernel)}
     made = {b for kernel in program.kernels for b in kernel.outputs} - kept
     return [[b for b in made if last[b] == number] for number in range(len(program.kernels))]
+
+
+def _used(kernel: Kernel) -> tuple[Buffer, ...]:
+    """What it reads and writes, and what its output starts as."""
+    updated = () if kernel.in_place is None else (kernel.in_place,)
+    return *kernel.inputs, *kernel.outputs, *updated
 
 
 def _dtype(buffer: Buffer) -> np.dtype[Any]:
