@@ -38,15 +38,15 @@ def _program(batch: int) -> tuple[Module, list[Any]]:
 
 
 def results(batch: int, backend: str) -> list[Array]:
-    """What a backend makes of a batch, one array per fusion."""
+    """What a backend makes of a batch: one array per fusion, or several."""
     module, arguments = _program(batch)
     return leaves(get_backend(backend).compile(module).run(arguments))
 
 
-def compare(batch: int, ours: list[Array], theirs: list[Array]) -> dict[int, int]:
-    """Elements that differ, by seed of the fusion; fusions without any are left out."""
-    counts = {seed: differing(a, b) for seed, (a, b) in enumerate(zip(ours, theirs), batch * BATCH)}
-    return {seed: count for seed, count in counts.items() if count}
+def compare(ours: list[Array], theirs: list[Array]) -> dict[str, int]:
+    """Elements that differ, by number of the result; results without any are left out."""
+    counts = {str(n): differing(a, b) for n, (a, b) in enumerate(zip(ours, theirs, strict=True))}
+    return {result: count for result, count in counts.items() if count}
 
 
 def main() -> None:
@@ -78,7 +78,7 @@ def _compare_all(backend: str, emulated: Mapping[int, Future[list[Array]]], repo
         item = str(batch)
         report.begin(item)
         try:
-            wrong = compare(batch, results(batch, backend), theirs.result())
+            wrong = compare(results(batch, backend), theirs.result())
             report.add(item, fusions=BATCH, differing=wrong)
         except HlotoolError as error:
             report.add(item, failed=f"{type(error).__name__}: {error}")

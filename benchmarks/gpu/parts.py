@@ -112,9 +112,9 @@ def fuzz(work: Work) -> None:
     # Being out of time is how this part ends: the last batch was just not finished.
     failed = {n: b["failed"] for n, b in batches.items() if not b.get("failed", LATE).startswith(LATE)}
     fusions = sum(batch.get("fusions", 0) for batch in batches.values())
-    differing = {seed: n for b in batches.values() for seed, n in b.get("differing", {}).items()}
+    differing = {n: b["differing"] for n, b in batches.items() if b.get("differing")}
     work.part.update(fusions=fusions, differing=differing)
-    wrong = f"{len(differing)} of {fusions} fusions differ; {len(failed)} batches failed"
+    wrong = f"of {fusions} fusions results in {len(differing)} batches differ; {len(failed)} batches failed"
     wrong += "".join(f"; {n}: {why}" for n, why in list(failed.items())[:1])
     _judge(work.part, None if fusions else reason, wrong if differing or failed else None)
     if work.part["state"] == "passed":

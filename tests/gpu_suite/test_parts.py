@@ -62,7 +62,8 @@ def test_random_fusions_pass(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_random_fusions_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     part = _fuzz(monkeypatch, differing={"5": 2})
     assert part["state"] == "failed"
-    assert part["differing"] == {"5": 2}
+    assert part["differing"] == {"0": {"5": 2}, "1": {"5": 2}, "2": {"5": 2}}
+    assert "results in 3 batches differ" in part["reason"]
 
 
 def test_the_end_of_the_time_is_no_failure_of_random_fusions(monkeypatch: pytest.MonkeyPatch) -> None:
