@@ -12,12 +12,15 @@ from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.compilers import find_compiler
 from hlotool.backends.cuda.cublas import Cublas, find_library
 from hlotool.backends.cuda.device import Device, Function, open_device
-from hlotool.backends.cuda.executable import KernelExecutable, check_regions
+from hlotool.backends.cuda.devices import KernelDevices, KernelRegions
+from hlotool.backends.cuda.executable import KernelExecutable
 from hlotool.backends.cuda.loading import CudaLoading
 from hlotool.backends.cuda.memory import Memory
 from hlotool.backends.cuda.prepared import Prepared
 from hlotool.backends.numpy.arguments import check_arguments
+from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
+from hlotool.ir.partitioning import has_manual_regions
 
 #: Bytes of the device that a program leaves allocated for the next one.
 _KEPT = 1 << 30
@@ -52,7 +55,7 @@ class CudaExecutable(KernelExecutable):
             InputDataError: an argument does not fit its parameter.
             BackendFailed: they do not fit into the device's memory, or it died.
         """
-        values = self._loading.take(check_arguments(self.module, arguments))
+        values = self._loading.residents(check_arguments(self.module, arguments))
         return Prepared(self._backend.memory, self._plan, values)
 
 
@@ -131,13 +134,28 @@ class CudaBackend:
             functions |= self._device.load(cubin.read_bytes(), names)
         return functions
 
-    def compile(self, module: Module) -> CudaExecutable:
+    def compile(self, module: Module) -> CudaExecutable | KernelRegions:
         """Generate and compile all kernels of `module`.
+
+        A program on global arrays that is not partitioned yet is executed as one, whatever `num_partitions`
+        says, but for manual regions: all partitions execute a program that has them.
 
         Raises:
             Unsupported: neither a kernel nor the numpy reference can execute an instruction.
             BackendUnavailable: the compiler or the device does not go with the other.
             BackendFailed: the compiler failed.
         """
-        check_regions(module, "cuda")
+        if has_manual_regions(module) and module.num_partitions > 1 and module.replica_count == 1:
+            return KernelRegions(module, self, self._fuses)
         return CudaExecutable(module, self, self._fuses)
+
+    def compile_devices(self, module: Module, grid: DeviceGrid) -> KernelDevices:
+        """The same for all devices of `grid`, whatever number the module's header says; all on this GPU.
+
+        Raises:
+            Unsupported: neither a kernel nor the numpy reference can execute an instruction.
+            VerificationError: a collective whose groups do not fit the devices.
+            BackendUnavailable: the compiler or the device does not go with the other.
+            BackendFailed: the compiler failed.
+        """
+        return KernelDevices(module, self, self._fuses, grid)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import threading
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -77,6 +78,7 @@ class Cublas:
     def __init__(self, library: ctypes.CDLL, device: Device) -> None:
         self._library = library
         self._device = device
+        self._lock = threading.Lock()
         self._handle = ctypes.c_void_p()
         self._call("cublasCreate_v2", ctypes.byref(self._handle))
         self._workspace = device.allocate(_WORKSPACE)
@@ -117,7 +119,9 @@ class Cublas:
         )
 
     def _call(self, name: str, *arguments: Any) -> None:
-        status = getattr(self._library, name)(*arguments)
+        # Not to be used by two threads at a time.
+        with self._lock:
+            status = getattr(self._library, name)(*arguments)
         if status:
             raise BackendCrashed("cuda", f"{name} failed: status {status}", here=self._device.is_broken())
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import atexit
 import struct
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -20,7 +21,6 @@ from hlotool.errors import (
     BackendOutOfMemory,
     BackendTimeout,
     BackendUnavailable,
-    UsageError,
 )
 from hlotool.ir.dtypes import Array
 
@@ -112,14 +112,17 @@ class Device:
         self._pool.stop_holding()
         self._context.pop()
 
-    def check_thread(self) -> None:
-        """Contexts belong to threads.
-
-        Raises:
-            UsageError: this is not the thread that opened the device.
-        """
-        if threading.get_ident() != self._thread:
-            raise UsageError("backend cuda runs programs in the thread that used it first")
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """Within, this thread may use the device, which the thread that opened it always may."""
+        if threading.get_ident() == self._thread:
+            yield
+            return
+        self._context.push()
+        try:
+            yield
+        finally:
+            self._context.pop()
 
     def allocate(self, size: int) -> Allocation:
         """Memory of so many bytes, at least one.

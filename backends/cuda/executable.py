@@ -13,11 +13,9 @@ from hlotool.backends.cuda.machine import Loading, Machine
 from hlotool.backends.numpy.arguments import check_arguments
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.run import Run
-from hlotool.errors import Unsupported
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.edit_clone import clone_module
-from hlotool.ir.module import Instruction, Module
-from hlotool.ir.partitioning import ENTERS_REGION
+from hlotool.ir.module import Module
 from hlotool.passes.base import Context
 from hlotool.passes.fuse import Fuse
 
@@ -52,35 +50,15 @@ class KernelExecutable:
     def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
         """Execute once; see `Executable.run`. Under a probe, only what the program fuses is fused."""
         values = check_arguments(self.module, arguments)
-        if probe is None:
-            return self._run(self._plan, self._loading, values, Run())
-        loading, plan = self._probed
-
-        def see(instruction: Instruction, value: Value) -> None:
-            probe(instruction, loading.give(value))
-
-        return self._run(plan, loading, values, Run(see))
-
-    def _run(self, plan: Plan, loading: Loading, values: Sequence[Value], run: Run) -> Value:
+        loading, plan = (self._loading, self._plan) if probe is None else self._probed
+        loading.begin()
         with np.errstate(all="ignore"):
-            return loading.give(plan(loading.take(values), run))
+            return loading.run(plan, values, Run(probe))
 
     @cached_property
     def _probed(self) -> tuple[Loading, Plan]:
         loading = self._machine.loading()
         return loading, compiled(self.module, loading, is_probed=True)[1]
-
-
-def check_regions(module: Module, backend: str) -> None:
-    """Refuse programs whose parts run on several devices.
-
-    Raises:
-        Unsupported: naming the first border of such a part.
-    """
-    borders = (i for i in module.instructions() if i.attributes.get("custom_call_target") in ENTERS_REGION)
-    if module.num_partitions > 1 and (border := next(borders, None)) is not None:
-        reason = f"backend {backend} does not run manual regions of several partitions"
-        raise Unsupported(reason, border.name, border.opcode, module.location(border))
 
 
 def fallback_note(lowering: KernelLowering, loading: Loading) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from hlotool.backends.cuda.memory import to_arrays, to_residents
 from hlotool.backends.cuda.products import product_of
 from hlotool.backends.cuda.views import view_of
 from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import Calling, Reading
 from hlotool.backends.numpy.registry import Kernel as Step
 from hlotool.backends.numpy.run import Run
@@ -92,11 +93,16 @@ class CudaLoading:
     def constant(self, value: Any) -> Any:
         return to_residents(value, self._memory)
 
-    def take(self, arguments: Sequence[Any]) -> list[Any]:
-        self._memory.device.check_thread()
-        self._moved_before, self._spilled_before = self._memory.moved, self._memory.spilled
+    def residents(self, arguments: Sequence[Any]) -> list[Any]:
+        """Arguments as a plan takes them."""
         return [to_residents(argument, self._memory) for argument in arguments]
 
-    def give(self, value: Any) -> Value:
-        result: Value = to_arrays(value)
+    def begin(self) -> None:
+        self._moved_before, self._spilled_before = self._memory.moved, self._memory.spilled
+
+    def run(self, plan: Plan, arguments: Sequence[Any], run: Run) -> Value:
+        if (probe := run.probe) is not None:
+            run.probe = lambda instruction, value: probe(instruction, to_arrays(value))
+        with self._memory.device.current():
+            result: Value = to_arrays(plan(self.residents(arguments), run))
         return result

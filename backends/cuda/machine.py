@@ -14,7 +14,9 @@ from hlotool.backends.cuda.codegen.partition import Program
 from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import Kernel as Step
+from hlotool.backends.numpy.run import Run
 from hlotool.ir.module import Instruction
 
 
@@ -79,11 +81,11 @@ class Loading(Protocol):
     def constant(self, value: Any) -> Any:
         """What a slot holds of a constant."""
 
-    def take(self, arguments: Sequence[Any]) -> list[Any]:
-        """What the slots of the entry's parameters hold."""
+    def begin(self) -> None:
+        """A run begins: `moved` counts from here."""
 
-    def give(self, value: Any) -> Value:
-        """A value of a slot as NumPy arrays."""
+    def run(self, plan: Plan, arguments: Sequence[Any], run: Run) -> Value:
+        """Execute a plan in this thread; arguments and result are NumPy arrays, and so is what probes see."""
 
 
 class Machine(Protocol):

@@ -8,6 +8,7 @@ needs it is gone. Where the device is full, memory that has not been used for lo
 from __future__ import annotations
 
 import sys
+import threading
 from functools import cache
 from typing import Any
 from weakref import WeakSet
@@ -35,6 +36,7 @@ class Memory:
         self.spilled = 0
         self._held: WeakSet[Storage] = WeakSet()
         self._clock = 0
+        self._lock = threading.Lock()
 
     def allocate(self, size: int) -> Allocation:
         """Memory on the device; other values move to the host if they must.
@@ -60,7 +62,8 @@ class Memory:
 
     def hold(self, storage: Storage) -> None:
         """Say that a value has come to the device."""
-        self._held.add(storage)
+        with self._lock:
+            self._held.add(storage)
 
     def tick(self) -> int:
         """The time, for telling what was used before what."""
@@ -69,7 +72,8 @@ class Memory:
 
     def _spill(self, size: int) -> int:
         """Free at least so many bytes, if there are so many; copies first that need not be moved."""
-        candidates = [storage for storage in self._held if storage.is_on_device]
+        with self._lock:
+            candidates = [storage for storage in self._held if storage.is_on_device]
         candidates.sort(key=lambda storage: (not storage.is_on_host, storage.used))
         freed = 0
         for storage in candidates:

@@ -10,13 +10,15 @@ from hlotool.backends.cuda.codegen.own_kernels import multiply_adds
 from hlotool.backends.cuda.codegen.partition import Program
 from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import Kernel
+from hlotool.backends.cuda.devices import KernelDevices, KernelRegions
 from hlotool.backends.cuda.executable import KernelExecutable
 from hlotool.backends.cuda_emu.build import Builder, Launcher, compiler
-from hlotool.backends.cuda_emu.devices import EmulatedDevices, EmulatedRegions
 from hlotool.backends.cuda_emu.launch import Launch
 from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import Calling
 from hlotool.backends.numpy.registry import Kernel as Step
+from hlotool.backends.numpy.run import Run
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.partitioning import has_manual_regions
@@ -59,11 +61,11 @@ class EmulatorLoading:
     def constant(self, value: Any) -> Any:
         return value
 
-    def take(self, arguments: Sequence[Any]) -> list[Any]:
-        return list(arguments)
+    def begin(self) -> None:
+        pass
 
-    def give(self, value: Any) -> Value:
-        result: Value = value
+    def run(self, plan: Plan, arguments: Sequence[Any], run: Run) -> Value:
+        result: Value = plan(list(arguments), run)
         return result
 
 
@@ -107,7 +109,7 @@ class EmulatorBackend:
         """See `Machine`."""
         return EmulatorLoading(self._builder, self._precision, self._calls_libraries)
 
-    def compile(self, module: Module) -> KernelExecutable | EmulatedRegions:
+    def compile(self, module: Module) -> KernelExecutable | KernelRegions:
         """Generate and compile all kernels of `module`.
 
         A program on global arrays that is not partitioned yet is executed as one, whatever `num_partitions`
@@ -118,10 +120,10 @@ class EmulatorBackend:
             BackendFailed: g++ failed.
         """
         if has_manual_regions(module) and module.num_partitions > 1 and module.replica_count == 1:
-            return EmulatedRegions(module, self, self._fuses)
+            return KernelRegions(module, self, self._fuses)
         return KernelExecutable(module, self, self._fuses)
 
-    def compile_devices(self, module: Module, grid: DeviceGrid) -> EmulatedDevices:
+    def compile_devices(self, module: Module, grid: DeviceGrid) -> KernelDevices:
         """The same for all devices of `grid`, whatever number the module's header says.
 
         Raises:
@@ -129,4 +131,4 @@ class EmulatorBackend:
             VerificationError: a collective whose groups do not fit the devices.
             BackendFailed: g++ failed.
         """
-        return EmulatedDevices(module, self, self._fuses, grid)
+        return KernelDevices(module, self, self._fuses, grid)

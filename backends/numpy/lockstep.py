@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.numpy.arguments import check_arguments
-from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.run import Run
 from hlotool.backends.numpy.world import Device, World
 from hlotool.errors import InputDataError
@@ -19,7 +19,7 @@ from hlotool.ir.module import Module
 class DevicesExecutable:
     """Every device runs the same plans on its own arguments; collectives exchange values."""
 
-    def __init__(self, module: Module, plan: Plan, grid: DeviceGrid) -> None:
+    def __init__(self, module: Module, plan: Callable[[list[Any], Run], Any], grid: DeviceGrid) -> None:
         self.module = module
         self.grid = grid
         self._plan = plan

@@ -18,7 +18,9 @@ from hlotool.backends.cuda.executable import fused
 from hlotool.backends.cuda.lowering import KernelLowering
 from hlotool.backends.cuda.products import product_of
 from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import Kernel as Step
+from hlotool.backends.numpy.run import Run
 from hlotool.errors import BackendFailed, BackendUnavailable, HlotoolError
 from hlotool.inspect.kernel_records import FallbackInfo, KernelInfo, KernelsInfo, LaunchInfo, ResourceInfo
 from hlotool.inspect.listing import indented
@@ -108,10 +110,10 @@ class _Nothing:
     def constant(self, value: Any) -> Any:
         return value
 
-    def take(self, arguments: Sequence[Any]) -> list[Any]:
-        return list(arguments)
+    def begin(self) -> None:
+        pass
 
-    def give(self, value: Any) -> Value:
+    def run(self, plan: Plan, arguments: Sequence[Any], run: Run) -> Value:
         raise AssertionError("a listed program is not run")
 
 

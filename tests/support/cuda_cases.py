@@ -16,15 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.backends.base import Value
+from hlotool.backends.base import Probe, Value
 from hlotool.backends.cuda.backend import CudaBackend, CudaExecutable
 from hlotool.backends.cuda.memory import to_arrays
+from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendFailed, HlotoolError
+from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
-from support.cuda_programs import DOTS, PROGRAMS, TOO_LARGE, arguments_for
+from support.cuda_programs import DOTS, PROGRAMS, SPREAD, TOO_LARGE, arguments_for
 from support.differential import leaves
 from support.kernels import differing, on_numpy
 from support.random_fusions import arguments_of, module_of, random_fusion
@@ -214,20 +216,33 @@ def refused() -> Any:
 
 
 def elsewhere() -> Any:
-    """What is said in another thread."""
-    _, executable, arguments = program("chain")
-    said: list[str] = []
-
-    def run() -> None:
-        try:
-            executable.run(arguments)
-        except HlotoolError as error:
-            said.append(f"{type(error).__name__}: {error}")
-
+    """A program in another thread: wrong elements."""
+    module, executable, arguments = program("loop")
+    found: list[int] = []
+    run = lambda: found.append(wrong(module, executable.run(arguments), arguments))  # noqa: E731
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    return said
+    return found
+
+
+def devices() -> Any:
+    """A program for two devices: wrong elements of each, what a probe sees on the second, notes."""
+    module, grid = parse_module(SPREAD), DeviceGrid(1, 2)
+    arguments = [[np.arange(64, dtype=np.float32) + n] for n in range(2)]
+    expected = NumpyBackend().compile_devices(module, grid).run_devices(arguments)
+    executable = backend().compile_devices(module, grid)
+    seen: list[str] = []
+    results = [executable.run_devices(arguments)]
+    notes = list(executable.notes)
+    probes: list[Probe | None] = [None, lambda instruction, value: seen.append(instruction.name)]
+    results.append(executable.run_devices(arguments, probes))
+    bad = [
+        sum(_differing(a, b) for a, b in zip(leaves(ours), leaves(theirs)))
+        for result in results
+        for ours, theirs in zip(result, expected)
+    ]
+    return [bad, seen, notes]
 
 
 def main(name: str) -> None:

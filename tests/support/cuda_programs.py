@@ -237,6 +237,24 @@ PROGRAMS = {name: f"HloModule program\n{_ADD}{text}" for name, text in _ALL.item
 TOO_LARGE = f"HloModule program\n{_TOO_LARGE}"
 
 
+_GROUPS = "{{0,1}}"
+
+#: For two devices: what each has, its number, and a sum over both.
+SPREAD = f"""HloModule spread, num_partitions=2
+{_ADD}
+ENTRY main {{
+  x = f32[64] parameter(0)
+  n = u32[] partition-id()
+  f = f32[] convert(n)
+  b = f32[64] broadcast(f), dimensions={{}}
+  y = f32[64] add(x, b)
+  r = f32[64] all-reduce(y), replica_groups={_GROUPS}, channel_id=1, use_global_device_ids=true, to_apply=add
+  z = f32[64] multiply(r, y)
+  ROOT t = (f32[64], f32[64]) tuple(z, y)
+}}
+"""
+
+
 def _dot(kind: str, left: str, right: str, result: str, dimensions: str, result_kind: str = "") -> str:
     return f"""HloModule product
 ENTRY main {{

@@ -78,8 +78,15 @@ def test_a_probe_sees_what_is_inside_a_fusion(case: Any) -> None:
     assert case("probed") == ["y", "m", "r", "f"]
 
 
-def test_one_thread(case: Any) -> None:
-    assert case("elsewhere") == ["UsageError: backend cuda runs programs in the thread that used it first"]
+def test_other_threads_may_run_programs(case: Any) -> None:
+    assert case("elsewhere") == [0]
+
+
+def test_programs_for_several_devices(case: Any) -> None:
+    wrong, seen, notes = case("devices")
+    assert wrong == [0, 0, 0, 0]
+    assert seen == ["n", "f", "b", "y", "r", "z", "t"]
+    assert notes == ["host fallbacks: all-reduce x1, partition-id x1, 0.00103 MB moved"]
 
 
 def test_a_full_device(case: Any) -> None:

@@ -1,9 +1,9 @@
-"""Programs for several devices: each emulated by itself, collectives between them on the host."""
+"""Programs for several devices, all run on one machine; collectives between them are done on the host."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.cuda.executable import compiled, fallback_note, fused
@@ -13,55 +13,62 @@ from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
 
 
-class EmulatedDevices:
+class KernelDevices:
     """A module for all devices of a grid, as plans of kernel launches.
 
     Args:
         module: what each device executes.
-        machine: whose values are NumPy arrays.
+        machine: where each device runs, in a thread of its own.
         fuses: operations are fused first.
         grid: the devices.
 
-    Attributes:
-        notes: what the host executes instead of a kernel.
     """
 
     def __init__(self, module: Module, machine: Machine, fuses: bool, grid: DeviceGrid) -> None:
         self._module = module
         self._machine = machine
         self._grid = grid
-        loading = machine.loading()
-        lowering, plan = compiled(fused(module) if fuses else module, loading, grid=grid)
-        self._executable = DevicesExecutable(module, plan, grid)
-        self.notes = fallback_note(lowering, loading)
+        self._loading = machine.loading()
+        self._lowering, plan = compiled(fused(module) if fuses else module, self._loading, grid=grid)
+        self._executable = DevicesExecutable(module, partial(self._loading.run, plan), grid)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the host executes instead of a kernel; see `fallback_note`."""
+        return fallback_note(self._lowering, self._loading)
 
     def run_devices(
         self, arguments: Sequence[Sequence[Value]], probes: Sequence[Probe | None] | None = None
     ) -> list[Value]:
         """Execute once on all devices; see `DevicesExecutable`. Under probes, nothing is fused first."""
         executable = self._executable if probes is None else self._probed
+        self._loading.begin()
         return executable.run_devices(arguments, probes)
 
     @cached_property
     def _probed(self) -> DevicesExecutable:
         loading = self._machine.loading()
         _, plan = compiled(self._module, loading, is_probed=True, grid=self._grid)
-        return DevicesExecutable(self._module, plan, self._grid)
+        return DevicesExecutable(self._module, partial(loading.run, plan), self._grid)
 
 
-class EmulatedRegions:
+class KernelRegions:
     """A program on global arrays with manual regions: all partitions execute it on the same arguments.
 
     Args:
         module: the program, not partitioned yet.
-        machine: whose values are NumPy arrays.
+        machine: where.
         fuses: operations are fused first.
     """
 
     def __init__(self, module: Module, machine: Machine, fuses: bool) -> None:
         self._count = module.num_partitions
-        self._devices = EmulatedDevices(module, machine, fuses, DeviceGrid(1, self._count))
-        self.notes = self._devices.notes
+        self._devices = KernelDevices(module, machine, fuses, DeviceGrid(1, self._count))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the host executes instead of a kernel; see `fallback_note`."""
+        return self._devices.notes
 
     def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
         """Execute once; see `Executable.run`. The probe sees the first partition."""
