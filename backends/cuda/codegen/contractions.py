@@ -22,14 +22,14 @@ from hlotool.backends.cuda.codegen.elements import (
 )
 from hlotool.backends.cuda.codegen.elementwise import binary
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
-from hlotool.backends.cuda.codegen.indices import Index, linear, split
+from hlotool.backends.cuda.codegen.indices import Expr, Index, digit, split, variable
 from hlotool.backends.cuda.codegen.movement import ints
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 
 #: Writes the factor at an index of the result and one of the summed dimensions, in the type of the sum.
-Factor = Callable[[Emitter, Index, Sequence[str]], str]
+Factor = Callable[[Emitter, Index, Sequence[Expr]], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def _factor(
     operand = instruction.operands[number]
     scale = instruction.operands[2 + number] if instruction.opcode == "scaled-dot" else None
 
-    def factor(emitter: Emitter, index: Index, term: Sequence[str]) -> str:
+    def factor(emitter: Emitter, index: Index, term: Sequence[Expr]) -> str:
         places = dict(zip(dims.batch, index)) | dict(zip(dims.contracting, term))
         places |= {d: index[place] for d, place in zip(dims.free, free)}
         place = [places[d] for d in range(len(places))]
@@ -181,14 +181,16 @@ def _factor(
     return factor
 
 
-def _block(place: Sequence[str], operand: Instruction, scale: Instruction) -> list[str]:
+def _block(place: Sequence[Expr], operand: Instruction, scale: Instruction) -> list[Expr]:
     """The index of the scale that covers an element."""
     sizes = zip(array_shape(operand).dims, array_shape(scale).dims)
     steps = [size // blocks if blocks else 1 for size, blocks in sizes]
-    return [part if step == 1 else f"{part} / {step}" for part, step in zip(place, steps)]
+    return [digit(part, step, None) for part, step in zip(place, steps)]
 
 
-def _scaled(emitter: Emitter, value: str, scale: Instruction, place: Sequence[str], kind: ElementType) -> str:
+def _scaled(
+    emitter: Emitter, value: str, scale: Instruction, place: Sequence[Expr], kind: ElementType
+) -> str:
     factor = as_kind(emitter, emitter.value(scale, place), element_type(scale), kind)
     multiply = Instruction("scaled", "multiply", ArrayShape(kind, ()))
     return emitter.define(computed(kind), binary(multiply, kind, kind, (value, factor)))
@@ -205,19 +207,19 @@ def summed(emitter: Emitter, contraction: Contraction, index: Index) -> str:
     kind = contraction.kind
     total = emitter.variable(kind, contraction.zero)
     counters = [emitter.name("j") for _ in contraction.terms]
-    loops = [f"for (i64 {c} = 0; {c} < {size}; ++{c})" for c, size in zip(counters, contraction.terms)]
+    loops = [f"for (Index {c} = 0; {c} < {size}; ++{c})" for c, size in zip(counters, contraction.terms)]
+    term = [variable(c, size) for c, size in zip(counters, contraction.terms)]
     with emitter.block(" ".join(loops)):
-        left, right = (f(emitter, index, counters) for f in (contraction.left, contraction.right))
+        left, right = (f(emitter, index, term) for f in (contraction.left, contraction.right))
         emitter.add(f"{total} = {contraction.accumulated(total, left, right)};")
     return emitter.define(computed(element_type(contraction.instruction)), contraction.result(total))
 
 
-def place_of(contraction: Contraction, batch: str, row: str, column: str) -> tuple[list[str], str]:
-    """The index of the result, and the position in memory, of linear positions in the three parts."""
-    parts: dict[int, str] = {}
+def index_of(contraction: Contraction, batch: Expr, row: Expr, column: Expr) -> Index:
+    """The index of the result at positions in its three parts."""
+    parts: dict[int, Expr] = {}
     for dimensions, position in zip(
         (contraction.batch, contraction.rows, contraction.columns), (batch, row, column)
     ):
         parts |= dict(zip(dimensions, split(position, contraction.sizes(dimensions))))
-    index = [parts[d] for d in range(len(parts))]
-    return index, linear([f"({part})" for part in index], array_shape(contraction.instruction).dims)
+    return tuple(parts[d] for d in range(len(parts)))

@@ -17,7 +17,8 @@ from hlotool.backends.cuda.codegen.contractions import (
 )
 from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, element_type
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
-from hlotool.backends.cuda.codegen.indices import Index, scaled, shifted
+from hlotool.backends.cuda.codegen.indices import Expr, Index, digit
+from hlotool.backends.cuda.codegen.movement import within
 from hlotool.ir.attributes import ConvolutionDimensions, Window, WindowDim
 from hlotool.ir.module import Instruction
 
@@ -44,11 +45,6 @@ def convolution_contraction(instruction: Instruction) -> Contraction:
     rows = tuple(sorted(places)) if columns else tuple(sorted({*places, labels.output_feature}))
     kind = common_kind(instruction)
     return Contraction(instruction, kind, terms, (), rows, columns, sides.image, sides.weights)
-
-
-def is_grouped(instruction: Instruction) -> bool:
-    """Whether features or images fall into groups with kernels of their own."""
-    return _Sides.of(instruction).groups > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +83,7 @@ class _Sides:
         """Number of groups of either kind."""
         return max(self.feature_groups, self.batch_groups)
 
-    def image(self, emitter: Emitter, index: Index, term: Sequence[str]) -> str:
+    def image(self, emitter: Emitter, index: Index, term: Sequence[Expr]) -> str:
         """The element of the input under a position of the window; 0 where there is none."""
         operand, labels = self.instruction.operands[0], self.labels
         dims, kind = array_shape(operand).dims, common_kind(self.instruction)
@@ -95,30 +91,30 @@ class _Sides:
         places = {labels.input_batch: index[labels.output_batch], labels.input_feature: feature}
         inside = []
         for d, out, position, dim in zip(labels.input_spatial, labels.output_spatial, positions, self.window):
-            at = emitter.index(_reached(index[out], position, dim))
-            inside.append(f"{at} >= 0 && {at} < {(dims[d] - 1) * dim.base_dilation + 1 if dims[d] else 0}")
+            at = index[out] * dim.stride + position * dim.window_dilation - dim.pad_low
+            inside += within(emitter, at, (dims[d] - 1) * dim.base_dilation + 1 if dims[d] else 0)
             if dim.base_dilation > 1:
-                inside.append(f"{at} % {dim.base_dilation} == 0")
-            places[d] = f"{at} / {dim.base_dilation}" if dim.base_dilation > 1 else at
-        self._into_group(emitter, places, index)
+                inside.append(f"{emitter.index(at)} % {dim.base_dilation} == 0")
+            places[d] = digit(at, dim.base_dilation, None) if dim.base_dilation > 1 else at
+        self._into_group(places, index)
         result = emitter.variable(kind, zero_of(kind))
         with emitter.block(f"if ({' && '.join(inside) or 'true'})"):
             value = emitter.value(operand, [places[d] for d in range(len(places))])
             emitter.add(f"{result} = {as_kind(emitter, value, element_type(operand), kind)};")
         return result
 
-    def _into_group(self, emitter: Emitter, places: dict[int, str], index: Index) -> None:
+    def _into_group(self, places: dict[int, Expr], index: Index) -> None:
         """Move the place in the input to the group that makes this feature of the result."""
         if self.groups == 1:
             return
         labels, dims = self.labels, array_shape(self.instruction.operands[0]).dims
         features = array_shape(self.instruction).dims[labels.output_feature]
-        group = emitter.index(f"{index[labels.output_feature]} / {max(1, features // self.groups)}ll")
+        group = digit(index[labels.output_feature], max(1, features // self.groups), None)
         parts = dims[labels.input_feature if self.feature_groups > 1 else labels.input_batch] // self.groups
         moved = labels.input_feature if self.feature_groups > 1 else labels.input_batch
-        places[moved] = f"{group} * {parts}ll + {places[moved]}"
+        places[moved] = group * parts + places[moved]
 
-    def weights(self, emitter: Emitter, index: Index, term: Sequence[str]) -> str:
+    def weights(self, emitter: Emitter, index: Index, term: Sequence[Expr]) -> str:
         """The element of the kernel at a position of the window."""
         operand, labels = self.instruction.operands[1], self.labels
         *positions, feature = term
@@ -127,11 +123,6 @@ class _Sides:
             labels.kernel_input_feature: feature,
         }
         for d, position, dim in zip(labels.kernel_spatial, positions, self.window):
-            places[d] = f"{dim.size - 1} - {position}" if dim.reversal else position
+            places[d] = position * -1 + (dim.size - 1) if dim.reversal else position
         value = emitter.value(operand, [places[d] for d in range(len(places))])
         return as_kind(emitter, value, element_type(operand), common_kind(self.instruction))
-
-
-def _reached(output: str, position: str, dim: WindowDim) -> str:
-    """Where a position of the window lies in the padded and dilated input."""
-    return shifted(f"{scaled(output, dim.stride)} + {scaled(position, dim.window_dilation)}", -dim.pad_low)

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, element_type
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
-from hlotool.backends.cuda.codegen.indices import Index, linear, scaled, shifted
+from hlotool.backends.cuda.codegen.indices import Expr, Index, linear, variable
+from hlotool.backends.cuda.codegen.movement import within
 from hlotool.backends.cuda.codegen.reductions import combiner
 from hlotool.ir.attributes import Window, WindowDim
 from hlotool.ir.module import Computation, Instruction
@@ -26,13 +27,14 @@ def select_and_scatter(emitter: Emitter, instruction: Instruction, index: Index)
     kind = element_type(instruction)
     total = emitter.variable(kind, emitter.value(init, ()))
     own = emitter.index(linear(index, array_shape(operand).dims))
-    counters = [emitter.name("o") for _ in index]
-    limits = zip(counters, index, dims, array_shape(source).dims)
-    with emitter.block(" ".join(_windows_over(*limit) for limit in limits)):
-        selected = _selected(emitter, instruction, counters, dims)
+    counters, counts = [emitter.name("o") for _ in index], array_shape(source).dims
+    places = [emitter.index(part) for part in index]
+    with emitter.block(" ".join(map(_windows_over, counters, places, dims, counts))):
+        window = [variable(c, count) for c, count in zip(counters, counts)]
+        selected = _selected(emitter, instruction, window, dims)
         with emitter.block(f"if ({selected} == {own})"):
             form = combiner(_applying(instruction, "scatter")).form
-            (result,) = emitter.apply(form, [total, emitter.value(source, counters)])
+            (result,) = emitter.apply(form, [total, emitter.value(source, window)])
             emitter.add(f"{total} = {result};")
     return (total,)
 
@@ -58,32 +60,29 @@ def _applying(instruction: Instruction, name: str) -> Instruction:
 
 def _windows_over(counter: str, place: str, dim: WindowDim, count: int) -> str:
     """The loop over the windows that reach a place."""
-    last = shifted(place, dim.pad_low)
-    first = shifted(place, dim.pad_low - dim.size + dim.stride)
-    begin, end = f"({first}) / {dim.stride}", f"({last}) / {dim.stride}"
+    last, first = f"((i64){place} + {dim.pad_low})", f"((i64){place} + {dim.pad_low - dim.size + dim.stride})"
     return (
-        f"for (i64 {counter} = {first} < 0 ? 0 : {begin}; "
-        f"{last} >= 0 && {counter} <= {end} && {counter} < {count}; ++{counter})"
+        f"for (i64 {counter} = {first} < 0 ? 0 : {first} / {dim.stride}; "
+        f"{last} >= 0 && {counter} <= {last} / {dim.stride} && {counter} < {count}; ++{counter})"
     )
 
 
 def _selected(
-    emitter: Emitter, instruction: Instruction, window: Sequence[str], dims: Sequence[WindowDim]
+    emitter: Emitter, instruction: Instruction, window: Sequence[Expr], dims: Sequence[WindowDim]
 ) -> str:
     """The position of the element that a window selects, -1 for none."""
     operand = instruction.operands[0]
     sizes, kind = array_shape(operand).dims, element_type(operand)
     form = combiner(_applying(instruction, "select")).form
-    best, at = emitter.variable(kind), emitter.name("s")
+    best, at = emitter.variable(kind), emitter.name("at")
     emitter.add(f"i64 {at} = -1;")
     counters = [emitter.name("j") for _ in dims]
-    loops = [f"for (i64 {c} = 0; {c} < {dim.size}; ++{c})" for c, dim in zip(counters, dims)]
+    loops = [f"for (Index {c} = 0; {c} < {dim.size}; ++{c})" for c, dim in zip(counters, dims)]
     with emitter.block(" ".join(loops)):
         place = [
-            emitter.index(shifted(f"{scaled(o, dim.stride)} + {c}", -dim.pad_low))
-            for o, c, dim in zip(window, counters, dims)
+            o * dim.stride + variable(c, dim.size) - dim.pad_low for o, c, dim in zip(window, counters, dims)
         ]
-        inside = [f"{p} >= 0 && {p} < {size}" for p, size in zip(place, sizes)]
+        inside = [test for p, size in zip(place, sizes) for test in within(emitter, p, size)]
         with emitter.block(f"if ({' && '.join(inside) or 'true'})"):
             value = emitter.value(operand, place)
             emitter.add(f"bool keep = {at} >= 0;")

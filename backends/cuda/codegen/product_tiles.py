@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from hlotool.backends.cuda.codegen.contractions import Contraction, Factor, place_of
-from hlotool.backends.cuda.codegen.elements import computed, element_type, store
+from hlotool.backends.cuda.codegen.contractions import Contraction, Factor, index_of
+from hlotool.backends.cuda.codegen.elements import array_shape, computed, element_type, store
 from hlotool.backends.cuda.codegen.emit import Emitter
-from hlotool.backends.cuda.codegen.indices import split
-from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, pointers_of
+from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, linear, split, variable
+from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, is_wide, pointers_of
 from hlotool.ir.module import Instruction
 
 #: As in `prelude/tiles.h`: rows and columns of a tile, its threads in each direction, sums of a thread.
@@ -46,6 +46,10 @@ def product(contraction: Contraction, inputs: Sequence[Instruction]) -> Kernel:
     row_tiles, column_tiles = -(-rows // SIDE), -(-columns // SIDE)
     ctype = computed(contraction.kind)
     sums = [f"sum{i}{j}" for i in range(_SUMS) for j in range(_SUMS)]
+    left, right, out = Emitter(pointers_of(inputs)), Emitter(pointers_of(inputs)), Emitter({})
+    part, place, nowhere = variable("batch", batch), "place", constant(0)
+    left_index = index_of(contraction, part, variable(place, rows), nowhere)
+    right_index = index_of(contraction, part, nowhere, variable(place, columns))
     body = [
         f"const i64 across = block_id() % {column_tiles}ll;",
         f"const i64 down = block_id() / {column_tiles}ll % {row_tiles}ll;",
@@ -57,33 +61,30 @@ def product(contraction: Contraction, inputs: Sequence[Instruction]) -> Kernel:
         *(f"{name}(t) = {contraction.zero};" for name in sums),
         "});",
         f"for (i64 first = 0; first < {contraction.length}ll; first += DEPTH) {{",
-        _load(contraction, inputs, contraction.left, "left", "down", rows),
-        _load(contraction, inputs, contraction.right, "right", "across", columns),
+        _load(contraction, left, contraction.left, left_index, "left", "down", rows),
+        _load(contraction, right, contraction.right, right_index, "right", "across", columns),
         "barrier();",
         *_accumulate(contraction),
         "barrier();",
         "}",
-        *_write_out(contraction, rows, columns),
+        *_write_out(contraction, out, part, rows, columns),
     ]
     grid = batch * row_tiles * column_tiles
-    return assemble(inputs, (contraction.instruction,), body, grid, schedule="tiles of a product")
+    wide = is_wide((left, right, out), array_shape(contraction.instruction).size)
+    return assemble(inputs, (contraction.instruction,), body, grid, None, "tiles of a product", wide)
 
 
 def _load(
     contraction: Contraction,
-    inputs: Sequence[Instruction],
+    emitter: Emitter,
     factor: Factor,
+    index: Index,
     shared: str,
     tile: str,
     places: int,
 ) -> str:
     """What brings a tile of one factor to shared memory; 0 lies beyond its edges."""
-    emitter = Emitter(pointers_of(inputs))
-    other = "0"
-    row, column = ("place", other) if shared == "left" else (other, "place")
-    index, _ = place_of(contraction, "batch", row, column)
-    terms = split("term", contraction.terms)
-    value = factor(emitter, tuple(emitter.index(part) for part in index), [emitter.index(t) for t in terms])
+    value = factor(emitter, index, split(variable("term", contraction.length), contraction.terms))
     emitter.add(f"element = {value};")
     return _LOAD % {
         "tile": tile,
@@ -109,19 +110,15 @@ def _accumulate(contraction: Contraction) -> list[str]:
     return [*lines, "});"]
 
 
-def _write_out(contraction: Contraction, rows: int, columns: int) -> list[str]:
-    kind = element_type(contraction.instruction)
-    lines = ["each_thread([&](int t) {"]
+def _write_out(contraction: Contraction, emitter: Emitter, batch: Expr, rows: int, columns: int) -> list[str]:
+    kind, dims = element_type(contraction.instruction), array_shape(contraction.instruction).dims
     for i in range(_SUMS):
         for j in range(_SUMS):
             row, column = f"row{i}{j}", f"column{i}{j}"
-            _, position = place_of(contraction, "batch", row, column)
-            lines += [
-                f"const i64 {row} = down * SIDE + t / {_ACROSS} + {i * _ACROSS};",
-                f"const i64 {column} = across * SIDE + t % {_ACROSS} + {j * _ACROSS};",
-                f"if ({row} < {rows}ll && {column} < {columns}ll) {{",
-                f"const {computed(kind)} result = {contraction.result(f'sum{i}{j}(t)')};",
-                store("out0", position, "result", kind),
-                "}",
-            ]
-    return [*lines, "});"]
+            emitter.add(f"const i64 {row} = down * SIDE + t / {_ACROSS} + {i * _ACROSS};")
+            emitter.add(f"const i64 {column} = across * SIDE + t % {_ACROSS} + {j * _ACROSS};")
+            with emitter.block(f"if ({row} < {rows}ll && {column} < {columns}ll)"):
+                index = index_of(contraction, batch, variable(row, rows), variable(column, columns))
+                result = emitter.define(computed(kind), contraction.result(f"sum{i}{j}(t)"))
+                emitter.add(store("out0", emitter.index(linear(index, dims)), result, kind))
+    return ["each_thread([&](int t) {", *emitter.statements, "});"]

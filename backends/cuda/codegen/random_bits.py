@@ -11,7 +11,7 @@ from math import prod
 
 from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, computed
 from hlotool.backends.cuda.codegen.emit import Emitter
-from hlotool.backends.cuda.codegen.indices import Index, linear
+from hlotool.backends.cuda.codegen.indices import Expr, Index, digit, linear
 from hlotool.backends.cuda.codegen.movement import takes
 from hlotool.backends.cuda.codegen.patterns import WORD, of_patterns
 from hlotool.ir.module import Instruction
@@ -87,8 +87,9 @@ class _Generator:
         words = prod(self.shape.dims) * (2 if self.width == WORD else 1)
         return -(-words // 4)
 
-    def state_word(self, place: str) -> str:
+    def state_word(self, part: Expr) -> str:
         """An element of the new state."""
+        place = self.emitter.index(part)
         moved = self.emitter.define("u64", f"{self.low} + {self.steps}ull")
         carry = "0ull" if self.is_threefry else f"{self.high} + ({moved} < {self.low})"
         return self.emitter.define("u64", f"{place} == 0 ? {self.key} : {place} == 1 ? {moved} : {carry}")
@@ -103,8 +104,8 @@ class _Generator:
         axis, which, place = self.axis, "0", list(index)
         dims = self.shape.dims
         if self.width < WORD and axis is not None:
-            which, dims = f"{index[axis]} % 2", self.half
-            place[axis] = f"({index[axis]} / 2)"
+            which, dims = self.emitter.index(digit(index[axis], 1, 2)), self.half
+            place[axis] = digit(index[axis], 2, None)
         counter = self.emitter.define("u64", f"{self.low} + (u64)({linear(place, dims)})")
         words = self.emitter.define("RandomWords", f"threefry({self.key}, {counter})")
         if self.width == WORD:

@@ -22,11 +22,11 @@ from hlotool.backends.cuda.codegen.elements import (
     store,
 )
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
-from hlotool.backends.cuda.codegen.indices import Index, linear, split
+from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, linear, split, variable
 from hlotool.backends.cuda.codegen.loops import loop
-from hlotool.backends.cuda.codegen.movement import ints, number
+from hlotool.backends.cuda.codegen.movement import ints, number, within
 from hlotool.backends.cuda.codegen.reductions import combiner
-from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, pointers_of
+from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, is_wide, pointers_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 
@@ -110,7 +110,7 @@ class _Scatter:
         """Element types of the results."""
         return [element_type(operand) for operand in self.operands]
 
-    def starts(self, emitter: Emitter, place: Sequence[str]) -> dict[int, str]:
+    def starts(self, emitter: Emitter, place: Sequence[Expr]) -> dict[int, Expr]:
         """Where a window starts, by dimension of the operands; `place` is its index in `along`."""
         vector = number(self.instruction, "index_vector_dim")
         kind = element_type(self.indices)
@@ -118,23 +118,24 @@ class _Scatter:
         for d, component in self.component.items():
             index = list(place)
             if vector < array_shape(self.indices).rank:
-                index.insert(vector, str(component))
+                index.insert(vector, constant(component))
             value = emitter.value(self.indices, index)
-            found[d] = emitter.index(f"index_of({value})" if kind is ElementType.U64 else f"(i64){value}")
+            wide = f"index_of({value})" if kind is ElementType.U64 else f"(i64){value}"
+            found[d] = variable(emitter.index(wide))
         return found
 
-    def fits(self, starts: dict[int, str]) -> list[str]:
+    def fits(self, emitter: Emitter, starts: dict[int, Expr]) -> list[str]:
         """Conditions under which a window lies in the operand; it is skipped otherwise."""
-        limits = [(start, self.dims[d] - self.window[d]) for d, start in starts.items()]
-        return [f"{start} >= 0 && {start} <= {limit}" for start, limit in limits]
+        limits = [(start, self.dims[d] - self.window[d] + 1) for d, start in starts.items()]
+        return [test for start, limit in limits for test in within(emitter, start, limit)]
 
-    def update_index(self, place: Sequence[str], inside: Sequence[str]) -> list[str]:
+    def update_index(self, place: Sequence[Expr], inside: Sequence[Expr]) -> list[Expr]:
         """The index in the updates; `inside` is the one in the window, by dimension of the operands."""
         parts = dict(zip(self.along, place))
         parts |= {update_dim: inside[d] for d, update_dim in self.inside.items()}
         return [parts[d] for d in range(len(parts))]
 
-    def combined(self, emitter: Emitter, current: Sequence[str], index: Sequence[str]) -> list[str]:
+    def combined(self, emitter: Emitter, current: Sequence[str], index: Sequence[Expr]) -> list[str]:
         """Names of the elements after an update."""
         values = [emitter.value(update, index) for update in self.updates]
         results = emitter.apply(combiner(self.instruction).form, [*current, *values])
@@ -142,7 +143,7 @@ class _Scatter:
 
 
 def _loops(counters: Sequence[str], sizes: Sequence[int]) -> str:
-    return " ".join(f"for (i64 {c} = 0; {c} < {size}; ++{c})" for c, size in zip(counters, sizes))
+    return " ".join(f"for (Index {c} = 0; {c} < {size}; ++{c})" for c, size in zip(counters, sizes))
 
 
 @writes("scatter")
@@ -152,14 +153,12 @@ def scatter(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[s
     current = [emitter.variable(k, emitter.value(o, index)) for k, o in zip(plan.kinds, plan.operands)]
     counters = [emitter.name("j") for _ in plan.along]
     with emitter.block(_loops(counters, plan.counts)):
-        starts = plan.starts(emitter, counters)
-        inside = [emitter.index(f"{p} - {starts[d]}") if d in starts else p for d, p in enumerate(index)]
-        sizes = zip(inside, plan.window, plan.dims)
-        hits = [
-            f"{p} >= 0 && {p} < {size}" for d, (p, size, n) in enumerate(sizes) if d in starts or size < n
-        ]
-        with emitter.block(f"if ({' && '.join([*plan.fits(starts), *hits]) or 'true'})"):
-            results = plan.combined(emitter, current, plan.update_index(counters, inside))
+        place = [variable(c, count) for c, count in zip(counters, plan.counts)]
+        starts = plan.starts(emitter, place)
+        inside = [part - starts[d] if d in starts else part for d, part in enumerate(index)]
+        hits = [test for part, size in zip(inside, plan.window) for test in within(emitter, part, size)]
+        with emitter.block(f"if ({' && '.join([*plan.fits(emitter, starts), *hits]) or 'true'})"):
+            results = plan.combined(emitter, current, plan.update_index(place, inside))
             for name, result in zip(current, results):
                 emitter.add(f"{name} = {result};")
     return tuple(current)
@@ -199,14 +198,14 @@ def _by_rows(plan: _Scatter, parts: Sequence[Instruction], inputs: Sequence[Inst
     across = f"for (i64 column = lane; column < {columns}ll; column += lanes)"
     if in_place is None:
         with emitter.block(f"for (i64 row = begin; row < end; ++row) {across}"):
-            index = _index(plan, others, split("row", [plan.dims[d] for d in plan.started]))
+            index = _index(plan, others, split(variable("row", rows), [plan.dims[d] for d in plan.started]))
             _write(emitter, plan, index, [emitter.value(operand, index) for operand in plan.operands])
     with emitter.block(f"for (i64 update = 0; update < {prod(plan.counts)}ll; ++update)"):
-        place = [emitter.index(part) for part in split("update", plan.counts)]
+        place = split(variable("update", prod(plan.counts)), plan.counts)
         starts = plan.starts(emitter, place)
-        with emitter.block(f"if ({' && '.join(plan.fits(starts))})"):
+        with emitter.block(f"if ({' && '.join(plan.fits(emitter, starts)) or 'true'})"):
             row = linear([starts[d] for d in plan.started], [plan.dims[d] for d in plan.started])
-            emitter.add(f"const i64 row = {row};")
+            emitter.add(f"const i64 row = {emitter.index(row)};")
             with emitter.block(f"if (row >= begin && row < end) {across}"):
                 _update(emitter, plan, place, _index(plan, others, [starts[d] for d in plan.started]))
     body = [
@@ -215,7 +214,8 @@ def _by_rows(plan: _Scatter, parts: Sequence[Instruction], inputs: Sequence[Inst
         "});",
     ]
     grid = min(_BLOCKS, -(-prod(array_shape(plan.updates[0]).dims) // _PER_BLOCK))
-    return assemble(inputs, parts, body, grid, in_place, schedule="rows of a scatter")
+    wide = is_wide([emitter], max(prod(plan.dims), prod(plan.counts)))
+    return assemble(inputs, parts, body, grid, in_place, "rows of a scatter", wide)
 
 
 def _updated_in_place(plan: _Scatter, inputs: Sequence[Instruction]) -> Instruction | None:
@@ -234,20 +234,18 @@ def _updated_in_place(plan: _Scatter, inputs: Sequence[Instruction]) -> Instruct
     return operand
 
 
-def _index(plan: _Scatter, others: Sequence[int], started: Sequence[str]) -> list[str]:
+def _index(plan: _Scatter, others: Sequence[int], started: Sequence[Expr]) -> list[Expr]:
     """The index of an element: its row, and its place in it."""
     parts = dict(zip(plan.started, started))
-    parts |= dict(zip(others, split("column", [plan.dims[d] for d in others])))
+    sizes = [plan.dims[d] for d in others]
+    parts |= dict(zip(others, split(variable("column", prod(sizes)), sizes)))
     return [parts[d] for d in range(len(parts))]
 
 
-def _update(emitter: Emitter, plan: _Scatter, place: Sequence[str], index: Sequence[str]) -> None:
+def _update(emitter: Emitter, plan: _Scatter, place: Sequence[Expr], index: Sequence[Expr]) -> None:
     """Apply one update to one element, if the window reaches that far."""
-    index = [emitter.index(part) for part in index]
-    zeros = dict.fromkeys(plan.started, "0")
-    inside = [zeros.get(d, part) for d, part in enumerate(index)]
-    pairs = enumerate(zip(plan.window, plan.dims))
-    reached = [f"{index[d]} < {size}" for d, (size, n) in pairs if d not in zeros and size < n]
+    inside = [constant(0) if d in plan.started else part for d, part in enumerate(index)]
+    reached = [test for part, size in zip(inside, plan.window) for test in within(emitter, part, size)]
     with emitter.block(f"if ({' && '.join(reached) or 'true'})"):
         position = emitter.index(linear(index, plan.dims))
         current = [
@@ -257,7 +255,7 @@ def _update(emitter: Emitter, plan: _Scatter, place: Sequence[str], index: Seque
         _write(emitter, plan, index, plan.combined(emitter, current, plan.update_index(place, inside)))
 
 
-def _write(emitter: Emitter, plan: _Scatter, index: Sequence[str], values: Sequence[str]) -> None:
-    position = emitter.index(linear([emitter.index(part) for part in index], plan.dims))
+def _write(emitter: Emitter, plan: _Scatter, index: Sequence[Expr], values: Sequence[str]) -> None:
+    position = emitter.index(linear(index, plan.dims))
     for n, (value, kind) in enumerate(zip(values, plan.kinds)):
         emitter.add(store(f"out{n}", position, value, kind))

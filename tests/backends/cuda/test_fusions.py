@@ -1,4 +1,4 @@
-"""Random fusions: equal to the numpy reference, to the bit but for functions, in whatever order threads run."""
+"""Random fusions: equal to the numpy reference, functions apart to the bit, in whatever order threads run."""
 
 from __future__ import annotations
 
