@@ -17,16 +17,20 @@ fused {
   x = f32[8,3] parameter(0)
   i = s32[5,1] parameter(1)
   u = f32[5,3] parameter(2)
+  j = s32[60,1] parameter(3)
+  v = f32[60,3] parameter(4)
   once = f32[8,3] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0},
     scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
-  ROOT twice = f32[8,3] scatter(once, i, u), update_window_dims={1}, inserted_window_dims={0},
+  ROOT twice = f32[8,3] scatter(once, j, v), update_window_dims={1}, inserted_window_dims={0},
     scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
 }
 ENTRY main {
   x = f32[8,3] parameter(0)
   i = s32[5,1] parameter(1)
   u = f32[5,3] parameter(2)
-  ROOT r = f32[8,3] fusion(x, i, u), kind=kInput, calls=fused
+  j = s32[60,1] parameter(3)
+  v = f32[60,3] parameter(4)
+  ROOT r = f32[8,3] fusion(x, i, u, j, v), kind=kInput, calls=fused
 }
 """
 
@@ -34,12 +38,12 @@ _SCRIPT = """
 import numpy as np
 from hlotool.backends.registry import get_backend
 from hlotool.parse.reader import parse_module
-x, u = np.zeros((8, 3), np.float32), np.ones((5, 3), np.float32)
-i = np.array([[1], [4], [1], [7], [0]], np.int32)
+x, u, v = (np.full((rows, 3), value, np.float32) for rows, value in ((8, 0), (5, 1), (60, 10)))
+i, j = np.array([[1], [4], [1], [7], [0]], np.int32), np.arange(60, dtype=np.int32)[:, None] % 6
 executable = get_backend("cuda:compiler=nvcc").compile(parse_module(PROGRAM))
 assert executable.launches >= 2
-result = executable.run([x, i, u])
-assert result[:, 0].tolist() == [2, 4, 0, 0, 2, 0, 0, 2], result
+result = executable.run([x, i, u, j, v])
+assert result[:, 0].tolist() == [101, 102, 100, 100, 101, 100, 0, 1], result
 assert not x.any()
 """
 
