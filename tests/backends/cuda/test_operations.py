@@ -1,0 +1,150 @@
+"""Operations with kernels of their own, larger than random fusions have them, against the numpy reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support.differential import leaves
+from support.kernels import differing, emulator, needs_compiler, on_kernels, on_numpy
+
+from hlotool.backends.registry import get_backend
+from hlotool.ir.dtypes import DTYPES
+from hlotool.ir.types import ELEMENT_TYPES
+from hlotool.parse.reader import parse_module
+
+pytestmark = needs_compiler
+
+_ADD = """add {{
+  a = {t}[] parameter(0)
+  b = {t}[] parameter(1)
+  ROOT r = {t}[] add(a, b)
+}}
+"""
+
+
+def _whole(kind: str, dims: tuple[int, ...], seed: int = 0) -> Any:
+    """Small numbers, whose sums are exact."""
+    return np.random.default_rng(seed).integers(1, 5, dims).astype(DTYPES[ELEMENT_TYPES[kind]])
+
+
+def _check(text: str, *arguments: Any) -> list[str]:
+    """Equal to the reference in both orders of the threads; returns the schedules of the kernels."""
+    module = parse_module(text)
+    executable = get_backend("cuda-emu:generated").compile(module)
+    assert executable.notes == ()
+    expected = on_numpy(module, list(arguments))
+    for results in (leaves(executable.run(list(arguments))), on_kernels(module, list(arguments), True)):
+        assert [differing(np.asarray(a), b) for a, b in zip(results, expected)] == [0] * len(expected)
+    return [kernel.schedule for kernel in executable.kernels]
+
+
+@pytest.mark.parametrize("kind", ["f32", "bf16", "s8", "c64"])
+def test_products_in_tiles(kind: str) -> None:
+    text = f"""HloModule product
+fused {{
+  a = {kind}[2,70,100] parameter(0)
+  b = {kind}[100,130,2] parameter(1)
+  n = {kind}[2,70,100] negate(a)
+  ROOT r = {kind}[2,70,130] dot(n, b), lhs_batch_dims={{0}}, rhs_batch_dims={{2}},
+    lhs_contracting_dims={{2}}, rhs_contracting_dims={{0}}
+}}
+ENTRY main {{
+  a = {kind}[2,70,100] parameter(0)
+  b = {kind}[100,130,2] parameter(1)
+  ROOT r = {kind}[2,70,130] fusion(a, b), kind=kLoop, calls=fused
+}}
+"""
+    schedules = _check(text, _whole(kind, (2, 70, 100)), _whole(kind, (100, 130, 2), 1))
+    assert schedules == ["tiles of a product"]
+
+
+def test_a_matrix_times_a_vector_is_a_reduction() -> None:
+    text = """HloModule vector
+ENTRY main {
+  a = f32[300,500] parameter(0)
+  x = f32[500] parameter(1)
+  ROOT r = f32[300] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+    schedules = _check(text, _whole("f32", (300, 500)), _whole("f32", (500,), 1))
+    assert "tiles of a product" not in schedules
+
+
+@pytest.mark.parametrize("groups", ["", ", feature_group_count=2"])
+def test_convolutions(groups: str) -> None:
+    features = 20 if groups else 10
+    text = f"""HloModule convolution
+ENTRY main {{
+  x = f32[2,11,12,{features}] parameter(0)
+  k = f32[3,3,10,16] parameter(1)
+  ROOT r = f32[2,6,14,16] convolution(x, k), window={{size=3x3 stride=2x1 pad=1_1x2_2}},
+    dim_labels=b01f_01io->b01f{groups}
+}}
+"""
+    schedules = _check(text, _whole("f32", (2, 11, 12, features)), _whole("f32", (3, 3, 10, 16), 1))
+    assert schedules == (["loop"] if groups else ["tiles of a product"])
+
+
+_SCATTER = """  u = {t}[4000,{w}] parameter(1)
+  i = s32[4000,1] parameter(2)
+  ROOT r = {t}[500,9] scatter({x}, i, u), update_window_dims={{1}}, inserted_window_dims={{0}},
+    scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=add
+}}
+"""
+
+
+@pytest.mark.parametrize("kind", ["f32", "s4", "f16"])
+@pytest.mark.parametrize("operand", ["x", "n"])
+@pytest.mark.parametrize("width", [9, 5])
+def test_many_updates(kind: str, operand: str, width: int) -> None:
+    """Floats are added in the order of the updates; indices out of bounds, and many of each."""
+    head = "HloModule scatter\n" + _ADD + "ENTRY main {{\n  x = {t}[500,9] parameter(0)\n"
+    text = head + "  n = {t}[500,9] negate(x)\n" + _SCATTER
+    rng = np.random.default_rng(0)
+    numbers = [rng.standard_normal((500, 9)), rng.standard_normal((4000, width)) * 3]
+    values = [n.astype(DTYPES[ELEMENT_TYPES[kind]]) for n in numbers]
+    indices = rng.integers(-3, 503, (4000, 1)).astype(np.int32)
+    schedules = _check(text.format(t=kind, x=operand, w=width), *values, indices)
+    assert schedules[-1] == "rows of a scatter"
+
+
+def test_a_scattered_operand_that_lies_in_memory_stays_what_it_is() -> None:
+    head = "HloModule scatter\n" + _ADD + "ENTRY main {{\n  x = {t}[500,9] parameter(0)\n"
+    module = parse_module((head + _SCATTER).format(t="f32", x="x", w=9))
+    x, updates = np.zeros((500, 9), np.float32), np.ones((4000, 9), np.float32)
+    result = emulator().compile(module).run([x, updates, np.zeros((4000, 1), np.int32)])
+    assert np.asarray(result)[0, 0] == 4000
+    assert not x.any()
+
+
+def test_large_products_go_to_a_library() -> None:
+    text = """HloModule large
+ENTRY main {
+  a = f32[256,256] parameter(0)
+  b = f32[256,256] parameter(1)
+  ROOT r = f32[256,256] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+    module = parse_module(text)
+    assert get_backend("cuda-emu").compile(module).launches == 0
+    assert get_backend("cuda-emu").compile(module).notes == ()
+    assert get_backend("cuda-emu:generated").compile(module).launches == 1
+
+
+def test_results_that_are_tuples_of_tuples_and_inputs() -> None:
+    text = """HloModule nested
+fused {
+  x = f32[5] parameter(0)
+  c = f32[2] constant({1, 2})
+  n = f32[5] negate(x)
+  pair = (f32[5], f32[2]) tuple(n, c)
+  ROOT r = ((f32[5], f32[2]), f32[5], f32[5]) tuple(pair, x, n)
+}
+ENTRY main {
+  x = f32[5] parameter(0)
+  ROOT r = ((f32[5], f32[2]), f32[5], f32[5]) fusion(x), kind=kLoop, calls=fused
+}
+"""
+    _check(text, np.arange(5, dtype=np.float32))
