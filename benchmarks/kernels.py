@@ -39,7 +39,7 @@ _SIZE = 1 << 22
 
 
 def _function(name: str, kind: str, size: int = _SIZE) -> Case:
-    """A case out of a line of `_FUNCTIONS`: steps, each a name and an operation on earlier ones and numbers."""
+    """A case out of a line of `_FUNCTIONS`: steps, operations on earlier ones and numbers."""
     array, lines = f"{kind}[{size}]", []
     steps = [step.split(" ", 1)[1].rpartition(" ") for step in _FUNCTIONS[name].split("|")]
     for number, (_, _, _) in enumerate(steps):

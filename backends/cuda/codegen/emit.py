@@ -37,7 +37,7 @@ Rule: TypeAlias = "Callable[[Emitter, Instruction, Index], tuple[str, ...]]"
 RULES: dict[str, Rule] = {}
 
 #: Larger kernels are not worth their compilation; instructions that are read at many indices get there.
-_MAX_STATEMENTS = 4000
+_MAX_STATEMENTS = 8192
 
 
 _COMMENT = re.compile(r"  /\* %[^*]* \*/")

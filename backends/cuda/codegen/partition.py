@@ -119,7 +119,8 @@ def _copy(instruction: Instruction) -> Instruction:
 
 def is_long(reduction: Instruction) -> bool:
     """Whether a reduction is not left to one thread for each result."""
-    return geometry(reduction).length > SERIAL
+    shape = geometry(reduction)
+    return shape.length > SERIAL and shape.results > 0
 
 
 def is_tree(reduction: Instruction) -> bool:
