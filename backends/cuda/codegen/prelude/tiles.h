@@ -5,7 +5,7 @@
 // f(t, row, column, k) for every k < DEPTH, by the thread in that row and column.
 template <class F> FN void each_term(F f) {
 #ifdef __CUDACC__
-#pragma unroll
+#pragma unroll 4
   for (int k = 0; k < DEPTH; ++k) f((int)threadIdx.x, (int)threadIdx.x / 16, (int)threadIdx.x % 16, k);
 #else
   for (int k = 0; k < DEPTH; ++k)
