@@ -11,6 +11,7 @@ from support.gpu_kernels import kernels_of
 from support.kernel_fuzz import KINDS, fuzz_program
 from support.kernels import needs_compiler
 
+from benchmarks.gpu.cases import all_cases
 from hlotool.backends.cuda.build import Compiled, compile_kernels
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.compilers import Compiler, find_compiler
@@ -18,6 +19,7 @@ from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.errors import BackendUnavailable, HlotoolError
 from hlotool.ir.module import Module
+from hlotool.parse.reader import parse_module
 
 pytestmark = needs_compiler
 
@@ -65,6 +67,16 @@ def test_random_fusions(
     compiled = _compiled(kernels, architecture, compiler, tmp_path)
     assert compiled.keys() == {kernel.name for kernel in kernels}
     assert all(c.resources.registers for c in compiled.values())
+    assert _spilling(compiled) == []
+
+
+@pytest.mark.parametrize(
+    "architecture", [pytest.param(a, marks=() if a == "sm_90" else pytest.mark.slow) for a in _ARCHITECTURES]
+)
+def test_the_measured_programs(architecture: str, compiler: Compiler, tmp_path: Path) -> None:
+    kernels = [kernel for case in all_cases(1) for kernel in kernels_of(parse_module(case.text))]
+    compiled = _compiled(kernels, architecture, compiler, tmp_path)
+    assert compiled.keys() == {kernel.name for kernel in kernels}
     assert _spilling(compiled) == []
 
 
