@@ -39,6 +39,9 @@ RULES: dict[str, Rule] = {}
 #: Larger kernels are not worth their compilation; instructions that are read at many indices get there.
 _MAX_STATEMENTS = 8192
 
+#: Chains of more operations are not written by recursion.
+_DEEP = 64
+
 
 _COMMENT = re.compile(r"  /\* %[^*]* \*/")
 
@@ -139,6 +142,7 @@ class Emitter:
         key = (instruction, parts)
         known = self._known(key)
         if known is None:
+            self._write_chain(instruction, parts)
             made = self._write(instruction, parts)
             self._comment(instruction, made[0])
             is_shared = self._run is not None and not self._varying.intersection(made)
@@ -245,6 +249,21 @@ class Emitter:
                 text = expression(operation, [known[o] for o in operation.operands])
             known[operation] = self.define(computed(element_type(operation)), text)
         return tuple(known[output] for output in form.outputs)
+
+    def _write_chain(self, instruction: Instruction, index: Index) -> None:
+        """Write a long chain of elementwise operations from its far end, without recursion."""
+        order: dict[tuple[Instruction, Index], None] = {}
+        pending = [(instruction, index)]
+        while pending:
+            node, at = key = pending.pop()
+            is_source = node in self._buffers or node in self.totals or not is_elementwise(node)
+            if is_source or key in order or self._known(key) is not None:
+                continue
+            order[key] = None
+            pending += [(o, at if array_shape(o).rank else ()) for o in node.operands]
+        if len(order) > _DEEP:
+            for node, at in reversed(list(order)[1:]):
+                self.values(node, at)
 
     def _comment(self, instruction: Instruction, name: str) -> None:
         """Say of a statement that defines the value of an instruction which one it is."""

@@ -107,7 +107,11 @@ def _program(
     outputs = tuple(copies.get(o, o) for o in outputs)
     seen = {i: copies.get(place, place) for i, place in seen.items()}
     builder = _Builder([*outputs, *seen.values()], inputs)
-    return Program(inputs, outputs, tuple(builder.kernels()), root.shape, seen)
+    try:
+        kernels = tuple(builder.kernels())
+    except RecursionError as error:
+        raise NotGenerated("too many operations wait for each other", root) from error
+    return Program(inputs, outputs, kernels, root.shape, seen)
 
 
 def _copy(instruction: Instruction) -> Instruction:

@@ -148,3 +148,30 @@ ENTRY main {
 }
 """
     _check(text, np.arange(5, dtype=np.float32))
+
+
+@pytest.mark.parametrize(("between", "launches"), [("", 1), ("transpose", 2999)])
+def test_long_chains(between: str, launches: int) -> None:
+    """One kernel where no recursion is needed, else one for each operation; never a stack overflow."""
+    lines, last = ["  x = f32[4,4] parameter(0)"], "x"
+    for number in range(1500):
+        lines.append(f"  v{number} = f32[4,4] add({last}, x)")
+        last = f"v{number}"
+        if between and number < 1499:
+            lines.append(f"  t{number} = f32[4,4] transpose({last}), dimensions={{1,0}}")
+            last = f"t{number}"
+    body = "\n".join([*lines[:-1], lines[-1].replace("  v", "  ROOT v", 1)])
+    text = f"""HloModule chain
+fused {{
+{body}
+}}
+ENTRY main {{
+  x = f32[4,4] parameter(0)
+  ROOT r = f32[4,4] fusion(x), kind=kLoop, calls=fused
+}}
+"""
+    module = parse_module(text)
+    executable = emulator().compile(module)
+    assert executable.launches == launches
+    result = executable.run([np.ones((4, 4), np.float32)])
+    np.testing.assert_array_equal(result, np.full((4, 4), 1501.0))
