@@ -96,6 +96,7 @@ class Emitter:
         statements: what is executed for each element.
         head: what is the same for all lanes of a run, and is executed before.
         positions: indices and positions in memory that were written.
+        edges: indices of the run at which something else begins.
         loads: pointers, positions and element types of what is loaded for every element.
         totals: values that do not depend on the lane, by name, and the only index at which they are known.
         used: those of them that were read.
@@ -117,6 +118,7 @@ class Emitter:
         self.statements: list[str] = []
         self.head: list[str] = []
         self.positions: list[Expr] = []
+        self.edges: set[int] = set()
         self.loads: list[tuple[str, Expr, ElementType]] = []
         self._buffers = buffers
         self._run = run
@@ -164,6 +166,11 @@ class Emitter:
         text = " + ".join(terms) + (f" + {part.offset}" if part.offset > 0 else "")
         text += f" - {-part.offset}" if part.offset < 0 else ""
         return self._named(text, "Index" if part.is_known else "i64", part)
+
+    def begins(self, part: Expr, at: int) -> None:
+        """Note that it matters whether an index is below or above."""
+        if self._run is not None and part.terms == ((self._run.variable, 1),):
+            self.edges.add(at - part.offset)
 
     def bounded(self, text: str, size: int) -> Expr:
         """An index from 0 to size - 1 that is computed from data."""

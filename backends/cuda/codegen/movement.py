@@ -95,16 +95,23 @@ def iota(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str,
 def concatenate(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
     """The operands one behind the other."""
     (dimension,) = ints(instruction, "dimensions")
+    part, offset, ends = index[dimension], 0, []
+    for operand in instruction.operands:
+        start, offset = offset, offset + array_shape(operand).dims[dimension]
+        emitter.begins(part, offset)
+        if part.low < offset and part.high >= start:
+            ends.append((operand, start, offset))
+
+    def value(operand: Instruction, start: int) -> str:
+        return emitter.value(operand, [p - start if d == dimension else p for d, p in enumerate(index)])
+
+    if len(ends) == 1:
+        return (value(*ends[0][:2]),)
     result = emitter.variable(element_type(instruction))
-    offset = 0
-    for position, operand in enumerate(instruction.operands):
-        end = offset + array_shape(operand).dims[dimension]
-        is_last = position == len(instruction.operands) - 1
-        condition = "" if is_last else f"if ({emitter.index(index[dimension])} < {end})"
+    for position, (operand, start, end) in enumerate(ends):
+        condition = "" if position == len(ends) - 1 else f"if ({emitter.index(part)} < {end})"
         with emitter.block(f"{'else ' if position else ''}{condition}"):
-            parts = [shifted(p, -offset) if d == dimension else p for d, p in enumerate(index)]
-            emitter.add(f"{result} = {emitter.value(operand, parts)};")
-        offset = end
+            emitter.add(f"{result} = {value(operand, start)};")
     return (result,)
 
 
@@ -115,23 +122,33 @@ def pad(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, 
     paddings = instruction.attributes.get("padding")
     if not isinstance(paddings, tuple):
         raise NotGenerated("attribute padding is missing", instruction)
-    result = emitter.variable(element_type(instruction), emitter.value(filler, ()))
-    inside, parts = [], []
+    inside, parts, is_outside = [], [], False
     for part, padding, size in zip(index, paddings, array_shape(operand).dims):
         if not isinstance(padding, PaddingDim):
             raise NotGenerated("attribute padding is malformed", instruction)
         place, step = shifted(part, -padding.low), padding.interior + 1
-        inside += within(emitter, place, (size - 1) * step + 1 if size else 0)
+        extent = (size - 1) * step + 1 if size else 0
+        if place.high < 0 or place.low >= extent:
+            is_outside = True
+            continue
+        inside += within(emitter, place, extent)
         if step > 1:
             inside.append(f"{emitter.index(place)} % {step} == 0")
         parts.append(digit(place, step, None))
-    with emitter.block(f"if ({' && '.join(inside) or 'true'})"):
+    if is_outside:
+        return (emitter.value(filler, ()),)
+    if not inside:
+        return (emitter.value(operand, parts),)
+    result = emitter.variable(element_type(instruction), emitter.value(filler, ()))
+    with emitter.block(f"if ({' && '.join(inside)})"):
         emitter.add(f"{result} = {emitter.value(operand, parts)};")
     return (result,)
 
 
 def within(emitter: Emitter, part: Expr, size: int) -> list[str]:
     """What must be tested for an index to be from 0 to size - 1."""
+    emitter.begins(part, 0)
+    emitter.begins(part, size)
     if part.low >= 0 and part.high < size:
         return []
     name = emitter.index(part)
