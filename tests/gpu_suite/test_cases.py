@@ -68,8 +68,12 @@ def test_matrix_products_count_two_operations_for_each_term() -> None:
     assert case.operations == 2 * rows * inner * columns
 
 
+#: Of each way to lay a kernel out, one; the dry run of the suite computes all.
+_COMPUTED = {"argmax_f32", "layer_norm_bf16", "row_updates_f32", "scatter_add_bf16", "transpose_f32"}
+
+
 def _named(name: str) -> Any:
-    return pytest.param(name, marks=pytest.mark.slow) if name.endswith("_bf16") else name
+    return name if name in _COMPUTED else pytest.param(name, marks=pytest.mark.slow)
 
 
 @needs_compiler
