@@ -23,7 +23,7 @@ from hlotool.ir.types import ElementType, TypeClass
 _FLOATS = {
     "add": "{0} + {1}",
     "subtract": "{0} - {1}",
-    "multiply": "{0} * {1}",
+    "multiply": "multiplied({0}, {1})",
     "divide": "{0} / {1}",
     "remainder": "fmod({0}, {1})",
     "power": "pow({0}, {1})",

@@ -24,18 +24,19 @@ template <class T> FN Complex<T> operator/(Complex<T> a, Complex<T> b) {
       q = make_complex(a.re / size_re, a.im / size_re);
     } else {
       const T ratio = b.im / b.re, scale = (T)1 / (b.re + b.im * ratio);
-      q = make_complex((a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale);
+      q = make_complex((a.re + multiplied(a.im, ratio)) * scale, (a.im - multiplied(a.re, ratio)) * scale);
     }
   } else {
     const T ratio = b.re / b.im, scale = (T)1 / (b.im + b.re * ratio);
-    q = make_complex((a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale);
+    q = make_complex((multiplied(a.re, ratio) + a.im) * scale, (multiplied(a.im, ratio) - a.re) * scale);
   }
   if (q.re == q.re || q.im == q.im) return q;
   const bool a_infinite = is_infinite(a.re) || is_infinite(a.im), b_infinite = is_infinite(b.re) || is_infinite(b.im);
   if (a_infinite && is_finite(b.re) && is_finite(b.im)) {
     const Complex<T> box = make_complex((T)signed_as(is_infinite(a.re), a.re), (T)signed_as(is_infinite(a.im), a.im));
     const T large = (T)infinite();
-    q = make_complex(large * (box.re * b.re + box.im * b.im), large * (box.im * b.re - box.re * b.im));
+    q = make_complex(large * (multiplied(box.re, b.re) + multiplied(box.im, b.im)),
+                     large * (multiplied(box.im, b.re) - multiplied(box.re, b.im)));
   }
   if (b_infinite && is_finite(a.re) && is_finite(a.im)) {
     const Complex<T> box = make_complex((T)signed_as(is_infinite(b.re), b.re), (T)signed_as(is_infinite(b.im), b.im));

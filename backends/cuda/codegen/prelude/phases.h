@@ -217,6 +217,15 @@ template <int COUNT, class T, int V, class F> FN void warps_reduce(Private<T, V>
   }
 }
 #endif
+// GCC from 12 on makes one rounding of products and the sums and differences of them that lie side by side, as in
+// complex numbers, even where it is told not to contract; not across this.
+#if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && !defined(__CUDACC__)
+#define ROUNDED(product) __builtin_assoc_barrier(product)
+#else
+#define ROUNDED(product) (product)
+#endif
+template <class T> FN T multiplied(T a, T b) { return ROUNDED(a * b); }
+
 template <i64 STEP, class T> FN T divide(T number) { return (T)((UNSIGNED(T))number / (UNSIGNED(T))STEP); }
 template <i64 SIZE, class T> FN T modulo(T number) { return (T)((UNSIGNED(T))number % (UNSIGNED(T))SIZE); }
 
