@@ -200,20 +200,22 @@ template <class Index, class F> FN void each_in_tile(int rows, Index left, int c
     each_part<1>(left, left + count, [&](i64 first, Run<1> run) INLINE { f(row, (Index)first, run); });
 }
 template <int COUNT, class T, class F> FN void halves(T* values, F f) {
+#pragma GCC unroll 8
   for (int half = COUNT / 2; half; half >>= 1)
+#pragma GCC ivdep
     for (int i = 0; i < half; ++i) values[i] = f(values[i], values[i + half]);
 }
 template <int COUNT, class T, int V, class F> FN void warps_reduce(Private<T, V>& values, int active, F f) {
   for (int first = 0; first < active; first += COUNT) {
-    T of_threads[COUNT];
-    for (int t = 0; t < COUNT; ++t) {
-      T of_lanes[V];
-      for (int lane = 0; lane < V; ++lane) of_lanes[lane] = values(first + t, lane);
-      halves<V>(of_lanes, f);
-      of_threads[t] = of_lanes[0];
-    }
-    halves<COUNT>(of_threads, f);
-    values(first) = of_threads[0];
+    T of_lanes[V][COUNT];
+    for (int lane = 0; lane < V; ++lane)
+      for (int t = 0; t < COUNT; ++t) of_lanes[lane][t] = values(first + t, lane);
+    for (int half = V / 2; half; half >>= 1)
+      for (int lane = 0; lane < half; ++lane)
+#pragma GCC ivdep
+        for (int t = 0; t < COUNT; ++t) of_lanes[lane][t] = f(of_lanes[lane][t], of_lanes[lane + half][t]);
+    halves<COUNT>(of_lanes[0], f);
+    values(first) = of_lanes[0][0];
   }
 }
 #endif
