@@ -73,4 +73,5 @@ MAKERS: dict[str, Maker] = {
     "reduce-window": _looped,
     "scatter": scattered,
     "select-and-scatter": _looped,
+    "select-in-windows": _looped,
 }

@@ -6,23 +6,38 @@ XLA: operation_semantics.md#selectandscatter.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, element_type
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
-from hlotool.backends.cuda.codegen.indices import Expr, Index, linear, variable
+from hlotool.backends.cuda.codegen.expansion import Value, spells
+from hlotool.backends.cuda.codegen.indices import Index, linear, variable
 from hlotool.backends.cuda.codegen.movement import within
 from hlotool.backends.cuda.codegen.reductions import combiner
 from hlotool.ir.attributes import Window, WindowDim
 from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.types import ArrayShape, ElementType
+
+#: No opcode of HLO: which element each window selects.
+_SELECTION = "select-in-windows"
+
+
+@spells("select-and-scatter")
+def with_selection(instruction: Instruction, operands: Sequence[Instruction]) -> Value:
+    """Each window selects once, whoever asks."""
+    operand, source, _ = operands
+    shape = ArrayShape(ElementType.S64, array_shape(source).dims)
+    name = f"{instruction.name}.selection"
+    selection = Instruction(
+        name, _SELECTION, shape, (operand,), instruction.attributes, line=instruction.line
+    )
+    return replace(instruction, operands=(*operands, selection))
 
 
 @writes("select-and-scatter")
 def select_and_scatter(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
-    """`scatter` of the initial value and the sources of all windows that select this element, in their order.
-
-    Windows are walked again for each of their elements, which costs as much as a window has elements.
-    """
-    operand, source, init = instruction.operands
+    """`scatter` of the initial value and the sources of all windows that select this element."""
+    operand, source, init, selection = instruction.operands
     dims = _window(instruction)
     kind = element_type(instruction)
     total = emitter.variable(kind, emitter.value(init, ()))
@@ -31,8 +46,7 @@ def select_and_scatter(emitter: Emitter, instruction: Instruction, index: Index)
     places = [emitter.index(part) for part in index]
     with emitter.block(" ".join(map(_windows_over, counters, places, dims, counts))):
         window = [variable(c, count) for c, count in zip(counters, counts)]
-        selected = _selected(emitter, instruction, window, dims)
-        with emitter.block(f"if ({selected} == {own})"):
+        with emitter.block(f"if ({emitter.value(selection, window)} == {own})"):
             form = combiner(_applying(instruction, "scatter")).form
             (result,) = emitter.apply(form, [total, emitter.value(source, window)])
             emitter.add(f"{total} = {result};")
@@ -67,11 +81,10 @@ def _windows_over(counter: str, place: str, dim: WindowDim, count: int) -> str:
     )
 
 
-def _selected(
-    emitter: Emitter, instruction: Instruction, window: Sequence[Expr], dims: Sequence[WindowDim]
-) -> str:
+@writes(_SELECTION)
+def select_in_windows(emitter: Emitter, instruction: Instruction, window: Index) -> tuple[str, ...]:
     """The position of the element that a window selects, -1 for none."""
-    operand = instruction.operands[0]
+    (operand,), dims = instruction.operands, _window(instruction)
     sizes, kind = array_shape(operand).dims, element_type(operand)
     form = combiner(_applying(instruction, "select")).form
     best, at = emitter.variable(kind), emitter.name("at")
@@ -91,4 +104,4 @@ def _selected(
                 emitter.add(f"keep = {kept};")
             position = emitter.index(linear(place, sizes))
             emitter.add(f"if (!keep) {{ {best} = {value}; {at} = {position}; }}")
-    return at
+    return (at,)

@@ -18,6 +18,7 @@ from hlotool.backends.cuda.codegen.elementwise import ELEMENTWISE
 from hlotool.backends.cuda.codegen.emit import RULES
 from hlotool.backends.cuda.codegen.expansion import SPELLINGS
 from hlotool.backends.cuda.codegen.movement import TAKERS
+from hlotool.ir.opcodes import OPCODES as ROWS
 
 #: Whose import registers their rules.
 FAMILIES = (
@@ -34,4 +35,4 @@ FAMILIES = (
 )
 
 #: Opcodes that are elementwise, have a rule, or are written in simpler instructions.
-OPCODES = frozenset(ELEMENTWISE).union(RULES, TAKERS, SPELLINGS, {"get-dimension-size"})
+OPCODES = frozenset(ELEMENTWISE).union(RULES, TAKERS, SPELLINGS, {"get-dimension-size"}).intersection(ROWS)
