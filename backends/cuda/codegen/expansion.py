@@ -61,7 +61,7 @@ def simplified(instruction: Instruction, operands: Sequence[Value]) -> Value:
             return tuple(operands)
         case "get-tuple-element" if isinstance(operands[0], tuple):
             return operands[0][_number(instruction)]
-        case "opt-barrier" | "add-dependency" | "domain" | "after-all" if operands:
+        case "opt-barrier" | "add-dependency" | "domain":
             return operands[0]
         case "get-dimension-size":
             return _size(instruction, operands[0])
