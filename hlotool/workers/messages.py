@@ -40,10 +40,14 @@ class Returned(msgspec.Struct, frozen=True, tag=True):
     seconds: float
 
 
+#: What went wrong: no memory; a device of no more use, perhaps because a kernel ran for too long; anything.
+RaisedKind: TypeAlias = Literal["memory", "timeout", "broken", "exception"]
+
+
 class Raised(msgspec.Struct, frozen=True, tag=True):
     """Worker to parent: the function raised; but for plain exceptions, the worker should be replaced."""
 
-    kind: Literal["memory", "broken", "exception"]
+    kind: RaisedKind
     message: str
     traceback: str
     seconds: float

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeAlias
 
-from hlotool.errors import BackendCrashed, BackendFailed
+from hlotool.errors import BackendCrashed, BackendFailed, BackendTimeout
 from hlotool.workers.messages import Answer, Raised, Ready, Returned
 from hlotool.workers.process import WorkerProcess, out_of_memory
 from hlotool.workers.worker import WorkerOptions
@@ -192,8 +192,8 @@ class Pool:
             # What is left of the memory, or of a device's context, is anybody's guess.
             self._remove(worker)
         if answer.kind != "memory":
-            crashed = BackendCrashed(self._backend, answer.message, answer.traceback)
-            return Done(index, crashed, answer.seconds)
+            failure = BackendTimeout if answer.kind == "timeout" else BackendCrashed
+            return Done(index, failure(self._backend, answer.message, answer.traceback), answer.seconds)
         error = out_of_memory(self._backend, self._limits.memory, answer.message)
         return Done(index, error, answer.seconds)
 

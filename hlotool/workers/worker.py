@@ -16,12 +16,22 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import msgspec
 
-from hlotool.errors import BackendFailed
-from hlotool.workers.messages import GREETING, Answer, Call, Raised, Ready, Returned, read_call, write_message
+from hlotool.errors import BackendFailed, BackendTimeout
+from hlotool.workers.messages import (
+    GREETING,
+    Answer,
+    Call,
+    Raised,
+    RaisedKind,
+    Ready,
+    Returned,
+    read_call,
+    write_message,
+)
 
 #: For `python -c`: the parent's search path, so that the worker imports the same packages, installed or not.
 BOOT = "import sys; sys.path[:] = sys.argv[2:]; from hlotool.workers.worker import main; main(sys.argv[1])"
@@ -90,7 +100,8 @@ def execute(call: Call) -> Answer:
         return _raised("memory", str(error), start)
     except Exception as error:
         if isinstance(error, BackendFailed) and error.here:
-            return _raised("broken", str(error), start)
+            kind: RaisedKind = "timeout" if isinstance(error, BackendTimeout) else "broken"
+            return _raised(kind, str(error), start)
         message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return _raised("exception", message, start)
 
@@ -157,5 +168,5 @@ def _resolve(function: str) -> Callable[[Any], Any]:
     return found
 
 
-def _raised(kind: Literal["memory", "broken", "exception"], message: str, start: float) -> Raised:
+def _raised(kind: RaisedKind, message: str, start: float) -> Raised:
     return Raised(kind, message, traceback.format_exc(), time.perf_counter() - start)

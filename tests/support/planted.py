@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Any
 
-from hlotool.errors import BackendCrashed
+from hlotool.errors import BackendCrashed, BackendTimeout
 from hlotool.replay.records import ModuleRecord, Verdict
 from hlotool.replay.task import Task
 
@@ -66,6 +66,11 @@ def _break() -> str:
     raise BackendCrashed("device", "an illegal memory access", here=True)
 
 
+def _overrun() -> str:
+    """The same because a kernel ran for too long."""
+    raise BackendTimeout("device", "the launch timed out", here=True)
+
+
 def _allocate() -> str:
     return str(len(bytearray(1 << 34)))
 
@@ -114,6 +119,7 @@ _MISDEEDS = {
     "hang": _hang,
     "raise": _raise,
     "break": _break,
+    "overrun": _overrun,
     "allocate": _allocate,
     "bad_alloc": _bad_alloc,
     "kill": _kill,

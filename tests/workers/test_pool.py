@@ -108,6 +108,7 @@ def test_arguments_are_drawn_late() -> None:
         ("exit", BackendCrashed, "the process ended with exit status 7", ""),
         ("raise", BackendCrashed, "ValueError: planted exception", "planted.py"),
         ("break", BackendCrashed, "device: an illegal memory access", "planted.py"),
+        ("overrun", BackendTimeout, "device: the launch timed out", "planted.py"),
         ("allocate", BackendOutOfMemory, "needs more memory than the limit of 4 GiB", ""),
         ("bad_alloc", BackendOutOfMemory, "needs more memory than the limit of 4 GiB", "std::bad_alloc"),
         ("kill", BackendOutOfMemory, "killed by SIGKILL from outside", ""),
