@@ -24,49 +24,57 @@ from hlotool.backends.cuda_emu.backend import EmulatorBackend
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.parse.reader import parse_module
 
-#: Programs of elementwise functions, by name; x and y are of 4 M elements.
+#: Programs of elementwise functions: steps on the arguments p0 and p1, on earlier steps, and on numbers.
 _FUNCTIONS = {
-    "gelu": "c0 multiply(p0, p0)|c1 multiply(v0, p0)|c2 multiply(v1, 0.044715)|c3 add(p0, v2)|"
-    "c4 multiply(v3, 0.7978845)|c5 tanh(v4)|c6 add(v5, 1)|c7 multiply(v6, p0)|c8 multiply(v7, 0.5)",
-    "logistic_loss": "a exponential(p0)|b log-plus-one(v0)|c multiply(p0, p1)|d subtract(v1, v2)",
-    "power": "a abs(p0)|b add(v0, 0.5)|c log(v1)|d multiply(v2, p1)|e exponential(v3)",
-    "gaussian": "a multiply(p0, p0)|b multiply(v0, -0.5)|c exponential(v1)|d erf(p1)|e multiply(v2, v3)",
-    "silu": "a logistic(p0)|b multiply(v0, p0)|c multiply(v1, p1)",
-    "norm": "a multiply(p0, p0)|b multiply(p1, p1)|c add(v0, v1)|d add(v2, 1)|e rsqrt(v3)|f multiply(v4, p0)",
-}
+    "gelu": (
+        "multiply p0 p0", "multiply v0 p0", "multiply v1 0.044715", "add p0 v2", "multiply v3 0.7978845",
+        "tanh v4", "add v5 1", "multiply v6 p0", "multiply v7 0.5",
+    ),
+    "logistic_loss": ("exponential p0", "log-plus-one v0", "multiply p0 p1", "subtract v1 v2"),
+    "power": ("abs p0", "add v0 0.5", "log v1", "multiply v2 p1", "exponential v3"),
+    "gaussian": ("multiply p0 p0", "multiply v0 -0.5", "exponential v1", "erf p1", "multiply v2 v3"),
+    "silu": ("logistic p0", "multiply v0 p0", "multiply v1 p1"),
+    "norm": ("multiply p0 p0", "multiply p1 p1", "add v0 v1", "add v2 1", "rsqrt v3", "multiply v4 p0"),
+}  # fmt: skip
 
+#: Elements of their arrays.
 _SIZE = 1 << 22
 
 
-def _function(name: str, kind: str, size: int = _SIZE) -> Case:
-    """A case out of a line of `_FUNCTIONS`: steps, operations on earlier ones and numbers."""
-    array, lines = f"{kind}[{size}]", []
-    steps = [step.split(" ", 1)[1].rpartition(" ") for step in _FUNCTIONS[name].split("|")]
-    for number, (_, _, _) in enumerate(steps):
-        text = _FUNCTIONS[name].split("|")[number].split(" ", 1)[1]
-        opcode, _, operands = text.removeprefix("p0 ").partition("(")
-        names = []
-        for place, operand in enumerate(operands.rstrip(")").split(", ")):
-            if operand[0] in "pv":
-                names.append(operand)
-                continue
-            lines.append(f"  k{number}{place} = {kind}[] constant({operand})")
-            lines.append(f"  b{number}{place} = {array} broadcast(k{number}{place}), dimensions={{}}")
-            names.append(f"b{number}{place}")
-        root = "ROOT " if number == len(steps) - 1 else ""
-        lines.append(f"  {root}v{number} = {array} {opcode}({', '.join(names)})")
-    inputs = (Input(kind, (size,)),) * 2
-    parameters = [f"  p{n} = {array} parameter({n})" for n in range(2)]
-    text = f"HloModule {name}\nENTRY main {{\n" + "\n".join([*parameters, *lines]) + "\n}\n"
-    return Case(f"{name}_{kind}", Group.ELEMENTWISE, text, inputs, 0)
+def _function(name: str, kind: str) -> Case:
+    """One of `_FUNCTIONS` on an element type."""
+    array = f"{kind}[{_SIZE}]"
+    lines = [f"  p{n} = {array} parameter({n})" for n in range(2)]
+    for number, step in enumerate(_FUNCTIONS[name]):
+        opcode, *operands = step.split()
+        for place, operand in enumerate(operands):
+            if operand[0] not in "pv":
+                operands[place] = f"b{number}"
+                lines.append(f"  k{number} = {kind}[] constant({operand})")
+                lines.append(f"  b{number} = {array} broadcast(k{number}), dimensions={{}}")
+        root = "ROOT " if number == len(_FUNCTIONS[name]) - 1 else ""
+        lines.append(f"  {root}v{number} = {array} {opcode}({', '.join(operands)})")
+    text = f"HloModule {name}\nENTRY main {{\n" + "\n".join(lines) + "\n}\n"
+    return Case(f"{name}_{kind}", Group.ELEMENTWISE, text, (Input(kind, (_SIZE,)),) * 2, 0)
+
+
+def _transposed_sum(kind: str) -> Case:
+    """A transposition on the way."""
+    inputs = tuple(Input(kind, dims) for dims in ((2048, 1536), (1536, 2048)))
+    text = (
+        f"HloModule transposed_sum\nENTRY main {{\n  p0 = {inputs[0].shape} parameter(0)\n"
+        f"  p1 = {inputs[1].shape} parameter(1)\n  t = {inputs[1].shape} transpose(p0), dimensions={{1,0}}\n"
+        f"  m = {inputs[1].shape} multiply(t, p1)\n  ROOT r = {inputs[1].shape} add(m, t)\n}}\n"
+    )
+    return Case(f"transposed_sum_{kind}", Group.ELEMENTWISE, text, inputs, 0)
 
 
 def cases(scale: float) -> Iterator[Case]:
     """Those of the GPU suite that kernels compute, of 4 to 64 MB at scale 0.02, and functions."""
     yield from (case for case in all_cases(scale) if case.group.is_fused)
-    for name in _FUNCTIONS:
-        for kind in ("f32", "bf16"):
-            yield _function(name, kind)
+    for kind in ("f32", "bf16"):
+        yield _transposed_sum(kind)
+        yield from (_function(name, kind) for name in _FUNCTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,7 @@ class Row:
 
     Attributes:
         name: of the case.
+        is_fused: it is elementwise operations and reductions, not a single movement of data.
         launches: number of kernels.
         numpy: time of the numpy backend.
         kernels: of the generated kernels.
@@ -83,6 +92,7 @@ class Row:
     """
 
     name: str
+    is_fused: bool
     launches: int
     numpy: float
     kernels: float
@@ -112,7 +122,8 @@ def measure(case: Case, repeats: int) -> Row:
     ]
     times = [_least(run, repeats) for run in runs]
     error = _distance(kernels.run(arguments), reference.run(arguments))
-    return Row(case.name, kernels.launches, *times, error)
+    is_fused = case.group not in (Group.INDEXING, Group.TRANSPOSE)
+    return Row(case.name, is_fused, kernels.launches, *times, error)
 
 
 def _least(run: Callable[[], Any], repeats: int) -> float:
@@ -142,8 +153,16 @@ def main() -> None:
         if options.only in case.name:
             rows.append(measure(case, options.repeats))
             print(rows[-1], flush=True)
-    faster, slower = (median(r.numpy / r.kernels for r in rows), median(r.kernels / r.xla for r in rows))
-    print(f"numpy / kernels, median of {len(rows)}: {faster:.2f}; kernels / XLA: {slower:.2f}")
+    fused = [row for row in rows if row.is_fused]
+    for name, chosen in (("all", rows), ("elementwise and reductions", fused)):
+        if chosen:
+            faster, slower = (
+                median(r.numpy / r.kernels for r in chosen),
+                median(r.kernels / r.xla for r in chosen),
+            )
+            print(
+                f"{name}, median of {len(chosen)}: numpy / kernels {faster:.2f}, kernels / XLA {slower:.2f}"
+            )
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 

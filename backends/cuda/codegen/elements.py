@@ -78,7 +78,9 @@ def load(pointer: str, index: str, kind: ElementType) -> str:
 
 def store(pointer: str, index: str, value: str, kind: ElementType) -> str:
     """The statement that writes an element."""
-    if kind.is_narrow_float:
+    if kind is ElementType.BF16:  # a value of the type: its other bits are zero
+        value = f"bf16{{(u16)(bits_as<u32>({value}) >> 16)}}"
+    elif kind.is_narrow_float:
         value = f"Pack<{stored(kind)}>::of({value})"
     elif kind in (ElementType.S2, ElementType.S4):
         value = f"{value} & {(1 << kind.bits) - 1}"

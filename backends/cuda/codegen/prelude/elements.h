@@ -90,9 +90,10 @@ template <class T> FN T of_bits(u64 bits) { T packed; packed.bits = (decltype(pa
 template <class T> FN float rounded(float value) { return unpack(Pack<T>::of(value)); }
 template <> FN float rounded<bf16>(float value) {
   const u32 bits = bits_as<u32>(value), upper = bits & 0xffff0000u;
-  const u32 nan = upper | where<u32>(upper & 0x7f0000u, 0, 0x400000u);
+  const u32 nan = upper & 0x7f0000u ? upper : upper | 0x400000u;
   const u32 near = (bits + 0x7fffu + ((bits >> 16) & 1)) & 0xffff0000u;
-  return bits_as<float>(where<u32>((bits & 0x7fffffffu) > 0x7f800000u, nan, near));
+  const bool is_nan = value != value;
+  return bits_as<float>(is_nan ? nan : near);
 }
 FN float round_to_odd(double value) {  // the f32 that rounds to narrower types as `value` itself does
   const float near = (float)value;
