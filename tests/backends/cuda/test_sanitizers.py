@@ -49,16 +49,10 @@ def test_random_fusions_as_cuda_runs_them(first: int, count: int, kind: str) -> 
     assert done.returncode == 0, done.stderr[-6000:]
 
 
-#: Tests whose kernels are built as `support.kernels` says.
-_TESTS = ("test_elementwise.py", "test_fusions.py")
-
-
-@pytest.mark.parametrize(
-    "selection", ["not slow", pytest.param("slow and not random", marks=pytest.mark.slow)]
-)
-def test_other_tests_of_kernels(selection: str) -> None:
-    paths = [TESTS / "backends" / "cuda" / name for name in _TESTS]
-    done = sanitized("tests", *paths, "-m", selection, timeout=1200)
+@pytest.mark.parametrize("selection", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
+def test_every_operation_at_corner_values(selection: str) -> None:
+    path = TESTS / "backends" / "cuda" / "test_elementwise.py"
+    done = sanitized("tests", path, "-m", selection, timeout=1200)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
 
 
