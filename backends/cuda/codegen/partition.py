@@ -1,7 +1,8 @@
 """A fusion as kernels: one, and one more for each set of long reductions that something else reads.
 
 What is elementwise or moves data is computed where it is read. A long reduction would be repeated for every
-element that reads it, so it gets a kernel of its own, and its result lies in memory.
+element that reads it, so it gets a kernel of its own, and its result lies in memory; but reductions of rows
+and what is computed along the same rows from their results are one kernel.
 """
 
 from __future__ import annotations

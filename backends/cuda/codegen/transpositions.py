@@ -98,21 +98,17 @@ class _Writer:
 
 def _axes(loads: Iterable[_Load], size: int) -> _Axes | None:
     """Those of the first load that is transposed."""
-    place = Variable("place", 0, max(0, size - 1))
+    place = variable("place", size)
     for _, position, _ in loads:
-        digits = {atom: factor for atom, factor in position.terms if _is_digit_of(atom, place)}
-        near = [a for a, factor in digits.items() if factor == 1 and a.step > 1]
-        inner = [a for a, factor in digits.items() if factor > 1 and a.step == 1]
+        digits = [(a, f) for a, f in position.terms if isinstance(a, Digit) and a.of == place]
+        near = [a for a, factor in digits if factor == 1 and a.step > 1]
+        inner = [a for a, factor in digits if factor > 1 and a.step == 1]
         if len(near) == len(inner) == 1:
             rows, columns = near[0].high + 1, inner[0].high + 1
             fits = near[0].step % columns == 0 and size % (near[0].step * rows) == 0
             if fits and min(rows, columns) >= _SHORTEST:
                 return _Axes(size, columns, near[0].step, rows)
     return None
-
-
-def _is_digit_of(atom: Variable | Digit, place: Variable) -> bool:
-    return isinstance(atom, Digit) and atom.of == Expr(((place, 1),))
 
 
 def _is_transposed(position: Expr, axes: _Axes) -> bool:
