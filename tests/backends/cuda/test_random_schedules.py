@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from support.kernel_fuzz import BATCH, fuzz_program
 from support.kernels import differing, emulator, needs_compiler, on_kernels, on_numpy
+
+from hlotool.parse.reader import parse_module
 
 pytestmark = needs_compiler
 
@@ -21,3 +24,19 @@ def test_random_schedules(first: int) -> None:
     assert {
         s: differing(a, b) for s, (a, b) in enumerate(zip(ours, backward), first) if differing(a, b)
     } == {}
+
+
+def test_a_transposed_window_at_a_position_that_is_data() -> None:
+    """Its tile could not be filled before the position is known: a plain loop reads it."""
+    module = parse_module(
+        """HloModule window
+ENTRY main {
+  x = f32[40,50] parameter(0)
+  i = s32[] parameter(1)
+  t = f32[50,40] transpose(x), dimensions={1,0}
+  ROOT r = f32[30,20] dynamic-slice(t, i, i), dynamic_slice_sizes={30,20}
+}
+"""
+    )
+    arguments = [np.arange(2000, dtype=np.float32).reshape(40, 50), np.int32(7)]
+    assert differing(on_kernels(module, arguments)[0], on_numpy(module, arguments)[0]) == 0
