@@ -71,17 +71,18 @@ def split_specs(text: str) -> list[str]:
     """The backends of a list such as `numpy,xla:gpu,opt=0,cuda`: what names none is an option of the last.
 
     Raises:
-        UsageError: the first part names no backend.
+        UsageError: a part names no backend, and there is none before it that has options.
     """
     known = backend_names()
     specs: list[str] = []
     for part in text.split(","):
-        if specs and part.partition(":")[0] not in known:
+        name = part.partition(":")[0]
+        if name in known:
+            specs.append(part)
+        elif specs and ":" in specs[-1]:
             specs[-1] += f",{part}"
         else:
-            specs.append(part)
-    if specs[0].partition(":")[0] not in known:
-        raise _unknown(specs[0].partition(":")[0])
+            raise _unknown(name)
     return specs
 
 

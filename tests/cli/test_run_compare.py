@@ -63,9 +63,10 @@ def test_options_belong_to_the_backend_before_them(text: str, specs: list[str]) 
     assert split_specs(text) == specs
 
 
-def test_a_list_begins_with_a_backend() -> None:
+@pytest.mark.parametrize("text", ["numpi,xla", "numpy,numpi", "xla:gpu,numpy,numpi"])
+def test_what_is_neither_a_backend_nor_an_option(text: str) -> None:
     with pytest.raises(UsageError, match="no backend 'numpi'; there are: cuda"):
-        split_specs("numpi,xla")
+        split_specs(text)
 
 
 def test_one_row_for_each_module_and_backend(run: Shell, dump: Path) -> None:
