@@ -20,7 +20,7 @@ from hlotool.backends.cuda.prepared import Prepared
 from hlotool.backends.numpy.arguments import check_arguments
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
-from hlotool.ir.partitioning import has_manual_regions
+from hlotool.ir.partitioning import is_one_program_with_regions
 
 #: Bytes of the device that a program leaves allocated for the next one.
 _KEPT = 1 << 30
@@ -145,7 +145,7 @@ class CudaBackend:
             BackendUnavailable: the compiler or the device does not go with the other.
             BackendFailed: the compiler failed.
         """
-        if has_manual_regions(module) and module.num_partitions > 1 and module.replica_count == 1:
+        if is_one_program_with_regions(module):
             return KernelRegions(module, self, self._fuses)
         return CudaExecutable(module, self, self._fuses)
 

@@ -21,7 +21,7 @@ from hlotool.backends.numpy.registry import Kernel as Step
 from hlotool.backends.numpy.run import Run
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.partitioning import has_manual_regions
+from hlotool.ir.partitioning import is_one_program_with_regions
 
 #: Multiplications and additions from which on BLAS is faster than a generated kernel: 52 against 28
 #: microseconds for f32 at this size, and 3 times as fast and more beyond.
@@ -119,7 +119,7 @@ class EmulatorBackend:
             Unsupported: neither a kernel nor the numpy reference can execute an instruction.
             BackendFailed: g++ failed.
         """
-        if has_manual_regions(module) and module.num_partitions > 1 and module.replica_count == 1:
+        if is_one_program_with_regions(module):
             return KernelRegions(module, self, self._fuses)
         return KernelExecutable(module, self, self._fuses)
 

@@ -18,7 +18,7 @@ from hlotool.backends.numpy.run import Run
 from hlotool.backends.spec import NO_OPTIONS, Options, check_options
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
-from hlotool.ir.partitioning import has_manual_regions
+from hlotool.ir.partitioning import is_one_program_with_regions
 
 if TYPE_CHECKING:
     from hlotool.backends.numpy.varied import VariedBackend
@@ -57,7 +57,7 @@ class NumpyBackend:
         A program on global arrays that is not partitioned yet is executed as one, whatever `num_partitions`
         says; its manual regions are executed on all partitions.
         """
-        if has_manual_regions(module) and module.num_partitions > 1 and module.replica_count == 1:
+        if is_one_program_with_regions(module):
             return LogicalExecutable(module)
         return NumpyExecutable(module, Lowering(module).plan(module.entry))
 

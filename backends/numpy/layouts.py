@@ -31,12 +31,12 @@ def bitcaster(source: ArrayShape, target: ArrayShape) -> Callable[[Array], Array
         raise ValueError("an array of dynamic size")
     if source.size * source.element_type.bits != target.size * target.element_type.bits:
         raise ValueError(f"{source} and {target} have unequal sizes")
-    if not _same_tiles(source, target):
+    if not have_same_tiles(source, target):
         raise ValueError(f"layouts of {source} and {target} are tiled differently")
     return _reinterpreter(source, target)
 
 
-def _same_tiles(source: ArrayShape, target: ArrayShape) -> bool:
+def have_same_tiles(source: ArrayShape, target: ArrayShape) -> bool:
     """Whether tiles cut both buffers alike: none, or equal ones over equal dimensions (size 1 aside)."""
     tiles = [shape.layout.tiles if shape.layout else () for shape in (source, target)]
     if tiles == [(), ()]:

@@ -22,7 +22,7 @@ from hlotool.backends.spec import Options
 from hlotool.errors import UsageError
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.partitioning import has_manual_regions
+from hlotool.ir.partitioning import is_one_program_with_regions
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 from hlotool.numerics.retyping import Retyped, retyped_value
 from hlotool.numerics.ulp import flush_threshold
@@ -58,7 +58,7 @@ class VariedBackend:
         """See `Backend.compile`."""
         program, policy = self._prepare(module)
         changed = program.module
-        if has_manual_regions(module) and module.num_partitions > 1 and module.replica_count == 1:
+        if is_one_program_with_regions(module):
             return _Varied(module, program, LogicalExecutable(changed, policy), self.noise, self._keeps_wide)
         plan = Lowering(changed, policy=policy).plan(changed.entry)
         return _Varied(module, program, Planned(changed, plan), self.noise, self._keeps_wide)

@@ -23,6 +23,11 @@ def has_manual_regions(module: Module) -> bool:
     return any(i.attributes.get("custom_call_target") in borders for i in module.instructions())
 
 
+def is_one_program_with_regions(module: Module) -> bool:
+    """Whether a program on global arrays is executed as one, but for parts that all partitions execute."""
+    return has_manual_regions(module) and module.num_partitions > 1 and module.replica_count == 1
+
+
 def is_per_device(module: Module) -> bool:
     """Whether the whole program is written for one of several devices.
 

@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from hlotool.ir.edit import Editor, Names, copied
 from hlotool.ir.edit_calls import copy_body, outline
 from hlotool.ir.module import Instruction, Module
 from hlotool.passes.ancestors import Ancestors
+from hlotool.passes.base import Context
 from hlotool.passes.fusion_facts import is_scalar_constant
 from hlotool.passes.fusion_legality import Part
+
+
+@dataclass(slots=True)
+class Merging:
+    """What makes larger fusions of those of one computation.
+
+    Attributes:
+        module: that the computation is part of.
+        edit: of the computation.
+        names: of the module's computations.
+        context: of the pass.
+        max_instructions: no fusion becomes larger.
+        merger: makes one of two.
+    """
+
+    module: Module
+    edit: Editor
+    names: Names
+    context: Context
+    max_instructions: int
+    merger: Merger = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.merger = Merger(self.module, self.edit, self.names)
 
 
 class Merger:

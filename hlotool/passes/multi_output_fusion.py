@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from hlotool.ir.edit import Editor, Names
-from hlotool.ir.module import Instruction, Module
-from hlotool.passes.base import Context
+from hlotool.ir.module import Instruction
 from hlotool.passes.fusion_facts import is_fusible, is_loop_fusible, loop_shape
 from hlotool.passes.fusion_legality import (
     MULTI_OUTPUT_RULES,
@@ -17,34 +13,17 @@ from hlotool.passes.fusion_legality import (
     may_fuse,
     producer_is_loop_fusible,
 )
-from hlotool.passes.fusion_merging import Merger
+from hlotool.passes.fusion_merging import Merging
 
 #: Not worth an output of their own: they only show what is there already, or make much of little.
 _TRIVIAL = frozenset({"bitcast", "broadcast", "copy", "reshape"})
 
 
-@dataclass(slots=True)
-class MultiOutputFusion:
-    """Merges the fusions and loops of one computation.
-
-    Attributes:
-        module: that the computation is part of.
-        edit: of the computation.
-        names: of the module's computations.
-        context: of the pass.
-        max_instructions: no fusion becomes larger.
-    """
-
-    module: Module
-    edit: Editor
-    names: Names
-    context: Context
-    max_instructions: int
-    _merger: Merger = field(init=False)
+class MultiOutputFusion(Merging):
+    """Merges the fusions and loops of one computation."""
 
     def form(self) -> None:
         """Merge what reads the same arrays, then producers with consumers."""
-        self._merger = Merger(self.module, self.edit, self.names)
         for shared in list(self.edit):
             if shared in self.edit:
                 self._merge_siblings(shared)
@@ -62,7 +41,7 @@ class MultiOutputFusion:
             for other in rest:
                 if self.may_merge(first, other) and self.context.spend("siblings"):
                     users = [u for u in rest if u is not other]
-                    users.insert(0, self._merger.merge(first, other))
+                    users.insert(0, self.merger.merge(first, other))
                     break
 
     def _merge_with_consumer(self, producer: Instruction) -> None:
@@ -70,12 +49,12 @@ class MultiOutputFusion:
             if not self._is_eligible(consumer) or not self.may_join(producer, consumer):
                 continue
             if self.context.spend("producer and consumer"):
-                self._merger.merge(producer, consumer)
+                self.merger.merge(producer, consumer)
                 return
 
     def may_merge(self, first: Instruction, second: Instruction) -> FusionDecision:
         """Whether two siblings may become one kernel."""
-        if self._merger.ancestors.leads(first, second) or self._merger.ancestors.leads(second, first):
+        if self.merger.ancestors.leads(first, second) or self.merger.ancestors.leads(second, first):
             return forbid(f"{first.name} and {second.name} are connected")
         return self._rules(first, second)
 
@@ -86,7 +65,7 @@ class MultiOutputFusion:
         if not decision:
             return decision
         others = [u for u in self.edit.users(producer) if u is not consumer]
-        if any(self._merger.ancestors.leads(other, consumer) for other in others):
+        if any(self.merger.ancestors.leads(other, consumer) for other in others):
             return forbid("multi-output fusion creates a cycle")
         return self._rules(producer, consumer)
 

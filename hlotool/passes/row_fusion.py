@@ -6,17 +6,14 @@ A kernel that has a row at hand can do all that. XLA: softmax_rewriter_triton.cc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
-from hlotool.ir.edit import Editor, Names
-from hlotool.ir.module import Instruction, Module
+from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
-from hlotool.passes.base import Context
 from hlotool.passes.fusion_facts import is_fusible, is_loop_fusible
 from hlotool.passes.fusion_legality import Part
-from hlotool.passes.fusion_merging import Merger
+from hlotool.passes.fusion_merging import Merging
 
 #: Number of rows and their length.
 Rows: TypeAlias = tuple[int, int]
@@ -27,28 +24,11 @@ _SHORTEST = 32
 _FEW, _LONG = 512, 1 << 16
 
 
-@dataclass(slots=True)
-class RowFusion:
-    """Merges the fusions of one computation.
-
-    Attributes:
-        module: that the computation is part of.
-        edit: of the computation.
-        names: of the module's computations.
-        context: of the pass.
-        max_instructions: no fusion becomes larger.
-    """
-
-    module: Module
-    edit: Editor
-    names: Names
-    context: Context
-    max_instructions: int
-    _merger: Merger = field(init=False)
+class RowFusion(Merging):
+    """Merges the fusions of one computation."""
 
     def form(self) -> None:
         """Merge each reduction of rows with what reads its results, as often as that is possible."""
-        self._merger = Merger(self.module, self.edit, self.names)
         for start in list(self.edit):
             producer: Instruction | None = start
             while producer is not None and producer in self.edit:
@@ -63,10 +43,10 @@ class RowFusion:
             if not self._goes_with(consumer, rows) or self._size(producer, consumer) > self.max_instructions:
                 continue
             others = [other for other in consumers if other is not consumer]
-            if any(self._merger.ancestors.leads(other, consumer) for other in others):
+            if any(self.merger.ancestors.leads(other, consumer) for other in others):
                 continue
             if self.context.spend("rows"):
-                return self._merger.merge(producer, consumer)
+                return self.merger.merge(producer, consumer)
         return None
 
     def _goes_with(self, consumer: Instruction, rows: Rows) -> bool:

@@ -12,8 +12,9 @@ from hlotool.backends.cuda.codegen.emit import Emitter, writes
 from hlotool.backends.cuda.codegen.indices import Expr, Index, digit, linear, shifted, split
 from hlotool.backends.cuda.codegen.movement import major_to_minor
 from hlotool.backends.cuda.codegen.patterns import WORD, of_patterns, patterns
+from hlotool.backends.numpy.layouts import have_same_tiles
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.ir.types import ElementType
 
 #: Reads the element at a position of the operand's buffer.
 Read = Callable[[Expr], str]
@@ -30,18 +31,9 @@ def bitcast_convert(emitter: Emitter, instruction: Instruction, index: Index) ->
 def bitcast(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
     """The operand's buffer, read in the layout and the type of the result."""
     source, target = array_shape(instruction.operands[0]), array_shape(instruction)
-    if not _same_tiles(source, target):
+    if not have_same_tiles(source, target):
         raise NotGenerated("layouts with unlike tiles", instruction)
     return (_reinterpreted(emitter, instruction, index, major_to_minor(source), major_to_minor(target)),)
-
-
-def _same_tiles(source: ArrayShape, target: ArrayShape) -> bool:
-    """Whether tiles, if there are any, cut both buffers alike (dimensions of size 1 aside)."""
-    tiles = [shape.layout.tiles if shape.layout else () for shape in (source, target)]
-    if tiles == [(), ()]:
-        return True
-    extents = [[s.dims[d] for d in major_to_minor(s) if s.dims[d] != 1] for s in (source, target)]
-    return tiles[0] == tiles[1] and extents[0] == extents[1] and source.element_type is target.element_type
 
 
 def _reinterpreted(

@@ -18,7 +18,7 @@ from hlotool.backends.cuda.codegen.emit import Emitter, writes
 from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, digit, linear, scaled, shifted, split
 from hlotool.ir.attributes import PaddingDim, SliceDim
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.ir.types import ElementType
 
 
 def ints(instruction: Instruction, name: str) -> tuple[int, ...]:
@@ -56,11 +56,6 @@ def reshape(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[s
     operand = instruction.operands[0]
     position = linear(index, array_shape(instruction).dims)
     return (emitter.value(operand, split(position, array_shape(operand).dims)),)
-
-
-def major_to_minor(shape: ArrayShape) -> tuple[int, ...]:
-    """Dimensions, slowest varying first; row-major where the shape has no layout."""
-    return tuple(range(shape.rank)) if shape.layout is None else tuple(reversed(shape.layout.minor_to_major))
 
 
 @writes("reverse")

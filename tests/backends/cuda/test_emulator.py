@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.cuda_programs import PROGRAMS
 from support.kernels import emulator, needs_compiler, on_kernels, on_numpy
 
 from hlotool.backends.base import Probe
@@ -36,39 +37,6 @@ ENTRY main {
   s = f32[40,50] add(x, m)
   zero = f32[] constant(0)
   ROOT r = f32[] reduce(s, zero), dimensions={0,1}, to_apply=add
-}
-"""
-
-_LOOP = """HloModule loop
-less {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT r = pred[] compare(a, b), direction=LT
-}
-condition {
-  s = (s32[], f32[8]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  n = s32[] constant(5)
-  ROOT r = pred[] compare(i, n), direction=LT
-}
-body {
-  s = (s32[], f32[8]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  x = f32[8] get-tuple-element(s), index=1
-  one = s32[] constant(1)
-  j = s32[] add(i, one)
-  u = f32[1] slice(x), slice={[0:1]}
-  v = f32[1] add(u, u)
-  y = f32[8] dynamic-update-slice(x, v, i)
-  ROOT r = (s32[], f32[8]) tuple(j, y)
-}
-ENTRY main {
-  x = f32[8] parameter(0)
-  zero = s32[] constant(0)
-  t = (s32[], f32[8]) tuple(zero, x)
-  w = (s32[], f32[8]) while(t), condition=condition, body=body
-  y = f32[8] get-tuple-element(w), index=1
-  ROOT f = f32[8] sort(y), dimensions={0}, to_apply=less
 }
 """
 
@@ -133,7 +101,10 @@ def test_a_probe_sees_the_inside_of_a_kernel() -> None:
 
 @needs_compiler
 def test_loops_updates_and_the_share_of_the_host() -> None:
-    module, x = parse_module(_LOOP), np.arange(8, 0, -1).astype(np.float32)
+    last = "y = f32[8] get-tuple-element(w), index=1\n"
+    then_sorted = f"{last}  ROOT f = f32[8] sort(y), dimensions={{0}}, to_apply=less\n"
+    module = parse_module(PROGRAMS["loop"].replace(f"ROOT {last}", then_sorted))
+    x = np.arange(8, 0, -1).astype(np.float32)
     executable = emulator().compile(module)
     assert executable.notes == ("host fallbacks: sort x1, 6.4e-05 MB moved",)
     np.testing.assert_array_equal(executable.run([x]), on_numpy(module, [x])[0])
