@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, computed, element_type
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
 from hlotool.backends.cuda.codegen.indices import Expr, Index, digit, linear, shifted, split
-from hlotool.backends.cuda.codegen.movement import major_to_minor
 from hlotool.backends.cuda.codegen.patterns import WORD, of_patterns, patterns
-from hlotool.backends.numpy.layouts import have_same_tiles
+from hlotool.backends.numpy.layouts import have_same_tiles, major_to_minor
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 
