@@ -25,7 +25,7 @@ class Fuse:
 
     Attributes:
         kind: loops; reductions and scatters with what they read (input); several outputs; all of these; or
-            rows: reductions with what is computed along the same rows from their results.
+            reductions with all that is computed along their rows.
         target: on the CPU reductions are loops.
         max_instructions: no fusion becomes larger.
     """
