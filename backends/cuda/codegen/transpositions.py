@@ -19,8 +19,8 @@ from hlotool.ir.types import ElementType
 _SIDE, _STEP = 32, 33
 #: Shorter axes are not worth tiles.
 _SHORTEST = 16
-#: Tiles that one kernel keeps.
-_MOST_TILES = 4
+#: Tiles that one kernel keeps, and their bytes: a block has at most 48 KB of shared memory.
+_MOST_TILES, _MOST_BYTES = 4, 40 << 10
 
 #: A load: pointer, position, element type.
 _Load = tuple[str, Expr, ElementType]
@@ -78,7 +78,13 @@ def transposition(outputs: Sequence[Instruction], inputs: Sequence[Instruction])
     again = _Writer(outputs, inputs, Emitter(pointers_of(inputs)))
     again.write(axes.place)
     loads = [load for load in dict.fromkeys(again.emitter.loads) if _is_transposed(load[1], axes)]
-    return _kernel(outputs, inputs, axes, loads) if 0 < len(loads) <= _MOST_TILES else None
+    fits = sum(_tile_bytes(kind) for _, _, kind in loads) <= _MOST_BYTES
+    return _kernel(outputs, inputs, axes, loads) if fits and 0 < len(loads) <= _MOST_TILES else None
+
+
+def _tile_bytes(kind: ElementType) -> int:
+    """Shared memory for a tile of elements as they are computed."""
+    return _SIDE * _STEP * (4 if kind.is_narrow_float else max(1, kind.bits // 8))
 
 
 @dataclass(frozen=True, slots=True)

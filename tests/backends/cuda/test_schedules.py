@@ -177,6 +177,20 @@ def test_a_transposition_inside_of_a_fusion(monkeypatch: pytest.MonkeyPatch) -> 
     assert used == ["tiles of a transposition"]
 
 
+@pytest.mark.parametrize(("kind", "has_tiles"), [("f64", True), ("c128", False)])
+def test_tiles_fit_into_shared_memory(kind: str, has_tiles: bool) -> None:
+    """Four of c128 would take more than the 48 KB that a block has."""
+    shape, turned = f"{kind}[64,48]", f"{kind}[48,64]"
+    lines = [
+        f"  p{n} = {shape} parameter({n})\n  t{n} = {turned} transpose(p{n}), dimensions={{1,0}}"
+        for n in range(4)
+    ]
+    lines += [f"  a = {turned} add(t0, t1)", f"  b = {turned} add(t2, t3)", f"  ROOT r = {turned} add(a, b)"]
+    module = parse_module("HloModule m\nENTRY main {\n" + "\n".join(lines) + "\n}\n")
+    [kernel] = partition.of_fusion(module.entry).kernels
+    assert (kernel.schedule == "tiles of a transposition") == has_tiles
+
+
 def test_indices_of_64_bits_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = [((9, 300), (1,)), ((3000, 130), (0,)), ((2, 70000), (1,)), ((20, 33), (0,))]
     text = _module([_reduction("s32", *shape) for shape in shapes], _combiner("join", "s32", "add"))
