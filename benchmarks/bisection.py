@@ -45,11 +45,11 @@ from hlotool.replay.options import ReplayOptions  # noqa: E402
 from hlotool.replay.task import Task  # noqa: E402
 from hlotool.search.answers import Answer  # noqa: E402
 from hlotool.search.arrays import npz_bytes  # noqa: E402
-from hlotool.search.bisection.answers import answer_of  # noqa: E402
-from hlotool.search.bisection.asking import StageOracle  # noqa: E402
 from hlotool.search.bisection.directory import Findings, bisect_directory  # noqa: E402
-from hlotool.search.bisection.judging import Question, judge_stage  # noqa: E402
+from hlotool.search.bisection.failure import answer_of  # noqa: E402
 from hlotool.search.bisection.records import CulpritRecord  # noqa: E402
+from hlotool.search.bisection.stage_oracle import StageOracle  # noqa: E402
+from hlotool.search.bisection.stage_worker import Question, judge_stage  # noqa: E402
 from hlotool.search.reduction.case import Case, executed, terminates  # noqa: E402
 from hlotool.search.steps import Steps  # noqa: E402
 from hlotool.values.generate import generate_inputs  # noqa: E402

@@ -13,7 +13,7 @@ from verdicts_runs import Leaves, nested
 
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
-from hlotool.replay.judge import judge
+from hlotool.replay.judge.judge import judge
 
 #: What accuses the tested side.
 ACCUSING = frozenset({"wrong", "structural"})

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.cuda.executable import compiled, fallback_note, fused
 from hlotool.backends.cuda.machine import Machine
-from hlotool.backends.numpy.lockstep import DevicesExecutable
+from hlotool.backends.numpy.devices_executable import DevicesExecutable
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
 
@@ -21,7 +21,6 @@ class KernelDevices:
         machine: where each device runs, in a thread of its own.
         fuses: operations are fused first.
         grid: the devices.
-
     """
 
     def __init__(self, module: Module, machine: Machine, fuses: bool, grid: DeviceGrid) -> None:

@@ -31,7 +31,6 @@ class KernelExecutable:
     Attributes:
         module: what it executes.
         kernels: that the text of the program launches, one for each place.
-        launches: their number.
     """
 
     def __init__(self, module: Module, machine: Machine, fuses: bool) -> None:
@@ -40,7 +39,11 @@ class KernelExecutable:
         self._loading = machine.loading()
         self._lowering, self._plan = compiled(fused(module) if fuses else module, self._loading)
         self.kernels = tuple(self._lowering.kernels)
-        self.launches = len(self.kernels)
+
+    @property
+    def launches(self) -> int:
+        """Number of kernels that the text of the program launches."""
+        return len(self.kernels)
 
     @property
     def notes(self) -> tuple[str, ...]:

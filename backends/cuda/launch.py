@@ -13,7 +13,6 @@ from hlotool.backends.cuda.codegen.schedules import THREADS, Buffer, Kernel, Par
 from hlotool.backends.cuda.device import Allocation, Function
 from hlotool.backends.cuda.memory import Memory, Resident, Storage, owns_item, to_residents
 from hlotool.backends.numpy.failures import describe
-from hlotool.backends.numpy.lowering import literal_value
 from hlotool.backends.numpy.run import Run
 from hlotool.errors import BackendFailed
 from hlotool.ir.dtypes import dtype_of
@@ -53,7 +52,10 @@ class Launch:
         self._positions = dict(zip(program.inputs, positions))
         self._functions = functions
         self._waits = waits
-        self._constants = _constants(program, memory)
+        # They go to the device once.
+        self._constants: dict[Buffer, Storage] = {
+            b: to_residents(a, memory).storage for b, a in program.literals.items()
+        }
         self._dying = _last_uses(program)
         made = [buffer for kernel in program.kernels for buffer in kernel.outputs]
         self._sizes = {buffer: _size(buffer) for buffer in made}
@@ -115,16 +117,6 @@ class Launch:
         device.launch(self._functions[kernel.name], kernel.grid, THREADS, pointers)
         if self._waits:
             device.synchronize()
-
-
-def _constants(program: Program, memory: Memory) -> dict[Buffer, Storage]:
-    """Arrays that the text of a program holds; they go to the device once."""
-    return {
-        buffer: to_residents(literal_value(buffer.literal), memory).storage
-        for kernel in program.kernels
-        for buffer in kernel.inputs
-        if isinstance(buffer, Instruction) and buffer.literal is not None
-    }
 
 
 def _last_uses(program: Program) -> list[list[Buffer]]:

@@ -88,6 +88,24 @@ class Loading(Protocol):
         """Execute a plan in this thread; arguments and result are NumPy arrays, and so is what probes see."""
 
 
+class SharedMemory:
+    """What a machine does whose values are the numpy backend's: nothing moves."""
+
+    moved: int | None = None
+
+    def same_data(self, instruction: Instruction, step: Step) -> Step | None:
+        return step
+
+    def fall_back(self, step: Step) -> Step:
+        return step
+
+    def constant(self, value: Any) -> Any:
+        return value
+
+    def begin(self) -> None:
+        pass
+
+
 class Machine(Protocol):
     """Where kernels run.
 

@@ -12,6 +12,7 @@ from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.devices import KernelDevices, KernelRegions
 from hlotool.backends.cuda.executable import KernelExecutable
+from hlotool.backends.cuda.machine import SharedMemory
 from hlotool.backends.cuda_emu.build import Builder, Launcher, compiler
 from hlotool.backends.cuda_emu.launch import Launch
 from hlotool.backends.numpy.lowering import Lowering
@@ -28,10 +29,8 @@ from hlotool.ir.partitioning import is_one_program_with_regions
 _LARGE_PRODUCT = 1 << 18
 
 
-class EmulatorLoading:
+class EmulatorLoading(SharedMemory):
     """The kernels of one module; values are NumPy arrays. See `Loading`."""
-
-    moved = None
 
     def __init__(
         self, builder: Builder, precision: Precision = Precision.HLO, calls_libraries: bool = True
@@ -51,18 +50,6 @@ class EmulatorLoading:
         if not self._calls_libraries or multiply_adds(instruction) < _LARGE_PRODUCT:
             return None
         return host.kernel(instruction), ()
-
-    def same_data(self, instruction: Instruction, step: Step) -> Step | None:
-        return step
-
-    def fall_back(self, step: Step) -> Step:
-        return step
-
-    def constant(self, value: Any) -> Any:
-        return value
-
-    def begin(self) -> None:
-        pass
 
     def run(self, plan: Plan, arguments: Sequence[Any], run: Run) -> Value:
         result: Value = plan(list(arguments), run)

@@ -12,7 +12,6 @@ from hlotool.backends.cuda.codegen.elements import array_shape
 from hlotool.backends.cuda.codegen.partition import Program
 from hlotool.backends.cuda.codegen.schedules import Buffer, Kernel, Part, kind_of
 from hlotool.backends.cuda_emu.build import Launcher
-from hlotool.backends.numpy.lowering import literal_value
 from hlotool.backends.numpy.ownership import owns_item
 from hlotool.backends.numpy.run import Run
 from hlotool.ir.dtypes import Array, dtype_of
@@ -33,10 +32,7 @@ class Launch:
         self._positions = dict(zip(program.inputs, positions))
         self._launchers = launchers
         self._constants: dict[Buffer, Array] = {
-            buffer: np.ascontiguousarray(literal_value(buffer.literal))
-            for kernel in program.kernels
-            for buffer in kernel.inputs
-            if isinstance(buffer, Instruction) and buffer.literal is not None
+            b: np.ascontiguousarray(array) for b, array in program.literals.items()
         }
 
     def __call__(self, values: list[Any], run: Run) -> Any:

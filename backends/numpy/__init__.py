@@ -10,10 +10,10 @@ import numpy as np
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.numpy import kernels
 from hlotool.backends.numpy.arguments import check_arguments
-from hlotool.backends.numpy.lockstep import DevicesExecutable
-from hlotool.backends.numpy.logical import LogicalExecutable
+from hlotool.backends.numpy.devices_executable import DevicesExecutable
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
+from hlotool.backends.numpy.region_programs import LogicalExecutable
 from hlotool.backends.numpy.run import Run
 from hlotool.backends.spec import NO_OPTIONS, Options, check_options
 from hlotool.ir.devices import DeviceGrid

@@ -15,7 +15,7 @@ import numpy as np
 
 from hlotool.backends.base import DevicesExecutable as DevicesProtocol
 from hlotool.backends.base import Executable
-from hlotool.backends.numpy.lockstep import DevicesExecutable
+from hlotool.backends.numpy.devices_executable import DevicesExecutable
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import RULES, Calling, Kernel, Reading
 from hlotool.backends.numpy.varied import Planned

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, TypeAlias
 
+from hlotool.backends.numpy.lockstep import Device
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Calling, Kernel
 from hlotool.backends.numpy.run import Run
-from hlotool.backends.numpy.world import Device
 from hlotool.errors import VerificationError
 from hlotool.ir.attributes import Ints, IotaTiles, MeshGroups, ReplicaGroups
 from hlotool.ir.devices import device_groups

@@ -1,59 +1,273 @@
-"""A module compiled for several devices, all simulated in this process."""
+"""Devices that execute the same program in lock-step, one thread each, and meet at collectives.
+
+A collective is a meeting: every member hands in its operands, the last to arrive computes the results of all,
+and the others wait for theirs. A run in which every device still at work waits can never go on; that is
+noticed at once and ends it with an error that says who waits where.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
-import numpy as np
-
-from hlotool.backends.base import Probe, Value
-from hlotool.backends.numpy.arguments import check_arguments
-from hlotool.backends.numpy.run import Run
-from hlotool.backends.numpy.world import Device, World
-from hlotool.errors import InputDataError
+from hlotool.errors import BackendDeadlock, HlotoolError
+from hlotool.ir.attributes import Ints
 from hlotool.ir.devices import DeviceGrid
-from hlotool.ir.module import Module
+from hlotool.ir.module import Instruction
+
+#: From what the members hand in, in the order of the group, to the result of each.
+Combine: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
 
 
-class DevicesExecutable:
-    """Every device runs the same plans on its own arguments; collectives exchange values."""
+class Stopped(HlotoolError):
+    """Raised in a waiting device when the run has failed elsewhere; never leaves the world."""
 
-    def __init__(self, module: Module, plan: Callable[[list[Any], Run], Any], grid: DeviceGrid) -> None:
-        self.module = module
+
+@dataclass(slots=True, eq=False)
+class _Meeting:
+    """One execution of a collective by one group."""
+
+    members: Ints
+    arrived: dict[int, Any] = field(default_factory=dict)
+    results: dict[int, Any] = field(default_factory=dict)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def missing(self) -> list[int]:
+        return [member for member in self.members if member not in self.arrived]
+
+
+@dataclass(slots=True)
+class _Wait:
+    """Where a device waits, for whom, and what will wake it."""
+
+    instruction: Instruction
+    missing: Callable[[], list[int]]
+    event: threading.Event
+
+
+class World:
+    """The devices of one run.
+
+    Attributes:
+        grid: how many there are.
+        failure: what ended the run early, or None.
+    """
+
+    def __init__(self, grid: DeviceGrid) -> None:
         self.grid = grid
-        self._plan = plan
+        self.failure: BaseException | None = None
+        self._lock = threading.Lock()
+        self._working = set(range(len(grid)))
+        self._waiting: dict[int, _Wait] = {}
+        self._meetings: dict[Hashable, _Meeting] = {}
+        self._messages: dict[Hashable, Any] = {}
+        self._awaited: dict[Hashable, tuple[int, threading.Event]] = {}
 
-    def run_devices(
-        self, arguments: Sequence[Sequence[Value]], probes: Sequence[Probe | None] | None = None
-    ) -> list[Value]:
-        """Execute once on all devices; device = replica * partitions + partition.
-
-        Args:
-            arguments: per device, one value per entry parameter; they are not modified.
-            probes: one per device, called in that device's thread.
-
-        Returns:
-            the result of each device.
+    def run(self, body: Callable[[int], Any]) -> list[Any]:
+        """`body(device)` on every device at the same time; the results by device.
 
         Raises:
-            InputDataError: arguments for another number of devices, or one that does not fit its parameter.
-            BackendDeadlock: devices wait for each other for ever.
-            Unsupported: data-dependent limits of the backend.
-            BackendFailed: the execution died on some device.
+            BackendDeadlock: the devices that are left wait for each other for ever.
+            Exception: the first that a device raised.
         """
-        count = len(self.grid)
-        if len(arguments) != count:
-            raise InputDataError(
-                f"{self.module.name} runs on {count} devices, got {len(arguments)} arguments"
-            )
-        values = [check_arguments(self.module, own) for own in arguments]
-        world = World(self.grid)
+        results: list[Any] = [None] * len(self.grid)
 
-        def body(number: int) -> Value:
-            run = Run(probes[number] if probes is not None else None, Device(world, number))
-            with np.errstate(all="ignore"):
-                result: Value = self._plan(values[number], run)
-            return result
+        def work(device: int) -> None:
+            try:
+                results[device] = body(device)
+            except BaseException as error:
+                self.fail(error)
+            finally:
+                self._leave(device)
 
-        return world.run(body)
+        threads = [threading.Thread(target=work, args=(d,), daemon=True) for d in range(len(self.grid))]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        except BaseException as error:
+            self.fail(error)
+            raise
+        if self.failure is not None:
+            raise self.failure
+        return results
+
+    def fail(self, error: BaseException) -> None:
+        """End the run: wake all who wait. The first error stays."""
+        with self._lock:
+            self._fail(error)
+
+    def meet(
+        self,
+        device: int,
+        key: Hashable,
+        instruction: Instruction,
+        members: Ints,
+        value: Any,
+        combine: Combine,
+    ) -> Any:
+        """Hand in `value` and take this device's result, once all members have come.
+
+        Args:
+            device: who comes.
+            key: equal for all members, and different for every other meeting of the run.
+            instruction: where the device is in the program.
+            members: the group, in the order in which `combine` gets the values.
+            value: what it brings.
+            combine: computes the results of all members.
+        """
+        with self._lock:
+            self._check()
+            meeting = self._meetings.setdefault(key, _Meeting(members))
+            meeting.arrived[device] = value
+            del value
+            is_last = len(meeting.arrived) == len(members)
+            if not is_last:
+                self._wait(device, _Wait(instruction, lambda: meeting.missing, meeting.over))
+        if is_last:
+            self._conclude(key, meeting, combine)
+        else:
+            self._sleep(meeting.over)
+        return meeting.results.pop(device)
+
+    def _conclude(self, key: Hashable, meeting: _Meeting, combine: Combine) -> None:
+        """Compute outside the lock: other groups go on meanwhile."""
+        values = [meeting.arrived.pop(member) for member in meeting.members]
+        results = combine(values)
+        values.clear()
+        with self._lock:
+            meeting.results.update(zip(meeting.members, results))
+            del self._meetings[key]
+            for member in meeting.members:
+                self._resume(member)
+        meeting.over.set()
+
+    def post(self, key: Hashable, value: Any) -> None:
+        """Leave `value` for the device that takes `key`; nobody waits. Each key is used once."""
+        with self._lock:
+            self._check()
+            self._messages[key] = value
+            waiting = self._awaited.pop(key, None)
+            if waiting is not None:
+                device, arrived = waiting
+                self._resume(device)
+                arrived.set()
+
+    def take(self, device: int, key: Hashable, instruction: Instruction, sender: int) -> Any:
+        """What `sender` posts with `key`; waits for it."""
+        arrived = threading.Event()
+        with self._lock:
+            self._check()
+            if key in self._messages:
+                return self._messages.pop(key)
+            self._awaited[key] = device, arrived
+            self._wait(device, _Wait(instruction, lambda: [sender], arrived))
+        self._sleep(arrived)
+        with self._lock:
+            return self._messages.pop(key)
+
+    # The methods below are called with the lock held, except `_sleep` and `_leave`.
+
+    def _check(self) -> None:
+        if self.failure is not None:
+            raise Stopped
+
+    def _wait(self, device: int, wait: _Wait) -> None:
+        self._waiting[device] = wait
+        self._working.discard(device)
+        self._check_progress()
+
+    def _resume(self, device: int) -> None:
+        if self._waiting.pop(device, None) is not None:
+            self._working.add(device)
+
+    def _sleep(self, event: threading.Event) -> None:
+        event.wait()
+        if self.failure is not None:
+            raise Stopped
+
+    def _leave(self, device: int) -> None:
+        with self._lock:
+            self._working.discard(device)
+            self._check_progress()
+
+    def _check_progress(self) -> None:
+        if self._waiting and not self._working and self.failure is None:
+            self._fail(BackendDeadlock("numpy", self._who_waits()))
+
+    def _fail(self, error: BaseException) -> None:
+        if self.failure is None:
+            self.failure = error
+        for wait in self._waiting.values():
+            wait.event.set()
+
+    def _who_waits(self) -> str:
+        """One clause for each instruction at which devices wait."""
+        places: dict[Instruction, list[int]] = {}
+        for device, wait in sorted(self._waiting.items()):
+            places.setdefault(wait.instruction, []).append(device)
+        clauses = [_clause(i, devices, self._missing(devices)) for i, devices in places.items()]
+        return "the devices wait for each other for ever: " + "; ".join(clauses)
+
+    def _missing(self, devices: list[int]) -> list[str]:
+        missing = sorted({other for device in devices for other in self._waiting[device].missing()})
+        return [str(d) if d in self._waiting else f"{d} (which has ended)" for d in missing]
+
+
+def _clause(instruction: Instruction, devices: list[int], missing: list[str]) -> str:
+    line = f" (line {instruction.line})" if instruction.line else ""
+    who = ", ".join(map(str, devices))
+    verb = "waits" if len(devices) == 1 else "wait"
+    place = f"{instruction.opcode} %{instruction.name}{line}"
+    return f"{who} {verb} at {place} for {', '.join(missing)}"
+
+
+class Device:
+    """One device of a world, as the kernels that it executes see it.
+
+    Attributes:
+        world: all devices.
+        number: replica * partitions + partition.
+        replica: its replica id.
+        partition: its partition id.
+    """
+
+    def __init__(self, world: World, number: int) -> None:
+        self.world = world
+        self.number = number
+        self.replica, self.partition = world.grid.position(number)
+        self._counts: dict[Hashable, int] = {}
+        self._expected: list[tuple[Hashable, int] | None] = []
+
+    def count(self, key: Hashable) -> int:
+        """How often this was called with `key`, this time included."""
+        self._counts[key] = count = self._counts.get(key, 0) + 1
+        return count
+
+    def meet(self, instruction: Instruction, members: Ints, value: Any, combine: Combine) -> Any:
+        """Execute a collective with `members`; all meet for the n-th time when each comes the n-th time."""
+        key = instruction, self.count(instruction), members
+        return self.world.meet(self.number, key, instruction, members, value, combine)
+
+    def send(self, channel: int, target: int, value: Any) -> None:
+        """Send `value` to a device, which gets it with its n-th receipt when this is the n-th dispatch."""
+        path = channel, self.number, target
+        self.world.post((path, self.count(path)), value)
+
+    def expect(self, channel: int, sender: int | None) -> int:
+        """Start to receive from a device, or from nobody; the handle that `receive` takes."""
+        path = channel, sender, self.number
+        self._expected.append(None if sender is None else ((path, self.count(path)), sender))
+        return len(self._expected) - 1
+
+    def receive(self, handle: int, instruction: Instruction) -> Any:
+        """The value of an expected transfer, None when nobody sends one."""
+        expected = self._expected[handle]
+        if expected is None:
+            return None
+        key, sender = expected
+        return self.world.take(self.number, key, instruction, sender)

@@ -10,7 +10,7 @@ import numpy as np
 from hlotool.backends.base import Probe
 
 if TYPE_CHECKING:
-    from hlotool.backends.numpy.world import Device
+    from hlotool.backends.numpy.lockstep import Device
 
 #: Seed of the numbers that `rng` draws; every run starts from it.
 SEED = 0

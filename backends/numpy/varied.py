@@ -11,12 +11,12 @@ from hlotool.backends.base import DevicesExecutable as DevicesProtocol
 from hlotool.backends.base import Executable, Probe, Value
 from hlotool.backends.numpy.arguments import check_arguments
 from hlotool.backends.numpy.changes import flushed
-from hlotool.backends.numpy.lockstep import DevicesExecutable
-from hlotool.backends.numpy.logical import LogicalExecutable
+from hlotool.backends.numpy.devices_executable import DevicesExecutable
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.noise import Member, Noise
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.policy import KernelPolicy, Policy
+from hlotool.backends.numpy.region_programs import LogicalExecutable
 from hlotool.backends.numpy.run import Run
 from hlotool.backends.spec import Options
 from hlotool.errors import UsageError

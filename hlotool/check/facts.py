@@ -6,9 +6,9 @@ import hashlib
 import re
 from collections.abc import Iterator
 
+from hlotool.findings.records import Record
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import array_shapes
-from hlotool.replay.records import Record
 
 #: Names that TensorFlow gives to what it compiles: prefix, function, trace number, attributes.
 _TENSORFLOW = re.compile(
@@ -132,7 +132,7 @@ def _constants(instructions: list[Instruction]) -> Iterator[str]:
 
 def _source(module: Module) -> str:
     """The innermost position of the first instruction that has one."""
-    from hlotool.replay.provenance import source_of
+    from hlotool.findings.provenance import source_of
 
     for instruction in module.entry.instructions:
         if instruction.opcode != "parameter" and instruction.metadata is not None:

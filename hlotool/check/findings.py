@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from hlotool.replay.records import ErrorRecord, Record, SourceRecord
+from hlotool.findings.records import ErrorRecord, Record, SourceRecord
 
 
 class Severity(enum.Enum):

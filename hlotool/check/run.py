@@ -16,7 +16,7 @@ from hlotool.check.task import CheckResult, CheckTask
 from hlotool.dump.names import Kind
 from hlotool.dump.records import Dump, DumpModule, Stage
 from hlotool.errors import BackendFailed
-from hlotool.replay.errors import error_record
+from hlotool.findings.errors import error_record
 from hlotool.workers.pool import Done, Pool
 
 #: What a worker imports before its first module.

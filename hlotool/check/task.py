@@ -13,10 +13,10 @@ from hlotool.check.subject import Subject
 from hlotool.dump.loading import read_stage
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import HlotoolError
+from hlotool.findings.errors import error_record
+from hlotool.findings.provenance import source_of
+from hlotool.findings.records import Record
 from hlotool.ir.module import Instruction, Module
-from hlotool.replay.errors import error_record
-from hlotool.replay.provenance import source_of
-from hlotool.replay.records import Record
 
 
 @dataclass(frozen=True, slots=True)

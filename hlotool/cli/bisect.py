@@ -145,9 +145,9 @@ def _search(
     from hlotool.cli.run import find_tasks
     from hlotool.replay.options import PRELOAD
     from hlotool.report.bisect_progress import StepLines
-    from hlotool.search.bisection.asking import StageOracle
     from hlotool.search.bisection.compiling import Compiler
     from hlotool.search.bisection.directory import bisect_directory
+    from hlotool.search.bisection.stage_oracle import StageOracle
     from hlotool.search.steps import Silent, Steps
     from hlotool.workers.pool import Limits, Pool
 
@@ -184,7 +184,7 @@ def _record(
     error: HlotoolError | None,
     interrupted: bool,
 ) -> BisectRecord:
-    from hlotool.replay.errors import error_record
+    from hlotool.findings.errors import error_record
     from hlotool.report.bisect_records import BisectRecord, bisect_exit_code
     from hlotool.report.records import versions
 

@@ -65,7 +65,7 @@ def execute(arguments: argparse.Namespace) -> int:
     for path in (arguments.left, arguments.right):
         if "://" not in path and not os.path.exists(path):
             raise UsageError(f"{path}: no such file or directory")
-    from hlotool.replay.diff_results import are_results
+    from hlotool.diff.results import are_results
 
     kinds = {are_results(arguments.left), are_results(arguments.right)}
     if len(kinds) > 1:
@@ -76,8 +76,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _programs(arguments: argparse.Namespace) -> DiffRecord:
+    from hlotool.diff.programs import diff_stages, pair_dumps
     from hlotool.dump.directory import open_dump
-    from hlotool.replay.diff_programs import diff_stages, pair_dumps
     from hlotool.report.diff_records import DiffRecord
     from hlotool.report.records import versions
 
@@ -97,7 +97,7 @@ def _programs(arguments: argparse.Namespace) -> DiffRecord:
 
 
 def _results(arguments: argparse.Namespace) -> DiffRecord:
-    from hlotool.replay.diff_results import common_names, diff_results, read_results
+    from hlotool.diff.results import common_names, diff_results, read_results
     from hlotool.report.diff_records import DiffRecord
     from hlotool.report.records import versions
 

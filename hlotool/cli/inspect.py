@@ -95,7 +95,7 @@ def _dumps(paths: Sequence[str], failures: list[FailedFile]) -> list[Dump]:
     """The dumps under `paths`; one that holds nothing is a failure among others, and an error alone."""
     from hlotool.check.findings import FailedFile
     from hlotool.dump.directory import open_dump
-    from hlotool.replay.errors import error_record
+    from hlotool.findings.errors import error_record
 
     found: list[Dump] = []
     for path in paths:

@@ -76,7 +76,7 @@ def _report(error: HlotoolError, options: argparse.Namespace) -> int:
         import traceback
 
         traceback.print_exception(error)
-    from hlotool.replay.errors import error_record
+    from hlotool.findings.errors import error_record
     from hlotool.report.errors import error_text
 
     print(error_text(error_record(error)), file=sys.stderr)

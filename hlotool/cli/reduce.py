@@ -204,7 +204,7 @@ def _record(
 
 def _empty(arguments: argparse.Namespace, options: RunOptions, problem: HlotoolError | None) -> ReduceRecord:
     """The record of a reduction that was stopped, by an error or by the user."""
-    from hlotool.replay.errors import error_record
+    from hlotool.findings.errors import error_record
     from hlotool.report.records import versions
     from hlotool.report.reduce_records import ReduceRecord
 

@@ -20,12 +20,12 @@ from hlotool.cli.options import (
     regex,
     tolerance,
 )
-from hlotool.errors import BackendUnavailable, HlotoolError, UsageError
+from hlotool.errors import BackendUnavailable, HlotoolError
 
 if TYPE_CHECKING:
+    from hlotool.findings.records import ErrorRecord
     from hlotool.replay.batch import Batch
     from hlotool.replay.options import RunOptions
-    from hlotool.replay.records import ErrorRecord
     from hlotool.replay.task import Task
     from hlotool.report.records import RunRecord
     from hlotool.workers.pool import Pool
@@ -183,21 +183,18 @@ def find_tasks(paths: Sequence[str], options: RunOptions, notes: list[str]) -> l
         DumpError: a path cannot be read, or holds nothing to replay.
         UsageError: no module matches `--only`.
     """
-    import re
     from dataclasses import replace
 
     from hlotool.dump.directory import open_dump
+    from hlotool.dump.selection import modules_matching
     from hlotool.replay.task import Task
 
     dumps = [open_dump(path) for path in paths]
     notes += [note for dump in dumps for note in dump.notes]
-    modules = [module for dump in dumps for module in dump.modules]
-    wanted = [m for m in modules if options.only is None or re.search(options.only, m.title)]
-    if not wanted:
-        names = ", ".join(module.title for module in modules[:5]) + (", …" if len(modules) > 5 else "")
-        raise UsageError(f"no module matches --only {options.only!r}; there are: {names}")
     # What cannot be replayed need not travel to the workers: a dump has hundreds of object files.
-    return [Task(replace(module, artefacts=()), options) for module in wanted]
+    return [
+        Task(replace(module, artefacts=()), options) for _, module in modules_matching(dumps, options.only)
+    ]
 
 
 def _replay(
@@ -232,7 +229,7 @@ def _record(
     notes: Sequence[str],
     elapsed: float,
 ) -> RunRecord:
-    from hlotool.replay.errors import error_record
+    from hlotool.findings.errors import error_record
     from hlotool.report.records import RunRecord, exit_code_of, summary_of, versions
 
     rows = batch.records
@@ -274,7 +271,7 @@ def _show(record: RunRecord, arguments: argparse.Namespace) -> None:
 
 def _lonely_problem(record: RunRecord) -> ErrorRecord | None:
     """The error of a single module that could not even be read: one clear line says it all."""
-    from hlotool.replay.records import Verdict
+    from hlotool.findings.verdict import Verdict
 
     if len(record.modules) == 1 and record.modules[0].verdict is Verdict.BAD_INPUT:
         return record.modules[0].error

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from hlotool.dump.records import Dump, Stage
 from hlotool.errors import HlotoolError
+from hlotool.findings.provenance import source_of
+from hlotool.findings.records import SourceRecord
 from hlotool.parse.reader import parse_module
-from hlotool.replay.provenance import source_of
-from hlotool.replay.records import SourceRecord
 
 
 @dataclass(frozen=True, slots=True)

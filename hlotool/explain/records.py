@@ -8,7 +8,7 @@ from hlotool.dump.records import Dump
 from hlotool.explain.entries import Entry
 from hlotool.explain.locate import Place, locate
 from hlotool.explain.recognize import Recognition, recognize
-from hlotool.replay.records import Record, SourceRecord
+from hlotool.findings.records import Record, SourceRecord
 
 
 class PlaceRecord(Record, frozen=True, kw_only=True):

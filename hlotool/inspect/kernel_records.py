@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlotool.replay.records import ErrorRecord, Record, SourceRecord
+from hlotool.findings.records import ErrorRecord, Record, SourceRecord
 
 
 class ResourceInfo(Record, frozen=True, kw_only=True):

@@ -16,12 +16,15 @@ from hlotool.backends.cuda.codegen.schedules import THREADS, Buffer, Kernel, Par
 from hlotool.backends.cuda.compilers import find_compiler
 from hlotool.backends.cuda.executable import fused
 from hlotool.backends.cuda.lowering import KernelLowering
+from hlotool.backends.cuda.machine import SharedMemory
 from hlotool.backends.cuda.products import product_of
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import Kernel as Step
 from hlotool.backends.numpy.run import Run
 from hlotool.errors import BackendFailed, BackendUnavailable, HlotoolError
+from hlotool.findings.errors import error_record
+from hlotool.findings.provenance import source_of
 from hlotool.inspect.kernel_records import FallbackInfo, KernelInfo, KernelsInfo, LaunchInfo, ResourceInfo
 from hlotool.inspect.listing import indented
 from hlotool.inspect.sizes import table_bytes, total_bytes
@@ -29,8 +32,6 @@ from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.verifier import verify_or_raise
-from hlotool.replay.errors import error_record
-from hlotool.replay.provenance import source_of
 
 
 def kernels_of(module: Module, label: str, file: str, architecture: str) -> KernelsInfo:
@@ -82,10 +83,9 @@ class _Listing(KernelLowering):
         return super()._fall_back(instruction)
 
 
-class _Nothing:
+class _Nothing(SharedMemory):
     """A machine that runs nothing."""
 
-    moved: int | None = None
     precision = Precision.HLO
 
     def __init__(self) -> None:
@@ -100,18 +100,6 @@ class _Nothing:
 
     def library_call(self, instruction: Instruction, host: Lowering) -> tuple[Step, Sequence[Kernel]] | None:
         return None
-
-    def same_data(self, instruction: Instruction, step: Step) -> Step | None:
-        return step
-
-    def fall_back(self, step: Step) -> Step:
-        return step
-
-    def constant(self, value: Any) -> Any:
-        return value
-
-    def begin(self) -> None:
-        pass
 
     def run(self, plan: Plan, arguments: Sequence[Any], run: Run) -> Value:
         raise AssertionError("a listed program is not run")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hlotool.check.findings import FailedFile
+from hlotool.findings.records import Record, SourceRecord
 from hlotool.inspect.kernel_records import KernelsInfo
-from hlotool.replay.records import Record, SourceRecord
 
 
 class ParameterInfo(Record, frozen=True, kw_only=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -11,10 +10,11 @@ import msgspec
 
 from hlotool.check.findings import FailedFile
 from hlotool.dump.records import Dump, DumpModule, Stage
+from hlotool.dump.selection import modules_matching
 from hlotool.errors import BackendFailed, UsageError
+from hlotool.findings.errors import error_record
 from hlotool.inspect.records import FunctionInfo, ModuleInfo
 from hlotool.inspect.task import USAGE_REPORT, InspectTask, label_of
-from hlotool.replay.errors import error_record
 from hlotool.workers.pool import Done, Pool
 
 #: What a worker imports before its first module.
@@ -37,12 +37,8 @@ def find_tasks(
     Raises:
         UsageError: there are none.
     """
-    modules = [(dump.path, module) for dump in dumps for module in dump.modules]
-    wanted = [(path, m) for path, m in modules if only is None or re.search(only, m.title)]
-    if not wanted:
-        names = ", ".join(m.title for _, m in modules[:5]) + (", …" if len(modules) > 5 else "")
-        raise UsageError(f"no module matches --only {only!r}; there are: {names}")
-    tasks = [InspectTask(path, _slim(m), _chosen(m, stages), architecture) for path, m in wanted]
+    wanted = modules_matching(dumps, only)
+    tasks = [InspectTask(dump.path, _slim(m), _chosen(m, stages), architecture) for dump, m in wanted]
     if stages and not any(task.stages for task in tasks):
         labels = dict.fromkeys(label_of(stage) for _, m in wanted for stage in (*m.stages, *m.others))
         raise UsageError(f"no stage matches --stages {','.join(stages)!r}; there are: {', '.join(labels)}")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from hlotool.check.facts import parameter_name
+from hlotool.findings.provenance import source_of, source_of_output
 from hlotool.inspect.costs import Cost, CostAnalysis
 from hlotool.inspect.memory import memory_of, parameter_aliases
 from hlotool.inspect.records import (
@@ -24,7 +25,6 @@ from hlotool.ir.types import leaves
 from hlotool.ir.walk import Context, contexts
 from hlotool.numerics.loops import known_trip_count
 from hlotool.passes.trip_count import trip_count
-from hlotool.replay.provenance import source_of, source_of_output
 
 #: Iterations of a loop that are looked for at most.
 _MOST_ITERATIONS = 1 << 16

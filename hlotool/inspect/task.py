@@ -13,11 +13,11 @@ from hlotool.dump.loading import load_stage, read_stage
 from hlotool.dump.names import Kind
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import HlotoolError
+from hlotool.findings.errors import error_record
 from hlotool.inspect.kernel_records import KernelsInfo
 from hlotool.inspect.records import ModuleInfo, StageInfo
 from hlotool.inspect.stage import stage_info
 from hlotool.ir.module import Module
-from hlotool.replay.errors import error_record
 from hlotool.replay.trials import captured_program
 
 #: What XLA reports about its allocations, and the line of each memory space in it.

@@ -8,12 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hlotool.findings.verdict import Verdict
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.types import ArrayShape, ElementType, Shape, ShapeIndex, leaves, strip_layouts
 from hlotool.numerics.facts import NOTHING, Facts
 from hlotool.numerics.metrics import Element, Metrics, bitwise_equal, measure
 from hlotool.numerics.tolerance import Tolerance, chosen_by_user, derive, leaf_scale
-from hlotool.numerics.verdict import Comparison, LeafComparison, Verdict, aggregate, format_index
+from hlotool.numerics.verdict import Comparison, LeafComparison, aggregate, format_index
 
 #: From element type, facts and the scale of the values to a tolerance.
 DeriveTolerance: TypeAlias = Callable[[ElementType, Facts, float], Tolerance]

@@ -1,51 +1,15 @@
-"""What is said of a leaf and of a module, with the reason."""
+"""The comparison of two results: what is said of each leaf and of the whole, and on what evidence."""
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from hlotool.findings.verdict import Verdict
 from hlotool.ir.types import ShapeIndex
 from hlotool.numerics.facts import Origin
 from hlotool.numerics.metrics import Metrics
 from hlotool.numerics.tolerance import Tolerance
-
-
-class Verdict(enum.Enum):
-    """From best to worst."""
-
-    #: Every bit is the same.
-    IDENTICAL = "identical"
-    #: Differs by no more than a few ulps, or than a tolerance.
-    AGREE = "agree"
-    #: Differs by what legal executions of the program differ by.
-    ROUNDING = "rounding"
-    #: Its value legally differs between executions: comparing it would mean nothing.
-    NOT_COMPARABLE = "not comparable"
-    #: Legal executions of the program differ so much that nothing can be said.
-    UNSTABLE = "unstable"
-    #: One side overflows, or makes a NaN, where the other one takes a way round.
-    RANGE = "range"
-    #: Explained by a known difference between XLA's implementations.
-    SEMANTICS = "semantics"
-    #: No legal execution returns this.
-    WRONG = "wrong"
-    #: Element types, dimensions or tuple structure differ.
-    STRUCTURAL = "structural"
-
-    @property
-    def rank(self) -> int:
-        """0 for the best."""
-        return _RANKS[self]
-
-
-_RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
-
-
-def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict of a whole: that of its worst part, `identical` when there is none."""
-    return max(verdicts, key=lambda v: v.rank, default=Verdict.IDENTICAL)
 
 
 @dataclass(frozen=True, slots=True)

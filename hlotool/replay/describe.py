@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlotool.backends.registry import backend_options, get_backend
 from hlotool.errors import BackendFailed, HlotoolError
-from hlotool.replay.records import Record
+from hlotool.findings.records import Record
 
 
 class Description(Record, frozen=True, kw_only=True):

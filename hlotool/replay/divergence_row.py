@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hlotool.errors import HlotoolError
+from hlotool.findings.verdict import Verdict
+from hlotool.locate.records import DivergenceRecord
+from hlotool.replay.devices.device_runners import OneDevice
 from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.program import Program
-from hlotool.replay.records import DivergenceRecord, ModuleRecord, Verdict
-from hlotool.replay.spread import OneDevice
+from hlotool.replay.records import ModuleRecord
 from hlotool.replay.trials import Trial
 
 if TYPE_CHECKING:

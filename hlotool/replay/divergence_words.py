@@ -5,14 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from hlotool.alignment.graph import Graph
+from hlotool.findings.provenance import source_of
+from hlotool.findings.records import SourceRecord
 from hlotool.ir.module import Instruction
 from hlotool.ir.printer import SHORT, print_instruction
+from hlotool.locate.records import DeviationRecord
 from hlotool.numerics.metrics import Metrics
 from hlotool.replay.execution import Execution
 from hlotool.replay.leaves import element_record
-from hlotool.replay.provenance import source_of
 from hlotool.replay.recording import Iteration
-from hlotool.replay.records import DeviationRecord, SourceRecord
 
 
 def source_in(execution: Execution, graph: Graph, node: Instruction) -> SourceRecord:

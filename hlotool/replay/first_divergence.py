@@ -14,16 +14,12 @@ from hlotool.errors import HlotoolError
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.printer import SHORT, print_instruction
 from hlotool.ir.types import ShapeIndex, strip_layouts
+from hlotool.locate.records import DivergenceRecord, NonFiniteRecord, OperandRecord
 from hlotool.replay.divergence import Comparison, Divergence
 from hlotool.replay.divergence_words import calls_around, deviation_record, source_in, text_in
 from hlotool.replay.execution import Execution, execute
 from hlotool.replay.nonfinite import Birth, births
 from hlotool.replay.recording import Budget
-from hlotool.replay.records import (
-    DivergenceRecord,
-    NonFiniteRecord,
-    OperandRecord,
-)
 from hlotool.replay.repair import Errors
 from hlotool.replay.suspect_search import best_trial
 from hlotool.replay.suspects import Trial

@@ -7,17 +7,17 @@ from contextlib import closing
 
 from hlotool.backends.base import Value
 from hlotool.backends.registry import get_backend
+from hlotool.findings.verdict import Verdict
 from hlotool.ir.module import Module
 from hlotool.ir.types import ShapeIndex, strip_layouts
+from hlotool.locate.records import DivergenceRecord, OperandRecord
 from hlotool.numerics.compare import compare_values
 from hlotool.numerics.dataflow import join_leaves, leaf_facts
-from hlotool.numerics.verdict import Verdict
 from hlotool.replay.divergence_words import calls_around, deviation_record, source_in, text_in
 from hlotool.replay.execution import Execution, execute
 from hlotool.replay.first_divergence import NotFound, first_divergence
 from hlotool.replay.isolation import Isolated, Isolation
 from hlotool.replay.recording import Budget
-from hlotool.replay.records import DivergenceRecord, OperandRecord
 
 _REFERENCE = "numpy"
 

@@ -10,25 +10,24 @@ import numpy as np
 import numpy.typing as npt
 
 from hlotool.backends.base import Value
+from hlotool.findings.provenance import source_of, source_of_output
+from hlotool.findings.records import SourceRecord
+from hlotool.findings.verdict import EXCUSED, Verdict
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves
+from hlotool.locate.records import ElementRecord
 from hlotool.numerics.facts import Facts, Origin, origin_of
 from hlotool.numerics.metrics import Bucket, Element, Metrics, MinimumTolerance, Scalar
 from hlotool.numerics.tolerance import Tolerance
 from hlotool.numerics.verdict import Comparison, Evidence, LeafComparison
-from hlotool.replay.provenance import source_of, source_of_output
 from hlotool.replay.records import (
-    EXCUSED,
     BucketRecord,
-    ElementRecord,
     EvidenceRecord,
     LeafRecord,
     MinimumToleranceRecord,
     OutputRecord,
-    SourceRecord,
     ToleranceRecord,
-    Verdict,
 )
 from hlotool.values.flatten import flatten
 
@@ -84,7 +83,7 @@ def comparison_record(leaf: LeafComparison) -> LeafRecord:
     return LeafRecord(
         index=list(leaf.index),
         shape=leaf.shape,
-        verdict=Verdict(leaf.verdict.value),
+        verdict=leaf.verdict,
         reason=leaf.reason,
         total=metrics.total,
         mismatched=metrics.mismatched,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hlotool.replay.records import Record
+from hlotool.findings.records import Record
 
 #: What a worker imports before its first module.
 PRELOAD = (

@@ -19,8 +19,8 @@ from hlotool.ir.types import strip_layouts
 from hlotool.ir.verifier import verify_or_raise
 from hlotool.numerics.dataflow import Leaves, leaf_facts
 from hlotool.parse.sdy import module_meshes
-from hlotool.replay.result_sharding import result_shardings, stated_sharding
-from hlotool.replay.spread import EachDevice, OneDevice, Partitioned, Runner
+from hlotool.replay.devices.device_runners import EachDevice, OneDevice, Partitioned, Runner
+from hlotool.replay.devices.result_sharding import result_shardings, stated_sharding
 from hlotool.replay.trials import captured_program
 
 

@@ -5,110 +5,12 @@ Numbers that JSON cannot hold (NaN, infinities, complex values) appear as text, 
 
 from __future__ import annotations
 
-import enum
-
-import msgspec
-
-
-class Verdict(enum.Enum):
-    """What is said of a leaf or of a module, from best to worst; compare `hlotool.numerics.verdict`."""
-
-    #: Every bit is the same.
-    IDENTICAL = "identical"
-    #: Differs by no more than a few ulps, or than a tolerance.
-    AGREE = "agree"
-    #: Differs by what legal executions of the program differ by.
-    ROUNDING = "rounding"
-    #: It ran, but there was nothing to compare it with.
-    NOT_COMPARED = "not compared"
-    #: Compared by value it would mean nothing: random numbers, unknown custom calls.
-    NOT_COMPARABLE = "not comparable"
-    #: Legal executions of the program differ so much that nothing can be said.
-    UNSTABLE = "unstable"
-    #: One side overflows, or makes a NaN, where the other one takes a way round.
-    RANGE = "range"
-    #: Explained by a known difference between XLA's implementations.
-    SEMANTICS = "semantics"
-    #: Correct HLO that the backend cannot execute.
-    UNSUPPORTED = "unsupported"
-    #: No HLO, broken HLO, or inputs that do not fit.
-    BAD_INPUT = "bad input"
-    #: The process died, or an unexpected exception ended it.
-    CRASHED = "crashed"
-    #: No answer within the time limit.
-    TIMEOUT = "timeout"
-    #: More memory than the limit, or than there is.
-    OUT_OF_MEMORY = "out of memory"
-    #: No legal execution returns this, or it is outside of tolerances that the user set.
-    WRONG = "wrong"
-    #: Element types, dimensions or tuple structure differ.
-    STRUCTURAL = "structural"
-
-    @property
-    def rank(self) -> int:
-        """0 for the best."""
-        return _RANKS[self]
-
-
-_RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
+from hlotool.findings.records import ErrorRecord, Record, SourceRecord
+from hlotool.findings.verdict import Verdict
+from hlotool.locate.records import DivergenceRecord, ElementRecord
 
 #: In place of a tested stage: what the real program returned.
 REALITY = "result"
-
-#: The two sides were compared and agree.
-AGREEING = frozenset({Verdict.IDENTICAL, Verdict.AGREE, Verdict.ROUNDING})
-#: The two sides were compared and one of them is wrong.
-DIFFERING = frozenset({Verdict.WRONG, Verdict.STRUCTURAL})
-#: The two sides were compared and differ, and no compiler is to blame.
-EXCUSED = frozenset({Verdict.UNSTABLE, Verdict.RANGE, Verdict.SEMANTICS})
-#: A backend died.
-FAILED = frozenset({Verdict.CRASHED, Verdict.TIMEOUT, Verdict.OUT_OF_MEMORY})
-
-
-class Record(msgspec.Struct, frozen=True):
-    """Base of all records."""
-
-
-class SourceRecord(Record, frozen=True, kw_only=True):
-    """Where an instruction comes from.
-
-    Attributes:
-        instruction: its HLO name.
-        opcode: its opcode.
-        line: in the HLO text, 0 when unknown.
-        op_name: the frontend's name path, such as `jit(step)/dot_general`.
-        file: of the user's program, empty when the dump does not tell.
-        file_line: line in `file`.
-        function: of the user's program.
-    """
-
-    instruction: str
-    opcode: str
-    line: int = 0
-    op_name: str = ""
-    file: str = ""
-    file_line: int = 0
-    function: str = ""
-
-
-class ElementRecord(Record, frozen=True, kw_only=True):
-    """One element of both sides.
-
-    Attributes:
-        index: in the array.
-        expected: value of the reference, as text.
-        actual: value of the tested side, as text.
-        absolute: |expected - actual|; None where it is not finite.
-        relative: that over the larger of the two magnitudes; None likewise.
-        ulps: representable values between the two; None for types without ulps and where it is not finite.
-    """
-
-    index: list[int]
-    expected: str
-    actual: str
-    absolute: float | None = None
-    relative: float | None = None
-    ulps: int | None = None
 
 
 class BucketRecord(Record, frozen=True, kw_only=True):
@@ -238,104 +140,6 @@ class LeafRecord(Record, frozen=True, kw_only=True):
     actual_file: str = ""
 
 
-class DeviationRecord(Record, frozen=True, kw_only=True):
-    """How far one value of a program is from what it should be.
-
-    Attributes:
-        total: number of elements.
-        mismatched: elements that the rounding of one operation does not explain.
-        absolute: largest absolute error of finite elements.
-        ulps: largest distance in ulps; None for types without ulps.
-        worst: the element that is farthest off.
-    """
-
-    total: int
-    mismatched: int
-    absolute: float | None = None
-    ulps: int | None = None
-    worst: ElementRecord | None = None
-
-
-class OperandRecord(Record, frozen=True, kw_only=True):
-    """What an instruction reads.
-
-    Attributes:
-        instruction: its HLO name.
-        shape: such as `f32[4,8]`.
-        state: `agrees`, `differs` or `unknown`, compared with what the reference has there.
-        value: where a NaN or an infinity is made: the operand's element that it is made of, or a range.
-    """
-
-    instruction: str
-    shape: str
-    state: str = ""
-    value: str = ""
-
-
-class NonFiniteRecord(Record, frozen=True, kw_only=True):
-    """The instruction that made the first NaN or infinity on the way to a result.
-
-    Attributes:
-        kind: `NaN` or `infinity`.
-        source: the instruction.
-        text: the instruction as HLO.
-        around: the calls around it, innermost first, with the iteration of each loop.
-        index: the first such element; None when it is not known.
-        operands: what it was made of.
-    """
-
-    kind: str
-    source: SourceRecord
-    text: str
-    around: list[str] = []
-    index: list[int] | None = None
-    operands: list[OperandRecord] = []
-
-
-class DivergenceRecord(Record, frozen=True, kw_only=True):
-    """The first instruction at which the tested program parts from the reference.
-
-    Attributes:
-        finding: `wrong` (it computes something else than the reference), `amplifies` (it does what it should;
-            differences of its operands grow there) or `suspected` (the first that is known to differ).
-        source: the instruction in the tested program.
-        text: the instruction as HLO.
-        expected_source: what stands for it in the reference.
-        expected_text: that as HLO.
-        around: the calls around it, innermost first, with the iteration of each loop.
-        inside: of a reduction and the like: what was changed in its scalar computation, as HLO.
-        inside_expected: that of the reference.
-        operands: what it reads.
-        accumulated: its value in the tested execution against the expected one.
-        local: its value computed from the expected operands against the expected one; None where that cannot
-            be computed.
-        repair: what was put in its place to try, such as `the expected value`; empty where nothing helped.
-        repaired: how many differing outputs became right by that.
-        outputs: how many outputs differ.
-        unaligned: instructions between it and the values that agree that the reference has no counterpart of.
-        not_finite: what made the NaNs and infinities of the differing outputs.
-        notes: what was not looked at.
-    """
-
-    finding: str
-    source: SourceRecord
-    text: str
-    expected_source: SourceRecord
-    expected_text: str
-    around: list[str] = []
-    inside: str = ""
-    inside_expected: str = ""
-    operands: list[OperandRecord] = []
-    accumulated: DeviationRecord | None = None
-    local: DeviationRecord | None = None
-    repair: str = ""
-    repaired: int = 0
-    outputs: int = 0
-    unaligned: list[str] = []
-    not_finite: list[NonFiniteRecord] = []
-    notes: list[str] = []
-
-
 class OutputRecord(Record, frozen=True, kw_only=True):
     """One array of the result of a program that ran alone.
 
@@ -378,28 +182,6 @@ class InputsRecord(Record, frozen=True, kw_only=True):
     description: str
     seed: int | None = None
     rules: list[str] = []
-
-
-class ErrorRecord(Record, frozen=True, kw_only=True):
-    """Why a module (or the whole command) came to nothing.
-
-    Attributes:
-        kind: name of the error class in `hlotool.errors`.
-        message: one line.
-        instruction: the instruction's name, if one is to blame.
-        path: file of the position below.
-        line: 0 when unknown.
-        column: 0 when unknown.
-        log: last lines that the dead process wrote, or the text around a syntax error.
-    """
-
-    kind: str
-    message: str
-    instruction: str | None = None
-    path: str | None = None
-    line: int = 0
-    column: int = 0
-    log: str = ""
 
 
 class ModuleRecord(Record, frozen=True, kw_only=True):

@@ -15,12 +15,12 @@ from hlotool.backends.base import SlowToStart
 from hlotool.backends.registry import get_backend
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError, Location, Unsupported
-from hlotool.replay.compare import Actual, compare_row, lonely_row, parameter_difference, structural_row
+from hlotool.replay.devices.device_runners import Outcome
 from hlotool.replay.divergence_row import with_divergence
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program, load_program, snapshot_program
 from hlotool.replay.records import REALITY, ModuleRecord
-from hlotool.replay.spread import Outcome
+from hlotool.replay.rows import Actual, compare_row, lonely_row, parameter_difference, structural_row
 from hlotool.replay.stages import select_stages
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials

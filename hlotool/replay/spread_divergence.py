@@ -24,13 +24,13 @@ from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ShapeIndex
+from hlotool.locate.records import DivergenceRecord
 from hlotool.parse.sdy import module_meshes
 from hlotool.replay.divergence import Comparison
 from hlotool.replay.execution import Execution, execute, record_sources
 from hlotool.replay.first_divergence import divergence_of
 from hlotool.replay.program import Program
 from hlotool.replay.recording import Budget, Deadline, Iteration, Recorder, Recording
-from hlotool.replay.records import DivergenceRecord
 from hlotool.values.infer_sharding import infer_sharding
 from hlotool.values.sharding import assemble
 

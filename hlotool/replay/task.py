@@ -9,7 +9,7 @@ import msgspec
 
 from hlotool.dump.records import DumpModule
 from hlotool.errors import BackendUnavailable, HlotoolError
-from hlotool.replay.errors import error_record, verdict_of
+from hlotool.findings.errors import error_record, verdict_of
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import ModuleRecord
 

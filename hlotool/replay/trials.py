@@ -130,7 +130,7 @@ def _for_devices(
     if len(devices) == 1 and copies == 1:
         return devices[0]
     if copies == 1:
-        from hlotool.replay.device_trials import global_arguments
+        from hlotool.replay.devices.device_arguments import global_arguments
 
         return global_arguments(module, devices, location)
     if len(devices) != copies:
@@ -154,7 +154,7 @@ def _generated(module: Module, options: ReplayOptions, copies: int) -> Trial:
     )
     if copies == 1:
         return Trial(made.values, record)
-    from hlotool.replay.device_trials import device_arguments
+    from hlotool.replay.devices.device_arguments import device_arguments
 
     return Trial(
         device_arguments(

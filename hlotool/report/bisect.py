@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.replay.records import DIFFERING
+from hlotool.findings.verdict import DIFFERING
 from hlotool.report.bisect_next import next_command
 from hlotool.report.bisect_records import BisectRecord
 from hlotool.report.leaf import LeafDiff, source_facts

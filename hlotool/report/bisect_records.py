@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from hlotool.errors import ExitCode
+from hlotool.findings.records import ErrorRecord, Record
+from hlotool.findings.verdict import DIFFERING
 from hlotool.replay.options import RunOptions
-from hlotool.replay.records import DIFFERING, ErrorRecord, Record
 from hlotool.repro.verify import Verification
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from hlotool.check.findings import FailedFile, Finding, Severity
 from hlotool.check.rules import Rule
-from hlotool.replay.records import SourceRecord
+from hlotool.findings.records import SourceRecord
 from hlotool.report.leaf import source_facts
 from hlotool.report.records import CheckRecord, RuleRecord, RulesRecord
 

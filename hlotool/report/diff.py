@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.replay.diff_records import OpcodeRecord, ProgramDiffRecord, ResultDiffRecord
-from hlotool.replay.records import AGREEING
+from hlotool.diff.records import OpcodeRecord, ProgramDiffRecord, ResultDiffRecord
+from hlotool.findings.verdict import AGREEING
 from hlotool.report.diff_records import DiffRecord
 from hlotool.report.diff_text import ComputationDiff, change_text
 from hlotool.report.leaf import LeafDiff

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from hlotool.replay.diff_records import ProgramDiffRecord, ResultDiffRecord
-from hlotool.replay.records import DIFFERING, Record
+from hlotool.diff.records import ProgramDiffRecord, ResultDiffRecord
+from hlotool.findings.records import Record
+from hlotool.findings.verdict import DIFFERING
 
 
 class DiffRecord(Record, frozen=True, kw_only=True):

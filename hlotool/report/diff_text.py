@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from hlotool.replay.diff_records import ChangeRecord, ComputationRecord, LineRecord
+from hlotool.diff.records import ChangeRecord, ComputationRecord, LineRecord
 
 _LEFT, _RIGHT, _MOVED = "red", "green", "cyan"
 #: What stands out in a changed line.

@@ -10,13 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.replay.records import (
-    DeviationRecord,
-    DivergenceRecord,
-    NonFiniteRecord,
-    OperandRecord,
-    SourceRecord,
-)
+from hlotool.findings.records import SourceRecord
+from hlotool.locate.records import DeviationRecord, DivergenceRecord, NonFiniteRecord, OperandRecord
 from hlotool.report.words import at, number, plural, share, ulps
 
 #: What is said of a finding.

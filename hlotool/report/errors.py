@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlotool.replay.records import ErrorRecord
+from hlotool.findings.records import ErrorRecord
 
 
 def error_text(error: ErrorRecord) -> str:

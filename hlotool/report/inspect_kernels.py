@@ -11,8 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hlotool.findings.records import SourceRecord
 from hlotool.inspect.kernel_records import FallbackInfo, KernelInfo, KernelsInfo, LaunchInfo
-from hlotool.replay.records import SourceRecord
 from hlotool.report.words import plural, size
 
 

@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hlotool.findings.records import SourceRecord
 from hlotool.inspect.records import ModuleInfo, ResultInfo, StageInfo, TrafficInfo
-from hlotool.replay.records import SourceRecord
 from hlotool.report.words import amount, leaf_name, plural, size
 
 #: Opcodes, parameters, results and stages that are listed unless everything is asked for.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from hlotool.check.findings import FailedFile
+from hlotool.findings.records import Record
 from hlotool.inspect.records import FunctionInfo, ModuleInfo
-from hlotool.replay.records import Record
 
 
 class InspectRecord(Record, frozen=True, kw_only=True):

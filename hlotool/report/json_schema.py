@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from hlotool.replay.records import Record
+from hlotool.findings.records import Record
 from hlotool.report.bisect_records import BisectRecord, VerifyRecord
 from hlotool.report.diff_records import DiffRecord
 from hlotool.report.inspect_records import InspectRecord

@@ -10,15 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.replay.records import (
-    BucketRecord,
-    ElementRecord,
-    EvidenceRecord,
-    LeafRecord,
-    OutputRecord,
-    SourceRecord,
-    Verdict,
-)
+from hlotool.findings.records import SourceRecord
+from hlotool.findings.verdict import Verdict
+from hlotool.locate.records import ElementRecord
+from hlotool.replay.records import BucketRecord, EvidenceRecord, LeafRecord, OutputRecord
 from hlotool.report.words import (
     accepted,
     at,

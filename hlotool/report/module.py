@@ -11,7 +11,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.replay.records import AGREEING, REALITY, ErrorRecord, LeafRecord, ModuleRecord, Verdict
+from hlotool.findings.records import ErrorRecord
+from hlotool.findings.verdict import AGREEING, Verdict
+from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord
 from hlotool.report.divergence import FirstDivergence
 from hlotool.report.leaf import LeafDiff, OutputSummary
 from hlotool.report.words import leaf_name, plural, seconds, style_of, verdict_text, within

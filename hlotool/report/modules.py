@@ -12,7 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.replay.records import AGREEING, ModuleRecord, Verdict
+from hlotool.findings.verdict import AGREEING, Verdict
+from hlotool.replay.records import ModuleRecord
 from hlotool.report.words import compared_stages, distance, style_of, verdict_text
 
 #: Names of one group that are listed.

@@ -6,8 +6,9 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from hlotool.findings.verdict import DIFFERING, FAILED, Verdict
 from hlotool.replay.options import RunOptions
-from hlotool.replay.records import DIFFERING, FAILED, ModuleRecord, Verdict
+from hlotool.replay.records import ModuleRecord
 from hlotool.report.modules import worst_last
 from hlotool.report.records import RunRecord
 

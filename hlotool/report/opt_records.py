@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from hlotool.replay.records import Record
+from hlotool.findings.records import Record
 
 
 class PassRecord(Record, frozen=True, kw_only=True):

@@ -16,17 +16,10 @@ from hlotool._version import __version__
 from hlotool.check.findings import FailedFile, Finding, Severity
 from hlotool.errors import ExitCode
 from hlotool.explain.records import MatchRecord
+from hlotool.findings.records import ErrorRecord, Record
+from hlotool.findings.verdict import AGREEING, DIFFERING, EXCUSED, FAILED, Verdict
 from hlotool.replay.options import RunOptions
-from hlotool.replay.records import (
-    AGREEING,
-    DIFFERING,
-    EXCUSED,
-    FAILED,
-    ErrorRecord,
-    ModuleRecord,
-    Record,
-    Verdict,
-)
+from hlotool.replay.records import ModuleRecord
 
 
 class RunRecord(Record, frozen=True, kw_only=True):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from hlotool.findings.records import ErrorRecord, Record
 from hlotool.replay.options import RunOptions
-from hlotool.replay.records import ErrorRecord, InputsRecord, Record
+from hlotool.replay.records import InputsRecord
 
 
 class ReduceRecord(Record, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
-from hlotool.replay.records import DIFFERING
+from hlotool.findings.verdict import DIFFERING
 from hlotool.report.leaf import LeafDiff
 from hlotool.repro.verify import Verification
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from hlotool.replay.records import AGREEING, DIFFERING, EXCUSED, InputsRecord, ModuleRecord, Verdict
+from hlotool.findings.verdict import AGREEING, DIFFERING, EXCUSED, Verdict
+from hlotool.replay.records import InputsRecord, ModuleRecord
 from hlotool.report.module import ModuleDetails
 from hlotool.report.modules import ModuleTable, groups, worst_last
 from hlotool.report.next_command import next_command

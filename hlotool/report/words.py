@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 
-from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord, ToleranceRecord, Verdict
+from hlotool.findings.verdict import Verdict
+from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord, ToleranceRecord
 
 _GOOD, _NEUTRAL, _WARNING, _FAILED, _BAD = "green", "dim", "yellow", "magenta", "bold red"
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from hlotool.replay.options import ReplayOptions
 from hlotool.repro.bundle import Bundle
-from hlotool.search.bisection.answers import signature
+from hlotool.search.bisection.failure import signature
 from hlotool.search.bisection.records import CulpritRecord, SpotRecord
-from hlotool.search.reduction.judging import outcome_of
+from hlotool.search.reduction.case_worker import outcome_of
 
 
 def culprit_title(culprit: CulpritRecord) -> str:

@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from hlotool.errors import ExitCode, HlotoolError
+from hlotool.findings.records import Record
+from hlotool.findings.verdict import AGREEING, DIFFERING
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import compile_program
-from hlotool.replay.records import AGREEING, DIFFERING, ModuleRecord, Record
+from hlotool.replay.records import ModuleRecord
 from hlotool.repro.bundle import AFTER, INPUTS, OUTPUTS, PROGRAM, Bundle, read_bundle
-from hlotool.search.bisection.answers import signature
+from hlotool.search.bisection.failure import signature
 from hlotool.search.comparing import compare_programs, compare_result
 from hlotool.search.reduction.case import Case
-from hlotool.search.reduction.judging import GOOD, UNUSABLE, CaseQuestion, judge_case
+from hlotool.search.reduction.case_worker import GOOD, UNUSABLE, CaseQuestion, judge_case
 from hlotool.search.reduction.oracle import CommandJudge
 from hlotool.values.captured import load_inputs, load_outputs
 

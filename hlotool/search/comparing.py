@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from hlotool.dump.records import DumpModule
-from hlotool.replay.compare import Actual, compare_row, parameter_difference, structural_row
+from hlotool.replay.devices.device_runners import Outcome
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program
 from hlotool.replay.records import REALITY, InputsRecord, ModuleRecord
-from hlotool.replay.spread import Outcome
+from hlotool.replay.rows import Actual, compare_row, parameter_difference, structural_row
 from hlotool.replay.task import Task
 from hlotool.replay.trials import Trial
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hlotool.ir.types import ShapeIndex
+from hlotool.values.demand_flow import Finding
 from hlotool.values.demands import (
     AnyBits,
     Demand,
@@ -18,7 +19,6 @@ from hlotool.values.demands import (
     Scaled,
 )
 from hlotool.values.interval import ANY, Interval
-from hlotool.values.trace import Finding
 
 
 @dataclass(slots=True)

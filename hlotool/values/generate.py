@@ -15,11 +15,11 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import UNBOUNDED, ArrayShape, ElementType, ShapeIndex, TokenShape, leaves
 from hlotool.values.constraints import Constraint, combine
+from hlotool.values.demand_flow import parameter_demands
 from hlotool.values.flatten import Value, unflatten
 from hlotool.values.generators import Draw, generate
 from hlotool.values.integers import integer_range
 from hlotool.values.interval import ANY, Interval
-from hlotool.values.trace import parameter_demands
 
 #: Actual size of a dimension without a bound.
 _UNBOUNDED_SIZE = 4

@@ -73,8 +73,8 @@ def test_replicas_are_left_out(dump: Path, capsys: pytest.CaptureFixture[str]) -
 def test_a_slow_comparison_is_not_searched_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
     from support.run_records import module
 
+    from hlotool.findings.verdict import Verdict
     from hlotool.replay.options import ReplayOptions
-    from hlotool.replay.records import Verdict
 
     monkeypatch.setattr(divergence_row, "_obstacle", lambda *_: "")
     row = module("m", Verdict.WRONG)
@@ -86,8 +86,8 @@ def test_a_slow_comparison_is_not_searched_unasked(monkeypatch: pytest.MonkeyPat
 def test_a_bug_in_the_search_does_not_cost_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     from support.run_records import module
 
+    from hlotool.findings.verdict import Verdict
     from hlotool.replay.options import ReplayOptions
-    from hlotool.replay.records import Verdict
 
     def broken(*_: object) -> None:
         raise KeyError("oops")

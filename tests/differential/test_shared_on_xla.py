@@ -18,10 +18,11 @@ from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import HlotoolError, Unsupported
+from hlotool.findings.verdict import Verdict
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify_or_raise
-from hlotool.numerics.verdict import Comparison, Verdict
+from hlotool.numerics.verdict import Comparison
 
 pytestmark = [pytest.mark.xla, pytest.mark.slow]
 

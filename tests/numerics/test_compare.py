@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from hlotool.findings.verdict import Verdict, worst
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import TOKEN, ArrayShape, ElementType, Layout, Shape, TupleShape
 from hlotool.numerics.compare import compare_values
 from hlotool.numerics.facts import Facts, Origin
-from hlotool.numerics.verdict import Comparison, Verdict, aggregate, worst
+from hlotool.numerics.verdict import Comparison, aggregate
 
 F32, S32 = ElementType.F32, ElementType.S32
 
@@ -41,7 +42,10 @@ def test_the_four_verdicts_of_one_leaf() -> None:
 
 
 def test_order_of_verdicts() -> None:
-    order = "identical, agree, rounding, not comparable, unstable, range, semantics, wrong, structural"
+    order = (
+        "identical, agree, rounding, not compared, not comparable, unstable, range, semantics, "
+        "unsupported, bad input, crashed, timeout, out of memory, wrong, structural"
+    )
     assert [v.value for v in sorted(Verdict, key=lambda v: v.rank)] == order.split(", ")
     assert worst([Verdict.AGREE, Verdict.WRONG, Verdict.IDENTICAL]) is Verdict.WRONG
     assert worst([]) is Verdict.IDENTICAL

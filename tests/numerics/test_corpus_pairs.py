@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.findings.verdict import Verdict
 from hlotool.ir.module import Module
 from hlotool.numerics.compare import compare_values
 from hlotool.numerics.dataflow import join_leaves, leaf_facts
-from hlotool.numerics.verdict import Comparison, Verdict
+from hlotool.numerics.verdict import Comparison
 from hlotool.parse.reader import parse_module
 from hlotool.values.captured import load_inputs, load_outputs
 from hlotool.values.flatten import flatten, unflatten

@@ -8,12 +8,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from hlotool.findings.verdict import Verdict
 from hlotool.ir.dtypes import Array, element_type_of
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.numerics.compare import compare_values
 from hlotool.numerics.facts import Facts, Origin, Rounding, Sum
 from hlotool.numerics.ulp import epsilon
-from hlotool.numerics.verdict import Comparison, Verdict
+from hlotool.numerics.verdict import Comparison
 
 DOT = Origin(1, "d", "dot")
 

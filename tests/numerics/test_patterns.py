@@ -10,7 +10,7 @@ import pytest
 from hlotool.ir.dtypes import Array
 from hlotool.numerics import patterns, rearrangements
 from hlotool.numerics.patterns import difference, recognise
-from hlotool.replay.explaining import FIRST_TESTS, LAST_TESTS
+from hlotool.replay.judge.explaining import FIRST_TESTS, LAST_TESTS
 
 
 def _base() -> Array:

@@ -20,7 +20,7 @@ from hlotool.errors import (
     UsageError,
     VerificationError,
 )
-from hlotool.numerics.verdict import Verdict
+from hlotool.findings.verdict import Verdict
 
 
 def test_the_examples_in_the_docstrings() -> None:

@@ -10,11 +10,12 @@ import pytest
 from hlotool.dump.names import Kind
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.dump.source import Source
+from hlotool.findings.verdict import Verdict
 from hlotool.replay import batch
 from hlotool.replay.batch import Batch, command_key, replay_all, task_key
 from hlotool.replay.journal import Journal
 from hlotool.replay.options import ReplayOptions, RunOptions
-from hlotool.replay.records import ModuleRecord, Verdict
+from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.workers.pool import Limits, Pool
 

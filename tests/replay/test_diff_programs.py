@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from hlotool.diff.programs import diff_modules, diff_stages, pair_dumps
 from hlotool.dump.directory import open_dump
 from hlotool.errors import UsageError
 from hlotool.parse.reader import parse_module
-from hlotool.replay.diff_programs import diff_modules, diff_stages, pair_dumps
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 PROGRAMS = sorted(path for path in (CORPUS / "jax").glob("*/*.before_optimizations.txt"))[::3]

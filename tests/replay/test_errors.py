@@ -22,8 +22,9 @@ from hlotool.errors import (
     UsageError,
     VerificationError,
 )
-from hlotool.replay.errors import error_record, verdict_of
-from hlotool.replay.records import ErrorRecord, Verdict
+from hlotool.findings.errors import error_record, verdict_of
+from hlotool.findings.records import ErrorRecord
+from hlotool.findings.verdict import Verdict
 from hlotool.report.records import exit_code_of
 
 PLACE = Location("m.hlo", 3, 9)

@@ -16,11 +16,11 @@ from support.edits import Edit, edited
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ShapeIndex, leaves
 from hlotool.ir.walk import reachable
+from hlotool.locate.records import DivergenceRecord
 from hlotool.parse.reader import parse_module
 from hlotool.replay.execution import execute
 from hlotool.replay.first_divergence import NotFound, first_divergence
 from hlotool.replay.recording import Budget, OutOfTime
-from hlotool.replay.records import DivergenceRecord
 from hlotool.values.captured import load_inputs
 from hlotool.values.flatten import flatten
 from hlotool.values.generate import generate_inputs

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from hlotool.backends.cache import cache_folder
+from hlotool.findings.verdict import Verdict
 from hlotool.replay.journal import Journal, digest
-from hlotool.replay.records import ModuleRecord, Verdict
+from hlotool.replay.records import ModuleRecord
 
 
 def row(name: str) -> ModuleRecord:

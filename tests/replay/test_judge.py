@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.findings.verdict import Verdict
 from hlotool.ir.dtypes import Array
 from hlotool.numerics.dataflow import leaf_facts
-from hlotool.numerics.verdict import Comparison, LeafComparison, Verdict
+from hlotool.numerics.verdict import Comparison, LeafComparison
 from hlotool.parse.reader import parse_module
-from hlotool.replay.ensemble import side_of
-from hlotool.replay.judge import judge, judge_sides
+from hlotool.replay.judge.ensemble import side_of
+from hlotool.replay.judge.judge import judge, judge_sides
 
 F32 = np.float32
 

@@ -11,8 +11,9 @@ import pytest
 from support.programs import DOUBLE, SQUARE, write_module
 
 from hlotool.dump.directory import open_dump
+from hlotool.findings.verdict import Verdict
 from hlotool.replay.options import ReplayOptions
-from hlotool.replay.records import ModuleRecord, Verdict
+from hlotool.replay.records import ModuleRecord
 from hlotool.replay.run import replay_module
 from hlotool.replay.task import Task
 

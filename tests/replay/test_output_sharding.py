@@ -7,14 +7,14 @@ from pathlib import Path
 from support.programs import AFTER, BEFORE
 
 from hlotool.dump.directory import open_dump
+from hlotool.findings.verdict import Verdict
 from hlotool.ir.attributes import Sharding
 from hlotool.ir.printing.sharding import sharding_text
 from hlotool.parse.proto.module import parse_output_sharding
 from hlotool.parse.proto.schema import message_class
 from hlotool.parse.reader import parse_module
+from hlotool.replay.devices.result_sharding import declared_shardings, result_shardings
 from hlotool.replay.options import ReplayOptions
-from hlotool.replay.records import Verdict
-from hlotool.replay.result_sharding import declared_shardings, result_shardings
 from hlotool.replay.run import replay_module
 from hlotool.replay.task import Task
 

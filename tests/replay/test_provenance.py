@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import hlotool
-from hlotool.replay.provenance import source_of_output
+from hlotool.findings.provenance import source_of_output
 
 HEAD = "HloModule m\n\n"
 

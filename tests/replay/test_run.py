@@ -9,8 +9,9 @@ import numpy as np
 from support.programs import BROKEN, DOUBLE, PAIR, SQUARE, SUM, UNKNOWN_CALL, write_module
 
 from hlotool.dump.directory import open_dump
+from hlotool.findings.verdict import Verdict
 from hlotool.replay.options import ReplayOptions
-from hlotool.replay.records import ModuleRecord, Verdict
+from hlotool.replay.records import ModuleRecord
 from hlotool.replay.run import replay_module
 from hlotool.replay.task import Task
 

@@ -10,9 +10,9 @@ from support.departures import DEPARTURES
 from support.spec_files import value_of
 
 from hlotool.backends.numpy import departures
-from hlotool.numerics.verdict import Verdict
+from hlotool.findings.verdict import Verdict
 from hlotool.parse.reader import parse_module
-from hlotool.replay.judge import judge
+from hlotool.replay.judge.judge import judge
 
 KNOWN = sorted({rule.id for rule in departures.DEPARTURES})
 EXAMPLES = [rule for rule in KNOWN if rule in DEPARTURES and DEPARTURES[rule].example is not None]

@@ -9,10 +9,10 @@ import pytest
 
 from hlotool.dump.directory import open_dump
 from hlotool.ir.types import leaves
+from hlotool.locate.records import DivergenceRecord
 from hlotool.replay.first_divergence import NotFound
 from hlotool.replay.program import Program, load_program
 from hlotool.replay.recording import Budget
-from hlotool.replay.records import DivergenceRecord
 from hlotool.replay.spread_divergence import spread_divergence
 from hlotool.values.captured import load_inputs
 

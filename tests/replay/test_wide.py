@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hlotool.replay.wide import stay_finite
+from hlotool.replay.judge.f64_check import stay_finite
 
 
 def test_executions_that_are_not_finite_span_everything() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hlotool.errors import ExitCode
+from hlotool.findings.records import SourceRecord
+from hlotool.findings.verdict import Verdict
 from hlotool.replay.options import RunOptions
-from hlotool.replay.records import ModuleRecord, SourceRecord, Verdict
+from hlotool.replay.records import ModuleRecord
 from hlotool.report.bisect import BisectReport
 from hlotool.report.bisect_next import next_command
 from hlotool.report.bisect_records import BisectRecord, VerifyRecord, bisect_exit_code, verify_exit_code

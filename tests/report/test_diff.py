@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from hlotool.diff.programs import diff_modules
+from hlotool.diff.results import diff_results, read_results
 from hlotool.parse.reader import parse_module
-from hlotool.replay.diff_programs import diff_modules
-from hlotool.replay.diff_results import diff_results, read_results
 from hlotool.report.console import plain_text, render
 from hlotool.report.diff import DiffReport
 from hlotool.report.diff_records import DiffRecord

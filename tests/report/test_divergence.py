@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from hlotool.replay.records import (
+from hlotool.findings.records import SourceRecord
+from hlotool.locate.records import (
     DeviationRecord,
     DivergenceRecord,
     ElementRecord,
     NonFiniteRecord,
     OperandRecord,
-    SourceRecord,
 )
 from hlotool.report.console import plain_text
 from hlotool.report.divergence import FirstDivergence

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from hlotool.check.findings import FailedFile
+from hlotool.findings.records import ErrorRecord, SourceRecord
 from hlotool.inspect.kernel_records import FallbackInfo, KernelInfo, KernelsInfo, LaunchInfo, ResourceInfo
 from hlotool.inspect.records import ModuleInfo
 from hlotool.inspect.run import functions_of
 from hlotool.inspect.stage import stage_info
 from hlotool.parse.reader import parse_module
-from hlotool.replay.records import ErrorRecord, SourceRecord
 from hlotool.report.console import plain_text
 from hlotool.report.inspect import InspectReport
 from hlotool.report.inspect_records import InspectRecord

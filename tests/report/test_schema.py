@@ -10,7 +10,8 @@ import pytest
 from support import run_records as samples
 
 from hlotool.errors import ExitCode
-from hlotool.replay.records import AGREEING, DIFFERING, EXCUSED, FAILED, Record, Verdict
+from hlotool.findings.records import Record
+from hlotool.findings.verdict import AGREEING, DIFFERING, EXCUSED, FAILED, Verdict
 from hlotool.report.json_schema import FOLDER, SCHEMAS, schema_text
 from hlotool.report.records import BackendRecord, BackendsRecord, RunRecord, exit_code_of, versions
 

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 import pytest
 from support import run_records as samples
 
+from hlotool.findings.verdict import Verdict
 from hlotool.replay.options import RunOptions
-from hlotool.replay.records import ModuleRecord, Verdict
+from hlotool.replay.records import ModuleRecord
 from hlotool.report.backends import BackendTable
 from hlotool.report.console import console_for, plain_text, render
 from hlotool.report.modules import groups

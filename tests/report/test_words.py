@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlotool.replay.records import ToleranceRecord, Verdict
+from hlotool.findings.verdict import Verdict
+from hlotool.replay.records import ToleranceRecord
 from hlotool.report import words
 
 

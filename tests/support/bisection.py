@@ -9,8 +9,8 @@ from pathlib import Path
 from hlotool.dump.directory import open_dump
 from hlotool.replay.options import PRELOAD, ReplayOptions
 from hlotool.replay.task import Task
-from hlotool.search.bisection.asking import StageOracle
 from hlotool.search.bisection.directory import Findings, bisect_directory
+from hlotool.search.bisection.stage_oracle import StageOracle
 from hlotool.search.journal import Journal
 from hlotool.search.steps import Listener, Steps
 from hlotool.workers.pool import Limits, Pool

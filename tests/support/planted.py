@@ -11,7 +11,8 @@ import time
 from typing import Any
 
 from hlotool.errors import BackendCrashed, BackendTimeout
-from hlotool.replay.records import ModuleRecord, Verdict
+from hlotool.findings.verdict import Verdict
+from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
 
 

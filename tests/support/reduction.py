@@ -9,7 +9,7 @@ from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
 from hlotool.search.journal import Journal
 from hlotool.search.reduction.case import Case
-from hlotool.search.reduction.judging import GOOD, UNUSABLE, Outcome
+from hlotool.search.reduction.case_worker import GOOD, UNUSABLE, Outcome
 from hlotool.search.reduction.oracle import CaseOracle
 from hlotool.search.reduction.reducer import Reduction, reduce_case
 from hlotool.search.steps import Steps

@@ -12,6 +12,7 @@ from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.dump.names import Kind
 from hlotool.errors import ElidedConstant, InputError
+from hlotool.findings.verdict import Verdict
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Module
@@ -20,7 +21,7 @@ from hlotool.ir.types import TupleShape
 from hlotool.ir.verifier import verify, verify_or_raise
 from hlotool.numerics.compare import compare_values
 from hlotool.numerics.dataflow import join_leaves, leaf_facts
-from hlotool.numerics.verdict import Comparison, Verdict
+from hlotool.numerics.verdict import Comparison
 from hlotool.parse.reader import parse_module
 from hlotool.passes.base import Context
 from hlotool.passes.manager import PassManager

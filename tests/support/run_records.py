@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hlotool.findings.records import ErrorRecord, SourceRecord
+from hlotool.findings.verdict import Verdict
+from hlotool.locate.records import ElementRecord
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import (
     REALITY,
     BucketRecord,
-    ElementRecord,
-    ErrorRecord,
     EvidenceRecord,
     InputsRecord,
     LeafRecord,
     MinimumToleranceRecord,
     ModuleRecord,
     OutputRecord,
-    SourceRecord,
     ToleranceRecord,
-    Verdict,
 )
 from hlotool.report.records import RunRecord, exit_code_of, summary_of
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from hlotool.backends.cuda.codegen.elements import array_shape, element_type
 from hlotool.backends.cuda.codegen.emit import Emitter
-from hlotool.backends.cuda.codegen.indices import Expr, Variable, split, variable
+from hlotool.backends.cuda.codegen.indices import Expr, split, variable
 from hlotool.backends.cuda.codegen.schedules import (
     THREADS,
     Buffer,
@@ -94,7 +94,7 @@ class Columns:
         results = self.shape.results
         trial = Emitter(_pointers(self.inputs))
         self._first(trial, variable("result", results), variable("element", self.shape.length))
-        found = run_length(trial.positions, Variable("result", 0, max(0, results - 1)), results)
+        found = run_length(trial.positions, "result", results)
         return found if found >= _SHORTEST_RUN else results
 
     def _first(self, emitter: Emitter, result: Expr, element: Expr) -> None:

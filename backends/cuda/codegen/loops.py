@@ -78,7 +78,7 @@ def _loops_over(
     """One loop, or one for each part of the rows in which other operands are read."""
     trial = Emitter(pointers)
     _write(trial, outputs, variable("place", size))
-    columns = run_length(trial.positions, Variable("place", 0, max(0, size - 1)), size)
+    columns = run_length(trial.positions, "place", size)
     buffers = [*pointers, *outputs.values()]
     whole = _columns(outputs, pointers, buffers, (0, max(1, columns), max(1, columns)), size)
     edges = sorted({0, columns, *(e for e in whole.emitter.edges if 0 < e < columns)})
@@ -125,7 +125,7 @@ def update(root: Instruction, inputs: Sequence[Instruction]) -> Kernel:
 
     trial = Emitter(pointers_of(inputs))
     write(trial, variable("place", size))
-    columns = run_length(trial.positions, Variable("place", 0, max(0, size - 1)), size)
+    columns = run_length(trial.positions, "place", size)
     columns = max(1, columns)
     width = vector_width([*inputs, root], columns, size)
     emitter = Emitter(pointers_of(inputs), run_along("column", columns, width))

@@ -24,6 +24,8 @@ from hlotool.backends.cuda.codegen.rules import OPCODES
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.codegen.transpositions import transposition
 from hlotool.backends.cuda.codegen.trees import SERIAL, Geometry, State, geometry, reads_rows, states_of
+from hlotool.backends.numpy.lowering import literal_value
+from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
 
@@ -45,6 +47,16 @@ class Program:
     kernels: tuple[Kernel, ...]
     shape: Shape
     seen: Mapping[Instruction, Instruction] = field(default_factory=dict)
+
+    @property
+    def literals(self) -> dict[Instruction, Array]:
+        """The arrays that kernels read and that the text of the program holds."""
+        read = (buffer for kernel in self.kernels for buffer in kernel.inputs)
+        return {
+            buffer: literal_value(buffer.literal)
+            for buffer in read
+            if isinstance(buffer, Instruction) and buffer.literal is not None
+        }
 
     def packed(self, values: Iterable[Any]) -> Any:
         """The values of the outputs as the one value of the result."""

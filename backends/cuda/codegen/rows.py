@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from hlotool.backends.cuda.codegen.elements import array_shape, computed, element_type
 from hlotool.backends.cuda.codegen.emit import Emitter
-from hlotool.backends.cuda.codegen.indices import Expr, Variable, split, variable
+from hlotool.backends.cuda.codegen.indices import Expr, split, variable
 from hlotool.backends.cuda.codegen.schedules import (
     THREADS,
     Buffer,
@@ -93,7 +93,7 @@ class Rows:
             state.accumulate(trial, row, element, self.shape)
         for output in self._along_rows():
             trial.value(output, split(row * length + element, array_shape(output).dims))
-        found = run_length(trial.positions, Variable("element", 0, max(0, length - 1)), length)
+        found = run_length(trial.positions, "element", length)
         return found if found >= _SHORTEST_RUN else length
 
     def _totals(self, ready: Iterable[State] | None = None) -> dict[Instruction, tuple[str, Expr]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hlotool.backends.cuda.codegen import (
+# Importing a family registers its rules.
+from hlotool.backends.cuda.codegen import (  # noqa: F401
     batch_norms,
     bits,
     contractions,
@@ -19,20 +20,6 @@ from hlotool.backends.cuda.codegen.emit import RULES
 from hlotool.backends.cuda.codegen.expansion import SPELLINGS
 from hlotool.backends.cuda.codegen.movement import TAKERS
 from hlotool.ir.opcodes import OPCODES as ROWS
-
-#: Whose import registers their rules.
-FAMILIES = (
-    batch_norms,
-    bits,
-    contractions,
-    convolutions,
-    movement,
-    narrow_products,
-    pooling,
-    random_bits,
-    reductions,
-    scatters,
-)
 
 #: Opcodes that are elementwise, have a rule, or are written in simpler instructions.
 OPCODES = frozenset(ELEMENTWISE).union(RULES, TAKERS, SPELLINGS, {"get-dimension-size"}).intersection(ROWS)

@@ -141,14 +141,15 @@ def is_wide(emitters: Iterable[Emitter], size: int) -> bool:
     return size > LARGEST_INT or any(p.extent > LARGEST_INT for p in positions)
 
 
-def run_length(positions: Iterable[Expr], along: Variable, length: int) -> int:
+def run_length(positions: Iterable[Expr], name: str, length: int) -> int:
     """How many neighbours along an axis are neighbours in all arrays that are read at these positions.
 
     Args:
-        positions: as functions of `along`.
-        along: counts all elements of the axis.
+        positions: as functions of the axis.
+        name: of the variable that counts all elements of the axis.
         length: how many there are.
     """
+    along = _axis(name, length)
     steps = {
         d.step * (d.size or 1) if d.step == 1 else d.step
         for p in positions
@@ -181,4 +182,8 @@ def run_body(emitter: Emitter, names: str = "const Index column = first + lane;"
 
 def run_along(column: str, length: int, width: int) -> Run:
     """The runs of a loop whose index is called `column`."""
-    return Run(Variable(column, 0, max(0, length - 1)), width)
+    return Run(_axis(column, length), width)
+
+
+def _axis(name: str, length: int) -> Variable:
+    return Variable(name, 0, max(0, length - 1))

@@ -14,11 +14,11 @@ from typing import Any
 
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.devices import this_device
+from hlotool.backends.numpy.lockstep import Device
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Calling, Kernel
 from hlotool.backends.numpy.run import Run
 from hlotool.backends.numpy.shapes import array_shape, attribute
-from hlotool.backends.numpy.world import Device
 from hlotool.ir.attributes import FrontendAttributes, Sharding
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction

@@ -12,11 +12,11 @@ from typing import Any
 from hlotool.backends.base import Value
 from hlotool.backends.numpy.lowering import literal_value
 from hlotool.backends.registry import get_backend
+from hlotool.findings.provenance import producers
 from hlotool.ir.edit_extract import extract
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import reachable
-from hlotool.replay.provenance import producers
 from hlotool.search.bisection.records import Level
 
 #: No code of their own runs for these.

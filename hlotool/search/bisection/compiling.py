@@ -11,12 +11,12 @@ import msgspec
 from hlotool.errors import HlotoolError
 from hlotool.replay.task import Task
 from hlotool.search.arrays import npz_bytes
-from hlotool.search.bisection.asking import StageOracle
+from hlotool.search.bisection.compile_here import Live, go_live
 from hlotool.search.bisection.directory import Findings, bisect_directory
 from hlotool.search.bisection.disabling import find_repairs
-from hlotool.search.bisection.judging import stage_program, stage_trials
-from hlotool.search.bisection.live import Live, go_live
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord
+from hlotool.search.bisection.stage_oracle import StageOracle
+from hlotool.search.bisection.stage_worker import stage_program, stage_trials
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.oracle import BackendJudge, CaseOracle
 from hlotool.search.reduction.reducer import reduce_case

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from hlotool.replay.records import AGREEING
+from hlotool.findings.verdict import AGREEING
 from hlotool.replay.task import Task
-from hlotool.search.bisection.answers import signature
-from hlotool.search.bisection.asking import StageOracle
+from hlotool.search.bisection.failure import signature
 from hlotool.search.bisection.locate import Ends, Locator, ends_of, ends_questions
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord
+from hlotool.search.bisection.stage_oracle import StageOracle
 
 
 @dataclass(slots=True)

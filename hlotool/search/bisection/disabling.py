@@ -16,14 +16,14 @@ from hlotool._version import __version__
 from hlotool.dump.names import Kind
 from hlotool.dump.records import DumpModule
 from hlotool.errors import HlotoolError
-from hlotool.replay.compare import compare_row
 from hlotool.replay.program import compile_program
 from hlotool.replay.records import ModuleRecord
+from hlotool.replay.rows import compare_row
 from hlotool.replay.task import Task, failed_row
 from hlotool.search.answers import Answer
-from hlotool.search.bisection.answers import answer_of
-from hlotool.search.bisection.asking import StageOracle, context_digest
-from hlotool.search.bisection.judging import stage_program, stage_trials
+from hlotool.search.bisection.failure import answer_of
+from hlotool.search.bisection.stage_oracle import StageOracle, context_digest
+from hlotool.search.bisection.stage_worker import stage_program, stage_trials
 from hlotool.search.comparing import actual_of
 from hlotool.search.journal import digest
 from hlotool.search.minimal_sets import minimal_sets

@@ -10,12 +10,12 @@ import msgspec
 
 from hlotool._version import __version__
 from hlotool.dump.records import Stage
-from hlotool.replay.records import AGREEING, DIFFERING, REALITY, ModuleRecord, SourceRecord
+from hlotool.findings.records import SourceRecord
+from hlotool.findings.verdict import AGREEING, DIFFERING
+from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.search.answers import Answer
-from hlotool.search.bisection.answers import answer_of, signature, wrong_outputs
-from hlotool.search.bisection.asking import StageOracle, context_digest, stage_digest
-from hlotool.search.bisection.judging import FLAKY_FUNCTION, RESULT, Question
+from hlotool.search.bisection.failure import answer_of, signature, wrong_outputs
 from hlotool.search.bisection.passes import PassSearch, Turn
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord, SpotRecord
 from hlotool.search.bisection.spotting import (
@@ -25,6 +25,8 @@ from hlotool.search.bisection.spotting import (
     SpotQuestion,
     is_wrong,
 )
+from hlotool.search.bisection.stage_oracle import StageOracle, context_digest, stage_digest
+from hlotool.search.bisection.stage_worker import FLAKY_FUNCTION, RESULT, Question
 from hlotool.search.journal import digest
 
 

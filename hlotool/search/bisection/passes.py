@@ -10,9 +10,9 @@ from hlotool.dump.records import Stage
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.search.answers import Answer
-from hlotool.search.bisection.answers import answer_of
-from hlotool.search.bisection.judging import Question
+from hlotool.search.bisection.failure import answer_of
 from hlotool.search.bisection.records import CandidateRecord
+from hlotool.search.bisection.stage_worker import Question
 from hlotool.search.history import History, Transition, search_history
 
 #: Judges one stage; the text says why it is asked.

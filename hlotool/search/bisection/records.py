@@ -6,7 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from hlotool.replay.records import ModuleRecord, Record, SourceRecord
+from hlotool.findings.records import Record, SourceRecord
+from hlotool.replay.records import ModuleRecord
 
 #: Where a fault came in.
 Level = Literal["pass", "codegen", "runtime-library", "flaky"]

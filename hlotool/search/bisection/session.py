@@ -10,10 +10,10 @@ from hlotool.backends.registry import get_backend
 from hlotool.dump.directory import open_dump
 from hlotool.replay.options import PRELOAD, ReplayOptions
 from hlotool.replay.task import Task
-from hlotool.search.bisection.asking import StageOracle
 from hlotool.search.bisection.compiling import Compiler
 from hlotool.search.bisection.directory import Findings, bisect_directory
 from hlotool.search.bisection.records import CulpritRecord
+from hlotool.search.bisection.stage_oracle import StageOracle
 from hlotool.search.steps import Steps
 from hlotool.workers.pool import Limits, Pool
 

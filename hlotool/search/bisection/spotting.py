@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlotool.errors import HlotoolError, Unsupported
+from hlotool.findings.provenance import source_of, source_of_output
+from hlotool.findings.verdict import DIFFERING
 from hlotool.ir.module import Module
 from hlotool.ir.types import ShapeIndex
+from hlotool.replay.devices.device_runners import OneDevice
 from hlotool.replay.program import compile_program
-from hlotool.replay.provenance import source_of, source_of_output
-from hlotool.replay.records import DIFFERING, ModuleRecord
-from hlotool.replay.spread import OneDevice
+from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.search.arrays import npz_bytes
-from hlotool.search.bare import remove_positions
 from hlotool.search.bisection.codegen import isolate, level_of, opcodes_within, suspects
-from hlotool.search.bisection.judging import stage_program, stage_trials
 from hlotool.search.bisection.records import SpotRecord
 from hlotool.search.bisection.spot import find_spot
+from hlotool.search.bisection.stage_worker import stage_program, stage_trials
 from hlotool.search.comparing import compare_programs
+from hlotool.search.strip_positions import remove_positions
 
 #: What workers call.
 FUNCTION = "hlotool.search.bisection.spotting:stage_spot"

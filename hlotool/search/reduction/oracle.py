@@ -23,7 +23,7 @@ from hlotool.search.answers import Answer
 from hlotool.search.arrays import npz_bytes
 from hlotool.search.journal import digest
 from hlotool.search.reduction.case import Case
-from hlotool.search.reduction.judging import FUNCTION, GOOD, UNUSABLE, CaseQuestion, Outcome, failure_of
+from hlotool.search.reduction.case_worker import FUNCTION, GOOD, UNUSABLE, CaseQuestion, Outcome, failure_of
 from hlotool.search.sequential import Rate, SequentialTest
 from hlotool.search.steps import Steps
 from hlotool.workers.pool import Done, Pool

@@ -15,10 +15,10 @@ from hlotool.ir.verifier import verify_or_raise
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import InputsRecord
 from hlotool.replay.trials import trials
-from hlotool.search.bare import remove_positions
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.oracle import CaseOracle
 from hlotool.search.reduction.reducer import Reduction, reduce_case
+from hlotool.search.strip_positions import remove_positions
 
 
 @dataclass(frozen=True, slots=True)

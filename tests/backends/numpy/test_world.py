@@ -12,7 +12,7 @@ from support.devices import header, run_devices
 from support.differential import parse
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.backends.numpy.world import Device, World
+from hlotool.backends.numpy.lockstep import Device, World
 from hlotool.errors import BackendCrashed, BackendDeadlock, InputDataError
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Instruction

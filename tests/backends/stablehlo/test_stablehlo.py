@@ -11,9 +11,9 @@ import pytest
 
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendCrashed, Unsupported, UsageError
+from hlotool.findings.verdict import Verdict
 from hlotool.numerics.compare import compare_values
 from hlotool.numerics.dataflow import leaf_facts
-from hlotool.numerics.verdict import Verdict
 from hlotool.parse.reader import parse_module
 from hlotool.values.generate import generate_inputs
 

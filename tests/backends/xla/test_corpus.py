@@ -9,8 +9,8 @@ import pytest
 from differential.test_corpus_on_xla import DEPARTURES, INPUT_RANGES, name_of, short_id
 
 from hlotool.dump.directory import open_dump
+from hlotool.findings.verdict import AGREEING, DIFFERING, Verdict
 from hlotool.replay.options import ReplayOptions
-from hlotool.replay.records import AGREEING, DIFFERING, Verdict
 from hlotool.replay.run import replay_module
 from hlotool.replay.task import Task
 

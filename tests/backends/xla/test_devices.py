@@ -12,10 +12,10 @@ from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.registry import get_backend
 from hlotool.backends.xla.backend import XlaBackend
 from hlotool.errors import InputDataError, Unsupported
+from hlotool.findings.verdict import AGREEING
 from hlotool.ir.devices import DeviceGrid
 from hlotool.parse.reader import parse_module
 from hlotool.replay.options import ReplayOptions
-from hlotool.replay.records import AGREEING
 
 pytestmark = pytest.mark.xla
 

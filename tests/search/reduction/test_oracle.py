@@ -13,7 +13,7 @@ import hlotool
 from hlotool.errors import BackendCrashed, UsageError
 from hlotool.replay.options import ReplayOptions
 from hlotool.search.reduction.case import Case
-from hlotool.search.reduction.judging import GOOD, UNUSABLE, CaseQuestion, failure_of, judge_case
+from hlotool.search.reduction.case_worker import GOOD, UNUSABLE, CaseQuestion, failure_of, judge_case
 from hlotool.search.reduction.oracle import CommandJudge
 
 TEXT = "HloModule m ENTRY main { p = f32[2] parameter(0) ROOT s = f32[2] sine(p) }"

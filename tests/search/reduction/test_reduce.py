@@ -13,7 +13,7 @@ from hlotool.errors import UsageError
 from hlotool.ir.types import ArrayShape
 from hlotool.search.journal import Journal
 from hlotool.search.reduction.case import Case
-from hlotool.search.reduction.judging import GOOD
+from hlotool.search.reduction.case_worker import GOOD
 from hlotool.search.reduction.oracle import CaseOracle
 from hlotool.search.steps import Steps
 

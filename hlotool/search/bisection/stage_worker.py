@@ -14,9 +14,9 @@ from typing import Any
 from hlotool.backends.base import Value
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendOutOfMemory, HlotoolError, Location, Unsupported
-from hlotool.replay.compare import compare_row, parameter_difference, structural_row
 from hlotool.replay.program import Program, load_program
 from hlotool.replay.records import REALITY, ModuleRecord
+from hlotool.replay.rows import compare_row, parameter_difference, structural_row
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
 from hlotool.search.arrays import arrays_in
@@ -26,8 +26,8 @@ from hlotool.search.comparing import actual_of, result_of
 RESULT = -1
 
 #: What a worker calls.
-FUNCTION = "hlotool.search.bisection.judging:judge_stage"
-FLAKY_FUNCTION = "hlotool.search.bisection.judging:differing_results"
+FUNCTION = "hlotool.search.bisection.stage_worker:judge_stage"
+FLAKY_FUNCTION = "hlotool.search.bisection.stage_worker:differing_results"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hlotool.replay.records import ErrorRecord, LeafRecord, Record, SourceRecord
+from hlotool.findings.records import ErrorRecord, Record, SourceRecord
+from hlotool.replay.records import LeafRecord
 
 
 class ChangeRecord(Record, frozen=True, kw_only=True):

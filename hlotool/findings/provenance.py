@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlotool.findings.records import SourceRecord
 from hlotool.ir.attributes import Metadata
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.source_position import SourcePosition, source_position
 from hlotool.ir.types import ShapeIndex
-from hlotool.replay.records import SourceRecord
 
 #: Their result is their operand's: whoever made that is meant.
 _PASS_THROUGH = frozenset({"bitcast", "copy", "reshape", "opt-barrier", "domain"})

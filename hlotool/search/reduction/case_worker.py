@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError
+from hlotool.findings.records import Record
+from hlotool.findings.verdict import DIFFERING
 from hlotool.parse.reader import parse_module
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import compile_program
-from hlotool.replay.records import DIFFERING, ModuleRecord, Record
+from hlotool.replay.records import ModuleRecord
 from hlotool.search.answers import Answer
-from hlotool.search.bisection.answers import answer_of
+from hlotool.search.bisection.failure import answer_of
 from hlotool.search.comparing import compare_programs
 
 #: What a worker calls.
-FUNCTION = "hlotool.search.reduction.judging:judge_case"
+FUNCTION = "hlotool.search.reduction.case_worker:judge_case"
 
 #: Kinds of outcomes that are no failure.
 GOOD, UNUSABLE = "good", "unusable"

@@ -17,7 +17,7 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
 from hlotool.numerics.facts import Origin, origin_of
-from hlotool.replay.ensemble import Ensemble
+from hlotool.replay.judge.ensemble import Ensemble
 
 #: Executions watched, elements kept of a value, and values kept of an instruction.
 _EXECUTIONS, _ELEMENTS, _ROUNDS = 3, 256, 32

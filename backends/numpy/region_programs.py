@@ -10,12 +10,12 @@ import numpy as np
 
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.numpy.arguments import check_arguments
-from hlotool.backends.numpy.lockstep import DevicesExecutable
+from hlotool.backends.numpy.devices_executable import DevicesExecutable
+from hlotool.backends.numpy.lockstep import Device, World
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import Calling, Kernel
 from hlotool.backends.numpy.run import Run
-from hlotool.backends.numpy.world import Device, World
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.manual_regions import REGION_TARGET, NotSeparable, RegionFinder
 from hlotool.ir.module import Computation, Instruction, Module

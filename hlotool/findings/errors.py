@@ -11,7 +11,8 @@ from hlotool.errors import (
     Unsupported,
     VerificationError,
 )
-from hlotool.replay.records import ErrorRecord, Verdict
+from hlotool.findings.records import ErrorRecord
+from hlotool.findings.verdict import Verdict
 
 #: The first class that an error belongs to decides.
 _VERDICTS: dict[type[HlotoolError], Verdict] = {

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from hlotool.backends.base import Backend, Value
 from hlotool.numerics.dataflow import Leaves
 from hlotool.numerics.verdict import Comparison
-from hlotool.replay.ensemble import Side, watching
-from hlotool.replay.judge import judge_sides
+from hlotool.replay.devices.device_runners import OneDevice
+from hlotool.replay.judge.ensemble import Side, watching
+from hlotool.replay.judge.judge import judge_sides
 from hlotool.replay.options import RunOptions
 from hlotool.replay.program import Program
-from hlotool.replay.spread import OneDevice
 from hlotool.replay.task import Task
 from hlotool.replay.trials import Trial
 

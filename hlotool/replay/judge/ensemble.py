@@ -21,7 +21,7 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, Shape
 from hlotool.numerics.facts import Origin
-from hlotool.replay.overflow import OverflowFinder
+from hlotool.replay.judge.overflow import OverflowFinder
 from hlotool.values.flatten import flatten
 
 #: Runs a program under a policy: from a backend to a function of nothing that executes once.

@@ -18,7 +18,7 @@ from hlotool.errors import BackendFailed
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import failed_row
-from hlotool.search.bisection.judging import FUNCTION, RESULT, Question
+from hlotool.search.bisection.stage_worker import FUNCTION, RESULT, Question
 from hlotool.search.journal import digest
 from hlotool.search.steps import Steps
 from hlotool.workers.pool import Done, Pool

@@ -9,13 +9,13 @@ from hlotool.backends.numpy.noise import Member
 from hlotool.backends.numpy.policy import Policy
 from hlotool.backends.numpy.varied import VariedBackend
 from hlotool.errors import HlotoolError
+from hlotool.findings.verdict import Verdict
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ArrayShape
 from hlotool.numerics.compare import compare_values
 from hlotool.numerics.facts import Facts
 from hlotool.numerics.tolerance import few_ulps
-from hlotool.numerics.verdict import Verdict
-from hlotool.replay.ensemble import Side, array_leaves
+from hlotool.replay.judge.ensemble import Side, array_leaves
 
 #: What XLA's CPU and GPU code does at run time, but not where it folds constants.
 _FLUSHED = "flushed-denormals"

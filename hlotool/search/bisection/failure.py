@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hlotool.replay.records import AGREEING, DIFFERING, ModuleRecord, Verdict
+from hlotool.findings.verdict import AGREEING, DIFFERING, Verdict
+from hlotool.replay.records import ModuleRecord
 from hlotool.search.answers import Answer
 
 #: The sides differ and the program is not wrong for it.

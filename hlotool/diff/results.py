@@ -11,12 +11,12 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 
+from hlotool.diff.records import ResultDiffRecord
 from hlotool.errors import InputDataError
 from hlotool.ir.dtypes import Array, element_type_of
 from hlotool.ir.types import ArrayShape
 from hlotool.numerics.compare import compare_values
 from hlotool.numerics.verdict import LeafComparison
-from hlotool.replay.diff_records import ResultDiffRecord
 from hlotool.replay.leaves import comparison_record
 
 _SUFFIXES = (".npy", ".npz")

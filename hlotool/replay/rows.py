@@ -7,16 +7,17 @@ from dataclasses import dataclass
 import msgspec
 
 from hlotool.backends.base import Value
+from hlotool.findings.provenance import source_of_output
+from hlotool.findings.verdict import Verdict
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, leaves, strip_layouts
 from hlotool.numerics.dataflow import Leaves, join_leaves
 from hlotool.numerics.verdict import Comparison
+from hlotool.replay.devices.device_runners import Outcome, Runner
 from hlotool.replay.leaves import leaf_records, output_records
 from hlotool.replay.program import Program
-from hlotool.replay.provenance import source_of_output
-from hlotool.replay.records import LeafRecord, ModuleRecord, OutputRecord, Verdict
+from hlotool.replay.records import LeafRecord, ModuleRecord, OutputRecord
 from hlotool.replay.save import Files, output_folder, save_leaves
-from hlotool.replay.spread import Outcome, Runner
 from hlotool.replay.task import Task
 from hlotool.replay.trials import Trial
 
@@ -53,7 +54,7 @@ def compare_row(
     shape = reference.runner.result
     facts = join_leaves(reference.facts, actual.facts)
     comparison = _judged(task, reference, trial, expected, actual, facts)
-    verdict = Verdict(comparison.verdict.value)
+    verdict = comparison.verdict
     records = leaf_records(
         comparison,
         actual.module,
@@ -88,7 +89,7 @@ def _judged(
     task: Task, reference: Program, trial: Trial, expected: Value, actual: Actual, facts: Leaves
 ) -> Comparison:
     # What judges takes time to import, and not every run has two sides.
-    from hlotool.replay.judging import judged
+    from hlotool.replay.judge_inputs import judged
 
     return judged(task, reference, trial, expected, actual.outcome.value, actual.program, facts)
 

@@ -18,23 +18,17 @@ from hlotool.alignment.difference import (
     count_by_opcode,
     difference,
 )
+from hlotool.diff.records import ChangeRecord, ComputationRecord, LineRecord, OpcodeRecord, ProgramDiffRecord
 from hlotool.dump.elided import elided_constants
 from hlotool.dump.loading import read_stage
 from hlotool.dump.names import Kind
 from hlotool.dump.records import Dump, DumpModule, Stage
 from hlotool.errors import HlotoolError, UsageError
+from hlotool.findings.errors import error_record
+from hlotool.findings.provenance import source_of
+from hlotool.findings.records import SourceRecord
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.printer import SHORT, print_instruction
-from hlotool.replay.diff_records import (
-    ChangeRecord,
-    ComputationRecord,
-    LineRecord,
-    OpcodeRecord,
-    ProgramDiffRecord,
-)
-from hlotool.replay.errors import error_record
-from hlotool.replay.provenance import source_of
-from hlotool.replay.records import SourceRecord
 
 #: What is compared of a module unless other stages are asked for.
 _ENDS = frozenset({Kind.BEFORE_OPTIMIZATIONS, Kind.AFTER_OPTIMIZATIONS})

@@ -16,12 +16,12 @@ from hlotool.ir.module import Module
 from hlotool.parse.proto.schema import decode
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.task import Task
-from hlotool.search.bisection import live
-from hlotool.search.bisection.asking import StageOracle
+from hlotool.search.bisection import compile_here
+from hlotool.search.bisection.compile_here import LiveQuestion, compile_live
 from hlotool.search.bisection.compiling import Compiler
 from hlotool.search.bisection.directory import Findings
 from hlotool.search.bisection.disabling import passes_that_changed, without
-from hlotool.search.bisection.live import LiveQuestion, compile_live
+from hlotool.search.bisection.stage_oracle import StageOracle
 from hlotool.search.steps import Steps
 from hlotool.workers.pool import Pool
 
@@ -87,7 +87,7 @@ class Dice:
 def test_runs_that_differ_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "m.hlo").write_text(TEXT)
     task = Task(open_dump(tmp_path / "m.hlo").modules[0], ReplayOptions())
-    monkeypatch.setattr(live, "get_backend", lambda name: Dice())
+    monkeypatch.setattr(compile_here, "get_backend", lambda name: Dice())
     found = compile_live(LiveQuestion(task, "dice", str(tmp_path / "dump"), 3))
     assert (found.results, found.runs, found.error) == (2, 3, "")
     assert sorted(path.name for path in (tmp_path / "dump").glob("*.npz")) == ["inputs.npz", "outputs.npz"]

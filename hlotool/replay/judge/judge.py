@@ -18,6 +18,7 @@ import numpy as np
 from hlotool.backends.base import Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
+from hlotool.findings.verdict import Verdict
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, ElementType, leaves
@@ -28,11 +29,11 @@ from hlotool.numerics.facts import Facts
 from hlotool.numerics.flips import Flips, flips
 from hlotool.numerics.tolerance import few_ulps
 from hlotool.numerics.ulp import epsilon
-from hlotool.numerics.verdict import Comparison, LeafComparison, Verdict, aggregate
-from hlotool.replay.ensemble import Clock, Ensemble, Side, array_leaves, side_of
-from hlotool.replay.explaining import Case, Explainer
-from hlotool.replay.semantics import Departures
-from hlotool.replay.wide import Wide, WideRelation, coarsest, is_moderate, stay_finite
+from hlotool.numerics.verdict import Comparison, LeafComparison, aggregate
+from hlotool.replay.judge.ensemble import Clock, Ensemble, Side, array_leaves, side_of
+from hlotool.replay.judge.explaining import Case, Explainer
+from hlotool.replay.judge.f64_check import Wide, WideRelation, coarsest, is_moderate, stay_finite
+from hlotool.replay.judge.semantics import Departures
 
 #: A result is wrong when its statistic is so many times what legal executions have.
 LIMIT = 3.0

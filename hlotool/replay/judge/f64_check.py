@@ -21,7 +21,7 @@ from hlotool.numerics.compiler_made import uncertain_values
 from hlotool.numerics.contributions import rounding_epsilon
 from hlotool.numerics.exchangeability import Score, score
 from hlotool.numerics.flips import flips
-from hlotool.replay.ensemble import Ensemble
+from hlotool.replay.judge.ensemble import Ensemble
 
 #: Relative differences that f64 itself makes in long programs.
 _EQUAL = 1e-10

@@ -14,10 +14,10 @@ from typing import Final, TypeAlias
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ShapeIndex
 from hlotool.values.arithmetic import solved
+from hlotool.values.demand_rules import Source, sources
 from hlotool.values.demands import Demand, InRange
 from hlotool.values.forward import ForwardRanges
 from hlotool.values.movement import carried, moved
-from hlotool.values.sources import Source, sources
 
 #: Values visited for one demand at most, so that the time stays linear in the size of the module.
 _MOST_VISITS: Final = 500

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hlotool.errors import HlotoolError
+from hlotool.findings.verdict import Verdict
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ArrayShape, Shape
 from hlotool.numerics import patterns, rearrangements
@@ -26,12 +27,12 @@ from hlotool.numerics.reasons import (
     wrong_reason,
 )
 from hlotool.numerics.ulp import epsilon
-from hlotool.numerics.verdict import Evidence, LeafComparison, Verdict
-from hlotool.replay.amplifier import amplifying_instruction
-from hlotool.replay.ensemble import Ensemble
-from hlotool.replay.semantics import Departures
-from hlotool.replay.sources import SourceFinder
-from hlotool.replay.wide import WideRelation
+from hlotool.numerics.verdict import Evidence, LeafComparison
+from hlotool.replay.judge.amplifier import amplifying_instruction
+from hlotool.replay.judge.ensemble import Ensemble
+from hlotool.replay.judge.f64_check import WideRelation
+from hlotool.replay.judge.semantics import Departures
+from hlotool.replay.judge.stale_values import SourceFinder
 
 #: What an ensemble says of a leaf; None where none was asked.
 Finding: TypeAlias = Score | Flips | None

@@ -18,15 +18,15 @@ from hlotool.backends.base import Executable, Value
 from hlotool.backends.registry import get_backend
 from hlotool.dump.directory import open_dump
 from hlotool.errors import BackendFailed, HlotoolError, UsageError
+from hlotool.findings.records import Record
 from hlotool.ir.module import Module
-from hlotool.replay.records import Record
 from hlotool.replay.task import Task
 from hlotool.search.arrays import arrays_in, npz_bytes
-from hlotool.search.bisection.asking import StageOracle, context_digest
-from hlotool.search.bisection.judging import stage_program, stage_trials
+from hlotool.search.bisection.stage_oracle import StageOracle, context_digest
+from hlotool.search.bisection.stage_worker import stage_program, stage_trials
 from hlotool.search.journal import digest
 
-FUNCTION = "hlotool.search.bisection.live:compile_live"
+FUNCTION = "hlotool.search.bisection.compile_here:compile_live"
 
 INPUTS, OUTPUTS = "inputs.npz", "outputs.npz"
 

@@ -1,0 +1,59 @@
+"""A module compiled for several devices, all simulated in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hlotool.backends.base import Probe, Value
+from hlotool.backends.numpy.arguments import check_arguments
+from hlotool.backends.numpy.lockstep import Device, World
+from hlotool.backends.numpy.run import Run
+from hlotool.errors import InputDataError
+from hlotool.ir.devices import DeviceGrid
+from hlotool.ir.module import Module
+
+
+class DevicesExecutable:
+    """Every device runs the same plans on its own arguments; collectives exchange values."""
+
+    def __init__(self, module: Module, plan: Callable[[list[Any], Run], Any], grid: DeviceGrid) -> None:
+        self.module = module
+        self.grid = grid
+        self._plan = plan
+
+    def run_devices(
+        self, arguments: Sequence[Sequence[Value]], probes: Sequence[Probe | None] | None = None
+    ) -> list[Value]:
+        """Execute once on all devices; device = replica * partitions + partition.
+
+        Args:
+            arguments: per device, one value per entry parameter; they are not modified.
+            probes: one per device, called in that device's thread.
+
+        Returns:
+            the result of each device.
+
+        Raises:
+            InputDataError: arguments for another number of devices, or one that does not fit its parameter.
+            BackendDeadlock: devices wait for each other for ever.
+            Unsupported: data-dependent limits of the backend.
+            BackendFailed: the execution died on some device.
+        """
+        count = len(self.grid)
+        if len(arguments) != count:
+            raise InputDataError(
+                f"{self.module.name} runs on {count} devices, got {len(arguments)} arguments"
+            )
+        values = [check_arguments(self.module, own) for own in arguments]
+        world = World(self.grid)
+
+        def body(number: int) -> Value:
+            run = Run(probes[number] if probes is not None else None, Device(world, number))
+            with np.errstate(all="ignore"):
+                result: Value = self._plan(values[number], run)
+            return result
+
+        return world.run(body)

@@ -1,0 +1,1 @@
+"""Programs, dumps and results side by side."""

@@ -1,0 +1,1 @@
+"""What everybody passes on: sources, errors, verdicts, provenance."""

@@ -1,0 +1,53 @@
+"""Records that every room passes on: where an instruction comes from, and why something came to nothing."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Record(msgspec.Struct, frozen=True):
+    """Base of all records."""
+
+
+class SourceRecord(Record, frozen=True, kw_only=True):
+    """Where an instruction comes from.
+
+    Attributes:
+        instruction: its HLO name.
+        opcode: its opcode.
+        line: in the HLO text, 0 when unknown.
+        op_name: the frontend's name path, such as `jit(step)/dot_general`.
+        file: of the user's program, empty when the dump does not tell.
+        file_line: line in `file`.
+        function: of the user's program.
+    """
+
+    instruction: str
+    opcode: str
+    line: int = 0
+    op_name: str = ""
+    file: str = ""
+    file_line: int = 0
+    function: str = ""
+
+
+class ErrorRecord(Record, frozen=True, kw_only=True):
+    """Why a module (or the whole command) came to nothing.
+
+    Attributes:
+        kind: name of the error class in `hlotool.errors`.
+        message: one line.
+        instruction: the instruction's name, if one is to blame.
+        path: file of the position below.
+        line: 0 when unknown.
+        column: 0 when unknown.
+        log: last lines that the dead process wrote, or the text around a syntax error.
+    """
+
+    kind: str
+    message: str
+    instruction: str | None = None
+    path: str | None = None
+    line: int = 0
+    column: int = 0
+    log: str = ""

@@ -1,0 +1,1 @@
+"""The one place that finds the instruction at which two executions part."""

@@ -1,0 +1,1 @@
+"""Programs on several devices in a replay."""

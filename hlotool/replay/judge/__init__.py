@@ -1,0 +1,1 @@
+"""What a difference between two results means."""
