@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar, cast
 
+from hlotool.analysis.ranges import ForwardRanges
 from hlotool.check.gpus import DEFAULT_GPU
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.walk import CallSite, Users, call_sites, reachable, users
-from hlotool.values.forward import ForwardRanges
 
 T = TypeVar("T")
 

@@ -11,11 +11,11 @@ from functools import reduce
 from itertools import chain
 from typing import TypeAlias
 
+from hlotool.analysis.trip_counts import loop_repetitions
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import Shape, TupleShape
 from hlotool.numerics.contributions import contribution
 from hlotool.numerics.facts import NOTHING, Facts
-from hlotool.numerics.loops import loop_repetitions
 
 #: One entry per leaf of a value, in tuple order.
 Leaves: TypeAlias = tuple[Facts, ...]

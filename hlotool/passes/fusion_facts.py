@@ -5,11 +5,11 @@ XLA: HloInstruction::IsFusible, gpu_fusible.cc (loop fusible, heroes), instructi
 
 from __future__ import annotations
 
+from hlotool.analysis.constants import uniform
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
-from hlotool.passes.constants import uniform
 
 _NEVER = frozenset(
     {"async-done", "async-start", "async-update", "call", "conditional", "domain", "parameter", "while"}

@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
+from hlotool.analysis.interval import ANY, NONNEGATIVE, NONZERO, POSITIVE, Interval, negate
+from hlotool.analysis.ranges import ForwardRanges
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
 from hlotool.values.demands import Demand, InRange, Matrix, MatrixKind, Ordered
-from hlotool.values.forward import ForwardRanges
-from hlotool.values.interval import ANY, NONNEGATIVE, NONZERO, POSITIVE, Interval, negate
 
 #: Intervals for operands, by number.
 _Solved: TypeAlias = Iterator[tuple[int, Interval]]

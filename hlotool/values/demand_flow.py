@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from hlotool.analysis.ranges import ForwardRanges
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ShapeIndex
 from hlotool.values.arithmetic import solved
 from hlotool.values.demand_rules import Source, sources
 from hlotool.values.demands import Demand, InRange
-from hlotool.values.forward import ForwardRanges
 from hlotool.values.movement import carried, moved
 
 #: Values visited for one demand at most, so that the time stays linear in the size of the module.

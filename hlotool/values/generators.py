@@ -15,12 +15,12 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from hlotool.analysis.interval import ANY, Interval
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
 from hlotool.ir.types import ElementType
 from hlotool.values.constraints import Constraint
 from hlotool.values.demands import Identity, MatrixKind
 from hlotool.values.integers import integers
-from hlotool.values.interval import ANY, Interval
 
 #: Floats keep this distance from a forbidden point and from ends of their interval, in units of the scale.
 _MARGIN: Final = 0.25

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from support.rewrites import Program, check, rewrite
 
+from hlotool.analysis.ancestors import Ancestors
 from hlotool.ir.edit import Editor
 from hlotool.ir.module import Instruction, Module
 from hlotool.parse.reader import parse_module
-from hlotool.passes.ancestors import Ancestors
 from hlotool.passes.fusion_facts import is_always_duplicable, is_expensive, is_fusible, loop_shape
 from hlotool.passes.fusion_legality import (
     LOOP_RULES,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlotool.values.interval import (
+from hlotool.analysis.interval import (
     ANY,
     NONNEGATIVE,
     NONZERO,
