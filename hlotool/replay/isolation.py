@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.alignment.graph import INLINED, Graph
-from hlotool.alignment.ports import Ports, loop_parts
+from hlotool.alignment.graph import Graph
+from hlotool.alignment.ports import Ports
+from hlotool.analysis.flow import INLINED, loop_parts
 from hlotool.backends.base import TOKEN, Value
 from hlotool.backends.registry import get_backend
 from hlotool.errors import HlotoolError
