@@ -15,14 +15,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import count, product
 
+from hlotool.alignment import points
 from hlotool.alignment.graph import Use, View
-from hlotool.alignment.similarity import (
-    ENOUGH,
-    MATCHED_NEIGHBOURS,
-    STRANGE_NEIGHBOURS,
-    Side,
-    likeness,
-)
+from hlotool.alignment.similarity import Side, likeness
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import OPCODES
 
@@ -99,17 +94,17 @@ class Grower:
         """
         if not self._matching.is_free(one, other):
             return
-        points = self.points(one, other)
-        if points >= ENOUGH:
+        found = self.points(one, other)
+        if found >= points.ENOUGH:
             waits = not is_read and self._is_one_of_many(one, other)
-            entry = (waits, -points, self._distance(one, other), next(self._ticket), one, other)
+            entry = (waits, -found, self._distance(one, other), next(self._ticket), one, other)
             heapq.heappush(self._queue, entry)
 
     def grow(self) -> None:
         """Accept pairs until the queue is empty."""
         while self._queue:
             *_, one, other = heapq.heappop(self._queue)
-            if self._matching.is_free(one, other) and self.points(one, other) >= ENOUGH:
+            if self._matching.is_free(one, other) and self.points(one, other) >= points.ENOUGH:
                 self._matching.add(one, other)
                 self.spread(one, other)
 
@@ -217,14 +212,14 @@ class Grower:
         matched = [self._matching.right_of.get(use.user) for use in ones]
         good = sum(partner in partners for partner in matched if partner is not None)
         strange = sum(partner is not None for partner in matched) - good
-        return (MATCHED_NEIGHBOURS * good + STRANGE_NEIGHBOURS * strange) / most
+        return (points.MATCHED_NEIGHBOURS * good + points.STRANGE_NEIGHBOURS * strange) / most
 
     def _relation(self, one: Instruction, other: Instruction) -> float:
         partner = self._matching.right_of.get(one)
         if partner is other:
-            return MATCHED_NEIGHBOURS
+            return points.MATCHED_NEIGHBOURS
         taken = partner is not None or other in self._matching.left_of
-        return STRANGE_NEIGHBOURS if taken else 0.0
+        return points.STRANGE_NEIGHBOURS if taken else 0.0
 
     def _distance(self, one: Instruction, other: Instruction) -> float:
         """How far apart the two stand in their texts; decides between equals."""

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from hlotool.analysis.calls import CallGraph
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ShapeIndex
-from hlotool.ir.walk import branches
+from hlotool.ir.walk import async_start, branches
 
 #: A part of the value of an instruction; the index `()` means all of it.
 Part: TypeAlias = "tuple[Instruction, ShapeIndex]"
@@ -86,11 +86,3 @@ def loop_parts(loop: Instruction) -> tuple[Computation, Computation]:
     assert isinstance(condition, Computation)
     assert isinstance(body, Computation)
     return condition, body
-
-
-def async_start(following: Instruction) -> Instruction:
-    """What begins the asynchronous call that an `async-update` or `async-done` continues."""
-    start = following.operands[0]
-    while start.opcode == "async-update":
-        start = start.operands[0]
-    return start

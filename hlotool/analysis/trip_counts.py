@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from hlotool.analysis.constants import integer_constant
+from hlotool.analysis.flow import loop_parts
 from hlotool.ir.attributes import BackendConfig
 from hlotool.ir.dtypes import integer_limits
 from hlotool.ir.module import Computation, Instruction, Module
@@ -198,10 +199,7 @@ class _Loop:
     """What is known of the integers that a loop carries."""
 
     def __init__(self, loop: Instruction) -> None:
-        condition, body = loop.attributes["condition"], loop.attributes["body"]
-        assert isinstance(condition, Computation)
-        assert isinstance(body, Computation)
-        self._condition = condition
+        self._condition, body = loop_parts(loop)
         state = _state(loop.shape)
         starts = dict(_leaves(_Reader((), {}).read(loop.operands[0])))
         self._counters: dict[ShapeIndex, tuple[int, int]] = {}

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from hlotool.analysis.calls import CallGraph
 from hlotool.backends.base import Value
 from hlotool.backends.cuda.build import compile_kernels
 from hlotool.backends.cuda.codegen.partition import Program
@@ -50,7 +51,7 @@ def kernels_of(module: Module, label: str, file: str, architecture: str) -> Kern
         lowering.plan(program.entry)
     except HlotoolError as error:
         return KernelsInfo(label=label, file=file, architecture=architecture, error=error_record(error))
-    homes = {i: c for c in program.computations for i in c.instructions}
+    homes = CallGraph(program).home
     compiled = _compiled(lowering.kernels, architecture)
     return KernelsInfo(
         label=label,
