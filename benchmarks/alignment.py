@@ -3,8 +3,8 @@
     python benchmarks/alignment.py            what the table of points in RESULTS.md says
 
 Two truths that the alignment does not see. Before and after optimisation: both programs are executed on the
-same inputs, and a pair is right when its first values agree, wrong when they do not. From pass to pass: a pair
-is wrong when one of the two has a namesake of the same opcode on the other side and was not paired with it.
+same inputs, and a pair is right when its first values agree, wrong when they do not. From pass to pass: a
+pair is wrong when there is a namesake of the same opcode on the other side, and that is not the partner.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from hlotool.parse.reader import parse_module
 from hlotool.values.generate import generate_inputs
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
-#: Programs of more instructions, and executions of more seconds, are left out: they would be most of the time.
+#: Programs of more instructions, and executions of more seconds, are left out: they take most of the time.
 MOST_INSTRUCTIONS, MOST_SECONDS = 1500, 20.0
 #: Elements of a value that are compared, and how far they may be apart: legal rewrites round differently.
 ELEMENTS, RELATIVE = 512, 1e-3
@@ -124,7 +124,7 @@ def judge(pair: Pair) -> Counter[str]:
 def _agreement(kind: str, pair: Pair, one: Instruction, other: Instruction) -> list[str]:
     """Whether their values agree; of other dimensions nothing can be said."""
     left, right = pair.values.get(one), pair.values.get(other)
-    if left is None or right is None or _dims(one) != _dims(other):
+    if left is None or right is None or left.size != right.size or _dims(one) != _dims(other):
         return []
     with np.errstate(all="ignore"):
         scale = np.nanmax(np.abs(left), initial=0.0)
@@ -150,7 +150,9 @@ COLUMNS = ("pair right", "pair wrong", "copy right", "copy wrong", "kept", "stra
 
 def main() -> None:
     """Print a table: as it is, then with each weight left out, halved and doubled."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", nargs="*", help="these weights; none for the alignment as it is")
     arguments = parser.parse_args()
     pairs = [*optimised_pairs(), *pass_pairs()]

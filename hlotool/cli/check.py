@@ -189,7 +189,7 @@ def _explain_fusion(arguments: argparse.Namespace) -> int:
 
 
 def _list_rules(arguments: argparse.Namespace) -> int:
-    from hlotool.check.rules import all_rules
+    from hlotool.check.catalogue import all_rules
     from hlotool.cli.output import emit, emit_bytes
     from hlotool.report.check import RuleTable, rules_record
     from hlotool.report.console import console_for, render
