@@ -14,7 +14,6 @@ from inspect import getdoc
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.opaque_calls import why_opaque
 from hlotool.backends.numpy.registry import Calling, Kernel, Rule, lowers
-from hlotool.backends.numpy.shapes import attribute
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.walk import reachable
 
@@ -66,7 +65,7 @@ def lower_custom_call(instruction: Instruction, lowering: Lowering) -> Kernel:
     Raises:
         Unsupported: nothing is known of the target; the error lists all such targets of the program.
     """
-    target = attribute(instruction, "custom_call_target", str, lowering)
+    target = instruction.text("custom_call_target")
     if target not in CUSTOM_CALLS:
         _load_libraries()
     if target in CUSTOM_CALLS:

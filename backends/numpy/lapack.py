@@ -20,7 +20,7 @@ from hlotool.backends.numpy.backend_configs import read_config
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import array_shape, attribute
+from hlotool.backends.numpy.shapes import array_shape
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
@@ -83,7 +83,7 @@ def lapack(*names: str, ranks: Sequence[int], letters: str = "sdcz") -> Callable
     def register(routine: Routine) -> Routine:
         @custom_call(*targets)
         def lower(instruction: Instruction, lowering: Lowering) -> Kernel:
-            target = attribute(instruction, "custom_call_target", str, lowering)
+            target = instruction.text("custom_call_target")
             letter = target.removeprefix("lapack_")[0]
             config = read_config(instruction, lowering)
             options = {name: int(value) for name, value in config.values.items() if isinstance(value, int)}

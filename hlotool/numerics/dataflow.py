@@ -93,8 +93,7 @@ def _tuple(_: _Analysis, __: Instruction, operands: list[Leaves]) -> Leaves:
 
 
 def _get_tuple_element(_: _Analysis, instruction: Instruction, operands: list[Leaves]) -> Leaves:
-    index, shape = instruction.attributes["index"], instruction.operands[0].shape
-    assert isinstance(index, int)
+    index, shape = instruction.integer("index"), instruction.operands[0].shape
     assert isinstance(shape, TupleShape)
     start = sum(leaf_count(e) for e in shape.elements[:index])
     return operands[0][start : start + leaf_count(instruction.shape)]
@@ -123,10 +122,9 @@ def _async_done(_: _Analysis, instruction: Instruction, operands: list[Leaves]) 
 
 
 def _while(analysis: _Analysis, instruction: Instruction, operands: list[Leaves]) -> Leaves:
-    condition, body = instruction.attributes["condition"], instruction.attributes["body"]
-    assert isinstance(condition, Computation)
-    assert isinstance(body, Computation)
-    return analysis.fixpoint(body, condition, operands[0])
+    return analysis.fixpoint(
+        instruction.computation("body"), instruction.computation("condition"), operands[0]
+    )
 
 
 def _conditional(analysis: _Analysis, instruction: Instruction, operands: list[Leaves]) -> Leaves:

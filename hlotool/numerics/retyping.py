@@ -104,7 +104,7 @@ def _keeps_types(instruction: Instruction) -> bool:
         case "bitcast":
             return _element_type(instruction) is not _element_type(instruction.operands[0])
         case "custom-call":
-            return instruction.attributes.get("custom_call_target") not in TRANSPARENT_CALLS
+            return instruction.custom_call_target not in TRANSPARENT_CALLS
     return instruction.row.opcode_class in (Class.RANDOM, Class.HOST)
 
 

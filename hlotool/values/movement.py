@@ -56,7 +56,7 @@ def carried(instruction: Instruction) -> range:
     """Numbers of the operands whose elements reappear in the result."""
     opcode, count = instruction.opcode, len(instruction.operands)
     if opcode == "custom-call":
-        known = instruction.attributes.get("custom_call_target") in _IDENTITY_CALLS
+        known = instruction.custom_call_target in _IDENTITY_CALLS
         return range(1 if known and count else 0)
     if opcode == "scatter":
         return range(0, 3, 2) if count == 3 else range(0)
@@ -79,7 +79,7 @@ def _wraps_negative(instruction: Instruction) -> bool:
     if instruction.opcode != "select":
         return False
     predicate, _, plain = instruction.operands
-    if predicate.opcode != "compare" or predicate.attributes["direction"] != "LT":
+    if predicate.opcode != "compare" or predicate.text("direction") != "LT":
         return False
     return predicate.operands[0] is plain
 
@@ -107,7 +107,7 @@ def _range_through(instruction: Instruction, number: int, demand: InRange) -> In
 
 def _positions(instruction: Instruction, number: int, axis: int) -> slice:
     """Which positions along `axis` of the result come from the operand."""
-    if instruction.opcode != "concatenate" or instruction.attributes["dimensions"] != (axis,):
+    if instruction.opcode != "concatenate" or instruction.integers("dimensions") != (axis,):
         return slice(None)
     sizes = [_dims(operand)[axis] for operand in instruction.operands]
     start = sum(sizes[:number])
@@ -127,12 +127,9 @@ def _axis_before(instruction: Instruction, number: int, axis: int) -> int | None
         case "concatenate":
             return axis
         case "transpose":
-            dimensions = instruction.attributes["dimensions"]
-            assert isinstance(dimensions, tuple)
-            return int(dimensions[axis])  # type: ignore[arg-type]
+            return instruction.integers("dimensions")[axis]
         case "broadcast":
-            dimensions = instruction.attributes.get("dimensions", ())
-            assert isinstance(dimensions, tuple)
+            dimensions = instruction.integers("dimensions", ())
             return dimensions.index(axis) if axis in dimensions else None
         case "slice":
             return axis if _takes_all(instruction, axis) else None
@@ -142,9 +139,7 @@ def _axis_before(instruction: Instruction, number: int, axis: int) -> int | None
 
 
 def _takes_all(instruction: Instruction, axis: int) -> bool:
-    dims = instruction.attributes["slice"]
-    assert isinstance(dims, tuple)
-    return dims[axis] == SliceDim(0, _dims(instruction.operands[0])[axis])
+    return instruction.listed("slice", SliceDim)[axis] == SliceDim(0, _dims(instruction.operands[0])[axis])
 
 
 def _reshaped_axis(before: tuple[int, ...], after: tuple[int, ...], axis: int) -> int | None:

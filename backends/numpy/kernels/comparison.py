@@ -14,7 +14,7 @@ from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.masks import choose
 from hlotool.backends.numpy.ordering import SIGN_MAGNITUDE, total_order_keys
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape, attribute
+from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
@@ -36,7 +36,7 @@ def compare(instruction: Instruction, lowering: Lowering) -> Kernel:
     their bits: -NaN < -inf < … < -0 < +0 < … < inf < NaN. Complex numbers know EQ and NE only.
     XLA: operation_semantics.md#compare.
     """
-    direction = attribute(instruction, "direction", str, lowering)
+    direction = instruction.text("direction")
     if direction not in _DIRECTIONS:
         raise lowering.unsupported(instruction, f"comparison direction {direction}")
     function = _DIRECTIONS[direction]

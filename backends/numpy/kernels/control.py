@@ -8,14 +8,14 @@ from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import Calling, Kernel, lowers
 from hlotool.backends.numpy.run import Run
-from hlotool.backends.numpy.shapes import array_shape, attribute
+from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ElementType
 
 
 def called_plan(instruction: Instruction, name: str, lowering: Lowering) -> Plan:
     """The plan of the computation that attribute `name` holds."""
-    return lowering.plan(attribute(instruction, name, Computation, lowering))
+    return lowering.plan(instruction.computation(name))
 
 
 @lowers("call")
@@ -79,6 +79,6 @@ def conditional(instruction: Instruction, lowering: Lowering) -> Kernel:
 def _branches(instruction: Instruction, lowering: Lowering) -> tuple[Computation, ...]:
     """Branches by number; those of the pred form in the order true, false."""
     if "branch_computations" in instruction.attributes:
-        return attribute(instruction, "branch_computations", tuple, lowering)
+        return instruction.listed("branch_computations", Computation)
     names = ("true_computation", "false_computation")
-    return tuple(attribute(instruction, name, Computation, lowering) for name in names)
+    return tuple(instruction.computation(name) for name in names)

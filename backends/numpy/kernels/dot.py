@@ -11,7 +11,7 @@ from hlotool.backends.numpy.accumulation import native
 from hlotool.backends.numpy.contraction import matrix, multiply_matrices, operand_dtype, rounded, widened
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape, attribute, element_types
+from hlotool.backends.numpy.shapes import array_shape, element_types
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
@@ -59,7 +59,7 @@ class DotDimensions:
 def dot_dimensions(instruction: Instruction, lowering: Lowering) -> DotDimensions:
     """The dimension attributes of any kind of dot."""
     names = ("lhs_batch_dims", "rhs_batch_dims", "lhs_contracting_dims", "rhs_contracting_dims")
-    return DotDimensions(*(attribute(instruction, name, tuple, lowering, ()) for name in names))
+    return DotDimensions(*(instruction.integers(name, ()) for name in names))
 
 
 @lowers("dot")

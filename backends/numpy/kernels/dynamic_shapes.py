@@ -18,7 +18,7 @@ from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.dynamic_dims import reshaped_dims
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Calling, Kernel, Reading, lowers
-from hlotool.backends.numpy.shapes import array_shape, attribute
+from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
@@ -29,14 +29,14 @@ from hlotool.ir.walk import post_order
 @lowers("get-dimension-size")
 def get_dimension_size(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The actual size of a dimension, s32. XLA: operation_semantics.md#getdimensionsize."""
-    (dimension,) = attribute(instruction, "dimensions", tuple, lowering)
+    (dimension,) = instruction.integers("dimensions")
     return lambda x: np.int32(x.shape[dimension])
 
 
 @lowers("set-dimension-size")
 def set_dimension_size(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The array cut to a size. XLA: operation_semantics.md#setdimensionsize, dynamic_padder.cc."""
-    (dimension,) = attribute(instruction, "dimensions", tuple, lowering)
+    (dimension,) = instruction.integers("dimensions")
     before = (slice(None),) * dimension
 
     def cut(x: Array, size: Array) -> Any:

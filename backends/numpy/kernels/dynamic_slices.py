@@ -9,7 +9,7 @@ from typing import Any
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.ownership import owned
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape, attribute
+from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
@@ -22,7 +22,7 @@ def dynamic_slice(instruction: Instruction, lowering: Lowering) -> Kernel:
     in the older form, one vector; each is clamped to [0, dimension - size].
     XLA: operation_semantics.md#dynamicslice.
     """
-    sizes = attribute(instruction, "dynamic_slice_sizes", tuple, lowering)
+    sizes = instruction.integers("dynamic_slice_sizes")
     vector = _has_vector_index(instruction.operands[1:], lowering)
 
     def kernel(x: Array, *indices: Array) -> Any:

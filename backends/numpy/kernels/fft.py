@@ -10,7 +10,7 @@ import numpy as np
 
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape, attribute
+from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
 
@@ -33,8 +33,8 @@ def fft(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: operation_semantics.md#fft.
     """
-    kind = attribute(instruction, "fft_type", str, lowering)
-    length = attribute(instruction, "fft_length", tuple, lowering)
+    kind = instruction.text("fft_type")
+    length = instruction.integers("fft_length")
     if kind not in _TRANSFORMS:
         raise lowering.unsupported(instruction, f"fft_type {kind}")
     operand = array_shape(instruction.operands[0], lowering)

@@ -18,7 +18,7 @@ from hlotool.backends.numpy.lockstep import Device
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Calling, Kernel
 from hlotool.backends.numpy.run import Run
-from hlotool.backends.numpy.shapes import array_shape, attribute
+from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.attributes import FrontendAttributes, Sharding
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
@@ -116,7 +116,7 @@ def _parts(
 
 def _named_shardings(instruction: Instruction, lowering: Lowering, key: str) -> list[Sharding]:
     """The shardings of an attribute, cut down to the manual axes."""
-    own = attribute(instruction, "frontend_attributes", FrontendAttributes, lowering)
+    own = instruction.attribute("frontend_attributes", FrontendAttributes)
     try:
         shardings = parse_shardings(own.get(key) or "", module_meshes(lowering.module))
         manual = parse_manual_axes(own.get("xla.sdy.manual_axes") or "")

@@ -13,7 +13,7 @@ from hlotool.backends.numpy.elementwise import Function, elementwise
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.precision import widen
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape, attribute
+from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
@@ -52,8 +52,8 @@ def reduce_precision(instruction: Instruction, lowering: Lowering) -> Kernel:
     evaluator turns NaN into infinity.
     """
     element_type = array_shape(instruction, lowering).element_type
-    exponent_bits = attribute(instruction, "exponent_bits", int, lowering)
-    mantissa_bits = attribute(instruction, "mantissa_bits", int, lowering)
+    exponent_bits = instruction.integer("exponent_bits")
+    mantissa_bits = instruction.integer("mantissa_bits")
     reduce = partial(floats.reduce_precision, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
     if element_type in (ElementType.F16, ElementType.BF16):
         return reduce

@@ -15,7 +15,7 @@ from hlotool.backends.numpy.gemm import read_dot_dimensions
 from hlotool.backends.numpy.library_results import assembler, result_shapes, result_types
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import array_shape, attribute, element_types
+from hlotool.backends.numpy.shapes import array_shape, element_types
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
@@ -167,7 +167,7 @@ class _Call:
 
 def _read_call(instruction: Instruction, lowering: Lowering, first_product: str) -> _Call:
     config = read_config(instruction, lowering).section("cudnn_fmha_backend_config")
-    target = attribute(instruction, "custom_call_target", str, lowering)
+    target = instruction.text("custom_call_target")
     mask = config.choice("mask_type", _MASKS)
     is_paged = config.flag("is_paged_attention")
     _refuse(config, instruction, mask, first_product)
