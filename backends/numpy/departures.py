@@ -140,8 +140,7 @@ def _zero_far_below(_: Instruction, kernel: _Function, __: Lowering) -> _Functio
 
 
 def _element_itself(instruction: Instruction, kernel: _Function, _: Lowering) -> _Function:
-    axes = instruction.attributes["dimensions"]
-    assert isinstance(axes, tuple)
+    axes = instruction.integers("dimensions")
 
     def reduce(x: Any, init: Any) -> Any:
         return x.squeeze(axes) if all(x.shape[a] == 1 for a in axes) else kernel(x, init)

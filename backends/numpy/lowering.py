@@ -9,7 +9,8 @@ from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy.loop_fusion import Unit, fused
 from hlotool.backends.numpy.plan import Plan, Step
 from hlotool.backends.numpy.registry import RULES, Kernel, Reading
-from hlotool.errors import ElidedConstant, Unsupported
+from hlotool.errors import ElidedConstant, Unsupported, VerificationError
+from hlotool.ir.attribute_access import ATTRIBUTE_RULES
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.literal import Literal
@@ -51,7 +52,12 @@ class Lowering:
         rule = RULES.get(instruction.opcode)
         if rule is None:
             raise self.unsupported(instruction, "the numpy backend has no kernel for this opcode")
-        made = rule(instruction, self)
+        try:
+            made = rule(instruction, self)
+        except VerificationError as error:
+            if error.rule not in ATTRIBUTE_RULES:
+                raise
+            raise self.unsupported(instruction, error.message) from None
         return made if self._policy is None else self._policy.kernel(instruction, made)
 
     def unsupported(self, instruction: Instruction, reason: str) -> Unsupported:

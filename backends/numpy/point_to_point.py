@@ -18,7 +18,6 @@ from hlotool.backends.numpy.devices import this_device
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Calling, Kernel
 from hlotool.backends.numpy.run import Run
-from hlotool.ir.attributes import FrontendAttributes
 from hlotool.ir.devices import place_pairs
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
@@ -72,8 +71,7 @@ def finish_receipt(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 
 def _pairs(instruction: Instruction, lowering: Lowering) -> tuple[tuple[int, int], ...]:
-    frontend = instruction.attributes.get("frontend_attributes")
-    text = frontend.get(_PAIRS) if isinstance(frontend, FrontendAttributes) else None
+    text = instruction.frontend_attribute(_PAIRS)
     if text is None:
         raise lowering.unsupported(instruction, f"{instruction.opcode} without {_PAIRS}")
     found = re.findall(r"\{\s*(\d+)\s*,\s*(\d+)\s*\}", text)

@@ -169,8 +169,7 @@ def _has_default_precision(instruction: Instruction) -> bool:
     """Whether the program leaves the precision of a product to the hardware."""
     if instruction.attributes.get("algorithm"):
         return False
-    asked = instruction.attributes.get("operand_precision", ())
-    return isinstance(asked, tuple) and all(str(precision).lower() == "default" for precision in asked)
+    return all(asked.lower() == "default" for asked in instruction.listed("operand_precision", str, ()))
 
 
 def _accumulator(kind: ElementType) -> ElementType:

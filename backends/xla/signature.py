@@ -181,7 +181,7 @@ def _row_major(edit: Editor, array: Instruction) -> Instruction:
 
 def _is_slice(array: Instruction) -> bool:
     """What XLA makes of a dynamic result: the array at its bound and its sizes go in."""
-    return array.attributes.get("custom_call_target") == "SliceToDynamic"
+    return array.custom_call_target == "SliceToDynamic"
 
 
 def _sizes(edit: Editor, module: Module, array: Instruction) -> Sequence[Instruction]:

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from hlotool.ir.attributes import AttributeValue, BufferDonor, EntryLayout, ParameterAlias, Sharding
 from hlotool.ir.edit import Editor, editing, with_attributes
 from hlotool.ir.edit_dead import dead_parameters, drop_parameters
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import Shape, ShapeIndex, TupleShape, leaves, subshape
-
-_T = TypeVar("_T")
 
 #: What becomes of an index into the result; None when that part is no longer returned.
 ResultMap = Callable[[ShapeIndex], ShapeIndex | None]

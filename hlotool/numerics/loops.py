@@ -41,7 +41,7 @@ def trip_count(loop: Instruction) -> int:
 
 def known_trip_count(loop: Instruction) -> int | None:
     """What XLA found out and wrote down: `backend_config={"known_trip_count":{"n":"5"}}`."""
-    if not loop.config_text:
+    if "backend_config" not in loop.attributes:
         return None
     try:
         return max(1, int(json.loads(loop.config_text)["known_trip_count"]["n"]))

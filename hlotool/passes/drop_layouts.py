@@ -47,8 +47,8 @@ def _strip(module: Module, context: Context) -> None:
             instruction.shape = bare
             if instruction.literal is not None:
                 instruction.literal = _bare_literal(instruction.literal)
-    layout = module.attributes.get("entry_computation_layout")
-    if isinstance(layout, EntryLayout):
+    layout = module.attribute("entry_computation_layout", EntryLayout, None)
+    if layout is not None:
         bare_entry = EntryLayout(tuple(map(strip_layouts, layout.parameters)), strip_layouts(layout.result))
         if bare_entry != layout and context.spend("entry layout"):
             module.attributes = with_attributes(module.attributes, entry_computation_layout=bare_entry)

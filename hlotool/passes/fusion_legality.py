@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Instruction
 from hlotool.passes.fusion_facts import (
     in_place_operand,
     is_always_duplicable,
@@ -72,9 +72,9 @@ class Part:
     @staticmethod
     def of(instruction: Instruction) -> Part:
         """An instruction or a fusion."""
-        body = instruction.attributes.get("calls") if instruction.opcode == "fusion" else None
-        if not isinstance(body, Computation):
+        if instruction.opcode != "fusion":
             return Part((instruction,), (instruction,), (instruction,))
+        body = instruction.computation("calls")
         members = tuple(i for i in body.instructions if i.opcode != "parameter" and i is not body.root)
         roots = body.root.operands if body.root.opcode == "tuple" else (body.root,)
         if body.root.opcode != "tuple":
@@ -277,7 +277,7 @@ def loops_have_one_shape(producer: Part, consumer: Part, setting: Setting) -> Fu
     """All outputs come from iterations over the same elements; reductions also reduce the same dimensions."""
     roots = (*producer.roots, *consumer.roots)
     reductions = [r for r in roots if r.opcode == "reduce"]
-    if len({(loop_shape(r), r.attributes["dimensions"]) for r in reductions}) > 1:
+    if len({(loop_shape(r), r.integers("dimensions")) for r in reductions}) > 1:
         return forbid("tiled reductions with different shapes")
     if len({loop_shape(r) for r in roots}) > 1:
         return forbid("different loop shapes")

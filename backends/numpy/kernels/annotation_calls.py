@@ -87,7 +87,7 @@ def x64_split(instruction: Instruction, lowering: Lowering) -> Kernel:
     if not (source.is_integer and source.bits == 64):
         raise lowering.unsupported(instruction, f"{instruction.opcode} of {source}")
     dtype = dtype_of(array_shape(instruction, lowering).element_type)
-    shift = 32 if instruction.attributes["custom_call_target"] == "X64SplitHigh" else 0
+    shift = 32 if instruction.custom_call_target == "X64SplitHigh" else 0
     return lambda x: (x.astype(np.uint64) >> shift).astype(np.uint32).astype(dtype)
 
 

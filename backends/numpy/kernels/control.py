@@ -9,8 +9,9 @@ from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import Calling, Kernel, lowers
 from hlotool.backends.numpy.run import Run
 from hlotool.backends.numpy.shapes import array_shape
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
+from hlotool.ir.walk import branches
 
 
 def called_plan(instruction: Instruction, name: str, lowering: Lowering) -> Plan:
@@ -59,7 +60,7 @@ def conditional(instruction: Instruction, lowering: Lowering) -> Kernel:
     A pred chooses the first of two branches when true; an index outside the branches chooses the last one.
     XLA: operation_semantics.md#conditional.
     """
-    plans = [lowering.plan(branch) for branch in _branches(instruction, lowering)]
+    plans = [lowering.plan(branch) for branch in branches(instruction)]
     by_pred = array_shape(instruction.operands[0], lowering).element_type is ElementType.PRED
     last = len(plans) - 1
 
@@ -74,11 +75,3 @@ def conditional(instruction: Instruction, lowering: Lowering) -> Kernel:
         return plans[branch](arguments, run)
 
     return Calling(kernel)
-
-
-def _branches(instruction: Instruction, lowering: Lowering) -> tuple[Computation, ...]:
-    """Branches by number; those of the pred form in the order true, false."""
-    if "branch_computations" in instruction.attributes:
-        return instruction.listed("branch_computations", Computation)
-    names = ("true_computation", "false_computation")
-    return tuple(instruction.computation(name) for name in names)

@@ -92,7 +92,7 @@ class _Whole:
 def _through(instruction: Instruction, dimension: int) -> tuple[Instruction, ...]:
     """The operands that determine what was cut off; none where that is not known."""
     if instruction.opcode == "set-dimension-size":
-        return instruction.operands[:1] if instruction.attributes["dimensions"] == (dimension,) else ()
+        return instruction.operands[:1] if instruction.integers("dimensions") == (dimension,) else ()
     is_elementwise = instruction.row.opcode_class is Class.ELEMENTWISE and instruction.opcode != "map"
     return instruction.operands if is_elementwise else ()
 

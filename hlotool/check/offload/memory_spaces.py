@@ -116,11 +116,8 @@ def _on_host(shape: ArrayShape) -> bool:
 def _aliases(subject: Subject) -> Iterator[Problem]:
     """A result shares its memory with a parameter only within one memory space."""
     module = subject.module
-    alias = module.attributes.get("input_output_alias")
     layout = module.entry_layout
-    for entry in alias if isinstance(alias, tuple) else ():
-        if not isinstance(entry, ParameterAlias):
-            continue
+    for entry in module.listed("input_output_alias", ParameterAlias, ()):
         result = subshape(layout.result, entry.output_index)
         parameter = subshape(layout.parameters[entry.parameter], entry.parameter_index)
         if memory_space(result) != memory_space(parameter):

@@ -183,7 +183,7 @@ def check_custom_call(op: Op) -> None:
     )
     for i, (layout, operand) in enumerate(zip(layouts, op.operands)):
         op.check(
-            compatible(layout, operand),  # type: ignore[arg-type]
+            compatible(layout, operand),
             "attribute-value",
             f"operand_layout_constraints: {layout} does not fit operand {i}, {operand}",
         )
