@@ -19,7 +19,6 @@ from hlotool.backends.numpy.convolution_gradients import input_gradient, kernel_
 from hlotool.backends.numpy.kernels.convolution import CanonicalConvolution
 from hlotool.backends.numpy.library_results import result_shapes
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.shapes import array_shape
 from hlotool.backends.numpy.window_slices import output_sizes
 from hlotool.ir.attributes import ConvolutionDimensions, WindowDim
 from hlotool.ir.dtypes import Array
@@ -126,7 +125,7 @@ def read_convolution(instruction: Instruction, lowering: Lowering, roles: str) -
     dims = instruction.window.dims
     if roles != "iko" and any(dim.base_dilation != 1 for dim in dims):
         raise lowering.unsupported(instruction, "a gradient of a convolution with base dilation")
-    shapes = [array_shape(o, lowering) for o in instruction.operands[:2]]
+    shapes = [o.array_shape for o in instruction.operands[:2]]
     shapes.append(result_shapes(instruction, lowering)[0])
     arrangements = [_arrangement(labels, role, s.rank) for role, s in zip(roles, shapes)]
     groups = instruction.integer("feature_group_count", 1)

@@ -134,11 +134,6 @@ def _elements(instruction: Instruction) -> int:
     return next((shape.size for shape in array_shapes(instruction.shape)), 0)
 
 
-def _array(instruction: Instruction) -> ArrayShape:
-    assert isinstance(instruction.shape, ArrayShape)
-    return instruction.shape
-
-
 @_costs("call", "async-start")
 def _call(analysis: CostAnalysis, instruction: Instruction) -> Cost:
     return analysis.of_computation(next(instruction.called))
@@ -195,7 +190,7 @@ def _reduce(analysis: CostAnalysis, instruction: Instruction) -> Cost:
 def _scan(analysis: CostAnalysis, instruction: Instruction) -> Cost:
     """One call for each step. XLA multiplies by the size of what is carried instead."""
     (dimension,) = instruction.integers("dimensions")
-    steps = _array(instruction.operands[0]).dims[dimension]
+    steps = instruction.operands[0].dims[dimension]
     applied = analysis.of_computation(instruction.computation("to_apply")).arithmetic(steps)
     return applied + Cost(bytes_accessed=operand_and_result_bytes(instruction))
 
@@ -212,7 +207,7 @@ def _window_combinations(instruction: Instruction) -> int:
     """One less than the window has elements, for each result; a sum over a whole dimension is done once."""
     elements = _elements(instruction)
     if (whole := _whole_dimension(instruction)) is not None:
-        size = _array(instruction).dims[whole]
+        size = instruction.dims[whole]
         return elements // size + size - 1
     return (_window_size(instruction) - 1) * elements
 
@@ -299,8 +294,8 @@ def _transpose(analysis: CostAnalysis, instruction: Instruction) -> Cost:
 def _keeps_memory(transpose: Instruction) -> bool:
     """Whether it changes the names of the dimensions only: the order in memory stays."""
     permutation = transpose.integers("dimensions")
-    order = tuple(permutation[dimension] for dimension in _minor_to_major(_array(transpose)))
-    return order == _minor_to_major(_array(transpose.operands[0]))
+    order = tuple(permutation[dimension] for dimension in _minor_to_major(transpose.array_shape))
+    return order == _minor_to_major(transpose.operands[0].array_shape)
 
 
 def _minor_to_major(shape: ArrayShape) -> tuple[int, ...]:
@@ -335,7 +330,7 @@ def _random(analysis: CostAnalysis, instruction: Instruction) -> Cost:
 def _triangular_solve(analysis: CostAnalysis, instruction: Instruction) -> Cost:
     """Half of the matrix is read."""
     matrix, right = instruction.operands
-    flops = 2 * _array(matrix).dims[-1] * _elements(right)
+    flops = 2 * matrix.dims[-1] * _elements(right)
     read = table_bytes(matrix.shape) // 2 + table_bytes(right.shape)
     return Cost(flops, 0, table_bytes(instruction.shape) + read)
 
@@ -343,5 +338,5 @@ def _triangular_solve(analysis: CostAnalysis, instruction: Instruction) -> Cost:
 @_costs("cholesky")
 def _cholesky(analysis: CostAnalysis, instruction: Instruction) -> Cost:
     """Half of the matrix is read, half is written."""
-    matrix = _array(instruction.operands[0])
+    matrix = instruction.operands[0].array_shape
     return Cost(matrix.dims[-1] * matrix.size // 3, 0, table_bytes(matrix))

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _D = TypeVar("_D")
 
-#: Rules that an access can find broken.
-ATTRIBUTE_RULES = frozenset({"attribute-missing", "attribute-kind"})
-
 #: Stands for "no default", for None is a default that callers ask for.
 _REQUIRED: Any = object()
 _NO_DIMENSIONS = Window(())

@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING
 from hlotool.errors import Location, VerificationError
 from hlotool.ir.attribute_access import AttributeAccess
 from hlotool.ir.attributes import AttributeValue, EntryLayout, Metadata, Sharding, StackFrameTables
-from hlotool.ir.types import Shape
+from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 
 if TYPE_CHECKING:
     from hlotool.ir.literal import Literal
     from hlotool.ir.opcodes import OpcodeRow
+
+
+#: The rules that reading attributes and shapes of an instruction by their kind can find broken.
+MISFITS = frozenset({"attribute-missing", "attribute-kind", "array-expected", "tuple-expected"})
 
 
 @dataclass(slots=True, eq=False)
@@ -54,6 +58,35 @@ class Instruction(AttributeAccess):
     def error(self, rule: str, message: str) -> VerificationError:
         """The error to raise where this instruction breaks `rule`; it names the instruction and its line."""
         return VerificationError(rule, message, self.name, Location(None, self.line))
+
+    @property
+    def array_shape(self) -> ArrayShape:
+        """Its shape, which must be an array's; else VerificationError `array-expected`."""
+        if not isinstance(self.shape, ArrayShape):
+            raise self.error("array-expected", f"%{self.name} must be an array, not {self.shape}")
+        return self.shape
+
+    @property
+    def tuple_shape(self) -> TupleShape:
+        """Its shape, which must be a tuple's; else VerificationError `tuple-expected`."""
+        if not isinstance(self.shape, TupleShape):
+            raise self.error("tuple-expected", f"%{self.name} must be a tuple, not {self.shape}")
+        return self.shape
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The sizes of its dimensions; it must be an array."""
+        return self.array_shape.dims
+
+    @property
+    def element_type(self) -> ElementType:
+        """The type of its elements; it must be an array."""
+        return self.array_shape.element_type
+
+    @property
+    def operand_types(self) -> tuple[ElementType, ...]:
+        """The element types of its operands, which must all be arrays."""
+        return tuple(operand.element_type for operand in self.operands)
 
     @property
     def row(self) -> OpcodeRow:

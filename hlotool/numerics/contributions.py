@@ -225,24 +225,18 @@ def _sum(
     return Sum(length, math.sqrt(length) * epsilon(accumulator), origin)
 
 
-def _operand(instruction: Instruction, number: int = 0) -> ArrayShape:
-    shape = instruction.operands[number].shape
-    assert isinstance(shape, ArrayShape)
-    return shape
-
-
 def _dot_terms(instruction: Instruction, _: ArrayShape) -> int:
-    dims = _operand(instruction).dims
+    dims = instruction.operands[0].dims
     return prod(dims[d] for d in instruction.integers("lhs_contracting_dims", ()))
 
 
 def _convolution_terms(instruction: Instruction, _: ArrayShape) -> int:
-    labels, kernel = instruction.attribute("dim_labels", ConvolutionDimensions), _operand(instruction, 1).dims
+    labels, kernel = instruction.attribute("dim_labels", ConvolutionDimensions), instruction.operands[1].dims
     return kernel[labels.kernel_input_feature] * prod(kernel[d] for d in labels.kernel_spatial)
 
 
 def _reduce_terms(instruction: Instruction, part: ArrayShape) -> int:
-    return _operand(instruction).size // max(1, part.size)
+    return instruction.operands[0].array_shape.size // max(1, part.size)
 
 
 def _window_terms(instruction: Instruction, _: ArrayShape) -> int:
@@ -252,11 +246,11 @@ def _window_terms(instruction: Instruction, _: ArrayShape) -> int:
 def _scatter_terms(instruction: Instruction, _: ArrayShape) -> int:
     """All updates may fall on one element."""
     indices = len(instruction.operands) // 2
-    return _operand(instruction, indices).size
+    return instruction.operands[indices].array_shape.size
 
 
 def _scan_terms(instruction: Instruction, _: ArrayShape) -> int:
-    dims = _operand(instruction).dims
+    dims = instruction.operands[0].dims
     return prod(dims[d] for d in instruction.integers("dimensions", ()))
 
 
@@ -266,11 +260,11 @@ def _fft_terms(instruction: Instruction, _: ArrayShape) -> int:
 
 
 def _matrix_terms(instruction: Instruction, _: ArrayShape) -> int:
-    return _operand(instruction).dims[-1]
+    return instruction.operands[0].dims[-1]
 
 
 def _batch_norm_terms(instruction: Instruction, _: ArrayShape) -> int:
-    shape = _operand(instruction)
+    shape = instruction.operands[0].array_shape
     return shape.size // max(1, shape.dims[instruction.integer("feature_index")])
 
 

@@ -233,9 +233,8 @@ class _Body:
             return self._add(self._made(value, "convert", shape, (value,)))
         parts = []
         for number, element in enumerate(shape.elements):
-            assert isinstance(value.shape, TupleShape)
             part = self._made(
-                value, "get-tuple-element", value.shape.elements[number], (value,), index=number
+                value, "get-tuple-element", value.tuple_shape.elements[number], (value,), index=number
             )
             parts.append(self._converted(self._add(part), element))
         return self._add(self._made(value, "tuple", shape, tuple(parts)))

@@ -74,9 +74,8 @@ def _constant(_: ForwardRanges, instruction: Instruction, __: _Operands) -> Inte
 
 
 def _iota(_: ForwardRanges, instruction: Instruction, __: _Operands) -> Interval:
-    shape, dimension = instruction.shape, instruction.integer("iota_dimension")
-    assert isinstance(shape, ArrayShape)
-    return Interval(0, max(0, shape.dims[dimension] - 1))
+    size = instruction.dims[instruction.integer("iota_dimension")]
+    return Interval(0, max(0, size - 1))
 
 
 def _same(_: ForwardRanges, __: Instruction, operands: _Operands) -> Interval:

@@ -17,7 +17,6 @@ from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.monoids import Monoid
 from hlotool.backends.numpy.registry import Calling, Kernel, lowers
 from hlotool.backends.numpy.run import Run
-from hlotool.backends.numpy.shapes import element_types
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import TupleShape
@@ -155,7 +154,7 @@ def _reduction(instruction: Instruction, lowering: Lowering) -> Callable[[Sequen
     computation = instruction.computation("to_apply")
     if len(computation.parameters) != 2:
         raise lowering.unsupported(instruction, f"to_apply of {len(computation.parameters)} parameters")
-    reduced = {*element_types(instruction.operands, lowering), *element_types((computation.root,), lowering)}
+    reduced = {*instruction.operand_types, computation.root.element_type}
     if len(reduced) != 1:
         raise lowering.unsupported(instruction, f"to_apply returns {computation.root.shape}")
     return _over_copies(lanes(computation, lowering))

@@ -8,7 +8,6 @@ from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import Calling, Kernel, lowers
 from hlotool.backends.numpy.run import Run
-from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 from hlotool.ir.walk import branches
@@ -61,7 +60,7 @@ def conditional(instruction: Instruction, lowering: Lowering) -> Kernel:
     XLA: operation_semantics.md#conditional.
     """
     plans = [lowering.plan(branch) for branch in branches(instruction)]
-    by_pred = array_shape(instruction.operands[0], lowering).element_type is ElementType.PRED
+    by_pred = instruction.operands[0].element_type is ElementType.PRED
     last = len(plans) - 1
 
     def kernel(values: list[Any], run: Run) -> Any:

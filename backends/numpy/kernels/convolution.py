@@ -11,7 +11,6 @@ import numpy as np
 from hlotool.backends.numpy.contraction import multiply_matrices, operand_dtype, rounded, widened
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape, element_types
 from hlotool.backends.numpy.threads import each
 from hlotool.backends.numpy.window_slices import Slices, output_sizes, window_slices
 from hlotool.ir.attributes import ConvolutionDimensions, WindowDim
@@ -47,8 +46,8 @@ def convolution(instruction: Instruction, lowering: Lowering) -> Kernel:
         instruction.integer("feature_group_count", 1),
         instruction.integer("batch_group_count", 1),
     )
-    result = array_shape(instruction, lowering).element_type
-    lhs_type, rhs_type = element_types(instruction.operands, lowering)
+    result = instruction.element_type
+    lhs_type, rhs_type = instruction.operand_types
     dtype = operand_dtype(result, lhs_type, rhs_type)
     order = _result_order(labels)
 

@@ -18,7 +18,6 @@ from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.dynamic_dims import reshaped_dims
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Calling, Kernel, Reading, lowers
-from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
@@ -46,7 +45,7 @@ def set_dimension_size(instruction: Instruction, lowering: Lowering) -> Kernel:
         return x[(*before, slice(wanted))]
 
     array, size = instruction.operands
-    if not array_shape(array, lowering).is_dynamic_dimension(dimension):
+    if not array.array_shape.is_dynamic_dimension(dimension):
         return cut
     whole = _Whole(array, dimension, lowering)
 
@@ -110,7 +109,7 @@ def _again(instruction: Instruction, lowering: Lowering) -> Callable[..., Any]:
 @lowers("reshape")
 def reshape(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The elements in row-major order, in other dimensions. XLA: operation_semantics.md#reshape."""
-    source, target = array_shape(instruction.operands[0], lowering), array_shape(instruction, lowering)
+    source, target = instruction.operands[0].array_shape, instruction.array_shape
     if not (source.is_dynamic or target.is_dynamic):
         dims = target.dims
         return lambda x: x.reshape(dims)

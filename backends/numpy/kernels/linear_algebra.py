@@ -7,7 +7,6 @@ import numpy as np
 from hlotool.backends.numpy.accumulation import finish, native
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape, element_types
 from hlotool.backends.numpy.triangular import adjoint, solve_triangular
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
@@ -24,7 +23,7 @@ def cholesky(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: operation_semantics.md#cholesky.
     """
-    kind = array_shape(instruction, lowering).element_type
+    kind = instruction.element_type
     lower = instruction.flag("lower")
 
     def kernel(a: Array) -> Array:
@@ -64,7 +63,7 @@ def triangular_solve(instruction: Instruction, lowering: Lowering) -> Kernel:
     left = instruction.flag("left_side")
     lower = instruction.flag("lower")
     unit = instruction.flag("unit_diagonal")
-    a_type, b_type = element_types(instruction.operands, lowering)
+    a_type, b_type = instruction.operand_types
 
     def kernel(a: Array, b: Array) -> Array:
         x = solve_triangular(native(a, a_type), native(b, b_type), left, lower, transpose, unit)

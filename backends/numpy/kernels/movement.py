@@ -15,7 +15,6 @@ from hlotool.backends.numpy.casting import converter
 from hlotool.backends.numpy.layouts import bitcaster
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.attributes import SliceDim
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
@@ -28,7 +27,7 @@ def broadcast(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     The dimensions need not be sorted: {1,0} transposes. XLA: operation_semantics.md#broadcastindim.
     """
-    source, target = array_shape(instruction.operands[0], lowering), array_shape(instruction, lowering)
+    source, target = instruction.operands[0].array_shape, instruction.array_shape
     dimensions = instruction.integers("dimensions", ())
     order = tuple(int(i) for i in np.argsort(dimensions))
     inserted = tuple(d for d in range(target.rank) if d not in dimensions)
@@ -77,7 +76,7 @@ def _broadcast_dynamic(
 @lowers("bitcast")
 def bitcast(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The operand's buffer, read in the layout of the result. XLA: operation_semantics.md#bitcast."""
-    source, target = array_shape(instruction.operands[0], lowering), array_shape(instruction, lowering)
+    source, target = instruction.operands[0].array_shape, instruction.array_shape
     try:
         return bitcaster(source, target)
     except ValueError as error:
@@ -120,7 +119,7 @@ def concatenate(instruction: Instruction, lowering: Lowering) -> Kernel:
 @lowers("iota")
 def iota(instruction: Instruction, lowering: Lowering) -> Kernel:
     """0, 1, 2, … along one dimension; narrow integers wrap. XLA: operation_semantics.md#iota."""
-    shape = array_shape(instruction, lowering)
+    shape = instruction.array_shape
     dimension = instruction.integer("iota_dimension")
     _check_sizes(instruction, lowering, shape.dims)
     with np.errstate(all="ignore"):

@@ -12,7 +12,6 @@ from hlotool.backends.numpy.index_windows import as_int64
 from hlotool.backends.numpy.kernels.dot import DotDimensions, dot_dimensions
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape, element_types
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
@@ -30,8 +29,8 @@ def ragged_dot(instruction: Instruction, lowering: Lowering) -> Kernel:
     """
     dimensions = dot_dimensions(instruction, lowering)
     (ragged,) = instruction.integers("lhs_ragged_dims")
-    shape = array_shape(instruction, lowering)
-    lhs_type, rhs_type, _ = element_types(instruction.operands, lowering)
+    shape = instruction.array_shape
+    lhs_type, rhs_type, _ = instruction.operand_types
     dtype = operand_dtype(shape.element_type, lhs_type, rhs_type)
     multiply = RaggedProduct(dimensions, ragged, instruction.integers("rhs_group_dims", ()), shape.dims)
 

@@ -13,7 +13,6 @@ from hlotool.backends.numpy.precision import compute_dtype
 from hlotool.backends.numpy.random_bits import philox_bits, threefry_bits
 from hlotool.backends.numpy.registry import Calling, Kernel, lowers
 from hlotool.backends.numpy.run import Run
-from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType, TupleShape
@@ -93,7 +92,7 @@ def rng(instruction: Instruction, lowering: Lowering) -> Kernel:
     anew with every run, so runs repeat; they may be compared with XLA's by their distribution only.
     XLA: operation_semantics.md#rnguniform, #rngnormal.
     """
-    shape = array_shape(instruction, lowering)
+    shape = instruction.array_shape
     element_type, dims = shape.element_type, shape.dims
     distribution = instruction.text("distribution")
     if distribution not in ("rng_uniform", "rng_normal"):

@@ -13,7 +13,6 @@ from hlotool.backends.numpy.merging import merge_sort
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.backends.numpy.row_blocks import by_rows
 from hlotool.backends.numpy.scalar_form import ScalarForm, select_outputs
-from hlotool.backends.numpy.shapes import array_shape
 from hlotool.backends.numpy.stable_order import first_in_order, stable_order, take_along_last
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
@@ -90,7 +89,7 @@ def topk(instruction: Instruction, lowering: Lowering) -> Kernel:
     Floats compare in total order, so NaN is the largest; of equal elements the one with the lowest index
     comes first. XLA: operation_semantics.md#topk.
     """
-    kind = array_shape(instruction.operands[0], lowering).element_type
+    kind = instruction.operands[0].element_type
     if kind.is_complex:
         raise lowering.unsupported(instruction, f"topk is not defined on {kind}: it has no order")
     descending = instruction.flag("largest", True)

@@ -80,9 +80,7 @@ def _slice(instruction: Instruction, before: int, after: int) -> Iterator[Proble
 
 def _copy(instruction: Instruction, before: int, after: int) -> Iterator[Problem]:
     """Copies between host and device move bytes: only one into the host may also change the layout."""
-    operand, result = instruction.operands[0].shape, instruction.shape
-    assert isinstance(operand, ArrayShape)
-    assert isinstance(result, ArrayShape)
+    operand, result = instruction.operands[0].array_shape, instruction.array_shape
     if before == after or HOST_MEMORY not in (before, after):
         return
     same_order = _order(operand) == _order(result)

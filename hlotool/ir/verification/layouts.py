@@ -140,12 +140,9 @@ def _check_kept(findings: Findings, instruction: Instruction) -> None:
 
 def _check_memory(findings: Findings, instruction: Instruction) -> None:
     """Only copies and slices move data between host and device, each in its direction."""
-    shape = instruction.shape
     if instruction.opcode not in ("copy", "dynamic-slice", "dynamic-update-slice"):
         return
-    operand = instruction.operands[0].shape
-    assert isinstance(shape, ArrayShape)
-    assert isinstance(operand, ArrayShape)
+    shape, operand = instruction.array_shape, instruction.operands[0].array_shape
     spaces = layout_of(operand).memory_space, layout_of(shape).memory_space
     if instruction.opcode == "copy":
         if spaces[0] != spaces[1] and _HOST in spaces:

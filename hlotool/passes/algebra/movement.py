@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hlotool.ir.attributes import PaddingDim, SliceDim
 from hlotool.ir.module import Instruction
-from hlotool.passes.algebra.rules import Op, Rewrite, array_shape, inverse, rule
+from hlotool.passes.algebra.rules import Op, Rewrite, inverse, rule
 from hlotool.passes.constants import integer_constant
 
 
 def _is_scalar_broadcast(value: Instruction) -> bool:
-    return value.opcode == "broadcast" and not array_shape(value.operands[0]).dims
+    return value.opcode == "broadcast" and not value.operands[0].dims
 
 
 @rule("reshape", "broadcast", "transpose", "slice", "pad", "reverse", "concatenate", "copy")
@@ -111,7 +111,7 @@ def slice_of_concatenate(op: Op) -> Rewrite | None:
     dims: tuple[SliceDim, ...] = op.attribute("slice")
     begin, own = 0, dims[dimension]
     for part in joined.operands:
-        end = begin + array_shape(part).dims[dimension]
+        end = begin + part.dims[dimension]
         if begin <= own.start < own.limit <= end:
             moved = SliceDim(own.start - begin, own.limit - begin, own.stride)
             inside = (*dims[:dimension], moved, *dims[dimension + 1 :])
@@ -124,7 +124,7 @@ def slice_of_concatenate(op: Op) -> Rewrite | None:
 def concatenate_without_empty(op: Op) -> Rewrite | None:
     """Operands without elements add nothing to a concatenation."""
     (dimension,) = op.attribute("dimensions")
-    kept = [o for o in op.operands if array_shape(o).dims[dimension]]
+    kept = [o for o in op.operands if o.dims[dimension]]
     if len(kept) == len(op.operands) or not kept:
         return None
     return lambda make: make.op("concatenate", *kept, dimensions=(dimension,))
@@ -141,8 +141,8 @@ def dynamic_slice_of_all(op: Op) -> Rewrite | None:
 def dynamic_slice_at_constant(op: Op) -> Rewrite | None:
     """A dynamic slice at constant indices, clamped so that it fits, is a slice."""
     x, *indices = op.operands
-    starts = [integer_constant(i) for i in indices if not array_shape(i).dims]
-    given, sizes = array_shape(x), op.shape.dims
+    starts = [integer_constant(i) for i in indices if not i.dims]
+    given, sizes = x.array_shape, op.shape.dims
     known = [s for s in starts if s is not None]
     if len(known) != given.rank:
         return None
@@ -162,7 +162,7 @@ def update_of_all(op: Op) -> Rewrite | None:
 def transpose_of_size_one(op: Op) -> Rewrite | None:
     """A transpose that keeps the order of all dimensions but those of size 1 is a reshape."""
     (x,) = op.operands
-    dims, order = array_shape(x).dims, op.attribute("dimensions")
+    dims, order = x.dims, op.attribute("dimensions")
     moved = [d for d in order if dims[d] != 1]
     if moved != sorted(moved) or inverse(order) == order == tuple(range(len(order))):
         return None

@@ -61,7 +61,7 @@ class Op:
     @property
     def shape(self) -> ArrayShape:
         """Of the result."""
-        return array_shape(self.instruction)
+        return self.instruction.array_shape
 
     @property
     def kind(self) -> ElementType:
@@ -106,7 +106,7 @@ class Make:
 
     def filled(self, value: Any) -> Instruction:
         """An array in the result shape whose elements all are `value`."""
-        shape = array_shape(self.before)
+        shape = self.before.array_shape
         held = np.array(value).astype(dtype_of(shape.element_type))
         scalar = array(shape.element_type)
         constant = Instruction(self.before.name, "constant", scalar, literal=Literal(scalar, held))
@@ -151,12 +151,6 @@ def rule(*opcodes: str, exactness: Exactness = Exactness.EXACT) -> Callable[[App
         return apply
 
     return enter
-
-
-def array_shape(instruction: Instruction) -> ArrayShape:
-    """The shape of an instruction that is known to be an array."""
-    assert isinstance(instruction.shape, ArrayShape)
-    return instruction.shape
 
 
 def is_real(kind: ElementType) -> bool:
