@@ -36,8 +36,7 @@ class AttributeAccess:
     """Something with attributes, read by the kind of their values.
 
     All raise VerificationError: `attribute-missing` where there is neither the attribute nor a default, and
-    `attribute-kind` where its value is of another kind, default or not. Raw text, as which the parser carries
-    what the opcode does not know, counts as absent where there is a default.
+    `attribute-kind` where its value is of another kind, default or not.
     """
 
     __slots__ = ()
@@ -62,8 +61,6 @@ class AttributeAccess:
             return default
         # A bool is an int to Python, but not in HLO.
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            if isinstance(value, RawText) and default is not _REQUIRED:
-                return default
             raise self._of_another_kind(name, kind.__name__)
         return value
 
