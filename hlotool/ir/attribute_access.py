@@ -15,7 +15,6 @@ from hlotool.ir.attributes import (
     BackendConfig,
     FrontendAttributes,
     Ints,
-    RawText,
     ReplicaGroups,
     Window,
 )
