@@ -35,7 +35,7 @@ class Row:
     f64: float | None = None
 
     def relative(self, computed: ElementType) -> float:
-        """The same as a relative error in the type of the computation."""
+        """What the opcode may be off by, as a relative error of a result computed in `computed`."""
         ulps = self.f64 if self.f64 is not None and computed is ElementType.F64 else self.ulps
         return ulps * epsilon(computed)
 

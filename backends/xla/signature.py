@@ -69,7 +69,7 @@ def _is_plain(shape: Shape) -> bool:
 
 
 def plain(shape: ArrayShape) -> ArrayShape:
-    """The same array row-major in device memory, at its bound."""
+    """The shape of the array row-major in device memory, static at the bound of its dimensions."""
     layout = shape.layout
     if layout is not None and not (layout.is_descending and not layout.tiles and not layout.memory_space):
         order = tuple(range(shape.rank - 1, -1, -1))

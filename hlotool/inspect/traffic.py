@@ -30,7 +30,7 @@ def host_transfers(instructions: Iterable[Instruction]) -> list[TrafficInfo]:
 
 
 def custom_calls(instructions: Iterable[Instruction]) -> list[TrafficInfo]:
-    """By target."""
+    """Custom calls, counted by their target."""
     return _by_name((target, i) for i in instructions if (target := i.custom_call_target))
 
 

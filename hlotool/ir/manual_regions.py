@@ -139,7 +139,7 @@ class _Outliner:
         self._done: set[_Node] = set()
 
     def result(self) -> Computation:
-        """The copy."""
+        """The copy of the computation, with one call for each region."""
         for instruction in self._computation.instructions:
             self._emit_with_operands(self._node(instruction))
         root = self._copies[self._computation.root]

@@ -36,7 +36,7 @@ class Flips:
 
     @property
     def count(self) -> int:
-        """Number of new elements."""
+        """How many elements have a value that no legal execution gives."""
         return int(self.new.sum())
 
     @property

@@ -143,7 +143,7 @@ class _Retyping:
         return Retyped(copy, self.origins)
 
     def shape(self, shape: Shape) -> Shape:
-        """In the new types."""
+        """`shape` with its element types replaced by the new ones."""
         return retyped_shape(shape, self.types)
 
 
@@ -159,7 +159,7 @@ class _Body:
         self._names = {i.name for i in original.instructions}
 
     def copy(self) -> Computation:
-        """All of it."""
+        """The whole computation, copied in the new types."""
         for instruction in self._original.instructions:
             if _keeps_types(instruction):
                 self._keep(instruction)

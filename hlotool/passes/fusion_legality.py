@@ -49,7 +49,7 @@ ALLOW = FusionDecision()
 
 
 def forbid(reason: str) -> FusionDecision:
-    """No."""
+    """The decision against a fusion, for `reason`."""
     return FusionDecision(reason)
 
 
@@ -285,14 +285,14 @@ def loops_have_one_shape(producer: Part, consumer: Part, setting: Setting) -> Fu
 
 
 def few_reductions(producer: Part, consumer: Part, setting: Setting) -> FusionDecision:
-    """Each reduction takes registers."""
+    """Few reductions in one kernel, for each of them takes registers."""
     if len(producer.reductions) + len(consumer.reductions) > MOST_REDUCTIONS:
         return forbid(f"over {MOST_REDUCTIONS} unnested reductions in fusion")
     return ALLOW
 
 
 def budget_of_all_buffers(producer: Part, consumer: Part, setting: Setting) -> FusionDecision:
-    """As `budget_of_buffers`, with the outputs of both."""
+    """Not too many buffers: what either reads from outside, and the outputs of both."""
     inside = {*producer.outer, *consumer.outer}
     inputs = {i for i in (*producer.inputs, *consumer.inputs) if i not in inside}
     if len(inputs) + len(producer.roots) + len(consumer.roots) > MOST_BUFFERS:

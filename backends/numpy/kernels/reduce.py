@@ -120,7 +120,7 @@ def fold_in_order(combine: Lanes, rows: Sequence[Array], inits: Sequence[Array])
 
 
 def fold_pairs(combine: Lanes, rows: Sequence[Array], inits: Sequence[Array]) -> Sequence[Array]:
-    """The same for associative f: neighbours are combined until one row is left."""
+    """Combine neighbouring rows until one is left, which an associative f allows; then the initial values."""
     while (length := rows[0].shape[0]) > 1:
         even = length - length % 2
         merged = combine(*(r[0:even:2] for r in rows), *(r[1:even:2] for r in rows))

@@ -112,7 +112,7 @@ class Positions:
 
 
 def hands_on(custom_call: Instruction, operand: int) -> bool:
-    """The custom call returns the buffer of that operand: moves do, and what is aliased."""
+    """Whether the custom call returns the buffer of that operand: moves do, and what is aliased."""
     if placement(custom_call) in (Placement.TO_HOST, Placement.TO_DEVICE):
         return True
     aliases = custom_call.listed("output_to_operand_aliasing", OperandAlias, ())

@@ -139,9 +139,9 @@ def select_predicates(op: Op) -> Rewrite | None:
 def _comparison(op: Op) -> tuple[str, bool]:
     """Direction, and whether NaN compares unequal to itself."""
     kind = op.operands[0].element_type
-    order = op.attribute("type") or default_comparison(kind)
+    order = op.instruction.text("type", default_comparison(kind))
     partial = order == "FLOAT" and kind.is_inexact
-    return str(op.attribute("direction")), partial
+    return op.instruction.text("direction"), partial
 
 
 @rule("compare")
@@ -189,7 +189,7 @@ def compare_unsigned_zero(op: Op) -> Rewrite | None:
     """x < 0 is false and x >= 0 is true for unsigned integers."""
     left, right = op.operands
     direction, _ = _comparison(op)
-    if not left.element_type.is_unsigned or op.attribute("type") == "SIGNED":
+    if not left.element_type.is_unsigned or op.instruction.text("type", "") == "SIGNED":
         return None
     if is_zero(right) and direction in ("LT", "GE"):
         return lambda make: make.filled(direction == "GE")

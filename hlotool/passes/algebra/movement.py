@@ -19,7 +19,7 @@ def moves_nothing(op: Op) -> Rewrite | None:
     if x.shape != op.shape:
         return None
     size_one = {d for d, n in enumerate(op.shape.dims) if n == 1}
-    dimensions = op.attribute("dimensions", ())
+    dimensions = op.instruction.integers("dimensions", ())
     in_order = tuple(dimensions) == tuple(range(op.shape.rank))
     still = {
         "reshape": True,
@@ -29,7 +29,9 @@ def moves_nothing(op: Op) -> Rewrite | None:
         "transpose": in_order,
         "reverse": size_one.issuperset(dimensions),
         "concatenate": len(op.operands) == 1,
-        "pad": all(p == PaddingDim(0, 0, p.interior) for p in op.attribute("padding", ())),
+        "pad": all(
+            p == PaddingDim(0, 0, p.interior) for p in op.instruction.listed("padding", PaddingDim, ())
+        ),
     }
     return x if still[opcode] else None
 
@@ -47,7 +49,7 @@ def transpose_transpose(op: Op) -> Rewrite | None:
     (inner,) = op.operands
     if inner.opcode != "transpose":
         return None
-    first, second = Op(inner).attribute("dimensions"), op.attribute("dimensions")
+    first, second = inner.integers("dimensions"), op.instruction.integers("dimensions")
     order = tuple(first[d] for d in second)
     return lambda make: make.op("transpose", inner.operands[0], dimensions=order)
 
@@ -58,7 +60,7 @@ def reverse_reverse(op: Op) -> Rewrite | None:
     (inner,) = op.operands
     if inner.opcode != "reverse":
         return None
-    same = set(op.attribute("dimensions")) == set(Op(inner).attribute("dimensions"))
+    same = set(op.instruction.integers("dimensions")) == set(inner.integers("dimensions"))
     return inner.operands[0] if same else None
 
 
@@ -68,7 +70,7 @@ def broadcast_broadcast(op: Op) -> Rewrite | None:
     (inner,) = op.operands
     if inner.opcode != "broadcast":
         return None
-    first, second = Op(inner).attribute("dimensions"), op.attribute("dimensions")
+    first, second = inner.integers("dimensions"), op.instruction.integers("dimensions")
     mapped = tuple(second[d] for d in first)
     return lambda make: make.op("broadcast", inner.operands[0], dimensions=mapped)
 
@@ -88,7 +90,7 @@ def slice_slice(op: Op) -> Rewrite | None:
     (inner,) = op.operands
     if inner.opcode != "slice":
         return None
-    pairs = zip(Op(inner).attribute("slice"), op.attribute("slice"))
+    pairs = zip(inner.listed("slice", SliceDim), op.instruction.listed("slice", SliceDim))
     dims = tuple(_composed(a, b) for a, b in pairs)
     return lambda make: make.op("slice", inner.operands[0], slice=dims)
 
@@ -107,8 +109,8 @@ def slice_of_concatenate(op: Op) -> Rewrite | None:
     (joined,) = op.operands
     if joined.opcode != "concatenate":
         return None
-    (dimension,) = Op(joined).attribute("dimensions")
-    dims: tuple[SliceDim, ...] = op.attribute("slice")
+    (dimension,) = joined.integers("dimensions")
+    dims = op.instruction.listed("slice", SliceDim)
     begin, own = 0, dims[dimension]
     for part in joined.operands:
         end = begin + part.dims[dimension]
@@ -123,7 +125,7 @@ def slice_of_concatenate(op: Op) -> Rewrite | None:
 @rule("concatenate")
 def concatenate_without_empty(op: Op) -> Rewrite | None:
     """Operands without elements add nothing to a concatenation."""
-    (dimension,) = op.attribute("dimensions")
+    (dimension,) = op.instruction.integers("dimensions")
     kept = [o for o in op.operands if o.dims[dimension]]
     if len(kept) == len(op.operands) or not kept:
         return None
@@ -162,7 +164,7 @@ def update_of_all(op: Op) -> Rewrite | None:
 def transpose_of_size_one(op: Op) -> Rewrite | None:
     """A transpose that keeps the order of all dimensions but those of size 1 is a reshape."""
     (x,) = op.operands
-    dims, order = x.dims, op.attribute("dimensions")
+    dims, order = x.dims, op.instruction.integers("dimensions")
     moved = [d for d in order if dims[d] != 1]
     if moved != sorted(moved) or inverse(order) == order == tuple(range(len(order))):
         return None
@@ -172,6 +174,6 @@ def transpose_of_size_one(op: Op) -> Rewrite | None:
 @rule("sort")
 def sort_of_one(op: Op) -> Rewrite | None:
     """An array with at most one element along the sorted dimension is sorted."""
-    (dimension,) = op.attribute("dimensions")
+    (dimension,) = op.instruction.integers("dimensions")
     (x, *others) = op.operands
     return x if not others and op.shape.dims[dimension] <= 1 and x.shape == op.shape else None

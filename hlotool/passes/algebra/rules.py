@@ -55,22 +55,18 @@ class Op:
 
     @property
     def operands(self) -> tuple[Instruction, ...]:
-        """Of the instruction."""
+        """The operands of the instruction, in order."""
         return self.instruction.operands
 
     @property
     def shape(self) -> ArrayShape:
-        """Of the result."""
+        """The shape of the result, which is an array."""
         return self.instruction.array_shape
 
     @property
     def kind(self) -> ElementType:
         """Element type of the result."""
         return self.shape.element_type
-
-    def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute of the instruction."""
-        return self.instruction.attributes.get(name, default)
 
     def either_order(self) -> Iterator[tuple[Instruction, Instruction]]:
         """Both operands of a commutative operation, in both orders."""
@@ -159,5 +155,5 @@ def is_real(kind: ElementType) -> bool:
 
 
 def inverse(permutation: Sequence[int]) -> tuple[int, ...]:
-    """Where each position went."""
+    """The permutation that undoes `permutation`."""
     return tuple(permutation.index(d) for d in range(len(permutation)))
