@@ -36,7 +36,7 @@ class Flips:
 
     @property
     def count(self) -> int:
-        """How many elements have a value that no legal execution gives."""
+        """Number of new elements."""
         return int(self.new.sum())
 
     @property
