@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from hlotool.alignment.graph import Graph
-from hlotool.analysis.flow import Part, handed_on, loop_parts
+from hlotool.analysis.flow import Part, handed_on
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ShapeIndex
 
@@ -45,7 +45,7 @@ class Ports:
         handed = list(handed_on(port, self._graph))
         yield from (self.of(*part) for part in handed)
         if node.opcode == "while":
-            yield self.of(loop_parts(node)[0].root)
+            yield self.of(node.computation("condition").root)
         elif node.opcode == "conditional":
             yield self.of(node.operands[0])
         elif not handed:

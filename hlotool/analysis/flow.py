@@ -43,9 +43,7 @@ def handed_on(part: Part, calls: CallGraph) -> Iterator[Part]:
         if index:
             yield operands[index[0]], index[1:]
     elif opcode == "get-tuple-element":
-        number = instruction.attributes["index"]
-        assert isinstance(number, int)
-        yield operands[0], (number, *index)
+        yield operands[0], (instruction.integer("index"), *index)
     elif opcode in _IDENTITIES:
         yield operands[0], index
     elif opcode in INLINED:
@@ -76,13 +74,5 @@ def _arguments(caller: Instruction, callee: Computation, number: int, index: Sha
 
 def _state(loop: Instruction, index: ShapeIndex) -> Iterator[Part]:
     """What a part of the state of a loop is: after an iteration, or before the first."""
-    yield loop_parts(loop)[1].root, index
+    yield loop.computation("body").root, index
     yield loop.operands[0], index
-
-
-def loop_parts(loop: Instruction) -> tuple[Computation, Computation]:
-    """Condition and body of a `while`."""
-    condition, body = loop.attributes["condition"], loop.attributes["body"]
-    assert isinstance(condition, Computation)
-    assert isinstance(body, Computation)
-    return condition, body

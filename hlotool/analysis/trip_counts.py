@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from hlotool.analysis.constants import integer_constant
-from hlotool.analysis.flow import loop_parts
 from hlotool.ir.attributes import BackendConfig
 from hlotool.ir.dtypes import integer_limits
 from hlotool.ir.module import Computation, Instruction, Module
@@ -199,18 +198,18 @@ class _Loop:
     """What is known of the integers that a loop carries."""
 
     def __init__(self, loop: Instruction) -> None:
-        self._condition, body = loop_parts(loop)
         state = _state(loop.shape)
         starts = dict(_leaves(_Reader((), {}).read(loop.operands[0])))
         self._counters: dict[ShapeIndex, tuple[int, int]] = {}
         # What stays is a constant for what changes: first the one, then the other.
         for _ in range(2):
-            result = _Reader((state,), self._counters).read(body.root)
+            result = _Reader((state,), self._counters).read(loop.computation("body").root)
             for leaf, value in _leaves(result):
                 start = starts.get(leaf)
                 if start is not None and start.leaf is None and value.leaf == leaf:
                     self._counters[leaf] = start.offset, value.offset
         self._state = state
+        self._condition = loop.computation("condition")
 
     def test(self) -> _Test:
         """What the condition compares."""
@@ -273,8 +272,7 @@ class _Reader:
             case "copy" | "reshape" | "bitcast" | "opt-barrier", [value]:
                 return value
             case "get-tuple-element", [tuple(parts)]:
-                index = instruction.attributes["index"]
-                return parts[index] if isinstance(index, int) else None
+                return parts[instruction.integer("index")]
             case "add", [_Term() as left, _Term() as right]:
                 return self._sum(left, right)
             case "subtract", [_Term() as left, _Term() as right]:
@@ -304,13 +302,10 @@ class _Reader:
         return None
 
     def _compared(self, compare: Instruction, left: _Term, right: _Term) -> _Test:
-        shape, direction = compare.operands[0].shape, compare.attributes["direction"]
-        assert isinstance(shape, ArrayShape)
-        assert isinstance(direction, str)
-        one, other = (self._counter(term, shape.element_type) for term in (left, right))
+        one, other = (self._counter(term, compare.operands[0].element_type) for term in (left, right))
         if one is None or other is None:
             return _Test(is_all=False)
-        return _Test((_Comparison(direction, one, other),))
+        return _Test((_Comparison(compare.text("direction"), one, other),))
 
     def _counter(self, term: _Term, element_type: ElementType) -> _Counter | None:
         if term.leaf is None:

@@ -109,10 +109,9 @@ def _async_start(analysis: _Analysis, instruction: Instruction, operands: list[L
 
 
 def _while(analysis: _Analysis, instruction: Instruction, operands: list[Leaves]) -> Leaves:
-    condition, body = instruction.attributes["condition"], instruction.attributes["body"]
-    assert isinstance(condition, Computation)
-    assert isinstance(body, Computation)
-    return analysis.fixpoint(body, condition, operands[0])
+    return analysis.fixpoint(
+        instruction.computation("body"), instruction.computation("condition"), operands[0]
+    )
 
 
 def _conditional(analysis: _Analysis, instruction: Instruction, operands: list[Leaves]) -> Leaves:

@@ -96,10 +96,7 @@ def is_expensive(instruction: Instruction) -> bool:
 def is_always_duplicable(instruction: Instruction) -> bool:
     """Whether every consumer may have a copy of its own: it makes much of little."""
     if instruction.opcode == "convert":
-        given, made = instruction.operands[0].shape, instruction.shape
-        assert isinstance(given, ArrayShape)
-        assert isinstance(made, ArrayShape)
-        return given.byte_size < made.byte_size
+        return instruction.operands[0].array_shape.byte_size < instruction.array_shape.byte_size
     return instruction.opcode in ("broadcast", "iota") or is_scalar_constant(instruction)
 
 

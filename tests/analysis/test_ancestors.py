@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlotool.analysis.ancestors import Ancestors
 from hlotool.ir.module import Instruction
+from hlotool.parse.reader import parse_module
 
 
 def test_ancestors_follow_merges() -> None:

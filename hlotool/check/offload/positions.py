@@ -12,7 +12,7 @@ from hlotool.analysis.flow import Part
 from hlotool.check.offload.annotations import Placement, placement
 from hlotool.check.subject import Subject
 from hlotool.ir.attributes import OperandAlias
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Instruction
 from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import branches
 
@@ -61,7 +61,7 @@ class Positions:
             case "tuple":
                 yield from ((user, (number, *index)) for number in numbers)
             case "get-tuple-element":
-                if index and index[0] == user.attributes["index"]:
+                if index and index[0] == user.integer("index"):
                     yield user, index[1:]
             case "call" | "while" | "async-start":
                 for number in numbers:
@@ -78,8 +78,7 @@ class Positions:
         """Parameter `number` of what a call, while or async-start calls; the body of a while comes first."""
         called = list(user.called)
         if user.opcode == "while":
-            body, condition = user.attributes["body"], user.attributes["condition"]
-            called = [c for c in (body, condition) if isinstance(c, Computation)]
+            called = [user.computation("body"), user.computation("condition")]
         for computation in called:
             parameters = computation.parameters
             if number < len(parameters):
@@ -90,14 +89,13 @@ class Positions:
         instruction, index = position
         match instruction.opcode:
             case "get-tuple-element":
-                number = instruction.attributes["index"]
-                assert isinstance(number, int)
-                return [(instruction.operands[0], (number, *index))]
+                return [(instruction.operands[0], (instruction.integer("index"), *index))]
             case "tuple":
                 return [(instruction.operands[index[0]], index[1:])] if index else None
-            case "call" | "while":
-                body = instruction.attributes.get("body") or instruction.attributes.get("to_apply")
-                return [(body.root, index)] if isinstance(body, Computation) else None
+            case "call":
+                return [(instruction.computation("to_apply").root, index)]
+            case "while":
+                return [(instruction.computation("body").root, index)]
             case "parameter":
                 number = instruction.parameter_number or 0
                 callers = self._calls.callers[self._calls.home[instruction]]
@@ -112,12 +110,11 @@ class Positions:
 
 
 def hands_on(custom_call: Instruction, operand: int) -> bool:
-    """The custom call returns the buffer of that operand: moves do, and what is aliased."""
+    """Whether the custom call returns the buffer of that operand: moves do, and what is aliased."""
     if placement(custom_call) in (Placement.TO_HOST, Placement.TO_DEVICE):
         return True
-    aliases = custom_call.attributes.get("output_to_operand_aliasing")
-    entries = aliases if isinstance(aliases, tuple) else ()
-    return any(isinstance(entry, OperandAlias) and entry.operand == operand for entry in entries)
+    aliases = custom_call.listed("output_to_operand_aliasing", OperandAlias, ())
+    return any(alias.operand == operand for alias in aliases)
 
 
 def expected_one_operand(instruction: Instruction) -> str:

@@ -41,8 +41,8 @@ def sugar_of(instruction: Instruction) -> AsyncSugar | None:
     start = async_start(instruction)
     if suffix is None or start.opcode != "async-start":
         return None
-    wrapped = start.attributes.get("calls")
-    if not isinstance(wrapped, Computation) or not _is_implied(wrapped, start):
+    wrapped = start.attribute("calls", Computation, None)
+    if wrapped is None or not _is_implied(wrapped, start):
         return None
     inner = wrapped.root
     if instruction is not start:
@@ -54,7 +54,7 @@ def sugar_of(instruction: Instruction) -> AsyncSugar | None:
 def _is_implied(wrapped: Computation, start: Instruction) -> bool:
     inner = wrapped.root
     ambiguous = any(f"{inner.opcode}{suffix}" in OPCODES for suffix in _SUFFIXES.values())
-    thread = start.attributes.get("async_execution_thread", "main")
+    thread = start.text("async_execution_thread", "main")
     return (
         not ambiguous
         and all(i is inner or i.opcode == "parameter" for i in wrapped.instructions)

@@ -157,7 +157,7 @@ def _parameter_names(computation: Computation) -> tuple[str, ...]:
 def _of_start(instruction: Instruction) -> dict[str, AttributeValue]:
     """Text says where an asynchronous call starts what it calls and on which thread, a proto says it anew."""
     start = async_start(instruction)
-    thread, wrapped = start.attributes.get("async_execution_thread", "main"), start.attributes.get("calls")
+    thread, wrapped = start.text("async_execution_thread", "main"), start.attributes.get("calls")
     return {"async_execution_thread": thread} | ({"calls": wrapped} if wrapped is not None else {})
 
 

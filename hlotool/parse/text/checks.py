@@ -186,7 +186,7 @@ def _async_done(shape: Shape, operands: Sequence[Instruction], values: Values) -
     if begun.opcode not in ("async-start", "async-update"):
         return f"the operand is an asynchronous instruction, not {begun.opcode} {begun.name}"
     start = async_start(begun)
-    thread = start.attributes.get("async_execution_thread", "main")
+    thread = start.text("async_execution_thread", "main")
     if values.get("async_execution_thread", thread) != thread:
         return f"async_execution_thread differs from that of {start.name}, which is {thread}"
     if values.get("calls", start.attributes["calls"]) is not start.attributes["calls"]:
