@@ -1,7 +1,7 @@
 """How much speaks for one instruction being the other, as a sum of points.
 
-The points are weights of evidence, chosen so that no single accident is enough: equal opcode and shape (or
-an equal name) alone stay below `ENOUGH`; with equal metadata, or with a matched neighbour, they reach it.
+The points are weights of evidence, so that no single accident is enough: equal opcode and shape (or an equal
+name) alone stay below `ENOUGH`; with equal metadata, or with a matched neighbour, they reach it.
 """
 
 from __future__ import annotations
@@ -83,9 +83,6 @@ def likeness(left: Side, right: Side, one: Instruction, other: Instruction) -> f
     total = 0.0
     if left.prints.values[one] == right.prints.values[other]:
         total += points.SAME_VALUE
-    context = left.prints.contexts.get(one)
-    if context is not None and context == right.prints.contexts.get(other):
-        total += points.SAME_CONTEXT
     total += _label_points(left, right, one, other)
     total += _origin_points(left.traits[one], right.traits[other])
     if one.name == other.name:
@@ -124,12 +121,13 @@ def _label_points(left: Side, right: Side, one: Instruction, other: Instruction)
     if left.prints.labels[one] == right.prints.labels[other]:
         return points.SAME_LABEL
     own = points.SAME_OPCODE if one.opcode == other.opcode else 0.0
-    first, second = one.shape, other.shape
-    if isinstance(first, ArrayShape) and isinstance(second, ArrayShape):
-        if first.element_type is second.element_type and first.dims == second.dims:
-            return own + points.SAME_SHAPE
-        return own + (points.SAME_SIZE if first.size == second.size or _is_part(first, second) else 0.0)
-    return own + (points.SAME_SHAPE if type(first) is type(second) else 0.0)
+    return own + (points.SAME_SHAPE if _is_alike(one.shape, other.shape) else 0.0)
+
+
+def _is_alike(one: Shape, other: Shape) -> bool:
+    if isinstance(one, ArrayShape) and isinstance(other, ArrayShape):
+        return one.element_type is other.element_type and one.dims == other.dims
+    return type(one) is type(other)
 
 
 def _origin_points(one: Traits, other: Traits) -> float:
@@ -144,4 +142,4 @@ def _path_points(one: Traits, other: Traits) -> float:
         return points.SAME_PATH
     if one.path.endswith("/" + other.path) or other.path.endswith("/" + one.path):
         return points.SAME_ENDING
-    return points.SAME_TAIL if one.tail == other.tail else points.OTHER_TAIL
+    return 0.0 if one.tail == other.tail else points.OTHER_TAIL
