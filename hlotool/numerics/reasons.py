@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from hlotool.numerics.exchangeability import Score
 from hlotool.numerics.facts import Facts
 from hlotool.numerics.flips import Flips
 from hlotool.numerics.verdict import Evidence, format_position
+
+#: How a result stands to an ensemble.
+Finding: TypeAlias = Score | Flips
 
 #: What each statistic looks at, in a sentence.
 _STATISTICS = {
@@ -59,22 +64,22 @@ def unstable_reason(evidence: Evidence, facts: Facts) -> str:
     )
 
 
-def range_reason(evidence: Evidence, found: Score) -> str:
-    """Of `range`."""
+def range_reason(evidence: Evidence, misplaced: int) -> str:
+    """Of `range`, where so many elements are NaN or infinite on one side only."""
     where = f" at {evidence.instruction}" if evidence.instruction is not None else ""
     return (
-        f"{found.misplaced} elements are NaN or infinite on one side only: a value on the way is too large "
+        f"{misplaced} elements are NaN or infinite on one side only: a value on the way is too large "
         f"for its type there{where}, and a legal rewrite may take another way"
     )
 
 
-def wrong_reason(evidence: Evidence, found: Score | Flips | None) -> str:
+def wrong_reason(evidence: Evidence, found: Finding | None) -> str:
     """Of `wrong`."""
     pattern = f"; {evidence.pattern}: {evidence.detail}" if evidence.pattern else ""
     return _error(evidence, found) + pattern
 
 
-def _error(evidence: Evidence, found: Score | Flips | None) -> str:
+def _error(evidence: Evidence, found: Finding | None) -> str:
     if found is None:
         return f"{evidence.beyond} elements differ, and nothing is rounded on the way to them"
     if isinstance(found, Flips):

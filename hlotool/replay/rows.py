@@ -89,7 +89,7 @@ def _judged(
     task: Task, reference: Program, trial: Trial, expected: Value, actual: Actual, facts: Leaves
 ) -> Comparison:
     # What judges takes time to import, and not every run has two sides.
-    from hlotool.replay.judge_inputs import judged
+    from hlotool.replay.judging import judged
 
     return judged(task, reference, trial, expected, actual.outcome.value, actual.program, facts)
 
