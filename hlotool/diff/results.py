@@ -18,7 +18,7 @@ from hlotool.ir.types import ArrayShape
 from hlotool.numerics.compare import compare_values
 from hlotool.numerics.tolerance import chosen_by_user, derive
 from hlotool.numerics.verdict import LeafComparison
-from hlotool.replay.leaves import comparison_record
+from hlotool.replay.leaf_records import comparison_record
 
 _SUFFIXES = (".npy", ".npz")
 

@@ -10,7 +10,7 @@ from hlotool.backends.base import Backend, Value
 from hlotool.numerics.dataflow import Leaves
 from hlotool.numerics.tolerance import chosen_by_user
 from hlotool.numerics.verdict import Comparison
-from hlotool.replay.devices.device_runners import OneDevice
+from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.judge.judge import judge
 from hlotool.replay.judge.judgement import Judgement, Side, watching
 from hlotool.replay.options import RunOptions

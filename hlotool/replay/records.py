@@ -6,7 +6,8 @@ Numbers that JSON cannot hold (NaN, infinities, complex values) appear as text, 
 from __future__ import annotations
 
 from hlotool.findings.records import ErrorRecord, Record, SourceRecord
-from hlotool.findings.verdict import Verdict
+from hlotool.findings.signature import Signature
+from hlotool.findings.verdict import Answer, Verdict
 from hlotool.locate.records import DivergenceRecord, ElementRecord
 
 #: In place of a tested stage: what the real program returned.
@@ -139,6 +140,13 @@ class LeafRecord(Record, frozen=True, kw_only=True):
     expected_file: str = ""
     actual_file: str = ""
 
+    @property
+    def fault(self) -> str:
+        """What is wrong about a wrong leaf's elements, as signatures say it."""
+        if self.verdict is Verdict.STRUCTURAL:
+            return "shape"
+        return "NaN" if self.nan_mismatches else "infinity" if self.inf_mismatches else "value"
+
 
 class OutputRecord(Record, frozen=True, kw_only=True):
     """One array of the result of a program that ran alone.
@@ -222,3 +230,17 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     error: ErrorRecord | None = None
     notes: list[str] = []
     seconds: float = 0.0
+
+    @property
+    def signature(self) -> Signature:
+        """How the module fails; of a module that does not, only its verdict."""
+        wrong = [leaf for leaf in self.leaves if leaf.verdict.answer is Answer.BAD]
+        sources = [leaf.source for leaf in wrong if leaf.source]
+        lines = (f"{source.file}:{source.file_line}" for source in sources if source.file)
+        return Signature(
+            kind=self.verdict.value,
+            elements=tuple(dict.fromkeys(leaf.fault for leaf in wrong)),
+            opcodes=tuple(dict.fromkeys(source.opcode for source in sources)),
+            outputs=tuple(tuple(leaf.index) for leaf in wrong),
+            sources=tuple(dict.fromkeys(lines)),
+        )
