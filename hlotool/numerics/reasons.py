@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from hlotool.numerics.exchangeability import Score
-from hlotool.numerics.facts import Facts
+from hlotool.numerics.facts import Facts, Origin
 from hlotool.numerics.flips import Flips
-from hlotool.numerics.verdict import Evidence, format_position
+from hlotool.numerics.verdict import EvidenceRecord, format_position
 
 #: How a result stands to an ensemble.
 Finding: TypeAlias = Score | Flips
@@ -24,14 +24,14 @@ _STATISTICS = {
 }
 
 
-def legal_reason(evidence: Evidence, facts: Facts) -> str:
+def legal_reason(found: Finding, facts: Facts) -> str:
     """Of `rounding` and `unstable`."""
-    where = _STATISTICS[evidence.statistic]
+    where = _STATISTICS[found.statistic]
     text = (
-        f"a compiler may round and order sums like this: {where} is {evidence.ratio:.2g} times as far off as "
-        f"in {evidence.members} legal executions"
+        f"a compiler may round and order sums like this: {where} is {found.ratio:.2g} times as far off as "
+        f"in {found.members} legal executions"
     )
-    if evidence.statistic == "flips" and facts.decision is not None:
+    if isinstance(found, Flips) and facts.decision is not None:
         return f"{text}; one ulp flips it at {facts.decision}"
     if facts.sum is not None:
         return f"{text}; the longest sum has {facts.sum.length} terms, in {facts.sum.origin}"
@@ -53,33 +53,33 @@ def flipping_reason(count: int) -> str:
     )
 
 
-def unstable_reason(evidence: Evidence, facts: Facts) -> str:
+def unstable_reason(found: Finding, facts: Facts) -> str:
     """Of `unstable`."""
-    if evidence.statistic == "flips":
+    if isinstance(found, Flips):
         origin = f" at {facts.decision}" if facts.decision is not None else ""
         return f"legal executions differ in many elements, which one ulp flips{origin}: nothing can be said"
     return (
-        f"legal executions differ by {evidence.width:.2g} of the values: rounding is amplified so much that "
+        f"legal executions differ by {found.width:.2g} of the values: rounding is amplified so much that "
         "nothing can be said"
     )
 
 
-def range_reason(evidence: Evidence, misplaced: int) -> str:
-    """Of `range`, where so many elements are NaN or infinite on one side only."""
-    where = f" at {evidence.instruction}" if evidence.instruction is not None else ""
+def range_reason(misplaced: int, origin: Origin | None) -> str:
+    """Of `range`: so many elements are NaN or infinite on one side only; the instruction that overflows."""
+    where = f" at {origin}" if origin is not None else ""
     return (
         f"{misplaced} elements are NaN or infinite on one side only: a value on the way is too large "
         f"for its type there{where}, and a legal rewrite may take another way"
     )
 
 
-def wrong_reason(evidence: Evidence, found: Finding | None) -> str:
+def wrong_reason(evidence: EvidenceRecord, found: Finding | None) -> str:
     """Of `wrong`."""
     pattern = f"; {evidence.pattern}: {evidence.detail}" if evidence.pattern else ""
     return _error(evidence, found) + pattern
 
 
-def _error(evidence: Evidence, found: Finding | None) -> str:
+def _error(evidence: EvidenceRecord, found: Finding | None) -> str:
     if found is None:
         return f"{evidence.beyond} elements differ, and nothing is rounded on the way to them"
     if isinstance(found, Flips):

@@ -89,14 +89,8 @@ def compare_row(
     facts = join_leaves(reference.facts, actual.facts)
     comparison = _judged(task, reference, trial, expected, actual, facts)
     verdict = comparison.verdict
-    records = leaf_records(
-        comparison,
-        actual.module,
-        facts,
-        actual.runner.result,
-        actual.runner.copies,
-        reference=reference.module,
-    )
+    runner = actual.runner
+    records = leaf_records(comparison, actual.module, facts, runner.result, runner.copies)
     if task.options.save_outputs is not None and verdict is not Verdict.STRUCTURAL:
         names = task.module.title, trial.name, actual.label, task.options.one_of_several
         folder = output_folder(task.options.save_outputs, *names)

@@ -19,7 +19,6 @@ from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, Shape
-from hlotool.numerics.facts import Origin
 from hlotool.replay.judge.judgement import Side
 from hlotool.replay.judge.overflow import OverflowFinder
 from hlotool.values.flatten import flatten
@@ -103,13 +102,13 @@ class Ensemble:
         self.side.watch(VariedBackend(self._policy, self._member(number)), probe)
         return True
 
-    def overflow(self, wide: bool = False) -> Origin | None:
+    def overflow(self, wide: bool = False) -> Instruction | None:
         """The first instruction that overflows in the declared types (or in f64)."""
         if self.side.watch is None:
             return None
         finder = OverflowFinder(self.side.module)
         self.side.watch(VariedBackend(Policy(wide=True), keeps_wide=True) if wide else NumpyBackend(), finder)
-        return finder.origin
+        return finder.found
 
     def watch_reference(self, probe: Probe) -> None:
         """Run the program as it is under a probe, where that is possible."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import dataclasses
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from hlotool.errors import HlotoolError
+from hlotool.findings.provenance import source_of
+from hlotool.findings.records import finite_or_none
 from hlotool.findings.verdict import Verdict
+from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 from hlotool.numerics import patterns, rearrangements, thresholds
 from hlotool.numerics.exchangeability import Score
-from hlotool.numerics.facts import Origin
+from hlotool.numerics.facts import origin_of
 from hlotool.numerics.patterns import Difference, Pattern, difference, recognise
 from hlotool.numerics.reasons import (
     LESS_STABLE,
@@ -24,7 +29,7 @@ from hlotool.numerics.reasons import (
     wrong_reason,
 )
 from hlotool.numerics.ulp import epsilon
-from hlotool.numerics.verdict import Evidence, LeafComparison
+from hlotool.numerics.verdict import EvidenceRecord, LeafComparison
 from hlotool.replay.judge.amplifier import amplifying_instruction
 from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.f64_check import WideRelation
@@ -67,71 +72,76 @@ class Explainer:
 
     def rounding(self) -> LeafComparison:
         """As far off as legal executions are."""
-        evidence = self._evidence()
-        return self._said(Verdict.ROUNDING, legal_reason(evidence, self.leaf.facts), evidence)
+        return self._said(Verdict.ROUNDING, legal_reason(self._known, self.leaf.facts))
 
     def flipping(self) -> LeafComparison:
         """A few elements that larger errors flip, too."""
-        count = int(self._beyond.sum())
-        return self._said(Verdict.ROUNDING, flipping_reason(count), self._evidence())
+        return self._said(Verdict.ROUNDING, flipping_reason(int(self._known.beyond.sum())))
 
     def less_stable(self) -> LeafComparison:
         """The tested program means the same and rounds in other places."""
-        return self._said(Verdict.ROUNDING, LESS_STABLE, self._evidence())
+        return self._said(Verdict.ROUNDING, LESS_STABLE)
 
     def unstable(self) -> LeafComparison:
         """Legal executions differ too much; names the instruction that makes them do so."""
-        evidence = self._evidence(instruction=amplifying_instruction(self.executions.reference))
-        return self._said(Verdict.UNSTABLE, unstable_reason(evidence, self.leaf.facts), evidence)
+        reason = unstable_reason(self._known, self.leaf.facts)
+        return self._said(Verdict.UNSTABLE, reason, amplifying_instruction(self.executions.reference))
 
     def range(self) -> LeafComparison:
         """Too large or too small on the way, on one side; names the instruction that overflows."""
-        evidence = self._evidence(instruction=self.executions.reference.overflow())
-        count = self.found.misplaced if self.found is not None else 0
-        return self._said(Verdict.RANGE, range_reason(evidence, count), evidence)
+        overflowing = self.executions.reference.overflow()
+        origin = None if overflowing is None else origin_of(overflowing)
+        return self._said(Verdict.RANGE, range_reason(self._known.misplaced, origin), overflowing)
 
     def wrong(self) -> LeafComparison:
         """Nothing legal explains it, unless a known departure of XLA's does; names the pattern."""
-        leaf = self.leaf
-        rule = self.executions.departures.explaining(leaf)
+        rule = self.executions.departures.explaining(self.leaf)
         if rule is not None:
             reason = f"XLA {rule.text} ({rule.id}), and with that rule the reference returns the same"
-            return self._said(Verdict.SEMANTICS, reason, self._evidence(rule=rule.id))
+            return self._said(Verdict.SEMANTICS, reason, rule=rule.id)
         flags = self._wrong_elements()
-        evidence = self._evidence(beyond=int(flags.sum()))
         pattern = self._pattern(flags) if flags.any() else None
-        if pattern is not None:
-            evidence = replace(evidence, pattern=pattern.kind, detail=pattern.text)
-        return self._said(Verdict.WRONG, wrong_reason(evidence, self.found), evidence)
-
-    def _said(self, verdict: Verdict, reason: str, evidence: Evidence) -> LeafComparison:
-        return replace(self.leaf.compared, verdict=verdict, reason=reason, evidence=evidence)
-
-    def _evidence(self, instruction: Origin | None = None, rule: str = "", beyond: int = 0) -> Evidence:
-        found = self.found
-        known = Evidence(
-            seed=self.executions.judgement.seed,
-            wide=self.wide.value if self.wide is not None else "",
-            instruction=instruction,
-            rule=rule,
-            beyond=beyond,
+        kind, detail = (pattern.kind, pattern.text) if pattern is not None else ("", "")
+        evidence = replace(self._evidence(), beyond=int(flags.sum()), pattern=kind, detail=detail)
+        reason = wrong_reason(evidence, self.found)
+        return dataclasses.replace(
+            self.leaf.compared, verdict=Verdict.WRONG, reason=reason, evidence=evidence
         )
-        if found is None:
-            return known
-        known = replace(known, members=found.members, ratio=found.ratio, statistic=found.statistic)
-        return (
-            replace(known, score=found.worst_score, width=found.width) if isinstance(found, Score) else known
+
+    def _said(
+        self, verdict: Verdict, reason: str, instruction: Instruction | None = None, rule: str = ""
+    ) -> LeafComparison:
+        module = self.executions.judgement.reference.module
+        source = None if instruction is None else source_of(module, [instruction])
+        evidence = replace(self._evidence(), instruction=source, rule=rule)
+        return self._with(verdict, reason, evidence)
+
+    def _with(self, verdict: Verdict, reason: str, evidence: EvidenceRecord) -> LeafComparison:
+        return dataclasses.replace(self.leaf.compared, verdict=verdict, reason=reason, evidence=evidence)
+
+    def _evidence(self) -> EvidenceRecord:
+        """What is known before it is said why."""
+        found = self.found
+        return EvidenceRecord(
+            seed=self.executions.judgement.seed,
+            members=found.members if found is not None else 0,
+            statistic=found.statistic if found is not None else "",
+            ratio=finite_or_none(found.ratio) if found is not None else 0.0,
+            score=finite_or_none(found.worst_score) if isinstance(found, Score) else 0.0,
+            width=finite_or_none(found.width) if isinstance(found, Score) else 0.0,
+            wide=self.wide.value if self.wide is not None else "",
         )
 
     @property
-    def _beyond(self) -> npt.NDArray[np.bool_]:
-        """Elements out of reach of legal executions."""
-        return self.found.beyond if self.found is not None else np.zeros(self.leaf.actual.size, np.bool_)
+    def _known(self) -> Finding:
+        """How the leaf stands to legal executions, for verdicts that rest on them."""
+        assert self.found is not None
+        return self.found
 
     def _wrong_elements(self) -> npt.NDArray[np.bool_]:
         """Those out of reach; all unequal ones where only their sum is."""
-        if self._beyond.any():
-            return self._beyond
+        if self.found is not None and self.found.beyond.any():
+            return self.found.beyond
         unequal: npt.NDArray[np.bool_] = np.not_equal(self.leaf.expected, self.leaf.actual).reshape(-1)
         return unequal
 

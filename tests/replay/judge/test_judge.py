@@ -154,7 +154,7 @@ def test_chaos_is_unstable_and_names_the_amplifier() -> None:
     assert leaf.verdict is Verdict.UNSTABLE
     assert leaf.evidence is not None
     assert leaf.evidence.instruction is not None
-    assert leaf.evidence.instruction.name in ("d", "p", "y")
+    assert leaf.evidence.instruction.instruction in ("d", "p", "y")
     assert leaf.evidence.width > 0.1
 
 
@@ -250,7 +250,7 @@ def test_an_overflow_that_a_rewrite_avoids_is_range() -> None:
     assert leaf.verdict is Verdict.RANGE
     assert leaf.evidence is not None
     assert leaf.evidence.instruction is not None
-    assert leaf.evidence.instruction.name == "y"
+    assert leaf.evidence.instruction.instruction == "y"
     assert _leaf(LOG_EXP, [F32([1, 2, 100, 3])], F32([1, 2, 100, 3])).verdict is Verdict.RANGE
 
 
