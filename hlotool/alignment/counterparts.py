@@ -17,6 +17,9 @@ from hlotool.ir.module import Instruction
 
 Counterparts = dict[Instruction, Instruction]
 
+#: Candidates of one name path that are looked at: an unrolled loop has hundreds with the same, and all alike.
+_MOST = 64
+
 
 def counterparts(alignment: Alignment) -> Counterparts:
     """From nodes of the right program to nodes of the left; the pairs of the alignment first."""
@@ -81,7 +84,3 @@ class _Finder:
             return 0.0
         good = sum(self.found.get(b) is a for a, b in zip(ones, others))
         return points.MATCHED_NEIGHBOURS * good / len(ones)
-
-
-#: Candidates of one name path that are looked at.
-_MOST = 64

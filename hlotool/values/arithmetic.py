@@ -20,7 +20,7 @@ from hlotool.values.demands import Demand, InRange, Matrix, MatrixKind, Ordered
 _Solved: TypeAlias = Iterator[tuple[int, Interval]]
 _Rule: TypeAlias = Callable[[Instruction, Interval, ForwardRanges], _Solved]
 
-#: The largest fraction that truncation or rounding down drops.
+#: The largest fraction that truncation or rounding down drops; a bf16 of one has no finer one below it.
 _BELOW_ONE = 1 - 2**-8
 
 

@@ -21,7 +21,7 @@ from hlotool.values.flatten import Value, unflatten
 from hlotool.values.generators import Draw, generate
 from hlotool.values.integers import integer_range
 
-#: Actual size of a dimension without a bound.
+#: Actual size of a dimension without a bound: more than one, so that orders and strides can be wrong.
 _UNBOUNDED_SIZE = 4
 
 
