@@ -154,6 +154,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", nargs="*", help="these weights; none for the alignment as it is")
+    parser.add_argument(
+        "--factors", nargs="*", type=float, default=FACTORS, help="by which they are multiplied"
+    )
     arguments = parser.parse_args()
     pairs = [*optimised_pairs(), *pass_pairs()]
     executed = sum(bool(pair.values) for pair in pairs)
@@ -162,7 +165,7 @@ def main() -> None:
     _row("as it is", "", measure(pairs))
     weights = {name: value for name, value in vars(points).items() if isinstance(value, float)}
     for name in weights if arguments.only is None else arguments.only:
-        for factor in FACTORS:
+        for factor in arguments.factors:
             setattr(points, name, weights[name] * factor)
             _row(name, f"{weights[name] * factor:g}", measure(pairs))
         setattr(points, name, weights[name])

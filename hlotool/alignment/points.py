@@ -4,8 +4,8 @@ The points were calibrated on the corpus: 114 programs before and after optimisa
 inputs, where a pair is right when its values agree, and 680 pairs of neighbouring passes, where what keeps
 its name and opcode must be paired with itself. `benchmarks/alignment.py` measures what happens without each,
 with half of it and with twice as much; the table is in benchmarks/RESULTS.md, "Alignment". What changed
-nothing, or nothing for the better (equal users, equal numbers of elements, equal last parts of paths), has no
-points.
+nothing, or nothing for the better (equal values, equal users, equal numbers of elements, equal last parts of
+paths), has no points.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from __future__ import annotations
 #: twice as many only half of the pairs are found.
 ENOUGH = 8.0
 
-#: It computes the same from the same inputs: nothing else is needed.
-SAME_VALUE = 8.0
 #: Opcode, shape, attributes and literal are the same: enough where neither paths nor neighbours contradict.
 #: With half of it every fifteenth right pair is lost, and every fourth wrong copy is new.
 SAME_LABEL = 8.0

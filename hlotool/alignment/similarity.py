@@ -80,11 +80,7 @@ def likeness(left: Side, right: Side, one: Instruction, other: Instruction) -> f
     """Points of the pair, its neighbours not considered; below zero where it cannot be."""
     if not _can_be(left, right, one, other):
         return -1.0
-    total = 0.0
-    if left.prints.values[one] == right.prints.values[other]:
-        total += points.SAME_VALUE
-    total += _label_points(left, right, one, other)
-    total += _origin_points(left.traits[one], right.traits[other])
+    total = _label_points(left, right, one, other) + _origin_points(left.traits[one], right.traits[other])
     if one.name == other.name:
         total += points.SAME_NAME
     if _same_bits(left, right, one, other):
