@@ -4,8 +4,7 @@ The points were calibrated on the corpus: 114 programs before and after optimisa
 inputs, where a pair is right when its values agree, and 680 pairs of neighbouring passes, where what keeps
 its name and opcode must be paired with itself. `benchmarks/alignment.py` measures what happens without each,
 with half of it and with twice as much; the table is in benchmarks/RESULTS.md, "Alignment". What changed
-nothing, or nothing for the better (equal values, equal users, equal numbers of elements, equal last parts of
-paths), has no points.
+nothing, or nothing for the better (equal values, equal users, equal last parts of paths), has no points.
 """
 
 from __future__ import annotations
@@ -20,6 +19,9 @@ SAME_LABEL = 8.0
 #: Without that: only the opcode, only the shape. With twice as much strangers are paired, and without the
 #: shape every tenth copy does not find what it is a copy of.
 SAME_OPCODE, SAME_SHAPE = 2.5, 2.5
+#: Only the number of elements, or a part of the array as one of several devices has it: what a compiler computes
+#: in another type is still the same operation, and with its path and line that is just enough.
+SAME_SIZE = 1.0
 #: The frontend's name path: the same, or the same but for callers in front. They find what was rewritten:
 #: every tenth right pair is lost without either.
 SAME_PATH, SAME_ENDING = 4.0, 3.0

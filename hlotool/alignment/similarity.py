@@ -117,13 +117,15 @@ def _label_points(left: Side, right: Side, one: Instruction, other: Instruction)
     if left.prints.labels[one] == right.prints.labels[other]:
         return points.SAME_LABEL
     own = points.SAME_OPCODE if one.opcode == other.opcode else 0.0
-    return own + (points.SAME_SHAPE if _is_alike(one.shape, other.shape) else 0.0)
+    return own + _shape_points(one.shape, other.shape)
 
 
-def _is_alike(one: Shape, other: Shape) -> bool:
-    if isinstance(one, ArrayShape) and isinstance(other, ArrayShape):
-        return one.element_type is other.element_type and one.dims == other.dims
-    return type(one) is type(other)
+def _shape_points(one: Shape, other: Shape) -> float:
+    if not isinstance(one, ArrayShape) or not isinstance(other, ArrayShape):
+        return points.SAME_SHAPE if type(one) is type(other) else 0.0
+    if one.element_type is other.element_type and one.dims == other.dims:
+        return points.SAME_SHAPE
+    return points.SAME_SIZE if one.size == other.size or _is_part(one, other) else 0.0
 
 
 def _origin_points(one: Traits, other: Traits) -> float:
