@@ -19,8 +19,8 @@ SAME_LABEL = 8.0
 #: Without that: only the opcode, only the shape. With twice as much strangers are paired, and without the
 #: shape every tenth copy does not find what it is a copy of.
 SAME_OPCODE, SAME_SHAPE = 2.5, 2.5
-#: Only the number of elements, or a part of the array as one of several devices has it: what a compiler computes
-#: in another type is still the same operation, and with its path and line that is just enough.
+#: Only the number of elements, or a part of the array as one of several devices has it: what a compiler
+#: computes in another type is still the same operation, and with its path and line that is just enough.
 SAME_SIZE = 1.0
 #: The frontend's name path: the same, or the same but for callers in front. They find what was rewritten:
 #: every tenth right pair is lost without either.
