@@ -9,12 +9,12 @@ nothing, or nothing for the better (equal values, equal users, equal last parts 
 
 from __future__ import annotations
 
-#: Points that a pair needs to be matched: without, every fifth pair is wrong instead of every seventh; with twice
-#: as many a third of the right pairs is lost.
+#: Points that a pair needs to be matched. Without, every fifth pair is wrong instead of every seventh; with
+#: twice as many hundreds of right pairs are lost.
 ENOUGH = 8.0
 
 #: Opcode, shape, attributes and literal are the same: enough where neither paths nor neighbours contradict.
-#: Without it a third of the right pairs is lost, with half of it every fifteenth.
+#: Without it a third of the right pairs is lost.
 SAME_LABEL = 8.0
 #: Without that: only the opcode, only the shape. With twice as much strangers are paired, and without the
 #: shape every tenth copy does not find what it is a copy of.
