@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hlotool.backends.cache import cache_folder
+from hlotool.cache.folder import cache_folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,11 @@ from hlotool.cli.options import (
 from hlotool.errors import ExitCode, HlotoolError, UsageError
 
 if TYPE_CHECKING:
+    from hlotool.cache.journal import Journal
     from hlotool.replay.options import RunOptions
     from hlotool.report.bisect_records import BisectRecord
     from hlotool.search.bisection.directory import Findings
     from hlotool.search.bisection.records import CulpritRecord
-    from hlotool.search.journal import Journal
 
 _DESCRIPTION = """\
 Find what made a program wrong: the module, the compiler pass, the instructions. Every stage of a dump is
@@ -85,8 +85,8 @@ def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     start = time.perf_counter()
+    from hlotool.cache.journal import Journal
     from hlotool.search.bisection.directory import Findings
-    from hlotool.search.journal import Journal
 
     options = _options(arguments)
     journal = Journal(_journal_path(arguments, options))
@@ -128,8 +128,8 @@ def _options(arguments: argparse.Namespace) -> RunOptions:
 
 
 def _journal_path(arguments: argparse.Namespace, options: RunOptions) -> Path:
-    from hlotool.backends.cache import cache_folder
-    from hlotool.replay.batch import command_key
+    from hlotool.cache.folder import cache_folder
+    from hlotool.replay.keys import command_key
 
     return cache_folder() / "journals" / f"bisect-{command_key(arguments.paths, options)}.jsonl"
 

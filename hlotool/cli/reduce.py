@@ -22,9 +22,9 @@ from hlotool.cli.options import (
 from hlotool.errors import ExitCode, HlotoolError, UsageError
 
 if TYPE_CHECKING:
+    from hlotool.cache.journal import Journal
     from hlotool.replay.options import RunOptions
     from hlotool.report.reduce_records import ReduceRecord
-    from hlotool.search.journal import Journal
     from hlotool.search.reduction.oracle import CaseOracle, Judge
     from hlotool.search.reduction.reducer import Reduction
     from hlotool.search.reduction.task import Loaded
@@ -88,7 +88,7 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     start = time.perf_counter()
-    from hlotool.search.journal import Journal
+    from hlotool.cache.journal import Journal
 
     options = _options(arguments)
     journal = Journal(_journal_path(arguments, options))
@@ -124,8 +124,8 @@ def _options(arguments: argparse.Namespace) -> RunOptions:
 
 
 def _journal_path(arguments: argparse.Namespace, options: RunOptions) -> Path:
-    from hlotool.backends.cache import cache_folder
-    from hlotool.replay.batch import command_key
+    from hlotool.cache.folder import cache_folder
+    from hlotool.replay.keys import command_key
 
     paths = [arguments.path, arguments.check, arguments.stage]
     return cache_folder() / "journals" / f"reduce-{command_key(paths, options)}.jsonl"

@@ -204,8 +204,9 @@ def _replay(
     options: RunOptions,
     notes: list[str],
 ) -> Batch:
-    from hlotool.replay.batch import command_key, replay_all
-    from hlotool.replay.journal import Journal
+    from hlotool.cache.journal import Journal
+    from hlotool.replay.batch import replay_all
+    from hlotool.replay.keys import command_key
     from hlotool.report.progress import progress_for
 
     # One module has no part that could be finished before the others.

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
+from hlotool.cache.fingerprint import stamp_of
 from hlotool.dump import remote
 from hlotool.dump.compression import (
     DAMAGE,
@@ -148,7 +149,7 @@ def stamp(path: str) -> tuple[int, ...]:
         status = os.stat(path)
     except OSError as error:
         raise unreadable(path, error) from error
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    return stamp_of(status)
 
 
 def _open_archive(path: str, limits: Limits) -> Archive:

@@ -20,6 +20,7 @@ RANKS = {
     "ir": 1,
     "findings": 2,
     "workers": 1,
+    "cache": 1,
     "grammar": 2,
     "parse": 3,
     "values": 3,

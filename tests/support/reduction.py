@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import hlotool
+from hlotool.cache.journal import Journal
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
-from hlotool.search.journal import Journal
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.case_worker import GOOD, UNUSABLE, Outcome
 from hlotool.search.reduction.oracle import CaseOracle

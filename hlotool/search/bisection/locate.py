@@ -9,9 +9,11 @@ from typing import Any
 import msgspec
 
 from hlotool._version import __version__
+from hlotool.cache.fingerprint import digest
 from hlotool.dump.records import Stage
 from hlotool.findings.records import SourceRecord
 from hlotool.findings.verdict import AGREEING, DIFFERING
+from hlotool.replay.keys import context_key, stage_key
 from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.search.answers import Answer
@@ -25,9 +27,8 @@ from hlotool.search.bisection.spotting import (
     SpotQuestion,
     is_wrong,
 )
-from hlotool.search.bisection.stage_oracle import StageOracle, context_digest, stage_digest
+from hlotool.search.bisection.stage_oracle import StageOracle
 from hlotool.search.bisection.stage_worker import FLAKY_FUNCTION, RESULT, Question
-from hlotool.search.journal import digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ class Locator:
         if not outputs:
             return turn.comparison.reason
         question = SpotQuestion(self.ends.task, turn.good, turn.bad, tuple(outputs))
-        stages = [stage_digest(self.ends.task.module, number) for number in (turn.good, turn.bad)]
+        stages = [stage_key(self.ends.task.module, number) for number in (turn.good, turn.bad)]
         return self._spot(FUNCTION, question, *stages, repr(outputs))
 
     def _flaky_culprit(self) -> CulpritRecord | None:
@@ -177,7 +178,7 @@ class Locator:
         runs = len(task.module.captures)
         if runs < 2 or self.ends.result is None:
             return None
-        key = digest(__version__, FLAKY_FUNCTION, context_digest(task.module, task.options))
+        key = digest(__version__, FLAKY_FUNCTION, context_key(task.module, task.options))
         others = self.oracle.call(key, "equal arguments", FLAKY_FUNCTION, task)
         if not others:
             return None
@@ -233,12 +234,12 @@ class Locator:
         task = self.ends.task
         right = [tuple(leaf.index) for leaf in row.leaves if leaf.verdict in AGREEING]
         question = ResultQuestion(task, tuple(wrong), tuple(right))
-        last = stage_digest(task.module, len(task.module.stages) - 1)
+        last = stage_key(task.module, len(task.module.stages) - 1)
         return self._spot(RESULT_FUNCTION, question, last, repr((wrong, right)))
 
     def _spot(self, function: str, question: object, *parts: str) -> SpotRecord | str:
         task = self.ends.task
-        key = digest(__version__, function, context_digest(task.module, task.options), *parts)
+        key = digest(__version__, function, context_key(task.module, task.options), *parts)
         value: Any = self.oracle.call(key, "instructions", function, question)
         if value is None:
             return "the process that looked for them died"

@@ -17,11 +17,11 @@ from typing import Any, Protocol
 import msgspec
 
 from hlotool._version import __version__
+from hlotool.cache.fingerprint import digest
 from hlotool.errors import BackendFailed, UsageError
 from hlotool.replay.options import ReplayOptions
 from hlotool.search.answers import Answer
 from hlotool.search.arrays import npz_bytes
-from hlotool.search.journal import digest
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.case_worker import FUNCTION, GOOD, UNUSABLE, CaseQuestion, Outcome, failure_of
 from hlotool.search.sequential import Rate, SequentialTest
