@@ -6,9 +6,12 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
-from hlotool.cli.options import add_output_options, exit_code_text
+from hlotool.cli.options import add_command, add_output_options
+from hlotool.cli.output import finish
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from hlotool.report.records import BackendRecord
 
 #: Seconds that loading a backend may take.
@@ -17,35 +20,29 @@ _TIMEOUT = 60.0
 
 def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     """Add the command to the parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "backends",
-        help="list the backends: available or why not",
+    parser = add_command(
+        commands,
+        formatter,
+        execute,
+        usage="backends [options]",
+        about="list the backends: available or why not",
         description="List the backends that `run` can use, each loaded in a process of its own.",
-        epilog=exit_code_text(),
-        formatter_class=formatter,
     )
     add_output_options(parser)
-    parser.set_defaults(command=execute)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
-    from hlotool.cli.output import emit, emit_bytes
     from hlotool.report.records import BackendsRecord
 
     record = BackendsRecord(backends=describe())
-    if arguments.json:
-        import msgspec
 
-        emit_bytes(msgspec.json.encode(record) + b"\n")
-        return record.exit_code
-    import sys
+    def report() -> RenderableType:
+        from hlotool.report.backends import BackendTable
 
-    from hlotool.report.backends import BackendTable
-    from hlotool.report.console import console_for, render
+        return BackendTable(record.backends, arguments.verbose)
 
-    emit(render(console_for(sys.stdout), BackendTable(record.backends, arguments.verbose)))
-    return record.exit_code
+    return finish(record, arguments, report)
 
 
 def describe() -> list[BackendRecord]:

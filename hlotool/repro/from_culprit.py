@@ -15,7 +15,7 @@ from hlotool.search.reduction.case_worker import outcome_of
 def culprit_title(culprit: CulpritRecord) -> str:
     """A culprit in one line."""
     source = culprit.source
-    where = f" in {source.file}:{source.file_line}" if source and source.file else ""
+    where = f" in {source.user_line}" if source and source.file else ""
     opcodes = ", ".join(dict.fromkeys(culprit.opcodes[-3:]))
     what = f" of {opcodes}" if opcodes else ""
     if culprit.level == "pass":
@@ -115,6 +115,6 @@ def _facts(culprit: CulpritRecord) -> dict[str, Any]:
         "stage_before": culprit.stage_before,
         "instructions": culprit.instructions,
         "place": culprit.place,
-        "source": f"{source.file}:{source.file_line}" if source and source.file else "",
+        "source": source.user_line if source else "",
         "op_name": source.op_name if source else "",
     }

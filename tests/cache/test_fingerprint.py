@@ -12,7 +12,6 @@ import pytest
 
 from hlotool.cache.fingerprint import digest, path_fingerprint
 
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
