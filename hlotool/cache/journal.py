@@ -11,12 +11,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import os
 from pathlib import Path
 from typing import Any
 
 from hlotool._version import __version__
 from hlotool.cache.folder import cache_folder
+
+_logger = logging.getLogger(__name__)
 
 _CHECK = 8
 #: Goes into every checksum. The number changes with the form of a line.
@@ -45,7 +48,9 @@ class Journal:
         except OSError:
             return {}
         entries = (_decode(line) for line in content.split(b"\n"))
-        return {entry[0]: entry[1] for entry in entries if entry is not None}
+        found = {entry[0]: entry[1] for entry in entries if entry is not None}
+        _logger.info("%s: %d answers of an interrupted command", self.path, len(found))
+        return found
 
     def add(self, key: str, value: Any) -> None:
         """Keep an answer; returns when it is on the disk."""

@@ -23,9 +23,6 @@ EXIT_CODES = {
     ExitCode.INTERRUPTED: "interrupted",
 }
 
-#: Values of `--log`, as the module `logging` names them.
-LOG_LEVELS = ("debug", "info", "warning")
-
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _SHIFT = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
@@ -96,7 +93,9 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     amount.add_argument("-q", "--quiet", action="store_true", help="only what disagrees, and the totals")
     amount.add_argument("-v", "--verbose", action="store_true", help="every detail of every module")
     group.add_argument(
-        "--log", choices=LOG_LEVELS, help="say on stderr what is done: processes, files [$HLOTOOL_LOG]"
+        "--log",
+        choices=("debug", "info", "warning"),
+        help="say on stderr what is done: processes, files [$HLOTOOL_LOG]",
     )
     group.add_argument("--debug", action="store_true", help="show the traceback of an error")
 

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 from hlotool.errors import BackendCrashed, BackendFailed, BackendTimeout
+from hlotool.logs import log_target
 from hlotool.workers.messages import Answer, Raised, Ready, Returned
 from hlotool.workers.process import WorkerProcess, out_of_memory
 from hlotool.workers.worker import WorkerOptions
@@ -100,7 +101,7 @@ class Pool:
         self._backend = backend
         self._environment = worker_environment(limits.jobs) if environment is None else environment
         self._interpreter = interpreter
-        self._options = WorkerOptions(tuple(preload), limits.memory)
+        self._options = WorkerOptions(tuple(preload), limits.memory, log_target())
         self._events: queue.SimpleQueue[tuple[WorkerProcess, Answer | None]] = queue.SimpleQueue()
         self._workers: list[WorkerProcess] = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shlex
@@ -27,6 +28,8 @@ from hlotool.search.reduction.case_worker import FUNCTION, GOOD, UNUSABLE, CaseQ
 from hlotool.search.sequential import Rate, SequentialTest
 from hlotool.search.steps import Steps
 from hlotool.workers.pool import Done, Pool
+
+_logger = logging.getLogger(__name__)
 
 #: Makes a candidate; None when there is none.
 Candidate = Callable[[], Case | None]
@@ -113,6 +116,7 @@ class CommandJudge:
             return self._call([*self._words, str(path)])
 
     def _call(self, command: list[str]) -> Outcome:
+        _logger.info("run %s, %g s at most", shlex.join(command), self._timeout)
         try:
             done = subprocess.run(
                 command,
