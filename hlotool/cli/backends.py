@@ -53,20 +53,19 @@ def describe() -> list[BackendRecord]:
     from hlotool.errors import BackendFailed
     from hlotool.replay.describe import Description
     from hlotool.report.records import BackendRecord
-    from hlotool.workers.pool import Done, Limits, Pool
+    from hlotool.workers.pool import Limits, Pool
 
     names = listed_backends()
-    found: dict[str, BackendRecord] = {}
     with Pool(Limits(min(len(names), os.cpu_count() or 1), _TIMEOUT)) as pool:
-        for event in pool.run("hlotool.replay.describe:describe_backend", names):
-            if not isinstance(event, Done):
-                continue
-            name = names[event.index]
-            if isinstance(event.value, BackendFailed):
-                found[name] = BackendRecord(name=name, available=False, reason=event.value.message)
-                continue
-            known = msgspec.msgpack.decode(event.value, type=Description)
-            found[name] = BackendRecord(
+        ends = pool.call_all("hlotool.replay.describe:describe_backend", names)
+    records: list[BackendRecord] = []
+    for name, end in zip(names, ends):
+        if isinstance(end.value, BackendFailed):
+            records.append(BackendRecord(name=name, available=False, reason=end.value.message))
+            continue
+        known = msgspec.msgpack.decode(end.value, type=Description)
+        records.append(
+            BackendRecord(
                 name=name,
                 available=not known.reason,
                 version=known.version,
@@ -74,4 +73,5 @@ def describe() -> list[BackendRecord]:
                 options=known.options,
                 reason=known.reason,
             )
-    return [found[name] for name in names]
+        )
+    return records

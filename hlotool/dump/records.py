@@ -62,6 +62,11 @@ class Stage:
         return source
 
     @property
+    def title(self) -> str:
+        """What reports call it: its label, or its kind where it has none."""
+        return self.label or self.kind.value
+
+    @property
     def format(self) -> Format:
         """How `source` is written."""
         return Format.TEXT if self.text else Format.PROTO

@@ -87,7 +87,7 @@ def inspect_module(task: InspectTask) -> ModuleInfo:
         frontend=frontend,
         program=program,
         structure=structure,
-        labels=[label_of(stage) for stage in (*owner.stages, *owner.others)],
+        labels=[stage.title for stage in (*owner.stages, *owner.others)],
         passes=len(owner.passes),
         captures=len(owner.captures),
         stages=stages,
@@ -101,7 +101,7 @@ def _programs(task: InspectTask) -> Iterator[_Program]:
     owner = task.module
     for stage in task.stages:
         yield _Program(
-            label_of(stage),
+            stage.title,
             str(stage.source),
             partial(read_stage, stage),
             partial(load_stage, owner, stage, may_compile=False),
@@ -111,11 +111,6 @@ def _programs(task: InspectTask) -> Iterator[_Program]:
         for capture in owner.captures[:1]:
             read = partial(captured_program, capture)
             yield _Program(capture.kind.value, str(capture.source), read, read)
-
-
-def label_of(stage: Stage) -> str:
-    """What reports call a stage."""
-    return stage.label or stage.kind.value
 
 
 def _kernels(program: _Program, architecture: str) -> KernelsInfo:

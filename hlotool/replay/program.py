@@ -66,7 +66,7 @@ def load_program(owner: DumpModule, stage: Stage, backend: str, reference: Progr
         Unsupported: elided constants, or something the backend cannot execute.
         UsageError: no such backend.
     """
-    label = stage.label or stage.kind.value
+    label = stage.title
     module = load_stage(owner, stage)
     sharding = stated_sharding(module, stage)
     return compile_program(label, str(stage.source), module, backend, reference, sharding)

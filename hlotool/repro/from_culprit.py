@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from hlotool.replay.options import ReplayOptions
-from hlotool.repro.bundle import Bundle
+from hlotool.replay.records import ModuleRecord
+from hlotool.repro.bundle import Bundle, Kind
 from hlotool.search.bisection.failure import signature
-from hlotool.search.bisection.records import CulpritRecord, SpotRecord
+from hlotool.search.bisection.records import CulpritRecord
 from hlotool.search.reduction.case_worker import outcome_of
 
 
@@ -27,77 +29,58 @@ def culprit_title(culprit: CulpritRecord) -> str:
 def bundle_of(culprit: CulpritRecord, options: ReplayOptions, versions: Mapping[str, str]) -> Bundle | None:
     """The bundle of a culprit; None when there is nothing small enough to run again."""
     spot = culprit.spot
-    facts = _facts(culprit)
     if culprit.minimal:
-        return _minimal(culprit, facts, options, versions)
+        return _minimal(culprit, options, versions)
     if spot is None or not spot.after:
         return None
     if culprit.level == "pass":
-        return _stages(culprit, spot, facts, options, versions)
+        if spot.comparison is None:
+            return None
+        stages = _bundle("stages", culprit, spot.comparison, spot.before, options, versions)
+        return replace(stages, after=spot.after, inputs=spot.inputs)
     row = culprit.comparison
     assert row is not None
-    return Bundle(
-        kind="result",
-        title=culprit_title(culprit),
-        verdict=row.verdict.value,
-        signature=signature(row),
-        reason=row.reason,
-        program=spot.program,
+    return replace(
+        _bundle("result", culprit, row, spot.program, options, versions),
         kernel=spot.after,
         kernel_inputs=spot.inputs,
         inputs=spot.program_inputs,
         outputs=spot.outputs,
-        reference=options.reference,
-        culprit=facts,
-        evidence=tuple(culprit.evidence),
-        versions=dict(versions),
     )
 
 
-def _minimal(
-    culprit: CulpritRecord, facts: dict[str, Any], options: ReplayOptions, versions: Mapping[str, str]
-) -> Bundle:
+def _minimal(culprit: CulpritRecord, options: ReplayOptions, versions: Mapping[str, str]) -> Bundle:
+    """The smallest program that the backend gets wrong, with the kernel to blame."""
     row = culprit.comparison
     assert row is not None
-    return Bundle(
-        kind="backend",
-        title=culprit_title(culprit),
-        verdict=row.verdict.value,
+    return replace(
+        _bundle("backend", culprit, row, culprit.minimal, options, versions),
         signature=outcome_of(row).kind,
-        reason=row.reason,
-        program=culprit.minimal,
         kernel=culprit.spot.after if culprit.spot else "",
         kernel_inputs=culprit.spot.inputs if culprit.spot else b"",
         inputs=culprit.minimal_inputs,
-        reference=options.reference,
         backend=options.backend,
-        culprit=facts,
-        evidence=tuple(culprit.evidence),
-        versions=dict(versions),
     )
 
 
-def _stages(
+def _bundle(
+    kind: Kind,
     culprit: CulpritRecord,
-    spot: SpotRecord,
-    facts: dict[str, Any],
+    row: ModuleRecord,
+    program: str,
     options: ReplayOptions,
     versions: Mapping[str, str],
-) -> Bundle | None:
-    row = spot.comparison
-    if row is None:
-        return None
+) -> Bundle:
+    """What all bundles of culprits share."""
     return Bundle(
-        kind="stages",
+        kind=kind,
         title=culprit_title(culprit),
         verdict=row.verdict.value,
         signature=signature(row),
         reason=row.reason,
-        program=spot.before,
-        after=spot.after,
-        inputs=spot.inputs,
+        program=program,
         reference=options.reference,
-        culprit=facts,
+        culprit=_facts(culprit),
         evidence=tuple(culprit.evidence),
         versions=dict(versions),
     )

@@ -10,7 +10,7 @@ import os
 import queue
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -140,6 +140,11 @@ class Pool:
             worker, answer = self._next_answer()
             if done := self._take(worker, answer):
                 yield done
+
+    def call_all(self, function: str, arguments: Sequence[object]) -> list[Done]:
+        """How the calls on all arguments ended, in their order; otherwise as `run`."""
+        ends = [event for event in self.run(function, arguments) if isinstance(event, Done)]
+        return sorted(ends, key=lambda end: end.index)
 
     def _hand_out(self, tasks: _Tasks) -> Iterator[Started]:
         """Give tasks to all free workers, and start more workers while tasks wait for one."""

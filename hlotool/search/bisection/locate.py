@@ -10,7 +10,6 @@ import msgspec
 
 from hlotool._version import __version__
 from hlotool.cache.fingerprint import digest
-from hlotool.dump.records import Stage
 from hlotool.findings.records import SourceRecord
 from hlotool.findings.verdict import AGREEING, DIFFERING
 from hlotool.replay.keys import context_key, stage_key
@@ -123,7 +122,7 @@ class Locator:
         return self.ends.result is not None and self.ends.result.verdict in DIFFERING
 
     def _pass_culprit(self, turn: Turn, search: PassSearch) -> CulpritRecord:
-        good, bad = (_label(self.ends.task.module.stages[n]) for n in (turn.good, turn.bad))
+        good, bad = (self.ends.task.module.stages[n].title for n in (turn.good, turn.bad))
         candidates = turn.candidates
         spot = self._stage_spot(turn)
         found = spot if isinstance(spot, SpotRecord) else None
@@ -203,7 +202,7 @@ class Locator:
         again = self.oracle.ask(Question(task, RESULT, attempt=1), "again result")
         spot = self._result_spot(row)
         found = spot if isinstance(spot, SpotRecord) else None
-        last = _label(task.module.stages[-1])
+        last = task.module.stages[-1].title
         evidence = [
             f"{last}: {_said(self.ends.stages)}",
             f"what the program returned: {_said(row)}",
@@ -246,10 +245,6 @@ class Locator:
         return value if isinstance(value, str) else msgspec.convert(value, SpotRecord)
 
 
-def _label(stage: Stage) -> str:
-    return stage.label or stage.kind.value
-
-
 def _said(row: ModuleRecord | None) -> str:
     """A verdict with its reason."""
     if row is None:
@@ -264,12 +259,12 @@ def _first_source(row: ModuleRecord) -> SourceRecord | None:
 def _unusable(search: PassSearch) -> Iterator[str]:
     for number, row in sorted(search.rows.items()):
         if answer_of(row) is Answer.UNUSABLE:
-            yield f"{_label(search.task.module.stages[number])}: {_said(row)}"
+            yield f"{search.task.module.stages[number].title}: {_said(row)}"
 
 
 def _turns(search: PassSearch) -> Iterator[str]:
     """The turns of the history in words."""
     for turn in search.history.transitions if search.history else ():
-        before, after = (_label(search.task.module.stages[n]) for n in (turn.before, turn.after))
+        before, after = (search.task.module.stages[n].title for n in (turn.before, turn.after))
         was, becomes = ("right", "wrong") if turn.breaks else ("wrong", "right")
         yield f"{before} is {was}, {after} is {becomes}"

@@ -55,7 +55,7 @@ def _candidate(stage: Stage) -> CandidateRecord:
     if stage.kind is Kind.PASS and not stage.before_pass and stage.pipeline:
         # A step inside a pass, such as `copy-insertion.after_adding_copies`.
         return CandidateRecord(name=stage.pipeline, pipeline="", stage=stage.label)
-    return CandidateRecord(name=name, pipeline=stage.pipeline, stage=stage.label or stage.kind.value)
+    return CandidateRecord(name=name, pipeline=stage.pipeline, stage=stage.title)
 
 
 @dataclass(slots=True)
@@ -120,4 +120,4 @@ class PassSearch:
     def _text(self, number: int) -> str:
         stage = self.task.module.stages[number]
         sequence = "" if stage.sequence is None else f"{stage.sequence:04d} "
-        return f"{sequence}{stage.label or stage.kind.value}"
+        return f"{sequence}{stage.title}"

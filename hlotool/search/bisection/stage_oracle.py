@@ -59,10 +59,10 @@ class StageOracle:
         return self.steps.ask(key, text, lambda: self._call(function, argument), lambda value: "")
 
     def _call(self, function: str, argument: object) -> Any:
-        for event in self._pool.run(function, [argument]):
-            if isinstance(event, Done) and isinstance(event.value, bytes):
-                return msgspec.to_builtins(msgspec.msgpack.decode(event.value))
-        return None
+        [end] = self._pool.call_all(function, [argument])
+        return (
+            msgspec.to_builtins(msgspec.msgpack.decode(end.value)) if isinstance(end.value, bytes) else None
+        )
 
     def _compute(self, question: Question) -> Any:
         [(_, value)] = self._compute_all([question])

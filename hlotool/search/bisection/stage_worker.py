@@ -54,7 +54,7 @@ class Question:
     @property
     def label(self) -> str:
         """What is judged, in words."""
-        return REALITY if self.tested == RESULT else self.stage.label or self.stage.kind.value
+        return REALITY if self.tested == RESULT else self.stage.title
 
 
 def judge_stage(question: Question) -> ModuleRecord:
