@@ -304,7 +304,7 @@ class _Totals:
         return element
 
     def metrics(self, total: int, histogram: tuple[Bucket, ...]) -> Metrics:
-        """The result."""
+        """The finished metrics of `total` elements, with `histogram` for the magnitudes."""
         return Metrics(
             total,
             self.mismatched,

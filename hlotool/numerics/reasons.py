@@ -20,7 +20,7 @@ _STATISTICS = {
 
 
 def legal_reason(evidence: Evidence, facts: Facts) -> str:
-    """Of `rounding` and `unstable`."""
+    """Why legal executions explain a difference: the reason of `rounding`, and of `unstable`."""
     where = _STATISTICS[evidence.statistic]
     text = (
         f"a compiler may round and order sums like this: {where} is {evidence.ratio:.2g} times as far off as "
@@ -33,7 +33,7 @@ def legal_reason(evidence: Evidence, facts: Facts) -> str:
     return text
 
 
-#: Of `rounding`, where the tested program rounds in other places.
+#: The reason of `rounding` where the tested program rounds in other places.
 LESS_STABLE = (
     "in f64 both programs compute the same, and legal executions of the tested one differ as much: rounding "
     "harms its way of computing more"
@@ -41,7 +41,7 @@ LESS_STABLE = (
 
 
 def flipping_reason(count: int) -> str:
-    """Of `rounding`, where a few elements jump."""
+    """The reason of `rounding` where `count` elements jump as they do in other legal executions."""
     return (
         f"{count} elements jump where slightly larger rounding errors make them jump, too: a comparison or a "
         "step on the way to them is nearly a tie"
@@ -49,7 +49,7 @@ def flipping_reason(count: int) -> str:
 
 
 def unstable_reason(evidence: Evidence, facts: Facts) -> str:
-    """Of `unstable`."""
+    """The reason of `unstable`: what amplifies rounding so much."""
     if evidence.statistic == "flips":
         origin = f" at {facts.decision}" if facts.decision is not None else ""
         return f"legal executions differ in many elements, which one ulp flips{origin}: nothing can be said"
@@ -60,7 +60,7 @@ def unstable_reason(evidence: Evidence, facts: Facts) -> str:
 
 
 def range_reason(evidence: Evidence, found: Score) -> str:
-    """Of `range`."""
+    """The reason of `range`: which value on the way may be too large for its type."""
     where = f" at {evidence.instruction}" if evidence.instruction is not None else ""
     return (
         f"{found.misplaced} elements are NaN or infinite on one side only: a value on the way is too large "
@@ -69,7 +69,7 @@ def range_reason(evidence: Evidence, found: Score) -> str:
 
 
 def wrong_reason(evidence: Evidence, found: Score | Flips | None) -> str:
-    """Of `wrong`."""
+    """The reason of `wrong`: how far off the result is, and the pattern of its errors where there is one."""
     pattern = f"; {evidence.pattern}: {evidence.detail}" if evidence.pattern else ""
     return _error(evidence, found) + pattern
 
