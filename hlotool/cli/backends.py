@@ -10,8 +10,6 @@ from hlotool.cli.options import add_command, add_output_options
 from hlotool.cli.output import finish
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from hlotool.report.records import BackendRecord
 
 #: Seconds that loading a backend may take.
@@ -37,12 +35,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     record = BackendsRecord(backends=describe())
 
-    def report() -> RenderableType:
-        from hlotool.report.backends import BackendTable
-
-        return BackendTable(record.backends, arguments.verbose)
-
-    return finish(record, arguments, report)
+    return finish(record, arguments)
 
 
 def describe() -> list[BackendRecord]:

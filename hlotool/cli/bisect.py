@@ -23,8 +23,6 @@ from hlotool.cli.output import Ending, ending, finish
 from hlotool.errors import UsageError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from hlotool.cache.journal import Journal
     from hlotool.replay.options import RunOptions
     from hlotool.report.bisect_records import BisectRecord
@@ -96,12 +94,7 @@ def execute(arguments: argparse.Namespace) -> int:
         _search(arguments, options, journal, findings, notes)
     record = _record(arguments, options, findings, notes, end, start)
 
-    def report() -> RenderableType:
-        from hlotool.report.bisect import BisectReport
-
-        return BisectReport(record, quiet=arguments.quiet, verbose=arguments.verbose)
-
-    code = finish(record, arguments, report)
+    code = finish(record, arguments)
     # Only when everything is printed nothing is lost any more.
     journal.close() if end.interrupted else _forget(journal)
     return code

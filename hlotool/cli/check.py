@@ -20,8 +20,6 @@ from hlotool.cli.output import emit, emit_json, finish
 from hlotool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from hlotool.check.run import Report
     from hlotool.ir.module import Module
     from hlotool.report.records import CheckRecord
@@ -95,12 +93,7 @@ def execute(arguments: argparse.Namespace) -> int:
         emit_json(sarif(record))
         return record.exit_code
 
-    def report() -> RenderableType:
-        from hlotool.report.check import CheckReport
-
-        return CheckReport(record, verbose=arguments.verbose, quiet=arguments.quiet)
-
-    return finish(record, arguments, report)
+    return finish(record, arguments)
 
 
 def _check(arguments: argparse.Namespace) -> Report:
@@ -190,9 +183,4 @@ def _list_rules(arguments: argparse.Namespace) -> int:
         for rule in all_rules().values()
     ]
 
-    def report() -> RenderableType:
-        from hlotool.report.check import RuleTable
-
-        return RuleTable(rules)
-
-    return finish(RulesRecord(rules=rules), arguments, report)
+    return finish(RulesRecord(rules=rules), arguments)

@@ -11,8 +11,6 @@ from hlotool.cli.output import finish
 from hlotool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from hlotool.report.diff_records import DiffRecord
 
 _DESCRIPTION = """\
@@ -74,12 +72,7 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError("one side holds arrays, the other one programs: they cannot be compared")
     record = _results(arguments) if kinds == {True} else _programs(arguments)
 
-    def report() -> RenderableType:
-        from hlotool.report.diff import DiffReport
-
-        return DiffReport(record, quiet=arguments.quiet, verbose=arguments.verbose)
-
-    return finish(record, arguments, report)
+    return finish(record, arguments)
 
 
 def _programs(arguments: argparse.Namespace) -> DiffRecord:

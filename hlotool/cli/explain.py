@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlotool.cli.options import add_command, add_output_options
-from hlotool.cli.output import finish
+from hlotool.cli.output import emit_report, finish
 from hlotool.errors import DumpError, ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from hlotool.explain.records import MatchRecord
 
 _DESCRIPTION = """\
@@ -55,13 +53,13 @@ def execute(arguments: argparse.Namespace) -> int:
 
     matches = _everything() if arguments.list else _matches(arguments)
     code = ExitCode.AGREE if matches else ExitCode.NOTHING_COMPARED
+    if arguments.list and not arguments.json:
+        from hlotool.report.explain import Catalogue
 
-    def report() -> RenderableType:
-        from hlotool.report.explain import Catalogue, Explanation
+        emit_report(Catalogue(matches))
+        return code
 
-        return Catalogue(matches) if arguments.list else Explanation(matches)
-
-    return finish(ExplainRecord(matches=matches, exit_code=code), arguments, report)
+    return finish(ExplainRecord(matches=matches, exit_code=code), arguments)
 
 
 def _everything() -> list[MatchRecord]:

@@ -21,8 +21,6 @@ from hlotool.errors import DumpError, ExitCode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import RenderableType
-
     from hlotool.check.findings import FailedFile
     from hlotool.dump.records import Dump
     from hlotool.inspect.records import ModuleInfo
@@ -91,12 +89,7 @@ def execute(arguments: argparse.Namespace) -> int:
         modules = inspect_all(find_tasks(dumps, arguments.only, arguments.stages, architecture), pool)
     record = _record(arguments, dumps, modules, failures, time.perf_counter() - start)
 
-    def report() -> RenderableType:
-        from hlotool.report.inspect import InspectReport
-
-        return InspectReport(record, quiet=arguments.quiet, verbose=arguments.verbose)
-
-    return finish(record, arguments, report)
+    return finish(record, arguments)
 
 
 def _dumps(paths: Sequence[str], failures: list[FailedFile]) -> list[Dump]:

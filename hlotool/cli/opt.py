@@ -13,8 +13,6 @@ from hlotool.cli.output import emit_bytes, emit_json, finish
 from hlotool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from hlotool.ir.module import Module
     from hlotool.passes.base import Fuel
     from hlotool.passes.manager import PassManager, PassRun
@@ -210,12 +208,7 @@ def _runs(runs: Sequence[PassRun]) -> list[PassRecord]:
 def _list(arguments: argparse.Namespace) -> int:
     record = _passes()
 
-    def report() -> RenderableType:
-        from hlotool.report.opt import PassList
-
-        return PassList(record)
-
-    return finish(record, arguments, report)
+    return finish(record, arguments)
 
 
 def _passes() -> PassesRecord:

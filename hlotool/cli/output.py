@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -58,20 +58,21 @@ def ending(arguments: argparse.Namespace) -> Iterator[Ending]:
         end.interrupted = True
 
 
-def finish(record: Any, arguments: argparse.Namespace, report: Callable[[], RenderableType]) -> int:
+def finish(record: Any, arguments: argparse.Namespace) -> int:
     """Print the record of a command; returns the exit code.
 
     Args:
         record: it has an `exit_code`; `notes`, if it has any, go to stderr.
         arguments: decide between JSON and the report.
-        report: makes the report; its imports take a while, and JSON does without them.
     """
     if arguments.json:
         emit_json(record)
     else:
         for note in getattr(record, "notes", ()):
             print(f"hlotool: note: {note}", file=sys.stderr)
-        emit_report(report())
+        from hlotool.report.show import report_of
+
+        emit_report(report_of(record, arguments.quiet, arguments.verbose))
     code: int = record.exit_code
     return code
 

@@ -24,8 +24,6 @@ from hlotool.cli.output import Ending, ending, finish
 from hlotool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from hlotool.cache.journal import Journal
     from hlotool.replay.options import RunOptions
     from hlotool.report.reduce_records import ReduceRecord
@@ -94,12 +92,7 @@ def execute(arguments: argparse.Namespace) -> int:
         record = _reduce(arguments, options, journal)
     record = _timed(record or _empty(arguments, options, end), start)
 
-    def report() -> RenderableType:
-        from hlotool.report.reduce import ReduceReport
-
-        return ReduceReport(record, arguments.verbose)
-
-    code = finish(record, arguments, report)
+    code = finish(record, arguments)
     # Only when everything is printed nothing is lost any more.
     journal.close() if end.interrupted else journal.remove()
     return code

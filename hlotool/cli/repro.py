@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hlotool.cli.options import add_command, add_output_options, seconds
 from hlotool.cli.output import finish
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 _DESCRIPTION = """\
 Run repro bundles again. The exit code is 1 when a bundle still fails in the same way, 0 when none fails any
@@ -44,9 +41,4 @@ def execute(arguments: argparse.Namespace) -> int:
 
     found = [verify(Path(folder), arguments.backend, arguments.timeout) for folder in arguments.folders]
 
-    def report() -> RenderableType:
-        from hlotool.report.repro import VerifyReport
-
-        return VerifyReport(found, verbose=arguments.verbose)
-
-    return finish(VerifyRecord(bundles=found, exit_code=verify_exit_code(found)), arguments, report)
+    return finish(VerifyRecord(bundles=found, exit_code=verify_exit_code(found)), arguments)

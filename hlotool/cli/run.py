@@ -27,8 +27,6 @@ from hlotool.cli.output import Ending, ending, finish
 from hlotool.errors import BackendUnavailable
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from hlotool.findings.records import ErrorRecord
     from hlotool.replay.batch import Batch
     from hlotool.replay.options import RunOptions
@@ -126,12 +124,7 @@ def execute(arguments: argparse.Namespace) -> int:
         print(error_text(problem), file=sys.stderr)
         return record.exit_code
 
-    def report() -> RenderableType:
-        from hlotool.report.terminal import RunReport
-
-        return RunReport(record, quiet=arguments.quiet, verbose=arguments.verbose)
-
-    return finish(record, arguments, report)
+    return finish(record, arguments)
 
 
 def run_options(arguments: argparse.Namespace) -> RunOptions:

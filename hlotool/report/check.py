@@ -27,8 +27,8 @@ class CheckReport:
     """All findings, notes first, and a summary line."""
 
     record: CheckRecord
-    verbose: bool = False
     quiet: bool = False
+    verbose: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for failure in self.record.failures:
