@@ -42,15 +42,15 @@ def describe() -> list[BackendRecord]:
     """Every backend by name, each loaded in a process of its own."""
     import msgspec
 
+    from hlotool.backends.description import Description
     from hlotool.backends.registry import listed_backends
     from hlotool.errors import BackendFailed
-    from hlotool.replay.describe import Description
     from hlotool.report.records import BackendRecord
     from hlotool.workers.pool import Limits, Pool
 
     names = listed_backends()
     with Pool(Limits(min(len(names), os.cpu_count() or 1), _TIMEOUT)) as pool:
-        ends = pool.call_all("hlotool.replay.describe:describe_backend", names)
+        ends = pool.call_all("hlotool.backends.description:describe_backend", names)
     records: list[BackendRecord] = []
     for name, end in zip(names, ends):
         if isinstance(end.value, BackendFailed):

@@ -125,9 +125,10 @@ def _reduce(arguments: argparse.Namespace, options: RunOptions, journal: Journal
 
 
 def _judge(arguments: argparse.Namespace, options: RunOptions, stack: ExitStack) -> Judge:
-    from hlotool.search.reduction.oracle import BackendJudge, CommandJudge, default_width
+    from hlotool.search.reduction.oracle import BackendJudge, CommandJudge
+    from hlotool.workers.cores import worker_count
 
-    width = default_width(options.jobs)
+    width = worker_count(options.jobs, most=2)
     if arguments.check:
         wanted = re.compile(arguments.fail_regex) if arguments.fail_regex else None
         return CommandJudge(arguments.check, options.timeout, width, wanted)

@@ -9,6 +9,7 @@ from functools import partial
 
 from hlotool.check.facts import function_of, program_facts
 from hlotool.check.findings import FailedFile
+from hlotool.dump.executions import captured_program
 from hlotool.dump.loading import load_stage, read_stage
 from hlotool.dump.names import Kind
 from hlotool.dump.records import DumpModule, Stage
@@ -18,7 +19,6 @@ from hlotool.inspect.kernel_records import KernelsInfo
 from hlotool.inspect.records import ModuleInfo, StageInfo
 from hlotool.inspect.stage import stage_info
 from hlotool.ir.module import Module
-from hlotool.replay.trials import captured_program
 
 #: What XLA reports about its allocations, and the line of each memory space in it.
 USAGE_REPORT = "memory-usage-report.txt"

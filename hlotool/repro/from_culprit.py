@@ -9,9 +9,7 @@ from typing import Any
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.repro.bundle import Bundle, Kind
-from hlotool.search.bisection.failure import signature
 from hlotool.search.bisection.records import CulpritRecord
-from hlotool.search.reduction.case_worker import outcome_of
 
 
 def culprit_title(culprit: CulpritRecord) -> str:
@@ -55,7 +53,7 @@ def _minimal(culprit: CulpritRecord, options: ReplayOptions, versions: Mapping[s
     assert row is not None
     return replace(
         _bundle("backend", culprit, row, culprit.minimal, options, versions),
-        signature=outcome_of(row).kind,
+        signature=str(row.signature.smaller()),
         kernel=culprit.spot.after if culprit.spot else "",
         kernel_inputs=culprit.spot.inputs if culprit.spot else b"",
         inputs=culprit.minimal_inputs,
@@ -76,7 +74,7 @@ def _bundle(
         kind=kind,
         title=culprit_title(culprit),
         verdict=row.verdict.value,
-        signature=signature(row),
+        signature=str(row.signature),
         reason=row.reason,
         program=program,
         reference=options.reference,

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hlotool.search.answers import Answer
+from hlotool.findings.verdict import Answer
 
 
 @dataclass(frozen=True, slots=True)

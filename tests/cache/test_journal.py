@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from hlotool.cache.fingerprint import digest
 from hlotool.cache.journal import Journal
-from hlotool.search.answers import Answer
+from hlotool.findings.verdict import Answer
 from hlotool.search.ddmin import minimize
 from hlotool.search.history import search_history
 from hlotool.search.steps import Steps

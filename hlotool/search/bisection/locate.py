@@ -11,12 +11,10 @@ import msgspec
 from hlotool._version import __version__
 from hlotool.cache.fingerprint import digest
 from hlotool.findings.records import SourceRecord
-from hlotool.findings.verdict import AGREEING, DIFFERING
+from hlotool.findings.verdict import AGREEING, DIFFERING, Answer
 from hlotool.replay.keys import context_key, stage_key
 from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.task import Task
-from hlotool.search.answers import Answer
-from hlotool.search.bisection.failure import answer_of, signature, wrong_outputs
 from hlotool.search.bisection.passes import PassSearch, Turn
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord, SpotRecord
 from hlotool.search.bisection.spotting import (
@@ -139,7 +137,7 @@ class Locator:
             candidates=candidates,
             stage=bad,
             stage_before=good,
-            signature=signature(turn.comparison),
+            signature=str(turn.comparison.signature),
             instructions=found.instructions if found else [],
             opcodes=found.opcodes if found else [],
             place=found.place if found else [],
@@ -164,10 +162,10 @@ class Locator:
             yield "the instructions alone, on the values that occurred, differ as well"
 
     def _stage_spot(self, turn: Turn) -> SpotRecord | str:
-        outputs = wrong_outputs(turn.comparison)
+        outputs = turn.comparison.signature.outputs
         if not outputs:
             return turn.comparison.reason
-        question = SpotQuestion(self.ends.task, turn.good, turn.bad, tuple(outputs))
+        question = SpotQuestion(self.ends.task, turn.good, turn.bad, outputs)
         stages = [stage_key(self.ends.task.module, number) for number in (turn.good, turn.bad)]
         return self._spot(FUNCTION, question, *stages, repr(outputs))
 
@@ -215,19 +213,19 @@ class Locator:
             level=found.level if found else "codegen",
             stage=REALITY,
             stage_before=last,
-            signature=signature(row),
+            signature=str(row.signature),
             instructions=found.instructions if found else [],
             opcodes=found.opcodes if found else [],
             source=found.source if found else _first_source(row),
             reduced_instructions=1 if found and found.after else None,
-            confirmed=answer_of(again) is Answer.BAD,
+            confirmed=again.verdict.answer is Answer.BAD,
             evidence=evidence,
             comparison=row,
             spot=found,
         )
 
     def _result_spot(self, row: ModuleRecord) -> SpotRecord | str:
-        wrong = wrong_outputs(row)
+        wrong = row.signature.outputs
         if not wrong:
             return row.reason
         task = self.ends.task
@@ -258,7 +256,7 @@ def _first_source(row: ModuleRecord) -> SourceRecord | None:
 
 def _unusable(search: PassSearch) -> Iterator[str]:
     for number, row in sorted(search.rows.items()):
-        if answer_of(row) is Answer.UNUSABLE:
+        if row.verdict.answer is Answer.UNUSABLE:
             yield f"{search.task.module.stages[number].title}: {_said(row)}"
 
 
