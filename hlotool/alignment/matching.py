@@ -21,8 +21,8 @@ from hlotool.alignment.similarity import Side, likeness
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import OPCODES
 
-#: Pairs of users (or of the members of a bucket) that are looked at one by one; beyond it, in order. So 20,000
-#: instructions of three kinds still take seconds, as a test demands.
+#: Pairs of users (or of the members of a bucket) that are looked at one by one; beyond it, in order. So
+#: twenty thousand instructions of three kinds still take seconds, as a test demands.
 _MOST_PAIRS = 256
 #: Operands that are asked for evidence: the tuple of a training step has a thousand, of which the first tell.
 _MOST_OPERANDS = 32
