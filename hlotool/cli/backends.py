@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from typing import TYPE_CHECKING, Any
 
 from hlotool.cli.options import add_output_options, exit_code_text
@@ -56,11 +55,12 @@ def describe() -> list[BackendRecord]:
     from hlotool.errors import BackendFailed
     from hlotool.replay.describe import Description
     from hlotool.report.records import BackendRecord
+    from hlotool.workers.cores import usable_cores
     from hlotool.workers.pool import Done, Limits, Pool
 
     names = listed_backends()
     found: dict[str, BackendRecord] = {}
-    with Pool(Limits(min(len(names), os.cpu_count() or 1), _TIMEOUT)) as pool:
+    with Pool(Limits(min(len(names), usable_cores()), _TIMEOUT)) as pool:
         for event in pool.run("hlotool.replay.describe:describe_backend", names):
             if not isinstance(event, Done):
                 continue

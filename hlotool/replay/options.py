@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 from hlotool.findings.records import Record
+from hlotool.workers.cores import usable_cores
 
 #: What a worker imports before its first module.
 PRELOAD = (
@@ -86,4 +85,4 @@ class RunOptions(ReplayOptions, frozen=True, kw_only=True):
 
 def worker_count(jobs: int) -> int:
     """`jobs` if given, else as many as suit the machine."""
-    return jobs or min(_AUTOMATIC_JOBS, os.cpu_count() or 1)
+    return jobs or min(_AUTOMATIC_JOBS, usable_cores())

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from hlotool.errors import BackendCrashed, BackendFailed, BackendOutOfMemory, BackendTimeout
+from hlotool.workers import pool as pool_module
 from hlotool.workers.pool import Done, Limits, Pool, Started, worker_environment
 
 GIB = 1 << 30
@@ -244,7 +245,7 @@ def test_a_busy_worker_ends_with_its_parent() -> None:
 
 
 def test_workers_share_the_cores_and_keep_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(pool_module, "usable_cores", lambda: 8)
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     environment = worker_environment(jobs=4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
@@ -26,6 +25,7 @@ from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.case_worker import FUNCTION, GOOD, UNUSABLE, CaseQuestion, Outcome, failure_of
 from hlotool.search.sequential import Rate, SequentialTest
 from hlotool.search.steps import Steps
+from hlotool.workers.cores import usable_cores
 from hlotool.workers.pool import Done, Pool
 
 #: Makes a candidate; None when there is none.
@@ -263,4 +263,4 @@ def _kind(value: Any) -> str:
 
 def default_width(jobs: int) -> int:
     """Programs judged at the same time."""
-    return jobs or min(2, os.cpu_count() or 1)
+    return jobs or min(2, usable_cores())
