@@ -158,7 +158,12 @@ def lines_of(command: Sequence[str], limits: Limits, environment: Mapping[str, s
     """
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment, start_new_session=True
+            command,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            encoding="utf-8",
+            env=environment,
+            start_new_session=True,
         )
         assert process.stdout is not None
         read: queue.Queue[str | None] = queue.Queue()

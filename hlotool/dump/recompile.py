@@ -125,8 +125,8 @@ def _run_once(text: str, options: str, flags: list[str]) -> str:
     command = [sys.executable, str(_CHILD), options]
     try:
         child = subprocess.run(
-            command, input=text, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
+            command, input=text.encode(), env=environment, capture_output=True, timeout=TIMEOUT, check=False
         )
     except (subprocess.TimeoutExpired, OSError):
         return ""
-    return child.stderr
+    return child.stderr.decode("utf-8", "replace")

@@ -91,7 +91,9 @@ def test_runs_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
     bin_folder = environment / "bin"
     pip([str(bin_folder / "pip")], "install", str(wheel))
     module = tmp_path / "add.hlo"
-    module.write_text("HloModule add\nENTRY e { a = f32[3] parameter(0) ROOT r = f32[3] add(a, a) }\n")
+    module.write_text(
+        "HloModule add\nENTRY e { a = f32[3] parameter(0) ROOT r = f32[3] add(a, a) }\n", encoding="utf-8"
+    )
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [str(bin_folder / "hlotool"), *arguments]

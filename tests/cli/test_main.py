@@ -25,7 +25,7 @@ def child(*arguments: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-c", "from hlotool.__main__ import main; import sys; sys.exit(main())", *arguments],
         cwd=REPOSITORY,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=60,
         check=False,
     )
@@ -169,7 +169,12 @@ def test_help_is_quick_and_imports_nothing_heavy() -> None:
         "print(time.perf_counter() - start, sorted(heavy), file=sys.stderr)"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", probe], cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", probe],
+        cwd=REPOSITORY,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=True,
     )
     seconds, _, heavy = ended.stderr.partition(" ")
     assert heavy.strip() == "[]"
@@ -213,7 +218,7 @@ def test_the_console_script_and_the_module_are_the_same() -> None:
         [sys.executable, "-m", "hlotool", "--version"],
         cwd=REPOSITORY,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=True,
     )
     assert ended.stdout == child("--version").stdout == f"hlotool {__version__}\n"

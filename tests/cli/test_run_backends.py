@@ -30,7 +30,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def file(tmp_path: Path) -> str:
     path = tmp_path / "good.hlo"
-    path.write_text(GOOD)
+    path.write_text(GOOD, encoding="utf-8")
     return str(path)
 
 
@@ -115,11 +115,11 @@ def workers_of_workers(pid: int) -> set[int]:
 
 def children(pid: int) -> set[int]:
     files = Path(f"/proc/{pid}/task").glob("*/children")
-    return {int(word) for file in files for word in file.read_text().split()}
+    return {int(word) for file in files for word in file.read_text(encoding="utf-8").split()}
 
 
 def processor_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -146,12 +146,16 @@ def test_a_directory_of_disasters_is_reported_in_full(tmp_path: Path) -> None:
     folder = tmp_path / "dump"
     folder.mkdir()
     for name, (text, _, _) in DISASTERS.items():
-        (folder / f"{name}.hlo").write_text(text)
+        (folder / f"{name}.hlo").write_text(text, encoding="utf-8")
     command = [sys.executable, "-m", "hlotool", "run", str(folder), "--json", "--verbose", "--jobs=1"]
     backends = ["--reference", "xla", "--test", "xla:route=pre", "--timeout", "20"]
     killed = threading.Event()
     with subprocess.Popen(
-        [*command, *backends], cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*command, *backends],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
     ) as process:
         threading.Thread(target=kill_when_busy, args=(process, killed), daemon=True).start()
         assert process.stdout is not None

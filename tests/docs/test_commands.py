@@ -29,7 +29,9 @@ PLACEHOLDER = "hlotool run dump"
 
 def blocks(path: Path, language: str) -> Iterator[str]:
     """The fenced blocks of a document in one language."""
-    yield from re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL)
+    yield from re.findall(
+        rf"^```{language}\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
 
 
 def commands() -> Iterator[tuple[str, int]]:
@@ -59,7 +61,7 @@ def test_command(command: str, tmp_path: Path) -> None:
         cwd=ROOT,
         env=os.environ | {"HLOTOOL_CACHE": str(tmp_path)},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=300,
     )
     assert result.returncode == COMMANDS[command], result.stdout[-2000:] + result.stderr[-2000:]
@@ -69,7 +71,7 @@ def test_command(command: str, tmp_path: Path) -> None:
 #: A command with a remark, and the report below it.
 SHOWN = re.findall(
     r"^```sh\nhlotool (run [^\n#]*?)  +#[^\n]*\n```\n\n```text\n(.*?)^```",
-    README.read_text(),
+    README.read_text(encoding="utf-8"),
     re.MULTILINE | re.DOTALL,
 )
 
@@ -82,7 +84,7 @@ def test_a_report_in_the_readme_is_what_is_printed(command: str, report: str, tm
         cwd=ROOT,
         env=os.environ | {"HLOTOOL_CACHE": str(tmp_path)},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
     )
 
     def normal(text: str) -> str:
@@ -96,7 +98,9 @@ def test_set_up_commands_name_real_extras() -> None:
     """`pip install -e '.[a,b]'` asks for extras that pyproject.toml defines."""
     import tomllib
 
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
     for command in COMMANDS:
         for asked in re.findall(r"\.\[([\w,]+)\]", command):
             assert set(asked.split(",")) <= set(extras)
@@ -104,7 +108,7 @@ def test_set_up_commands_name_real_extras() -> None:
 
 def test_links_lead_somewhere() -> None:
     for path in DOCUMENTS:
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text()):
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).exists(), f"{path.name}: {target}"
 
 

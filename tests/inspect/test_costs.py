@@ -188,7 +188,7 @@ def test_costs_of_programs_for_gpus_are_those_of_xla(shared: Path) -> None:
 
 
 def _agrees(path: Path) -> int:
-    text = path.read_text(errors="replace")
+    text = path.read_text(errors="replace", encoding="utf-8")
     try:
         module = parse_module(text, str(path))
         expected = oracle().costs(text)
@@ -212,5 +212,5 @@ def test_where_xla_counts_something_else() -> None:
     """The exceptions are still ones."""
     pytest.importorskip("jaxlib")
     for name in ON_PURPOSE:
-        text = (ROOT / "corpus" / "modules" / name).read_text()
+        text = (ROOT / "corpus" / "modules" / name).read_text(encoding="utf-8")
         assert total(parse_module(text)).flops != oracle().costs(text)["flops"]

@@ -47,7 +47,7 @@ def test_a_finished_command_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_a_note_and_no_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
     journal = Journal("c", tmp_path / "file")
     journal.add("k", [row("a")])
     assert "journal cannot be written" in journal.problem

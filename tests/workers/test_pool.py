@@ -58,7 +58,7 @@ def is_alive(pid: int) -> bool:
     # A dead orphan stays visible until the system's first process collects it, and the first thread of a
     # process may be dead while others still hold its pipes.
     try:
-        is_dead = status.read_text().rpartition(")")[2].split()[0] == "Z"
+        is_dead = status.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
         return not is_dead or len(list(status.with_name("task").iterdir())) > 1
     except FileNotFoundError:
         return False

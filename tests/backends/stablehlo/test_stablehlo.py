@@ -136,7 +136,7 @@ def modules() -> list[Any]:
 @pytest.mark.parametrize("path", modules())
 def test_it_agrees_with_the_reference(path: Path) -> None:
     pytest.importorskip("jaxlib")
-    module = parse_module(path.read_text(), str(path))
+    module = parse_module(path.read_text(encoding="utf-8"), str(path))
     arguments = generate_inputs(module, seed=1).values
     try:
         expected = get_backend("numpy").compile(module).run(arguments)
