@@ -52,7 +52,7 @@ def compiler() -> tuple[str, str]:
     path = shutil.which("g++")
     if path is None:
         raise BackendUnavailable("backend cuda-emu compiles kernels with g++, and there is none on the PATH")
-    done = subprocess.run([path, "-dumpfullversion"], capture_output=True, encoding="ascii", timeout=60)
+    done = subprocess.run([path, "-dumpfullversion"], capture_output=True, encoding="utf-8", timeout=60)
     if done.returncode:
         raise BackendUnavailable(f"backend cuda-emu: {path} does not run: {done.stderr.strip()}")
     return path, done.stdout.strip()
