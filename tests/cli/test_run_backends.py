@@ -48,7 +48,6 @@ def record_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, 
 def test_one_file_and_two_backends(
     reference: str, test: str, file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("jaxlib")
     record = record_of(capsys, file, "--reference", reference, "--test", test)
     [row] = record["modules"]
     assert row["verdict"] == "identical"
@@ -90,7 +89,6 @@ def test_a_backend_that_cannot_be_is_one_line(
 
 @pytest.mark.xla
 def test_a_device_that_is_not_there(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("jaxlib")
     [row] = record_of(capsys, file, "--test", "xla:tpu")["modules"]
     assert row["error"]["kind"] == "BackendUnavailable"
     assert row["verdict"] == "unsupported"
@@ -142,7 +140,6 @@ def kill_when_busy(process: subprocess.Popen[str], finished: threading.Event) ->
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds processes in /proc")
 def test_a_directory_of_disasters_is_reported_in_full(tmp_path: Path) -> None:
-    pytest.importorskip("jaxlib")
     folder = tmp_path / "dump"
     folder.mkdir()
     for name, (text, _, _) in DISASTERS.items():

@@ -186,7 +186,6 @@ print(json.dumps(found))
 @pytest.fixture(scope="module")
 def written_by_jax() -> dict[str, tuple[str, str]]:
     """MLIR text and bytes of one array per type and way of writing."""
-    pytest.importorskip("jax")
     types = (
         "bool int4 uint4 int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64"
     )

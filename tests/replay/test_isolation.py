@@ -189,7 +189,6 @@ def run_alone(path: Path, arguments: Sequence[Any], outputs: Sequence[tuple[int,
 )
 def test_real_miscompiles_of_code_generation(name: str, instruction: str) -> None:
     """The program is right, what XLA makes of it is not: one fusion, alone, shows it."""
-    pytest.importorskip("jaxlib")
     folder = CORPUS / "miscompiles" / name
     [after] = folder.glob("*after_optimizations.txt")
     module = parse_module(after.read_text(encoding="utf-8"), str(after))

@@ -56,7 +56,6 @@ ENTRY e {
 
 
 def xla(options: str = "") -> XlaBackend:
-    pytest.importorskip("jaxlib")
     backend = get_backend(f"xla:opt=0{options}")
     assert isinstance(backend, XlaBackend)
     if backend.version_number < (0, 10, 2):

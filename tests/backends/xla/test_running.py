@@ -15,8 +15,6 @@ from hlotool.errors import InputDataError, Unsupported, UsageError
 from hlotool.ir.module import Instruction
 from hlotool.parse.reader import parse_module
 
-pytest.importorskip("jaxlib")
-pytest.importorskip("jax")
 pytestmark = pytest.mark.xla
 
 
