@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from support.programs import BROKEN, DOUBLE, PAIR, SQUARE, SUM, UNKNOWN_CALL, write_module
-from support.shell import Shell
+from support.shell import Shell, seconds_of_children
 
 from hlotool.cli.main import main
 from hlotool.errors import ExitCode
@@ -164,9 +164,9 @@ def bad_paths(folder: Path) -> Iterator[tuple[str, Path, str]]:
 
 def test_bad_input_is_one_clear_line(run: Shell, tmp_path: Path) -> None:
     for what, path, name in bad_paths(tmp_path):
-        start = time.perf_counter()
+        start = time.process_time()
         assert run(path) == ExitCode.USAGE, what
-        assert time.perf_counter() - start < 5, what
+        assert time.process_time() - start < 5, what
         assert run.out == "", what
         lines = run.error.splitlines()
         assert lines[0].startswith("hlotool: error: "), what
@@ -249,10 +249,10 @@ ENTRY main {{
 def test_a_timeout(run: Shell, dump: Path) -> None:
     write_module(dump, 0, endless("jit_slow"), endless("jit_slow"), "jit_slow")
     write_module(dump, 1, DOUBLE, SUM)
-    assert run(dump, "--timeout", 1) == ExitCode.BACKEND_FAILED
+    assert run(dump, "--timeout", 3) == ExitCode.BACKEND_FAILED
     assert "1 identical · 1 timeout" in run.out
     assert (
-        run.out.splitlines()[-1] == f"next: hlotool run {dump} --timeout 10 --only '^module_0000\\.jit_slow$'"
+        run.out.splitlines()[-1] == f"next: hlotool run {dump} --timeout 30 --only '^module_0000\\.jit_slow$'"
     )
 
 
@@ -299,14 +299,12 @@ def test_an_interrupted_report_says_how_to_go_on(dump: Path) -> None:
 
 def test_a_small_program_takes_little_time(tmp_path: Path) -> None:
     """0.4 s of wall time on an idle machine. Processor time is what other work does not change."""
-    resource = pytest.importorskip("resource")
     path = tmp_path / "small.hlo"
     path.write_text(DOUBLE, encoding="utf-8")
     used = []
     for _ in range(3):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        before = seconds_of_children()
         child(path).communicate(timeout=60)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        used.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+        used.append(seconds_of_children() - before)
     # Twice what it needs without compiled bytecode.
     assert min(used) < 2.0

@@ -136,13 +136,13 @@ def test_a_worker_that_is_of_no_more_use_is_replaced(pool: Pool, misdeed: str) -
 
 
 def test_a_hanging_task_is_killed() -> None:
-    with Pool(Limits(jobs=1, timeout=0.3)) as pool:
+    with Pool(Limits(jobs=1, timeout=1.0)) as pool:
         start = time.monotonic()
         found = outcomes(pool, ["hang", "after"])
-        assert time.monotonic() - start < 5
+        assert time.monotonic() - start < 30
     error = found[0]
     assert isinstance(error, BackendTimeout)
-    assert error.message == "no answer within 0.3 s; the process was killed"
+    assert error.message == "no answer within 1 s; the process was killed"
     assert found[1] == "fine after"
 
 

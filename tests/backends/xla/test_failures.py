@@ -107,9 +107,9 @@ def test_a_check_of_xla_that_fails_is_quoted() -> None:
 
 @pytest.mark.xla
 def test_a_hang_ends_in_time() -> None:
-    spec = "xla:opt=0,timeout=2"
+    spec = "xla:opt=0,timeout=4"
     executable = compiled(FOR_EVER, spec)
-    with pytest.raises(BackendTimeout, match="no answer within 2 s"):
+    with pytest.raises(BackendTimeout, match="no answer within 4 s"):
         executable.run([np.int32(0)])
     assert compiled(GOOD, spec).run([ONES])[0] == 2
 
@@ -146,7 +146,7 @@ def test_an_interrupted_call_leaves_no_answer_behind() -> None:
     try:
         threading.Timer(0.5, _thread.interrupt_main).start()
         with pytest.raises(KeyboardInterrupt):
-            process.call("time:sleep", 1, type(None))
+            process.call("time:sleep", 30, type(None))
     finally:
         signal.signal(signal.SIGINT, ignored)
     assert process.call(f"{__name__}:process_id", None, int) != pid
