@@ -35,6 +35,8 @@ class Reporter:
     def __init__(self) -> None:
         self._out = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(2, 1)
+        # A process that dies has no time to flush.
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
     def say(self, **about: object) -> None:
         """Something that concerns no item."""

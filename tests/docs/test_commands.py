@@ -82,7 +82,7 @@ def test_a_report_in_the_readme_is_what_is_printed(command: str, report: str, tm
     result = subprocess.run(
         [sys.executable, "-m", "hlotool", *shlex.split(command)],
         cwd=ROOT,
-        env=os.environ | {"HLOTOOL_CACHE": str(tmp_path)},
+        env=os.environ | {"HLOTOOL_CACHE": str(tmp_path), "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
         encoding="utf-8",
     )
