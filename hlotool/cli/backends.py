@@ -51,17 +51,17 @@ def describe() -> list[BackendRecord]:
     """Every backend by name, each loaded in a process of its own."""
     import msgspec
 
+    from hlotool.backends.description import Description
     from hlotool.backends.registry import listed_backends
     from hlotool.errors import BackendFailed
-    from hlotool.replay.describe import Description
     from hlotool.report.records import BackendRecord
-    from hlotool.workers.cores import usable_cores
+    from hlotool.workers.cores import worker_count
     from hlotool.workers.pool import Done, Limits, Pool
 
     names = listed_backends()
     found: dict[str, BackendRecord] = {}
-    with Pool(Limits(min(len(names), usable_cores()), _TIMEOUT)) as pool:
-        for event in pool.run("hlotool.replay.describe:describe_backend", names):
+    with Pool(Limits(worker_count(0, len(names)), _TIMEOUT)) as pool:
+        for event in pool.run("hlotool.backends.description:describe_backend", names):
             if not isinstance(event, Done):
                 continue
             name = names[event.index]
