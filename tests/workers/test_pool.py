@@ -136,7 +136,7 @@ def test_a_worker_that_is_of_no_more_use_is_replaced(pool: Pool, misdeed: str) -
 
 
 def test_a_hanging_task_is_killed() -> None:
-    with Pool(Limits(jobs=1, timeout=1.0)) as pool:
+    with Pool(Limits(jobs=1, timeout=1.0), preload=["support.planted"]) as pool:
         start = time.monotonic()
         found = outcomes(pool, ["hang", "after"])
         assert time.monotonic() - start < 30
