@@ -18,12 +18,10 @@ def cache_folder() -> Path:
         return Path(given)
     import platformdirs
 
-    folder = platformdirs.user_cache_path("hlotool", appauthor=False)
-    if not folder.is_absolute():  # nobody knows what `~` is
-        return _temporary_folder()
     try:
+        folder = platformdirs.user_cache_path("hlotool", appauthor=False)
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: nobody knows where home is
         return _temporary_folder()
     return folder if os.access(folder, os.W_OK) else _temporary_folder()
 
