@@ -63,7 +63,7 @@ class Builder:
 
     Args:
         backward: the threads of a block run in descending order.
-        flags: further options of g++.
+        flags: further options of g++, which win over `FLAGS`.
         folder: of the compiled kernels; the cache folder if None.
     """
 
