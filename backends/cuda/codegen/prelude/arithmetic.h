@@ -113,8 +113,10 @@ template <int BITS, class T, class Noise> FN T stochastically_rounded(T x, Noise
   return (u64)noise < (u64)fraction ? whole + (x < 0 ? (T)-1 : (T)1) : whole;
 }
 // Truncated, saturated at the limits of the type; NaN becomes 0. LIMIT is 2 to the number of value bits.
+// Only what has no sign is truncated: g++ makes (float)(int)x to trunc(x), which would keep that of -0.5.
 template <class To, class From> FN To float_to_integer(From x, From below, From limit, To low, To high) {
-  return x != x ? (To)0 : x <= below ? low : x >= limit ? high : (To)x;
+  const To size = (To)fabs(x), found = x < 0 ? wrap_negate(size) : size;
+  return x != x ? (To)0 : x <= below ? low : x >= limit ? high : found;
 }
 
 // ---- indices ----
