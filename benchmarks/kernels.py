@@ -3,6 +3,7 @@
     python -m benchmarks.kernels [--scale 0.02] [--only softmax] [--isa avx2]
 
 Times are the least of several executions in this process; compilation does not count. Results are compared.
+With --clock cpu, times are those of all threads' processors together: what else the machine does hardly counts.
 With --isa, g++, XLA, NumPy and OpenBLAS are all kept to an older instruction set, in a child process.
 """
 
@@ -16,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -40,6 +41,10 @@ _FUNCTIONS = {
     "silu": ("logistic p0", "multiply v0 p0", "multiply v1 p1"),
     "norm": ("multiply p0 p0", "multiply p1 p1", "add v0 v1", "add v2 1", "rsqrt v3", "multiply v4 p0"),
 }  # fmt: skip
+
+#: Seconds since some moment.
+Clock: TypeAlias = Callable[[], float]
+_CLOCKS: dict[str, Clock] = {"wall": time.perf_counter, "cpu": time.process_time}
 
 #: Elements of their arrays.
 _SIZE = 1 << 22
@@ -124,7 +129,7 @@ class Row:
         return f"{self.name:32}{self.launches:4}{times}{ratios}{self.error:12.1e}"
 
 
-def measure(case: Case, repeats: int, emulator: Backend) -> Row:
+def measure(case: Case, repeats: int, emulator: Backend, clock: Clock) -> Row:
     """One case on all three."""
     module, arguments = parse_module(case.text), arguments_of(case)
     reference, kernels = NumpyBackend().compile(module), emulator.compile(module)
@@ -139,18 +144,18 @@ def measure(case: Case, repeats: int, emulator: Backend) -> Row:
         lambda: kernels.run(arguments),
         run_xla,
     ]
-    times = [_least(run, repeats) for run in runs]
+    times = [_least(run, repeats, clock) for run in runs]
     error = _distance(kernels.run(arguments), reference.run(arguments))
     is_fused = case.group not in (Group.INDEXING, Group.TRANSPOSE)
     return Row(case.name, is_fused, kernels.launches, *times, error)
 
 
-def _least(run: Callable[[], Any], repeats: int) -> float:
+def _least(run: Callable[[], Any], repeats: int, clock: Clock) -> float:
     found = []
     for _ in range(repeats + 1):
-        start = time.perf_counter()
+        start = clock()
         run()
-        found.append(1e3 * (time.perf_counter() - start))
+        found.append(1e3 * (clock() - start))
     return min(found[1:])
 
 
@@ -166,6 +171,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--isa", choices=["native", "avx2"], default="native", help="instruction set of all")
+    parser.add_argument("--clock", choices=list(_CLOCKS), default="wall", help="whose time is measured")
     parser.add_argument("--in-child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.isa == "avx2" and not options.in_child:
@@ -175,7 +181,7 @@ def main() -> None:
     rows = []
     for case in cases(options.scale):
         if options.only in case.name:
-            rows.append(measure(case, options.repeats, emulator))
+            rows.append(measure(case, options.repeats, emulator, _CLOCKS[options.clock]))
             print(rows[-1], flush=True)
     fused = [row for row in rows if row.is_fused]
     for name, chosen in (("all", rows), ("elementwise and reductions", fused)):
