@@ -63,14 +63,14 @@ template <int BITS> FN u8 wrap_unsigned(u8 a) { return a & ((1 << BITS) - 1); }
 template <class T> FN T float_max(T a, T b) {
   typedef EXACT(T) Bits;
   const Bits x = bits_as<Bits>(a), y = bits_as<Bits>(b);
-  const Bits found = where<Bits>(a == b, x & y, where<Bits>(a > b, x, y));
-  return bits_as<T>(where<Bits>(a != a, x, where<Bits>(b != b, y, found)));
+  const Bits found = where<Bits>(a == b, x & y, where<Bits>(a > b, x, y));  // y where b is NaN
+  return bits_as<T>(where<Bits>(a != a, x, found));
 }
 template <class T> FN T float_min(T a, T b) {
   typedef EXACT(T) Bits;
   const Bits x = bits_as<Bits>(a), y = bits_as<Bits>(b);
-  const Bits found = where<Bits>(a == b, x | y, where<Bits>(a < b, x, y));
-  return bits_as<T>(where<Bits>(a != a, x, where<Bits>(b != b, y, found)));
+  const Bits found = where<Bits>(a == b, x | y, where<Bits>(a < b, x, y));  // y where b is NaN
+  return bits_as<T>(where<Bits>(a != a, x, found));
 }
 template <class T> FN T integer_max(T a, T b) { return a > b ? a : b; }
 template <class T> FN T integer_min(T a, T b) { return a < b ? a : b; }
