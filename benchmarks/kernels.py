@@ -3,7 +3,7 @@
     python -m benchmarks.kernels [--scale 0.02] [--only softmax] [--isa avx2]
 
 Times are the least of several executions in this process; compilation does not count. Results are compared.
-With --clock cpu, times are those of all threads' processors together: what else the machine does hardly counts.
+With --clock cpu, times are the processors', of all threads together: what else the machine does counts less.
 With --isa, g++, XLA, NumPy and OpenBLAS are all kept to an older instruction set, in a child process.
 """
 
@@ -87,7 +87,7 @@ def cases(scale: float) -> Iterator[Case]:
 
 
 def _run_on_avx2() -> int:
-    """This program again, where XLA, NumPy and OpenBLAS use what a CPU has that has nothing newer than AVX2."""
+    """This program again, where XLA, NumPy and OpenBLAS find a CPU that has nothing newer than AVX2."""
     from numpy._core import _multiarray_umath as numpy_core
 
     dispatched: Mapping[str, bool] = {f: numpy_core.__cpu_features__[f] for f in numpy_core.__cpu_dispatch__}

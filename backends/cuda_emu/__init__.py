@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 OPTIONS: dict[str, str] = {
     "backward": "the threads of a block run in descending order, which shows races",
     "generated": "large products by generated kernels, too, with the bits of cuda:generated, not by BLAS",
-    "march=ARCH": "what g++ may use of a CPU, as its -march: x86-64-v3 is AVX2; all that this one has if not said",
+    "march=ARCH": "for another CPU than this one, as g++ calls it: x86-64-v3 has AVX2 and no AVX-512",
     "precision=NAME": "hlo: narrow floats are rounded after each operation; wide: where a fusion stores them",
     "unfused": "one kernel for each operation outside the fusions of the program",
 }

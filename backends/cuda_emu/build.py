@@ -24,8 +24,8 @@ from hlotool.backends.numpy import threads
 from hlotool.errors import BackendCrashed, BackendTimeout, BackendUnavailable
 
 #: No contraction of a * b + c: every operation rounds, as HLO says. Vectors change no bits.
-#: Nobody looks at floating-point flags: without -fno-trapping-math a vector without masks, as of AVX2, may not
-#: compute what only some of its lanes need, and loops that choose between two results stay scalar.
+#: Nobody looks at the flags of floating-point exceptions: if they mattered, vectors without masks (AVX2) could
+#: not compute what only some lanes need, and loops that choose between two results would stay scalar.
 FLAGS = (
     "-std=c++17", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native",
     "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared", "-w", "-x", "c++",

@@ -112,11 +112,14 @@ template <int BITS, class T, class Noise> FN T stochastically_rounded(T x, Noise
   const double fraction = ldexp(fabs((double)x - (double)whole), BITS);
   return (u64)noise < (u64)fraction ? whole + (x < 0 ? (T)-1 : (T)1) : whole;
 }
+// Only what has no sign is truncated by a cast: g++ makes (float)(int)x to trunc(x), which keeps that of -0.5.
+template <class To, class From> FN To truncated(From x) {
+  const To size = (To)fabs(x);
+  return x < 0 ? wrap_negate(size) : size;
+}
 // Truncated, saturated at the limits of the type; NaN becomes 0. LIMIT is 2 to the number of value bits.
-// Only what has no sign is truncated: g++ makes (float)(int)x to trunc(x), which would keep that of -0.5.
 template <class To, class From> FN To float_to_integer(From x, From below, From limit, To low, To high) {
-  const To size = (To)fabs(x), found = x < 0 ? wrap_negate(size) : size;
-  return x != x ? (To)0 : x <= below ? low : x >= limit ? high : found;
+  return x != x ? (To)0 : x <= below ? low : x >= limit ? high : truncated<To>(x);
 }
 
 // ---- indices ----
