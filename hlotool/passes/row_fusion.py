@@ -90,11 +90,11 @@ def rows_of(instruction: Instruction) -> Rows | None:
 
 
 def _geometry(reduction: Instruction) -> Geometry | None:
-    """None if it is not known."""
-    shape, reduced = reduction.operands[0].shape, reduction.attributes.get("dimensions")
-    if not isinstance(shape, ArrayShape) or shape.is_dynamic or not isinstance(reduced, tuple):
+    """None if what it reduces has no fixed size."""
+    shape = reduction.operands[0].shape
+    if not isinstance(shape, ArrayShape) or shape.is_dynamic:
         return None
-    return Geometry(shape.dims, tuple(sorted(d for d in reduced if isinstance(d, int))))
+    return Geometry(shape.dims, tuple(sorted(reduction.integers("dimensions"))))
 
 
 def _fits(instruction: Instruction, rows: Rows) -> bool:
