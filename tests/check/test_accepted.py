@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hlotool.check.catalogue import all_rules
 from hlotool.check.findings import Finding, Severity
-from hlotool.check.rules import all_rules
 from hlotool.check.task import findings_of
 from hlotool.errors import HlotoolError
 from hlotool.parse.reader import parse_module

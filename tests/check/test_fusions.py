@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hlotool.check.catalogue import all_rules
 from hlotool.check.findings import Severity
-from hlotool.check.rules import all_rules
 from hlotool.check.task import findings_of
 from hlotool.cli.main import main
 from hlotool.ir.edit_clone import clone_module

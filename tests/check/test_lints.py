@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hlotool.check.catalogue import all_rules
 from hlotool.check.findings import Finding, Severity
-from hlotool.check.rules import RULES, all_rules
+from hlotool.check.rules import RULES
 from hlotool.check.task import findings_of
 from hlotool.parse.reader import parse_module
 

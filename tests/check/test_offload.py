@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hlotool.check.catalogue import all_rules
 from hlotool.check.findings import Finding, Severity
 from hlotool.check.offload.fix import FIXES, fixed
-from hlotool.check.rules import all_rules
 from hlotool.check.task import findings_of
 from hlotool.cli.main import main
 from hlotool.ir.module import Module

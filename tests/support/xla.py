@@ -19,7 +19,7 @@ import pytest
 
 from hlotool.backends.xla.partitions import parse_sharding
 from hlotool.backends.xla.process import XlaProcess, key_for
-from hlotool.backends.xla.protocol import ArrayData, Execution, Program
+from hlotool.backends.xla.protocol import ArrayData, CompileRequest, Execution
 from hlotool.errors import BackendFailed, HlotoolError
 from hlotool.ir.printing.sharding import sharding_text
 
@@ -59,7 +59,7 @@ class Oracle:
         Raises:
             XlaError: rejected, aborted or timed out.
         """
-        program = Program(text, flags=tuple(options.items()), released=self._process.take_released())
+        program = CompileRequest(text, flags=tuple(options.items()), released=self._process.take_released())
         return self._execute(program, [arguments])[0][0]
 
     def run_devices(
@@ -85,7 +85,7 @@ class Oracle:
         self, text: str, arguments: list[list[Any]], replicas: int = 1, partitions: int = 1
     ) -> tuple[list[list[Array]], list[str]]:
         """As `run_devices`, for a program that XLA partitions; also the sharding of each leaf."""
-        program = Program(
+        program = CompileRequest(
             text,
             replicas=replicas,
             partitions=partitions,
@@ -95,7 +95,9 @@ class Oracle:
         results, shardings = self._execute(program, arguments)
         return results, [sharding_text(parse_sharding(sharding)) for sharding in shardings]
 
-    def _execute(self, program: Program, arguments: list[list[Any]]) -> tuple[list[list[Array]], list[bytes]]:
+    def _execute(
+        self, program: CompileRequest, arguments: list[list[Any]]
+    ) -> tuple[list[list[Array]], list[bytes]]:
         """Per device, what goes in and what comes out; and the shardings of the results."""
         rows = [[ArrayData.of(np.asarray(argument)) for argument in row] for row in arguments]
         try:
