@@ -22,8 +22,8 @@ from hlotool.backends.cuda.codegen.elements import (
 )
 from hlotool.backends.cuda.codegen.elementwise import binary
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
-from hlotool.backends.cuda.codegen.indices import Expr, Index, digit, split, variable
-from hlotool.backends.cuda.codegen.movement import ints
+from hlotool.backends.cuda.codegen.indices import Expr, Index, digit, split
+
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
@@ -134,7 +134,7 @@ class DotDimensions:
 def dot_dimensions(instruction: Instruction, operand: int) -> DotDimensions:
     """Of the left operand (0) or the right one (1)."""
     side = ("lhs", "rhs")[operand]
-    batch, summed = (ints(instruction, f"{side}_{role}_dims") for role in ("batch", "contracting"))
+    batch, summed = (instruction.integers(f"{side}_{role}_dims", ()) for role in ("batch", "contracting"))
     rank = array_shape(instruction.operands[operand]).rank
     return DotDimensions(batch, summed, tuple(d for d in range(rank) if d not in (*batch, *summed)))
 
@@ -206,10 +206,7 @@ def summed(emitter: Emitter, contraction: Contraction, index: Index) -> str:
     """One element of the result: a loop over the terms, in row-major order."""
     kind = contraction.kind
     total = emitter.variable(kind, contraction.zero)
-    counters = [emitter.name("j") for _ in contraction.terms]
-    loops = [f"for (Index {c} = 0; {c} < {size}; ++{c})" for c, size in zip(counters, contraction.terms)]
-    term = [variable(c, size) for c, size in zip(counters, contraction.terms)]
-    with emitter.block(" ".join(loops)):
+    with emitter.loops(contraction.terms) as term:
         left, right = (f(emitter, index, term) for f in (contraction.left, contraction.right))
         emitter.add(f"{total} = {contraction.accumulated(total, left, right)};")
     return emitter.define(computed(element_type(contraction.instruction)), contraction.result(total))

@@ -288,7 +288,7 @@ class _Builder:
     def _takers(self, reduced: Instruction, order: Iterable[Instruction]) -> dict[int, Instruction]:
         """What takes out the results of an instruction, by number."""
         takers = [i for i in order if i.operands[:1] == (reduced,) and i.opcode == "get-tuple-element"]
-        return {n: i for i in takers if isinstance(n := i.attributes["index"], int)}
+        return {i.integer("index"): i for i in takers}
 
     def _groups(self, order: Sequence[Instruction]) -> list[_Group]:
         """Long reductions; those of equal geometry together, unless one needs what the other computes."""

@@ -9,7 +9,7 @@ from functools import cached_property
 from hlotool.backends.cuda.codegen.elements import array_shape, computed, element_type
 from hlotool.backends.cuda.codegen.emit import Emitter
 from hlotool.backends.cuda.codegen.indices import Digit, Expr, Variable, split
-from hlotool.backends.cuda.codegen.movement import ints
+
 from hlotool.backends.cuda.codegen.reductions import Combiner, combiner
 from hlotool.backends.cuda.codegen.schedules import Part, pointers_of
 from hlotool.ir.module import Instruction
@@ -17,8 +17,8 @@ from hlotool.passes.reduction_geometry import Geometry
 
 
 def geometry(reduction: Instruction) -> Geometry:
-    """Of a reduce instruction."""
-    return Geometry(array_shape(reduction.operands[0]).dims, tuple(sorted(ints(reduction, "dimensions"))))
+    """What a reduce instruction sums over, and what it keeps."""
+    return Geometry(array_shape(reduction.operands[0]).dims, tuple(sorted(reduction.integers("dimensions"))))
 
 
 def input_index(shape: Geometry, result: Expr, element: Expr) -> list[Expr]:
