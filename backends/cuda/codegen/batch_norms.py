@@ -14,7 +14,6 @@ import numpy as np
 from hlotool.backends.cuda.codegen.elements import array_shape, element_type
 from hlotool.backends.cuda.codegen.expansion import Value, spells
 from hlotool.backends.cuda.codegen.graph import Graph
-
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType, array_shapes
 

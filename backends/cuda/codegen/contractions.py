@@ -23,7 +23,6 @@ from hlotool.backends.cuda.codegen.elements import (
 from hlotool.backends.cuda.codegen.elementwise import binary
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
 from hlotool.backends.cuda.codegen.indices import Expr, Index, digit, split
-
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType

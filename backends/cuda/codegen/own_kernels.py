@@ -12,7 +12,6 @@ from hlotool.backends.cuda.codegen.loops import loop
 from hlotool.backends.cuda.codegen.product_tiles import product
 from hlotool.backends.cuda.codegen.scatters import scattered
 from hlotool.backends.cuda.codegen.schedules import Kernel
-
 from hlotool.ir.module import Instruction
 from hlotool.passes.reduction_geometry import SERIAL
 

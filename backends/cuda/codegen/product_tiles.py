@@ -12,7 +12,7 @@ from hlotool.backends.cuda.codegen.contractions import Contraction, Factor, inde
 from hlotool.backends.cuda.codegen.elements import array_shape, computed, element_type, store
 from hlotool.backends.cuda.codegen.emit import Emitter
 from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, linear, split, variable
-from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, is_wide, pointers_of
+from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, pointers_of
 from hlotool.ir.module import Instruction
 
 #: As in `prelude/tiles.h`: rows and columns of a tile, its threads in each direction, sums of a thread.
@@ -70,8 +70,9 @@ def product(contraction: Contraction, inputs: Sequence[Instruction]) -> Kernel:
         *_write_out(contraction, out, part, rows, columns),
     ]
     grid = batch * row_tiles * column_tiles
-    wide = is_wide((left, right, out), array_shape(contraction.instruction).size)
-    return assemble(inputs, (contraction.instruction,), body, grid, None, "tiles of a product", wide)
+    result = contraction.instruction
+    size = array_shape(result).size
+    return assemble(inputs, (result,), body, grid, (left, right, out), size, "tiles of a product")
 
 
 def _load(

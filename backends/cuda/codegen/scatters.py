@@ -26,7 +26,7 @@ from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, linear,
 from hlotool.backends.cuda.codegen.loops import loop
 from hlotool.backends.cuda.codegen.movement import all_within, as_i64, index_component
 from hlotool.backends.cuda.codegen.reductions import combiner
-from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, is_wide, pointers_of
+from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, pointers_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 
@@ -200,8 +200,8 @@ def _by_rows(plan: _Scatter, parts: Sequence[Instruction], inputs: Sequence[Inst
         "});",
     ]
     grid = min(_BLOCKS, -(-prod(array_shape(plan.updates[0]).dims) // _PER_BLOCK))
-    wide = is_wide([emitter], max(prod(plan.dims), prod(plan.counts)))
-    return assemble(inputs, parts, body, grid, in_place, "rows of a scatter", wide)
+    size = max(prod(plan.dims), prod(plan.counts))
+    return assemble(inputs, parts, body, grid, [emitter], size, "rows of a scatter", in_place)
 
 
 def _updated_in_place(plan: _Scatter, inputs: Sequence[Instruction]) -> Instruction | None:
