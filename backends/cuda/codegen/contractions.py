@@ -25,7 +25,7 @@ from hlotool.backends.cuda.codegen.emit import Emitter, writes
 from hlotool.backends.cuda.codegen.indices import Expr, Index, digit, split
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.ir.types import ElementType
 
 #: Writes the factor at an index of the result and one of the summed dimensions, in the type of the sum.
 Factor = Callable[[Emitter, Index, Sequence[Expr]], str]
@@ -61,20 +61,24 @@ class Contraction:
         return [dims[d] for d in dimensions]
 
     @property
+    def parts(self) -> tuple[tuple[int, ...], ...]:
+        """The dimensions of the result: batch, rows and columns."""
+        return self.batch, self.rows, self.columns
+
+    @property
+    def counts(self) -> list[int]:
+        """How many elements there are along batch, rows and columns."""
+        return [prod(self.sizes(dimensions)) for dimensions in self.parts]
+
+    @property
     def length(self) -> int:
         """Number of terms of a sum."""
         return prod(self.terms)
 
-    @property
-    def zero(self) -> str:
-        """The sum of no terms."""
-        return zero_of(self.kind)
-
     def accumulated(self, total: str, left: str, right: str) -> str:
         """The sum after one more term."""
-        scalar = ArrayShape(self.kind, ())
-        product = binary(Instruction("p", "multiply", scalar), self.kind, self.kind, (left, right))
-        return binary(Instruction("s", "add", scalar), self.kind, self.kind, (total, f"({product})"))
+        product = binary("multiply", self.kind, left, right)
+        return binary("add", self.kind, total, f"({product})")
 
     def result(self, total: str) -> str:
         """A sum in the type of the result, rounded once."""
@@ -191,8 +195,7 @@ def _scaled(
     emitter: Emitter, value: str, scale: Instruction, place: Sequence[Expr], kind: ElementType
 ) -> str:
     factor = as_kind(emitter, emitter.value(scale, place), element_type(scale), kind)
-    multiply = Instruction("scaled", "multiply", ArrayShape(kind, ()))
-    return emitter.define(computed(kind), binary(multiply, kind, kind, (value, factor)))
+    return emitter.define(computed(kind), binary("multiply", kind, value, factor))
 
 
 @writes("dot", "scaled-dot")
@@ -204,7 +207,7 @@ def dot(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, 
 def summed(emitter: Emitter, contraction: Contraction, index: Index) -> str:
     """One element of the result: a loop over the terms, in row-major order."""
     kind = contraction.kind
-    total = emitter.variable(kind, contraction.zero)
+    total = emitter.variable(kind, zero_of(kind))
     with emitter.loops(contraction.terms) as term:
         left, right = (f(emitter, index, term) for f in (contraction.left, contraction.right))
         emitter.add(f"{total} = {contraction.accumulated(total, left, right)};")
@@ -213,9 +216,7 @@ def summed(emitter: Emitter, contraction: Contraction, index: Index) -> str:
 
 def index_of(contraction: Contraction, batch: Expr, row: Expr, column: Expr) -> Index:
     """The index of the result at positions in its three parts."""
-    parts: dict[int, Expr] = {}
-    for dimensions, position in zip(
-        (contraction.batch, contraction.rows, contraction.columns), (batch, row, column)
-    ):
-        parts |= dict(zip(dimensions, split(position, contraction.sizes(dimensions))))
-    return tuple(parts[d] for d in range(len(parts)))
+    index: dict[int, Expr] = {}
+    for dimensions, position in zip(contraction.parts, (batch, row, column)):
+        index |= dict(zip(dimensions, split(position, contraction.sizes(dimensions))))
+    return tuple(index[d] for d in range(len(index)))

@@ -45,7 +45,7 @@ def _contracted(
     instruction: Instruction, parts: Sequence[Instruction], inputs: Sequence[Instruction]
 ) -> list[Kernel]:
     contraction = _CONTRACTIONS[instruction.opcode](instruction)
-    rows, columns = (prod(contraction.sizes(d)) for d in (contraction.rows, contraction.columns))
+    _, rows, columns = contraction.counts
     if min(rows, columns) < NARROW or not array_shape(instruction).size:
         return [loop(parts, inputs)]
     return [product(contraction, inputs)]

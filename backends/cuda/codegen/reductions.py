@@ -25,7 +25,7 @@ from hlotool.backends.numpy.monoids import Monoid, find_monoids
 from hlotool.backends.numpy.scalar_form import ScalarForm, scalar_form
 from hlotool.ir.dtypes import integer_limits
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.ir.types import ElementType
 
 #: Elements of windows that a single thread walks, whatever there are of them; cumulative sums of long arrays,
 #: whose windows are as long as the array, are left to better algorithms.
@@ -63,7 +63,7 @@ class Combiner:
         if self.monoids is None:
             return emitter.apply(self.form, [*left, *right])
         pairs = zip(self.monoids, self.held, left, right)
-        return tuple(_combine(monoid, kind, a, b) for monoid, kind, a, b in pairs)
+        return tuple(binary(monoid.opcode, kind, a, b) for monoid, kind, a, b in pairs)
 
     def identities(self) -> tuple[str, ...]:
         """Neutral elements of the monoids."""
@@ -97,11 +97,6 @@ def scalar_form_of(instruction: Instruction, name: str) -> ScalarForm:
     if form is None:
         raise NotGenerated("its computation is not elementwise", instruction)
     return form
-
-
-def _combine(monoid: Monoid, kind: ElementType, a: str, b: str) -> str:
-    operation = Instruction("combine", monoid.opcode, ArrayShape(kind, ()))
-    return binary(operation, kind, kind, (a, b))
 
 
 def _identity(monoid: Monoid, kind: ElementType) -> str:
