@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
@@ -16,9 +15,9 @@ from hlotool.findings.verdict import EXCUSED, Verdict
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves
-from hlotool.locate.records import ElementRecord
+from hlotool.locate.elements import element_record, finite, scalar_text
 from hlotool.numerics.facts import Facts, Origin, origin_of
-from hlotool.numerics.metrics import Bucket, Element, Metrics, MinimumTolerance, Scalar
+from hlotool.numerics.metrics import Bucket, Metrics, MinimumTolerance
 from hlotool.numerics.tolerance import Tolerance
 from hlotool.numerics.verdict import Comparison, Evidence, LeafComparison
 from hlotool.replay.records import (
@@ -106,9 +105,9 @@ def _evidence(evidence: Evidence | None, reference: Module) -> EvidenceRecord | 
         seed=evidence.seed,
         members=evidence.members,
         statistic=evidence.statistic,
-        ratio=_finite(evidence.ratio),
-        score=_finite(evidence.score),
-        width=_finite(evidence.width),
+        ratio=finite(evidence.ratio),
+        score=finite(evidence.score),
+        width=finite(evidence.width),
         wide=evidence.wide,
         beyond=evidence.beyond,
         pattern=evidence.pattern,
@@ -127,23 +126,9 @@ def _source(origin: Origin | None, module: Module) -> SourceRecord | None:
     return None
 
 
-def element_record(element: Element | None) -> ElementRecord | None:
-    """One element of a comparison."""
-    if element is None:
-        return None
-    return ElementRecord(
-        index=list(element.index),
-        expected=scalar_text(element.expected),
-        actual=scalar_text(element.actual),
-        absolute=_finite(element.absolute),
-        relative=_finite(element.relative),
-        ulps=element.ulps,
-    )
-
-
 def _bucket(bucket: Bucket) -> BucketRecord:
     return BucketRecord(
-        low=bucket.low, high=_finite(bucket.high), total=bucket.total, mismatched=bucket.mismatched
+        low=bucket.low, high=finite(bucket.high), total=bucket.total, mismatched=bucket.mismatched
     )
 
 
@@ -157,19 +142,6 @@ def _minimum(minimum: MinimumTolerance | None) -> MinimumToleranceRecord | None:
     if minimum is None:
         return None
     return MinimumToleranceRecord(absolute=minimum.absolute, relative=minimum.relative, joint=minimum.joint)
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-def scalar_text(value: Scalar) -> str:
-    """`true`, `-7`, `0.1`, `nan`, `1+2j`: nine digits tell every f32 apart."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, complex):
-        return f"{value.real:.9g}{value.imag:+.9g}j"
-    return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
 def output_records(shape: Shape, value: Value) -> list[OutputRecord]:
@@ -214,4 +186,4 @@ class _Numbers:
         if not self._finite.size:
             return None
         with np.errstate(all="ignore"):
-            return _finite(float(statistic(self._finite)))
+            return finite(float(statistic(self._finite)))
