@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import inf
 from typing import TypeAlias
 
@@ -152,8 +153,11 @@ class _Search:
                 return self._blame(one, other, members, matches)
         return found
 
-    def _other_branch(self, one: Node, other: Node, use: Node, inside: set[Node]) -> Blame | None:
-        """A conditional that took one branch where another one gives the right value."""
+    def _other_branch(self, one: Node, other: Node, use: Node, inside: set[Node]) -> Blame | _Pair | None:
+        """A conditional that took one branch where another one gives the right value.
+
+        Where the right program chooses by another value at this point, that value is the next to look at.
+        """
         for step in chain(use):
             conditional = step.instruction
             if conditional.opcode != "conditional":
@@ -169,7 +173,28 @@ class _Search:
                 if value is not None:
                     value = self.narrowing.evaluator.changed(other, made(use), value, inside)
                 if value is not None and self.pairing.is_near(value, one):
+                    chosen = Node(step.frame, conditional.operands[0])
+                    if (right := self._selector(one, step)) and self.pairing.differ(
+                        made(right), made(chosen)
+                    ):
+                        return right, chosen
                     return Blame(one, other, (), (), ((one, None), (None, other)), step)
+        return None
+
+    def _selector(self, one: Node, step: Node) -> Node | None:
+        """What the right program chooses one of as many branches by, on the way to a value."""
+        count, at = len(branches(step.instruction)), iteration_of(step.frame)
+        nearby = islice(backwards(one, {}), _OWN_WAY)
+        uses = (use for node in nearby for use in (node, *operand_uses(node)))
+        for taken in (each for use in uses for each in chain(use)):
+            is_alike = taken.instruction.opcode == "conditional" and iteration_of(taken.frame) == at
+            if is_alike and len(branches(taken.instruction)) == count:
+                return Node(taken.frame, taken.instruction.operands[0])
+        frame: Frame | None = one.frame
+        while frame is not None:
+            if frame.caller is not None and frame.caller[1].opcode == "conditional":
+                return Node(frame.caller[0], frame.caller[1].operands[0])
+            frame = frame.caller[0] if frame.caller is not None else None
         return None
 
     def _handed_on(self, one: Node, other: Node) -> Blame | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hlotool.ir.printer import SHORT, print_instruction
 from hlotool.ir.types import ShapeIndex, strip_layouts, subshape
-from hlotool.locate.embedded import embedded_difference
+from hlotool.locate.embedded import embedded_difference, same_operation
 from hlotool.locate.evaluation import Evaluator, fitted
 from hlotool.locate.execution import Subject
 from hlotool.locate.frames import Node, made, operand_uses
@@ -139,7 +139,9 @@ def _local(found: Found, one: Node, other: Node) -> Metrics | None:
     operands = [made(use) for use in operand_uses(other)]
     if found.blame.wiring is not None or not operands:
         return None
-    expected = [_expected(found.pairing, found, operand) for operand in operands]
+    expected: Sequence[Node | None] = [_expected(found.pairing, found, operand) for operand in operands]
+    if same_operation(one.instruction, other.instruction):
+        expected = [made(use) for use in operand_uses(one)]
     values = [
         None if twin is None else fitted(twin.value, operand) for twin, operand in zip(expected, operands)
     ]

@@ -82,7 +82,7 @@ def _search(
     if reference.runner.copies > 1:
         outputs = [index[1:] for index in outputs]
     return first_divergence(
-        *subjects(reference, tested, trial), list(dict.fromkeys(outputs)), budget, is_wide_enough(row)
+        *subjects(reference, tested, trial.arguments), list(dict.fromkeys(outputs)), budget, is_wide_enough(row)
     )
 
 

@@ -14,26 +14,25 @@ from hlotool.locate.execution import Subject, Watch, on_one_device
 from hlotool.parse.sdy import module_meshes
 from hlotool.replay.devices.device_runners import OneDevice
 from hlotool.replay.program import Program
-from hlotool.replay.trials import Trial
 from hlotool.values.generate import generate_inputs
 
 _BACKEND = "numpy"
 
 
-def subjects(reference: Program, tested: Program, trial: Trial) -> tuple[Subject, Subject]:
-    """Two programs on the arguments of a trial, and on others that make sense to the first."""
-    return _subject(reference, reference, trial, None), _subject(tested, reference, trial, reference)
+def subjects(reference: Program, tested: Program, arguments: Sequence[Any]) -> tuple[Subject, Subject]:
+    """Two programs on the same arguments, and on others that make sense to the first."""
+    return _subject(reference, reference, arguments), _subject(tested, reference, arguments)
 
 
-def _subject(program: Program, origin: Program, trial: Trial, like: Program | None) -> Subject:
+def _subject(program: Program, origin: Program, arguments: Sequence[Any]) -> Subject:
     if isinstance(program.runner, OneDevice):
         return on_one_device(
-            program.module, trial.arguments, lambda seed: generate_inputs(origin.module, seed).values
+            program.module, arguments, lambda seed: generate_inputs(origin.module, seed).values
         )
 
     def run(copy: Module, watch: Watch) -> Value:
-        expected = None if like is None else like.runner.run(trial.arguments).value
-        value: Value = program.compiled_by(_Probing(copy, watch)).run(trial.arguments, expected).value
+        expected = None if program is origin else origin.runner.run(arguments).value
+        value: Value = program.compiled_by(_Probing(copy, watch)).run(arguments, expected).value
         return value
 
     return Subject(program.module, run, meshes=tuple(module_meshes(origin.module).values()))

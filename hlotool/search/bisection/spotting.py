@@ -63,7 +63,7 @@ def stage_spot(question: SpotQuestion) -> SpotRecord | str:
 def _stage_spot(question: SpotQuestion) -> SpotRecord:
     before, after = (stage_program(question.task, n) for n in (question.good, question.bad))
     trial = stage_trials(question.task)[0]
-    search = Search(*subjects(before, after, trial), Budget())
+    search = Search(*subjects(before, after, trial.arguments), Budget())
     try:
         found = search.first(question.outputs)
         return _record(question.task, found, divergence_record(search, found, question.outputs))
