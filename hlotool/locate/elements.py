@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
+from hlotool.findings.records import finite_or_none
 from hlotool.locate.records import ElementRecord
 from hlotool.numerics.metrics import Element, Scalar
 
@@ -16,15 +15,10 @@ def element_record(element: Element | None) -> ElementRecord | None:
         index=list(element.index),
         expected=scalar_text(element.expected),
         actual=scalar_text(element.actual),
-        absolute=finite(element.absolute),
-        relative=finite(element.relative),
+        absolute=finite_or_none(element.absolute),
+        relative=finite_or_none(element.relative),
         ulps=element.ulps,
     )
-
-
-def finite(value: float) -> float | None:
-    """The value; None for a NaN and for infinities, which JSON has not."""
-    return float(value) if math.isfinite(value) else None
 
 
 def scalar_text(value: Scalar) -> str:

@@ -6,11 +6,11 @@ import msgspec
 import numpy as np
 
 from hlotool.findings.provenance import source_of
-from hlotool.findings.records import SourceRecord
+from hlotool.findings.records import SourceRecord, finite_or_none
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.printer import SHORT, print_instruction
 from hlotool.ir.types import ArrayShape, subshape
-from hlotool.locate.elements import element_record, finite
+from hlotool.locate.elements import element_record
 from hlotool.locate.execution import Execution
 from hlotool.locate.frames import Node, Parts, calls_around
 from hlotool.locate.pairing import assembled
@@ -92,7 +92,7 @@ def deviation_record(metrics: Metrics | None, is_wide: bool = False) -> Deviatio
     return DeviationRecord(
         total=metrics.total,
         mismatched=metrics.mismatched,
-        absolute=finite(float(metrics.worst_absolute.absolute)) if metrics.worst_absolute else None,
+        absolute=finite_or_none(float(metrics.worst_absolute.absolute)) if metrics.worst_absolute else None,
         ulps=None if is_wide else metrics.max_ulp,
         worst=worst,
     )

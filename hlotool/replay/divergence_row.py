@@ -9,7 +9,7 @@ import msgspec
 from hlotool.errors import HlotoolError
 from hlotool.findings.verdict import Verdict
 from hlotool.locate.records import DivergenceRecord
-from hlotool.replay.devices.device_runners import OneDevice
+from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.program import Program
 from hlotool.replay.records import ModuleRecord
@@ -82,7 +82,10 @@ def _search(
     if reference.runner.copies > 1:
         outputs = [index[1:] for index in outputs]
     return first_divergence(
-        *subjects(reference, tested, trial.arguments), list(dict.fromkeys(outputs)), budget, is_wide_enough(row)
+        *subjects(reference, tested, trial.arguments),
+        list(dict.fromkeys(outputs)),
+        budget,
+        is_wide_enough(row),
     )
 
 

@@ -12,7 +12,7 @@ from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
 from hlotool.locate.execution import Subject, Watch, on_one_device
 from hlotool.parse.sdy import module_meshes
-from hlotool.replay.devices.device_runners import OneDevice
+from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.program import Program
 from hlotool.values.generate import generate_inputs
 

@@ -18,8 +18,8 @@ from hlotool.locate.locator import Found, Search
 from hlotool.locate.records import DivergenceRecord
 from hlotool.locate.report import divergence_record
 from hlotool.locate.store import Budget
-from hlotool.replay.devices.device_runners import OneDevice
 from hlotool.replay.devices.looking import subjects
+from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.program import compile_program
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
