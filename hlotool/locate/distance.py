@@ -12,6 +12,9 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ArrayShape, Shape
 from hlotool.numerics.ulp import epsilon
 
+#: Ulps between two roundings of one operation on equal operands.
+ONE_OPERATION = 8
+
 #: Rounding errors of a few operations, in units of the type's epsilon.
 _ROUNDINGS = 256
 
@@ -51,6 +54,13 @@ def _float_distance(a: Array, b: Array) -> float:
         magnitude = float(np.abs(a[finite]).max(initial=0.0))
         apart = float(np.abs(a[finite] - b[finite]).max(initial=0.0))
     return apart / magnitude if magnitude else math.inf
+
+
+def rounding_of_one(shape: Shape) -> float:
+    """The distance that two roundings of one operation may make in an array's type; 0 for integers."""
+    if not isinstance(shape, ArrayShape) or not shape.element_type.is_inexact:
+        return 0.0
+    return ONE_OPERATION * epsilon(shape.element_type)
 
 
 def rounding_error(shape: Shape) -> float:

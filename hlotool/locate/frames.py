@@ -253,8 +253,8 @@ def value_in(frame: Frame, instruction: Instruction) -> Any:
         value = resolve(frame, instruction, index).value if isinstance(shape, ArrayShape) else TOKEN
         if value is None:
             raise Unsupported("the values of all instructions do not fit into memory", instruction.name)
-        parts.append(value)  # type: ignore[arg-type]
-    return unflatten(instruction.shape, parts)  # type: ignore[arg-type]
+        parts.append(value)
+    return unflatten(instruction.shape, parts)
 
 
 def frames_of(entry: Frame, computation: Computation) -> Iterator[Frame]:

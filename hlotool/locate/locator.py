@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from math import inf
 
 from hlotool.errors import HlotoolError
-from hlotool.ir.types import ShapeIndex
+from hlotool.ir.types import ShapeIndex, subshape
 from hlotool.locate.blame import Blame, find_blame
+from hlotool.locate.distance import rounding_of_one
 from hlotool.locate.execution import Execution, Subject, execute
 from hlotool.locate.frames import Node, Parts
 from hlotool.locate.pairing import Pairing
@@ -96,7 +97,7 @@ def find_all(
         if known and time.monotonic() > end:
             return
         blame = find_blame(pairing, output, max(0.0, end - time.monotonic()))
-        if blame.after in known or not _is_known_to_differ(pairing, blame):
+        if blame.after in known or not _is_known_to_differ(pairing, blame, output):
             continue
         known.add(blame.after)
         repair, repaired = best_repair(pairing, tested, blame, errors)
@@ -105,7 +106,10 @@ def find_all(
             return
 
 
-def _is_known_to_differ(pairing: Pairing, blame: Blame) -> bool:
+def _is_known_to_differ(pairing: Pairing, blame: Blame, output: ShapeIndex) -> bool:
+    shape = subshape(pairing.after.computation.root.shape, output)
+    if pairing.seen <= rounding_of_one(shape):
+        return False
     if blame.wiring is not None or blame.amplified is not None:
         return True
     return pairing.differ(blame.before, blame.after)
@@ -135,7 +139,7 @@ class Search:
             self._open.close()
             raise
         self.pairing = Pairing(
-            self.reference.entry, self.tested.entry, inf, is_wide, reference.meshes, elsewhere=self._elsewhere
+            self.reference.entry, self.tested.entry, inf, is_wide, tested.meshes, elsewhere=self._elsewhere
         )
 
     def close(self) -> None:

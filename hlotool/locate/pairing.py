@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, TypeAlias
 
 from hlotool.errors import HlotoolError
@@ -28,10 +29,14 @@ _SHARE = 1 / 8
 #: With a smaller share of the wrong program's names in the right one, a name says nothing.
 _SURVIVING = 0.3
 
+#: Values that what devices hold is arranged like, for one value.
+_MOST_ARRANGED = 100
+
 #: Relative difference of programs in f64 whose constants a compiler has folded in f32.
 _ROUNDED_CONSTANTS = 1e-5
 
 _Name: TypeAlias = tuple[str, str, tuple[int, ...], tuple[int, ...]]
+_Path: TypeAlias = tuple[str, tuple[int, ...]]
 _Dims: TypeAlias = tuple[str, tuple[int, ...]]
 
 
@@ -57,6 +62,8 @@ class Pairing:
     is_far: bool = field(init=False)
     elsewhere: Callable[[], tuple[Pairing, ...]] = tuple
     _others: tuple[Pairing, ...] | None = None
+    _is_assembled: bool = field(init=False)
+    _by_path: dict[_Path, list[Node]] = field(default_factory=dict)
     _named_before: dict[_Name, Node] = field(init=False)
     _named_after: dict[_Name, Node] = field(init=False)
     _by_shape: dict[_Dims, list[Node]] = field(default_factory=dict)
@@ -64,10 +71,13 @@ class Pairing:
     _distances: dict[tuple[Any, Any], float | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.is_far = _surviving(self.before, self.after) < _SURVIVING
+        self._is_assembled = len(self.before.trace.stores) < len(self.after.trace.stores)
+        self.is_far = not self._is_assembled and _surviving(self.before, self.after) < _SURVIVING
         self._named_before = {_name(n): n for n in _nodes(self.before)}
         self._named_after = {_name(n): n for n in _nodes(self.after)}
         for node in self._named_before.values():
+            if path := _path(node):
+                self._by_path.setdefault(path, []).append(node)
             if (kept := node.kept) is not None:
                 self._by_bits.setdefault(_digests(kept), []).append(node)
             if _size(node) >= _TELLING_SIZE or self.is_far:
@@ -159,7 +169,18 @@ class Pairing:
     def twin_before(self, node: Node) -> Node | None:
         """What the right program computed under the same name, in the same iteration, of the same shape."""
         twin = self._named_before.get(_name(node))
+        if twin is None and self._is_assembled and (path := _path(node)):
+            # The partitioner renames; what the user called it stays.
+            return self._called(path, node)
         return twin if twin is not None and self.fit(twin, node) else None
+
+    def _called(self, path: _Path, node: Node) -> Node | None:
+        """The only value of that path that a node can be: of the same opcode, else of as many operands."""
+        wanted = node.instruction
+        fitting = [other for other in self._by_path.get(path, ()) if self.fit(other, node)]
+        alike = [other for other in fitting if other.instruction.opcode == wanted.opcode]
+        alike = alike or [o for o in fitting if len(o.instruction.operands) == len(wanted.operands)]
+        return alike[0] if len(alike) == 1 else None
 
     def twin_after(self, node: Node) -> Node | None:
         """Likewise of the wrong program."""
@@ -186,12 +207,20 @@ class Pairing:
         """A value of the right program that is this one of the wrong one by its content, and is not `but`."""
         if not self.is_telling(node):
             return None
+        if self._is_assembled:
+            return self._whole(node, but)
         same = self._by_bits.get(_digests(node.kept), ())
         exact = [other for other in same if _dims(other) == _dims(node)]
         for candidate in (*exact, *self._by_shape.get(_dims(node), ())):
             if candidate != but and self.agree(candidate, node) and self.agree_elsewhere(candidate, node):
                 return candidate
         return None
+
+    def _whole(self, node: Node, but: Node) -> Node | None:
+        """A value of the right program that devices hold the parts of."""
+        like = (one for one in self._named_before.values() if one != but and self.fit(one, node))
+        near = islice((one for one in like if _dims(one)[0] == _dims(node)[0]), _MOST_ARRANGED)
+        return next((one for one in near if not is_uniform(one.value) and self.agree(one, node)), None)
 
     def is_known(self, node: Node) -> bool:
         """Whether the right program has these bits somewhere, in whatever dimensions."""
@@ -297,6 +326,13 @@ def _name(node: Node) -> _Name:
     if node.instruction.opcode == "parameter":
         return str(node.instruction.parameter_number), "parameter", (), node.index
     return node.instruction.name, node.instruction.opcode, iteration_of(node.frame), node.index
+
+
+def _path(node: Node) -> _Path | None:
+    """The last part of the frontend's name, and the iteration; None without such a name."""
+    metadata = node.instruction.metadata
+    tail = metadata.op_name.rpartition("/")[2] if metadata is not None else ""
+    return (tail, iteration_of(node.frame)) if tail else None
 
 
 def is_parameter(node: Node) -> bool:

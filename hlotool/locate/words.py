@@ -10,6 +10,7 @@ from hlotool.findings.records import SourceRecord, finite_or_none
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.printer import SHORT, print_instruction
 from hlotool.ir.types import ArrayShape, subshape
+from hlotool.locate.distance import rounding_of_one
 from hlotool.locate.elements import element_record
 from hlotool.locate.execution import Execution
 from hlotool.locate.frames import Node, Parts, calls_around
@@ -17,10 +18,6 @@ from hlotool.locate.pairing import assembled
 from hlotool.locate.records import DeviationRecord
 from hlotool.numerics.metrics import Metrics, measure
 from hlotool.numerics.tolerance import Tolerance, derive, leaf_scale
-from hlotool.numerics.ulp import epsilon
-
-#: Ulps between two roundings of one operation on equal operands.
-_ONE_OPERATION = 8
 
 
 def source_in(execution: Execution, node: Node) -> SourceRecord:
@@ -72,8 +69,7 @@ def difference(expected: Array | Parts | None, actual: Array | Parts | None, nod
     with np.errstate(invalid="ignore"):
         e, a = expected.astype(dtype).reshape(actual.shape), actual.astype(dtype)
     tolerance = derive(shape.element_type)
-    if shape.element_type.is_inexact:
-        unit = _ONE_OPERATION * epsilon(shape.element_type)
+    if unit := rounding_of_one(shape):
         tolerance = Tolerance(unit * leaf_scale(e, a), unit, reason="one operation")
     return measure(e, a, shape.element_type, tolerance)
 
