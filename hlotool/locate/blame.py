@@ -26,7 +26,6 @@ from hlotool.locate.frames import (
     Node,
     branch_frame,
     chain,
-    executions,
     iteration_of,
     made,
     operand_nodes,
@@ -131,13 +130,6 @@ class _Search:
                 )
                 if self.pairing.differ(made(pair[0]), made(pair[1])):
                     return pair
-        left, right = made(one), made(other)
-        if (at := iteration_of(left.frame)) and at == iteration_of(right.frame):
-            for a, b in zip(executions(left), executions(right)):
-                if b == right or iteration_of(a.frame) != iteration_of(b.frame):
-                    return None
-                if self.pairing.differ(a, b):
-                    return a, b
         return None
 
     def _narrowed(self, one: Node, other: Node) -> _Pair | Blame | None:
@@ -148,9 +140,9 @@ class _Search:
             if found := self._other_branch(one, other, use, set(inside)):
                 return found
         found = self.narrowing.earliest(one, other, inside, matches, self.pairing.candidates(one))
-        if found is None and sum(m.instruction.opcode != "constant" for m in inside) <= 1:
-            if not same_operation(one.instruction, other.instruction):
-                return self._blame(one, other, members, matches)
+        is_alone = sum(m.instruction.opcode != "constant" for m in inside) <= 1
+        if found is None and is_alone and not same_operation(one.instruction, other.instruction):
+            return self._blame(one, other, members, matches)
         return found
 
     def _other_branch(self, one: Node, other: Node, use: Node, inside: set[Node]) -> Blame | _Pair | None:

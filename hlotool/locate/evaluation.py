@@ -38,7 +38,7 @@ class Evaluator:
             return None
 
     def called(self, computation: Computation, argument: Node) -> Any:
-        """What a computation of one parameter returns for a value of a program; None where it cannot be run."""
+        """What a computation of one parameter returns for a value; None where it cannot be run."""
         try:
             value = value_in(argument.frame, argument.instruction)
             return (

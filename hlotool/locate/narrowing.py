@@ -1,8 +1,8 @@
 """The first of many operations that goes wrong, found by putting right values in its place.
 
-Hundreds of passes apart, names do not tell which value of one program is which of the other, and operations
-were rewritten. But where a value of the wrong program is replaced by the one of the right program that belongs
-there, what is computed from it gets right; and with any other value it hardly does.
+Hundreds of passes apart, names do not tell which value of one program is which of the other, and
+operations were rewritten. But where a value of the wrong program is replaced by the one of the right program
+that belongs there, what is computed from it gets right; and with any other value it hardly does.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ class Narrowing:
                 continue
             self._left -= 1
             result = self.evaluator.changed(other, node, value, inside)
-            if result is not None and self._pairing.is_near(result, one):
-                if self._holds_elsewhere(one, other, node, candidate, inside):
-                    return candidate
+            is_right = result is not None and self._pairing.is_near(result, one)
+            if is_right and self._holds_elsewhere(one, other, node, candidate, inside):
+                return candidate
         return None
 
     def _holds_elsewhere(

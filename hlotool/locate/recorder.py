@@ -1,7 +1,7 @@
 """A probe that folds what it sees of an execution into frames.
 
-It sees a flat stream in which the instructions of a callee come before the instruction that called it; here the
-stream is folded back into the tree of calls.
+It sees a flat stream in which the instructions of a callee come before the instruction that called it; here
+the stream is folded back into the tree of calls.
 """
 
 from __future__ import annotations

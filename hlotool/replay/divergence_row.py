@@ -8,6 +8,8 @@ import msgspec
 
 from hlotool.errors import HlotoolError
 from hlotool.findings.verdict import Verdict
+from hlotool.ir.module import Module
+from hlotool.ir.types import ArrayShape, leaves
 from hlotool.locate.records import DivergenceRecord
 from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.options import ReplayOptions, RunOptions
@@ -85,13 +87,18 @@ def _search(
         *subjects(reference, tested, trial.arguments),
         list(dict.fromkeys(outputs)),
         budget,
-        is_wide_enough(row),
+        is_wide_enough(row, tested.module),
     )
 
 
-def is_wide_enough(row: ModuleRecord) -> bool:
-    """Whether the two sides differ in f64, too, where nothing is rounded."""
-    return any(leaf.evidence is not None and leaf.evidence.wide == "outside" for leaf in row.leaves)
+def is_wide_enough(row: ModuleRecord, tested: Module) -> bool:
+    """Whether to look in f64: the sides differ there, too, and rounding hides much in the declared types."""
+    is_outside = any(leaf.evidence is not None and leaf.evidence.wide == "outside" for leaf in row.leaves)
+    return is_outside and any(
+        isinstance(part, ArrayShape) and part.element_type.is_narrow_float
+        for instruction in tested.instructions()
+        for _, part in leaves(instruction.shape)
+    )
 
 
 def _is_numpy(backend: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +17,11 @@ from hlotool.ir.types import ShapeIndex
 from hlotool.locate.cut import cut_out
 from hlotool.locate.locator import Found, Search
 from hlotool.locate.records import DivergenceRecord
-from hlotool.locate.report import divergence_record
+from hlotool.locate.report import divergence_record, first_divergence
 from hlotool.locate.store import Budget
 from hlotool.replay.devices.looking import subjects
 from hlotool.replay.devices.runners import OneDevice
+from hlotool.replay.divergence_row import is_wide_enough
 from hlotool.replay.program import compile_program
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
@@ -43,13 +45,15 @@ class SpotQuestion:
         task: the module.
         good: number of the stage that is right.
         bad: number of the stage that is wrong.
-        outputs: leaves that differ, the one to look at first.
+        outputs: leaves that differ.
+        comparison: that shows it.
     """
 
     task: Task
     good: int
     bad: int
     outputs: tuple[ShapeIndex, ...]
+    comparison: ModuleRecord
 
 
 def stage_spot(question: SpotQuestion) -> SpotRecord | str:
@@ -63,15 +67,20 @@ def stage_spot(question: SpotQuestion) -> SpotRecord | str:
 def _stage_spot(question: SpotQuestion) -> SpotRecord:
     before, after = (stage_program(question.task, n) for n in (question.good, question.bad))
     trial = stage_trials(question.task)[0]
-    search = Search(*subjects(before, after, trial.arguments), Budget())
-    try:
+    sides = subjects(before, after, trial.arguments)
+    wide = (
+        first_divergence(*sides, question.outputs, Budget(), True)
+        if is_wide_enough(question.comparison, after.module)
+        else None
+    )
+    with closing(Search(*sides, Budget())) as search:
         found = search.first(question.outputs)
-        return _record(question.task, found, divergence_record(search, found, question.outputs))
-    finally:
-        search.close()
+        record = divergence_record(search, found, question.outputs)
+        return _record(question.task, found, record, wide or record)
 
 
-def _record(task: Task, found: Found, divergence: DivergenceRecord) -> SpotRecord:
+def _record(task: Task, found: Found, declared: DivergenceRecord, divergence: DivergenceRecord) -> SpotRecord:
+    """What is to blame, cut out as declared where the search in f64 came to the same instructions."""
     opcodes = {i.name: i.opcode for i in found.tested.original.instructions()}
     record = SpotRecord(
         instructions=divergence.instructions,
@@ -81,7 +90,7 @@ def _record(task: Task, found: Found, divergence: DivergenceRecord) -> SpotRecor
         source=divergence.source,
         divergence=divergence,
     )
-    spot = cut_out(found)
+    spot = cut_out(found) if divergence.instructions == declared.instructions else None
     if spot is None:
         return record
     remove_positions(spot.before)
