@@ -52,6 +52,7 @@ from hlotool.locate.frames import Frame, frames_of, resolve  # noqa: E402
 from hlotool.locate.recorder import trace  # noqa: E402
 from hlotool.locate.records import DivergenceRecord  # noqa: E402
 from hlotool.replay.divergence_row import with_divergence  # noqa: E402
+from hlotool.replay.options import ReplayOptions  # noqa: E402
 from hlotool.replay.program import compile_program  # noqa: E402
 from hlotool.replay.trials import trials  # noqa: E402
 from hlotool.search.bisection.records import SpotRecord  # noqa: E402
@@ -228,14 +229,22 @@ def compare_devices(
         ("devices against global", whole, compile_program("wrong", "", wrong, "numpy", whole)),
         ("each device", own, compile_program("wrong", "", wrong, "numpy", own)),
     )
+    answers = []
     for name, good, bad in pairs:
-        trial = next(trials(replace(task.module, captures=()), good.module, task.options, good.runner.copies))
+        trial = next(
+            trials(replace(task.module, captures=()), good.module, ReplayOptions(), good.runner.copies)
+        )
         row = compare_programs(good, bad, trial.arguments)
         if row.verdict.answer is not Answer.BAD:
             return False
         began = time.perf_counter()
-        record = with_divergence(row, wanted(task.options), good, bad, trial, 0.0).divergence
-        found[name].seconds.append(time.perf_counter() - began)
+        completed = with_divergence(row, wanted(task.options), good, bad, trial, 0.0)
+        record = completed.divergence
+        if record is None:
+            print(title, completed.divergence_missing, file=sys.stderr)
+        answers.append((name, record, time.perf_counter() - began))
+    for name, record, seconds in answers:
+        found[name].seconds.append(seconds)
         count(found[name], record, names, wrong, title)
     return True
 

@@ -190,18 +190,15 @@ class _Search:
         return None
 
     def _handed_on(self, one: Node, other: Node) -> Blame | None:
-        """A tuple that hands on another value than it should, where names do not tell."""
-        tuples = [s for s in chain(other) if s.instruction.opcode == "tuple"]
+        """What hands on another value than it should, where names do not tell."""
         left, right = made(one), made(other)
-        if not tuples:
-            return None
         alike = self.pairing.equal_value(right, left)
-        is_exchanged = alike is not None and alike.instruction.opcode == right.instruction.opcode
-        outer, inner = made(one).frame, one.frame
-        is_lost = _is_around(right.frame, tuples[0].frame) and not _is_around(outer, inner)
-        if not is_exchanged and not is_lost:
+        place = _carried_round(one, other)
+        if place is None and alike is not None and alike.instruction.opcode == right.instruction.opcode:
+            place = next((s for s in chain(other) if s.instruction.opcode == "tuple"), None)
+        if place is None:
             return None
-        return Blame(left, right, (), (), ((left, None), (alike, right)), tuples[0])
+        return Blame(left, right, (), (), ((left, None), (alike, right)), place)
 
     def _control(self, one: Node, other: Node) -> _Pair | None:
         """The conditions of a loop that ends at different iterations, or the selectors of another branch."""
@@ -339,6 +336,22 @@ class _Search:
                 continue
             inside.append(node)
         return inside
+
+
+def _carried_round(one: Node, other: Node) -> Node | None:
+    """What hands the state of a loop on as it was, where the right program computes a new one."""
+    if len(iteration_of(made(one).frame)) <= len(iteration_of(made(other).frame)):
+        return None
+    place: Node | None = None
+    for step in chain(other):
+        caller = step.frame.caller
+        is_body = caller is not None and caller[1].opcode == "while"
+        opcode = step.instruction.opcode
+        if (opcode == "tuple" and is_body) or (place is not None and opcode in ("fusion", "call")):
+            place = step
+        elif place is not None and opcode == "parameter" and is_body:
+            return place
+    return None
 
 
 def _control_flow(use: Node) -> Iterator[Node]:

@@ -103,8 +103,8 @@ def _module(origin: Execution, name: str, root: Node, members: Sequence[Node], s
         made[node] = _part(made[whole], node.index, instructions, names)
     body = Computation("main", instructions, made[root])
     attributes: dict[str, AttributeValue] = {}
-    whole = origin.original
-    module = Module(f"{whole.name}_{name}", reachable(body), body, attributes, whole.stack_frames)
+    program = origin.original
+    module = Module(f"{program.name}_{name}", reachable(body), body, attributes, program.stack_frames)
     return clone_module(module).module
 
 

@@ -92,7 +92,7 @@ def divergence_on(
         Unsupported: the calls of a program cannot be flattened, or it cannot be executed.
     """
     if wrong := _wrong_already(reference, tested, arguments, outputs):
-        sides = (on_one_device(module, arguments) for module in (reference, tested))
+        sides = on_one_device(reference, arguments), on_one_device(tested, arguments)
         return first_divergence(*sides, wrong, budget)
     with closing(execute(on_one_device(tested, arguments), budget)) as execution:
         isolation = Isolation(execution, backend, budget.seconds)

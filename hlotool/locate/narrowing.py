@@ -65,7 +65,7 @@ class Narrowing:
         order = [
             (int(self._pairing.is_known(m)), cone_size(m, inside), m)
             for m in members
-            if m != other and m.instruction.opcode != "constant"
+            if m != other and not _is_constant(m)
         ]
         order += [(_OUTSIDE, 0, m) for m in boundary if self._is_worth_it(m)]
         for _, _, node in sorted(order, key=lambda item: item[:2]):
@@ -75,7 +75,11 @@ class Narrowing:
         return None
 
     def _is_worth_it(self, node: Node) -> bool:
-        return node.instruction.opcode not in ("constant", "parameter") and self._pairing.is_telling(node)
+        return (
+            node.instruction.opcode != "parameter"
+            and not _is_constant(node)
+            and self._pairing.is_telling(node)
+        )
 
     def _right_value(
         self, one: Node, other: Node, node: Node, inside: set[Node], by_size: Mapping[int, Sequence[Node]]
@@ -114,14 +118,24 @@ class Narrowing:
         for there, shift in places:
             right = [same_place(there.before, n, depth, shift) for n in (one, candidate)]
             wrong = [same_place(there.after, n, depth, shift) for n in (other, node)]
-            if any(n is None or n.kept is None for n in (*right, *wrong)):
+            (expected, source), (actual, target) = right, wrong
+            if expected is None or source is None or actual is None or target is None:
                 continue
             moved = {m for n in inside if (m := same_place(there.after, n, depth, shift)) is not None}
-            value = fitted(right[1].value, wrong[1])
-            result = None if value is None else self.evaluator.changed(wrong[0], wrong[1], value, moved)
-            if result is None or not there.is_near(result, right[0]):
+            value = fitted(source.value, target)
+            if value is None:
+                continue
+            result = self.evaluator.changed(actual, target, value, moved)
+            if result is None or not there.is_near(result, expected):
                 return False
         return True
+
+
+def _is_constant(node: Node) -> bool:
+    """Whether it is a constant or one in other dimensions: with another in its place too much gets right."""
+    if node.instruction.opcode in ("broadcast", "reshape", "bitcast"):
+        return all(map(_is_constant, operand_nodes(node)))
+    return node.instruction.opcode == "constant"
 
 
 def cone_size(node: Node, inside: set[Node]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeAlias
@@ -107,9 +107,11 @@ class Pairing:
             return None
         if isinstance(left, Parts) and isinstance(right, Parts):
             return max((distance(a, b) for a, b in zip(left, right)), default=0.0)
+        if isinstance(left, Parts):
+            return None
         if isinstance(right, Parts):
             right = assembled(right, left, self.meshes)
-        return None if right is None or isinstance(left, Parts) else distance(left, right)
+        return None if right is None else distance(left, right)
 
     def first_device(self, expected: Array | Parts | None, actual: Parts) -> int | None:
         """The first device whose part of a value is wrong; None where that cannot be told."""
@@ -220,7 +222,8 @@ class Pairing:
         """A value of the right program that devices hold the parts of."""
         like = (one for one in self._named_before.values() if one != but and self.fit(one, node))
         near = islice((one for one in like if _dims(one)[0] == _dims(node)[0]), _MOST_ARRANGED)
-        return next((one for one in near if not is_uniform(one.value) and self.agree(one, node)), None)
+        found = (one for one in near if not is_uniform(one.value) and self.agree(one, node))
+        return next(found, None)
 
     def is_known(self, node: Node) -> bool:
         """Whether the right program has these bits somewhere, in whatever dimensions."""
@@ -265,7 +268,7 @@ def _surviving(before: Frame, after: Frame) -> float:
     return len(names[0] & names[1]) / max(len(names[1]), 1)
 
 
-def assembled(parts: Parts, expected: Any, meshes: Sequence[Mesh]) -> Any:
+def assembled(parts: Parts, expected: Array, meshes: Sequence[Mesh]) -> Array | None:
     """The global array that devices hold parts or copies of, in the arrangement that fits `expected` best.
 
     None where they hold what fits nowhere, such as the parts of a sum.
@@ -340,7 +343,7 @@ def is_parameter(node: Node) -> bool:
     return node.instruction.opcode == "parameter"
 
 
-def backwards(root: Node, ends: dict[Node, Node]) -> Iterator[Node]:
+def backwards(root: Node, ends: Collection[Node]) -> Iterator[Node]:
     """`root` and what it needs, breadth first; not beyond what is in `ends` once it was yielded."""
     queue = [root]
     seen = {root}

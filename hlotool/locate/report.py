@@ -145,9 +145,10 @@ def _local(found: Found, one: Node, other: Node) -> Metrics | None:
     values = [
         None if twin is None else fitted(twin.value, operand) for twin, operand in zip(expected, operands)
     ]
-    if any(value is None for value in values):
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
         return None
-    value = Evaluator().apply(other.instruction, values)
+    value = Evaluator().apply(other.instruction, known)
     for i in other.index:
         value = value[i] if isinstance(value, tuple) else None
     return None if value is None else difference(one.value, value, other)

@@ -59,9 +59,11 @@ def difference(expected: Array | Parts | None, actual: Array | Parts | None, nod
     if isinstance(expected, Parts) and isinstance(actual, Parts):
         pairs = ((e, a) for e, a in zip(expected, actual) if e.tobytes() != a.tobytes())
         expected, actual = next(pairs, (expected[0], actual[0]))
-    if isinstance(actual, Parts) and expected is not None:
+    if isinstance(actual, Parts) and expected is not None and not isinstance(expected, Parts):
         actual = assembled(actual, expected, ())
-    if expected is None or actual is None or not isinstance(shape, ArrayShape) or isinstance(expected, Parts):
+    if expected is None or actual is None or not isinstance(shape, ArrayShape):
+        return None
+    if isinstance(expected, Parts) or isinstance(actual, Parts):
         return None
     if _squeezed(expected.shape) != _squeezed(actual.shape):
         return None

@@ -27,7 +27,7 @@ def subjects(reference: Program, tested: Program, arguments: Sequence[Any]) -> t
 def _subject(program: Program, origin: Program, arguments: Sequence[Any]) -> Subject:
     if isinstance(program.runner, OneDevice):
         return on_one_device(
-            program.module, arguments, lambda seed: generate_inputs(origin.module, seed).values
+            program.module, arguments, lambda seed: _values(generate_inputs(origin.module, seed).values)
         )
 
     def run(copy: Module, watch: Watch) -> Value:
@@ -36,6 +36,10 @@ def _subject(program: Program, origin: Program, arguments: Sequence[Any]) -> Sub
         return value
 
     return Subject(program.module, run, meshes=tuple(module_meshes(origin.module).values()))
+
+
+def _values(generated: Sequence[Any]) -> Sequence[Value]:
+    return generated
 
 
 class _Probing:
