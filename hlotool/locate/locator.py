@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import inf
 
 from hlotool.errors import HlotoolError
-from hlotool.ir.types import ShapeIndex, subshape
+from hlotool.ir.types import ShapeIndex, TupleShape, subshape
 from hlotool.locate.blame import Blame, find_blame
 from hlotool.locate.distance import rounding_of_one
 from hlotool.locate.execution import Execution, Subject, execute
@@ -90,8 +90,7 @@ def find_all(
         pairing: of the two executions.
     """
     end = time.monotonic() + budget.seconds
-    shape = reference.module.entry.root.shape
-    errors = Errors(shape, reference.result, tested.result, outputs)
+    errors = _errors(reference, tested, outputs)
     known: set[Node] = set()
     for output in outputs[:_MOST_OUTPUTS]:
         if known and time.monotonic() > end:
@@ -104,6 +103,15 @@ def find_all(
         yield Found(reference, tested, pairing, blame, repair, repaired, len(errors))
         if repaired == len(errors):
             return
+
+
+def _errors(reference: Execution, tested: Execution, outputs: Sequence[ShapeIndex]) -> Errors:
+    """The errors of outputs; where each device returns a result of its own, those of all devices."""
+    shape, count = reference.module.entry.root.shape, len(reference.entry.trace.stores)
+    if count > 1:
+        shape = TupleShape((shape,) * count)
+        outputs = [(device, *output) for device in range(count) for output in outputs]
+    return Errors(shape, reference.result, tested.result, outputs)
 
 
 def _is_known_to_differ(pairing: Pairing, blame: Blame, output: ShapeIndex) -> bool:

@@ -133,7 +133,7 @@ class Narrowing:
 
 def _is_constant(node: Node) -> bool:
     """Whether it is a constant or one in other dimensions: with another in its place too much gets right."""
-    if node.instruction.opcode in ("broadcast", "reshape", "bitcast"):
+    if node.instruction.opcode in ("broadcast", "reshape", "bitcast", "transpose", "convert"):
         return all(map(_is_constant, operand_nodes(node)))
     return node.instruction.opcode == "constant"
 
