@@ -106,16 +106,25 @@ def _compiled(instruction: Instruction) -> Executable | None:
         return None
 
 
-def fitted(value: Any, node: Node) -> Any:
-    """A value in the type and the dimensions of a node; None where it has another number of elements."""
-    own = node.value
-    if own is None or isinstance(own, Parts) or value is None or isinstance(value, Parts):
-        return None
+def fitted(value: Any, node: Node, device: int = 0) -> Any:
+    """A value in the type and the dimensions of a node; None where it has another number of elements.
+
+    Args:
+        value: of another node, or the parts of it on several devices.
+        node: that it should be the value of.
+        device: of which the part is taken.
+    """
+    own = part_of(node.value, device)
+    value = part_of(value, device)
     shape = subshape(node.instruction.shape, node.index)
-    if (
-        not isinstance(shape, ArrayShape)
-        or value.size != own.size
-        or (value.dtype.kind == "c") != (own.dtype.kind == "c")
-    ):
+    if own is None or value is None or not isinstance(shape, ArrayShape):
+        return None
+    is_like = value.dtype == own.dtype or {value.dtype.kind, own.dtype.kind} <= {"f", "V"}
+    if value.size != own.size or not is_like:
         return None
     return np.ascontiguousarray(value.astype(own.dtype)).reshape(own.shape)
+
+
+def part_of(value: Any, device: int) -> Any:
+    """What a device has of a value."""
+    return value[device] if isinstance(value, Parts) else value

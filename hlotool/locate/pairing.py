@@ -213,7 +213,8 @@ class Pairing:
             return self._whole(node, but)
         same = self._by_bits.get(_digests(node.kept), ())
         exact = [other for other in same if _dims(other) == _dims(node)]
-        for candidate in (*exact, *self._by_shape.get(_dims(node), ())):
+        candidates: Sequence[Node] = (*exact, *self._by_shape.get(_dims(node), ()))
+        for candidate in candidates:
             if candidate != but and self.agree(candidate, node) and self.agree_elsewhere(candidate, node):
                 return candidate
         return None

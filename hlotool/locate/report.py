@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from hlotool.ir.printer import SHORT, print_instruction
 from hlotool.ir.types import ShapeIndex, strip_layouts, subshape
 from hlotool.locate.embedded import embedded_difference, same_operation
-from hlotool.locate.evaluation import Evaluator, fitted
+from hlotool.locate.evaluation import Evaluator, fitted, part_of
 from hlotool.locate.execution import Subject
-from hlotool.locate.frames import Node, made, operand_uses
+from hlotool.locate.frames import Node, made, operand_nodes, operand_uses
 from hlotool.locate.locator import Found, Search
 from hlotool.locate.nonfinite import births
 from hlotool.locate.pairing import Pairing
@@ -18,6 +18,8 @@ from hlotool.locate.store import Budget
 from hlotool.locate.words import around, deviation_record, difference, source_in, text_in
 from hlotool.numerics.metrics import Metrics
 
+#: They change the type or the dimensions of a value.
+_FORMS = frozenset({"convert", "bitcast", "reshape", "transpose", "copy"})
 #: Instructions without a counterpart that are named.
 _NAMED = 8
 
@@ -55,7 +57,7 @@ def divergence_record(search: Search, found: Found, outputs: Sequence[ShapeIndex
     blame, tested = found.blame, found.tested
     one, other = blame.amplified if found.is_amplified and blame.amplified else (blame.before, blame.after)
     place = found.place
-    local = _local(found, one, other)
+    local, shown = _local(found, one, other), _shown(one, other)
     inside = None
     if one.instruction.opcode == other.instruction.opcode and blame.wiring is None:
         inside = embedded_difference(one.instruction, other.instruction)
@@ -63,8 +65,8 @@ def divergence_record(search: Search, found: Found, outputs: Sequence[ShapeIndex
         finding=_finding(found, local),
         source=source_in(tested, place),
         text=text_in(tested, place),
-        expected_source=source_in(found.reference, one),
-        expected_text=text_in(found.reference, one),
+        expected_source=source_in(found.reference, shown),
+        expected_text=text_in(found.reference, shown),
         around=around(tested, place),
         inside=print_instruction(inside[1], SHORT) if inside else "",
         inside_expected=print_instruction(inside[0], SHORT) if inside else "",
@@ -80,6 +82,16 @@ def divergence_record(search: Search, found: Found, outputs: Sequence[ShapeIndex
         instructions=to_blame(found),
         device=found.device,
     )
+
+
+def _shown(one: Node, other: Node) -> Node:
+    """The operation of the right program that does what `other` should, behind what only changes its form."""
+    shown = one
+    while shown.instruction.opcode != other.instruction.opcode:
+        if shown.instruction.opcode not in _FORMS:
+            return one
+        [shown] = operand_nodes(shown)
+    return shown
 
 
 def to_blame(found: Found) -> list[str]:
@@ -99,9 +111,10 @@ def _finding(found: Found, local: Metrics | None) -> str:
 
 
 def _names(found: Found) -> list[str]:
-    """What else is to blame, in the order of execution, constants last."""
+    """What else is to blame, in the order of the text, constants last."""
     others = [node.instruction for node in found.blame.members_after if node != found.blame.after]
-    ordered = sorted(dict.fromkeys(others), key=lambda instruction: instruction.opcode == "constant")
+    place = {instruction: number for number, instruction in enumerate(found.tested.module.instructions())}
+    ordered = sorted(dict.fromkeys(others), key=lambda i: (i.opcode == "constant", place[i]))
     names = [f"{i.opcode} %{found.tested.originals[i].name}" for i in ordered[:_NAMED]]
     more = len(ordered) - len(names)
     return [*names, f"{more} more"] if more > 0 else names
@@ -142,8 +155,10 @@ def _local(found: Found, one: Node, other: Node) -> Metrics | None:
     expected: Sequence[Node | None] = [_expected(found.pairing, found, operand) for operand in operands]
     if same_operation(one.instruction, other.instruction):
         expected = [made(use) for use in operand_uses(one)]
+    device = found.device or 0
     values = [
-        None if twin is None else fitted(twin.value, operand) for twin, operand in zip(expected, operands)
+        None if twin is None else fitted(twin.value, operand, device)
+        for twin, operand in zip(expected, operands)
     ]
     known = [value for value in values if value is not None]
     if len(known) < len(values):
@@ -151,4 +166,4 @@ def _local(found: Found, one: Node, other: Node) -> Metrics | None:
     value = Evaluator().apply(other.instruction, known)
     for i in other.index:
         value = value[i] if isinstance(value, tuple) else None
-    return None if value is None else difference(one.value, value, other)
+    return None if value is None else difference(part_of(one.value, device), value, other)
