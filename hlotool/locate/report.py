@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hlotool.ir.printer import SHORT, print_instruction
 from hlotool.ir.types import ShapeIndex, strip_layouts, subshape
-from hlotool.locate.embedded import embedded_difference, same_operation
+from hlotool.locate.embedded import embedded_difference
 from hlotool.locate.evaluation import Evaluator, fitted, part_of
 from hlotool.locate.execution import Subject
 from hlotool.locate.frames import Node, made, operand_nodes, operand_uses
@@ -153,7 +153,7 @@ def _local(found: Found, one: Node, other: Node) -> Metrics | None:
     if found.blame.wiring is not None or not operands:
         return None
     expected: Sequence[Node | None] = [_expected(found.pairing, found, operand) for operand in operands]
-    if same_operation(one.instruction, other.instruction):
+    if found.is_amplified:
         expected = [made(use) for use in operand_uses(one)]
     device = found.device or 0
     values = [
