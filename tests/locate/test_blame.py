@@ -62,7 +62,7 @@ def test_a_wrong_selector_is_not_the_fault_of_the_conditional() -> None:
     text = BRANCHES.replace("ORDER", "left, right").replace("which = s32[] parameter(1)", "CHOOSE")
     given = "n = s32[] parameter(1)\n  two = s32[] constant(2)\n  which = s32[] OPCODE(n, two)"
     before, after = (text.replace("CHOOSE", given.replace("OPCODE", o)) for o in ("remainder", "divide"))
-    assert located(before, after, X, np.int32(3)).source.instruction == "which"
+    assert located(before, after, X, np.int32(4)).source.instruction == "which"
 
 
 BEFORE = """HloModule m
