@@ -10,21 +10,27 @@ is to blame that lies between this point and values that both programs have.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import inf
 from typing import TypeAlias
 
-from hlotool.ir.module import Instruction
 from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import branches
+from hlotool.locate.control import (
+    branch_number,
+    caller_of_parameter,
+    carried_round,
+    control_flow,
+    decisive_conditions,
+    is_around,
+    step_name,
+)
 from hlotool.locate.embedded import same_operation
 from hlotool.locate.evaluation import Evaluator
 from hlotool.locate.frames import (
     Frame,
     Node,
-    branch_frame,
     chain,
     iteration_of,
     made,
@@ -116,7 +122,7 @@ class _Search:
 
     def _earlier(self, one: Node, other: Node) -> _Pair | None:
         """The first iteration in which a value differs that both sides carry round a loop equally often."""
-        for left, right in zip(_control_flow(one), _control_flow(other)):
+        for left, right in zip(control_flow(one), control_flow(other)):
             a, b = left.instruction, right.instruction
             if a.opcode != "while" or b.opcode != "while":
                 continue
@@ -154,7 +160,7 @@ class _Search:
             conditional = step.instruction
             if conditional.opcode != "conditional":
                 continue
-            taken = _branch_number(step.frame, conditional)
+            taken = branch_number(step.frame, conditional)
             for number, branch in enumerate(branches(conditional)):
                 if number == taken or taken is None:
                     continue
@@ -193,7 +199,7 @@ class _Search:
         """What hands on another value than it should, where names do not tell."""
         left, right = made(one), made(other)
         alike = self.pairing.equal_value(right, left)
-        place = _carried_round(one, other)
+        place = carried_round(one, other)
         if place is None and alike is not None and alike.instruction.opcode == right.instruction.opcode:
             place = next((s for s in chain(other) if s.instruction.opcode == "tuple"), None)
         if place is None:
@@ -202,13 +208,13 @@ class _Search:
 
     def _control(self, one: Node, other: Node) -> _Pair | None:
         """The conditions of a loop that ends at different iterations, or the selectors of another branch."""
-        for left, right in zip(_control_flow(one), _control_flow(other)):
+        for left, right in zip(control_flow(one), control_flow(other)):
             a, b = left.instruction, right.instruction
             if a.opcode != b.opcode:
                 return None
-            if a.opcode == "while" and (pair := _decisive_conditions(left.frame, a, right.frame, b)):
+            if a.opcode == "while" and (pair := decisive_conditions(left.frame, a, right.frame, b)):
                 return pair
-            if a.opcode == "conditional" and _branch_number(left.frame, a) != _branch_number(right.frame, b):
+            if a.opcode == "conditional" and branch_number(left.frame, a) != branch_number(right.frame, b):
                 return Node(left.frame, a.operands[0]), Node(right.frame, b.operands[0])
         return None
 
@@ -219,11 +225,11 @@ class _Search:
             return None
         if self.pairing.is_far:
             return self._handed_on(one, other)
-        common = {_step_name(step) for step in chain(one)}
+        common = {step_name(step) for step in chain(one)}
         # Passes add calls and tuples on the way: what counts is the last step that both sides take.
         steps = list(chain(other))
-        shared = [s for s in steps[:-1] if _step_name(s) in common]
-        leaves_frame = bool(shared) and _is_around(right.frame, shared[-1].frame)
+        shared = [s for s in steps[:-1] if step_name(s) in common]
+        leaves_frame = bool(shared) and is_around(right.frame, shared[-1].frame)
         is_right = self.pairing.is_right(right) or (leaves_frame and self.pairing.has_alike(right))
         if not shared or not is_right:
             return None
@@ -232,7 +238,7 @@ class _Search:
             # Both go round equally often: what the body hands on is another matter.
             last = steps[steps.index(last) + 1]
         twin = self.pairing.twin_before(right)
-        return Blame(left, right, (), (), ((left, None), (twin, right)), _caller_of_parameter(last))
+        return Blame(left, right, (), (), ((left, None), (twin, right)), caller_of_parameter(last))
 
     def _guilty_operands(self, one: Node, other: Node) -> _Pair | Blame | None:
         """The operands that are furthest apart, where both sides do the same to operands of equal shapes."""
@@ -336,66 +342,6 @@ class _Search:
                 continue
             inside.append(node)
         return inside
-
-
-def _carried_round(one: Node, other: Node) -> Node | None:
-    """What hands the state of a loop on as it was, where the right program computes a new one."""
-    if len(iteration_of(made(one).frame)) <= len(iteration_of(made(other).frame)):
-        return None
-    place: Node | None = None
-    for step in chain(other):
-        caller = step.frame.caller
-        is_body = caller is not None and caller[1].opcode == "while"
-        opcode = step.instruction.opcode
-        if (opcode == "tuple" and is_body) or (place is not None and opcode in ("fusion", "call")):
-            place = step
-        elif place is not None and opcode == "parameter" and is_body:
-            return place
-    return None
-
-
-def _control_flow(use: Node) -> Iterator[Node]:
-    """The loops and branches that hand a value on, from the reader's side."""
-    return (s for s in chain(use) if s.instruction.opcode in ("while", "conditional"))
-
-
-def _step_name(step: Node) -> tuple[str, ShapeIndex, int]:
-    return step.instruction.name, step.index, step.frame.iteration
-
-
-def _is_around(outer: Frame, inner: Frame) -> bool:
-    """Whether `inner` was called, directly or not, from `outer`."""
-    while inner.caller is not None:
-        inner = inner.caller[0]
-        if inner is outer:
-            return True
-    return False
-
-
-def _caller_of_parameter(step: Node) -> Node:
-    """The call that gives a parameter its value; any other step itself."""
-    if step.instruction.opcode != "parameter" or step.frame.caller is None:
-        return step
-    return Node(*step.frame.caller)
-
-
-def _branch_number(frame: Frame, conditional: Instruction) -> int | None:
-    taken = branch_frame(frame, conditional)
-    return None if taken is None else branches(conditional).index(taken.computation)
-
-
-def _decisive_conditions(left: Frame, loop: Instruction, right: Frame, twin: Instruction) -> _Pair | None:
-    """The conditions of one loop at the iteration at which only one side went on; None when both did."""
-    counts = [len(frame.bodies.get(i, ())) for frame, i in ((left, loop), (right, twin))]
-    frames = [
-        [f for f in frame.callees.get(i, ()) if f.computation is i.attributes["condition"]]
-        for frame, i in ((left, loop), (right, twin))
-    ]
-    decisive = min(counts)
-    if counts[0] == counts[1] or any(len(own) <= decisive for own in frames):
-        return None
-    first, second = (own[decisive] for own in frames)
-    return Node(first, first.computation.root), Node(second, second.computation.root)
 
 
 def _own_way(one: Node, known: dict[Node, Node]) -> list[Node] | None:
