@@ -19,6 +19,9 @@ from hlotool.locate.store import Sample
 #: Values that are tried in all.
 _MOST_TRIALS = 2_000
 
+#: They change the type or the dimensions of a value.
+_FORMS = frozenset({"convert", "bitcast", "reshape", "transpose", "copy", "broadcast"})
+
 #: Where values that both programs have stand in the order of trials.
 _OUTSIDE = 2
 
@@ -88,6 +91,9 @@ class Narrowing:
         if not isinstance(kept, Sample):
             return None
         tried = {kept.digest}
+        if other.instruction.opcode not in _FORMS and isinstance(one.kept, Sample):
+            # What rounds, clamps or selects gives a right result of the right result itself.
+            tried.add(one.kept.digest)
         for candidate in by_size.get(prod(kept.dims), ()):
             if candidate.kept.digest in tried:
                 continue
