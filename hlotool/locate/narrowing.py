@@ -91,7 +91,8 @@ class Narrowing:
         if not isinstance(kept, Sample):
             return None
         tried = {kept.digest}
-        if other.instruction.opcode not in _FORMS and isinstance(one.kept, Sample):
+        is_form = other.instruction.opcode in _FORMS
+        if node not in inside and not is_form and isinstance(one.kept, Sample):
             # What rounds, clamps or selects gives a right result of the right result itself.
             tried.add(one.kept.digest)
         for candidate in by_size.get(prod(kept.dims), ()):
