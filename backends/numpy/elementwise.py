@@ -21,7 +21,7 @@ from hlotool.backends.numpy.registry import Kernel
 from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, ElementType, TypeClass
+from hlotool.ir.types import ElementType, TypeClass
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -53,12 +53,14 @@ def elementwise(
         raise lowering.unsupported(instruction, f"{instruction.opcode} is not defined on {operand_type}")
     types = [array_shape(operand, lowering).element_type for operand in instruction.operands]
     result = array_shape(instruction, lowering)
-    return for_shape(adapt(function, types, result.element_type), result)
+    return for_sizes(adapt(function, types, result.element_type), instruction, lowering)
 
 
-def for_shape(function: Function, shape: ArrayShape) -> Kernel:
-    """`function` as the kernel of an elementwise instruction of that shape."""
-    return on_common_prefix(function) if shape.is_dynamic else function
+def for_sizes(function: Function, instruction: Instruction, lowering: Lowering) -> Kernel:
+    """`function` as the kernel of an elementwise instruction, whose operands may be of dynamic size."""
+    if not array_shape(instruction, lowering).is_dynamic:
+        return function
+    return on_common_prefix(function, [array_shape(operand, lowering) for operand in instruction.operands])
 
 
 def adapt(function: Function, operand_types: list[ElementType], result_type: ElementType) -> Function:

@@ -23,6 +23,8 @@ ANNOTATIONS = (
     "Pin",
     "PinToDevice",
     "SetBound",
+    "ShardBarrierFrom",
+    "ShardBarrierTo",
     "Sharding",
     "Unpin",
     "annotate_device_placement",
@@ -35,8 +37,11 @@ ANNOTATIONS = (
 def annotation(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The operand.
 
-    XLA: sharding_op_util.h, host_offload_utils.h, shardy/constants.h, despecializer.cc, dynamic_padder.cc.
+    XLA: sharding_op_util.h, hlo/utils/hlo_sharding_util.h (shard barriers), host_offload_utils.h, shardy/constants.h, despecializer.cc, dynamic_padder.cc.
     """
+    if len(instruction.operands) != 1:
+        target = instruction.attributes["custom_call_target"]
+        raise lowering.unsupported(instruction, f"{target} of {len(instruction.operands)} operands")
     return _same
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hlotool.backends.numpy import floats
-from hlotool.backends.numpy.elementwise import Function, elementwise, for_shape
+from hlotool.backends.numpy.elementwise import Function, elementwise, for_sizes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.masks import choose
 from hlotool.backends.numpy.ordering import SIGN_MAGNITUDE, total_order_keys
@@ -54,7 +54,7 @@ def _total_order(instruction: Instruction, lowering: Lowering, function: Functio
 
     element_type = array_shape(instruction.operands[0], lowering).element_type
     if element_type in SIGN_MAGNITUDE:
-        return for_shape(keyed, array_shape(instruction, lowering))
+        return for_sizes(keyed, instruction, lowering)
     return elementwise(instruction, lowering, pred=function, integer=function, floating=keyed)
 
 
@@ -96,10 +96,9 @@ def select(instruction: Instruction, lowering: Lowering) -> Kernel:
     XLA: operation_semantics.md#select.
     """
     predicate = array_shape(instruction.operands[0], lowering)
-    shape = array_shape(instruction, lowering)
-    if predicate.rank == 0 and shape.rank > 0:
+    if predicate.rank == 0 and array_shape(instruction, lowering).rank > 0:
         return lambda p, a, b: a if p else b
-    return for_shape(choose, shape)
+    return for_sizes(choose, instruction, lowering)
 
 
 @lowers("is-finite")

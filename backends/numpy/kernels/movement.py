@@ -123,6 +123,9 @@ def iota(instruction: Instruction, lowering: Lowering) -> Kernel:
     shape = array_shape(instruction, lowering)
     dimension = attribute(instruction, "iota_dimension", int, lowering)
     _check_sizes(instruction, lowering, shape.dims)
+    if not shape.size:
+        empty = np.empty(shape.dims, dtype_of(shape.element_type))
+        return lambda: empty
     with np.errstate(all="ignore"):
         numbers = converter(ElementType.S64, shape.element_type)(np.arange(shape.dims[dimension]))
     along = tuple(size if d == dimension else 1 for d, size in enumerate(shape.dims))
