@@ -37,7 +37,8 @@ ANNOTATIONS = (
 def annotation(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The operand.
 
-    XLA: sharding_op_util.h, hlo/utils/hlo_sharding_util.h (shard barriers), host_offload_utils.h, shardy/constants.h, despecializer.cc, dynamic_padder.cc.
+    XLA: sharding_op_util.h, hlo_sharding_util.h, host_offload_utils.h, shardy/constants.h, despecializer.cc,
+    dynamic_padder.cc.
     """
     if len(instruction.operands) != 1:
         target = instruction.attributes["custom_call_target"]

@@ -20,9 +20,10 @@ from hlotool.ir.types import array_shapes
 def topk_call(instruction: Instruction, lowering: Lowering) -> Kernel:
     """First elements of the last dimension and their s32 indices, as many as the result holds.
 
-    The called computation compares two elements: GT finds the largest, LT the smallest; without one the largest
-    are found. Floats compare in total order, as in XLA's CPU runtime, whatever it says; kernels for GPUs leave the order of equal elements
-    open. XLA: topk_rewriter.cc, service/gpu/transforms/topk_specializer.cc.
+    The called computation compares two elements: GT finds the largest, LT the smallest; without one the
+    largest are found. Floats compare in total order, as in XLA's CPU runtime, whatever it says; kernels for
+    GPUs leave the order of equal elements open.
+    XLA: topk_rewriter.cc, service/gpu/transforms/topk_specializer.cc.
     """
     operand = array_shape(instruction.operands[0], lowering)
     k = array_shapes(instruction.shape)[0].dims[-1]

@@ -121,7 +121,7 @@ def _check_shards(findings: Findings, instruction: Instruction, size: int) -> No
         findings.check(
             part.dims[dimension] == UNBOUNDED or part.dims[dimension] % size == 0,
             "replica-groups",
-            f"dimension {dimension} of {part.dims[dimension]} elements must be divisible among {size} devices",
+            f"dimension {dimension} must be divisible among {size} devices: {part.dims[dimension]}",
             instruction,
         )
         return
@@ -153,7 +153,10 @@ def _check_all_to_all(findings: Findings, instruction: Instruction, size: int) -
     )
     layouts = {_minor_to_major(operand.shape) for operand in instruction.operands}
     findings.check(
-        len(layouts) == 1, "layout", "the operands of all-to-all must have one layout", instruction
+        len(layouts) == 1,
+        "collective-layout",
+        "the operands of all-to-all must have one layout",
+        instruction,
     )
 
 
