@@ -39,14 +39,13 @@ from hlotool.dump.directory import open_dump  # noqa: E402
 from hlotool.dump.loading import load_stage  # noqa: E402
 from hlotool.dump.records import DumpModule  # noqa: E402
 from hlotool.errors import HlotoolError  # noqa: E402
+from hlotool.findings.verdict import Answer  # noqa: E402
 from hlotool.ir.module import Instruction, Module  # noqa: E402
 from hlotool.ir.verifier import verify_or_raise  # noqa: E402
 from hlotool.replay.options import ReplayOptions  # noqa: E402
 from hlotool.replay.task import Task  # noqa: E402
-from hlotool.search.answers import Answer  # noqa: E402
 from hlotool.search.arrays import npz_bytes  # noqa: E402
 from hlotool.search.bisection.directory import Findings, bisect_directory  # noqa: E402
-from hlotool.search.bisection.failure import answer_of  # noqa: E402
 from hlotool.search.bisection.records import CulpritRecord  # noqa: E402
 from hlotool.search.bisection.stage_oracle import StageOracle  # noqa: E402
 from hlotool.search.bisection.stage_worker import Question, judge_stage  # noqa: E402
@@ -236,7 +235,7 @@ def is_visible(case: Planted) -> bool:
     task = task_of(case.folder)
     last = len(task.module.stages) - 1
     first = next(n for n, stage in enumerate(task.module.stages) if stage.label == case.stage and n)
-    return all(answer_of(judge_stage(Question(task, number))) is Answer.BAD for number in {first, last})
+    return all(judge_stage(Question(task, number)).verdict.answer is Answer.BAD for number in {first, last})
 
 
 def bisect(folder: Path, exhaustive: bool = False) -> Findings:

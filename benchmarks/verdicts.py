@@ -32,7 +32,7 @@ from typing import Any
 
 from faults import CATALOGUE
 from verdicts_faults import PlantedFault, Planter
-from verdicts_judge import Judgement, judged
+from verdicts_judge import PairVerdict, judged
 from verdicts_legal import Failure, Pair, legal_pairs
 from verdicts_programs import Subject, subjects
 from verdicts_records import FaultRecord, LegalRecord, Record, UnitDone, read_records, write_records
@@ -51,7 +51,7 @@ def legal_records(name: str, folder: Path, other_python: str) -> list[Record]:
     (subject,) = (s for s in subjects(f"^{re.escape(name)}$"))
     found: list[Record] = []
     cost: tuple[float, float] | None = None
-    judgements: dict[tuple[int, bytes], Judgement] = {}
+    judgements: dict[tuple[int, bytes], PairVerdict] = {}
     for pair in legal_pairs(subject, Runs(folder / "runs"), other_python):
         if isinstance(pair, Failure):
             found.append(LegalRecord(name, pair.way, pair.detail, 0, None, pair.reason))
@@ -70,7 +70,7 @@ def _bytes(pair: Pair) -> bytes:
     return sides + (pair.detail.encode() + b" program" if pair.tested is not None else b"")
 
 
-def _judge_pair(pair: Pair, cost: tuple[float, float]) -> Judgement:
+def _judge_pair(pair: Pair, cost: tuple[float, float]) -> PairVerdict:
     return judged(pair.module, pair.arguments, pair.expected, pair.actual, pair.tested, cost)
 
 
@@ -107,7 +107,7 @@ def _fault_subjects() -> list[Subject]:
 
 
 def _fault_record(fault: PlantedFault) -> FaultRecord:
-    def judge(actual: Leaves, tested: Module | None) -> Judgement:
+    def judge(actual: Leaves, tested: Module | None) -> PairVerdict:
         return judged(fault.module, fault.arguments, fault.expected, actual, tested)
 
     return FaultRecord(

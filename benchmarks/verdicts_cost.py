@@ -17,7 +17,8 @@ from modules import benchmark_modules
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.parse.reader import parse_module
-from hlotool.replay.judge.ensemble import Ensemble, side_of
+from hlotool.replay.judge.ensemble import Ensemble
+from hlotool.replay.judge.judgement import side_of
 from hlotool.values.generate import generate_inputs
 
 _FIRST, _ALL = 4, 16

@@ -14,6 +14,7 @@ from verdicts_runs import Leaves, nested
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
 from hlotool.replay.judge.judge import judge
+from hlotool.replay.judge.judgement import judgement_of
 
 #: What accuses the tested side.
 ACCUSING = frozenset({"wrong", "structural"})
@@ -22,7 +23,7 @@ ACCUSING = frozenset({"wrong", "structural"})
 _SECONDS = 120.0
 
 
-class Judgement(msgspec.Struct, frozen=True, omit_defaults=True):
+class PairVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
     """What was said of one pair.
 
     Attributes:
@@ -55,7 +56,7 @@ def judged(
     actual: Leaves,
     tested: Module | None,
     cost: tuple[float, float] = (0.0, 0.0),
-) -> Judgement:
+) -> PairVerdict:
     """The verdict on `actual`, where `expected` is the reference's result for `arguments`.
 
     Args:
@@ -66,17 +67,17 @@ def judged(
         tested: the program that gave it, if it is one.
         cost: seconds to run the reference, and to plan it.
     """
-    sides = nested(module, expected), nested(module, actual)
+    wanted, got = nested(module, expected), nested(module, actual)
     began = time.perf_counter()
     try:
         with time_limit(_SECONDS):
-            comparison = judge(module, arguments, *sides, tested=tested)
+            comparison = judge(judgement_of(module, arguments, got, expected=wanted, tested=tested))
     except (HlotoolError, TooSlow) as error:
         failure = f"{type(error).__name__}: {error}"
-        return Judgement("no verdict", failure, [], [], 0, time.perf_counter() - began, *cost, [])
+        return PairVerdict("no verdict", failure, [], [], 0, time.perf_counter() - began, *cost, [])
     seconds = time.perf_counter() - began
     evidence = [leaf.evidence for leaf in comparison.leaves if leaf.evidence is not None]
-    return Judgement(
+    return PairVerdict(
         verdict=comparison.verdict.value,
         reason=comparison.reason,
         leaves=[leaf.verdict.value for leaf in comparison.leaves],

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
-from verdicts_judge import Judgement
+from verdicts_judge import PairVerdict
 
 
 class LegalRecord(msgspec.Struct, frozen=True, tag="legal"):
@@ -16,7 +16,7 @@ class LegalRecord(msgspec.Struct, frozen=True, tag="legal"):
     way: str
     detail: str
     seed: int
-    judgement: Judgement | None
+    judgement: PairVerdict | None
     reason: str = ""
 
 
@@ -49,8 +49,8 @@ class FaultRecord(msgspec.Struct, frozen=True, tag="fault"):
     at_output: bool
     ratio: float
     counts: bool
-    as_program: Judgement | None
-    as_backend: Judgement | None
+    as_program: PairVerdict | None
+    as_backend: PairVerdict | None
     refusal: str = ""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from statistics import median
 from typing import TypeVar
 
-from verdicts_judge import ACCUSING, Judgement
+from verdicts_judge import ACCUSING, PairVerdict
 from verdicts_peers import BOUNDS
 from verdicts_records import FaultRecord, LegalRecord, Record
 
@@ -30,7 +30,7 @@ def report(records: Iterable[Record]) -> Iterator[str]:
         yield from _small_faults([f for f in faults if not f.counts])
 
 
-def is_alarm(judgement: Judgement | None) -> bool:
+def is_alarm(judgement: PairVerdict | None) -> bool:
     """Whether the tested side is accused."""
     return judgement is not None and judgement.verdict in ACCUSING
 
@@ -63,7 +63,7 @@ def _legal_row(name: str, records: list[LegalRecord]) -> Callable[[list[str]], l
     return row
 
 
-def _cost(judgements: list[Judgement]) -> Iterator[str]:
+def _cost(judgements: list[PairVerdict]) -> Iterator[str]:
     leaves = Counter(verdict for j in judgements for verdict in j.leaves)
     total = max(1, sum(leaves.values()))
     fast = sum(j.members == 0 for j in judgements)

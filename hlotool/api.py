@@ -32,6 +32,7 @@ from hlotool.ir.types import ArrayShape, Shape, TupleShape
 from hlotool.ir.verifier import verify_or_raise
 from hlotool.numerics.compare import compare_values
 from hlotool.numerics.dataflow import leaf_facts
+from hlotool.numerics.tolerance import chosen_by_user, derive
 from hlotool.numerics.verdict import Comparison
 from hlotool.parse.reader import parse_module
 from hlotool.replay.options import ReplayOptions
@@ -189,7 +190,12 @@ def compare(
     if facts is not None and len(facts) != len(expected):
         raise InputDataError(f"{module} returns {len(facts)} arrays, {len(expected)} are expected")
     return compare_values(
-        shapes[0], _tuple(expected), _tuple(actual), actual_shape=shapes[1], facts=facts, rtol=rtol, atol=atol
+        shapes[0],
+        _tuple(expected),
+        _tuple(actual),
+        actual_shape=shapes[1],
+        facts=facts,
+        tolerance=chosen_by_user(rtol, atol) or derive,
     )
 
 

@@ -24,7 +24,7 @@ from hlotool.backends.numpy.run import Run
 from hlotool.backends.numpy.varied import Planned
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
-from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType
 
 _Function: TypeAlias = Callable[..., Any]
@@ -98,12 +98,11 @@ def _sign_extended(instruction: Instruction, kernel: _Function, _: Lowering) -> 
 
 
 def _saturated(instruction: Instruction, _: _Function, lowering: Lowering) -> _Function:
-    assert isinstance(instruction.shape, ArrayShape)
-    low, high = integer_limits(instruction.shape.element_type)
-    wide = replace(instruction, shape=replace(instruction.shape, element_type=ElementType.S32))
+    low, high = integer_limits(instruction.element_type)
+    wide = replace(instruction, shape=replace(instruction.array_shape, element_type=ElementType.S32))
     kernel, dtype = (
         _plain(RULES[instruction.opcode](wide, lowering)),
-        dtype_of(instruction.shape.element_type),
+        dtype_of(instruction.element_type),
     )
     return lambda *operands: np.clip(kernel(*operands), low, high).astype(dtype)
 
@@ -143,8 +142,7 @@ def _zero_far_below(_: Instruction, kernel: _Function, __: Lowering) -> _Functio
 
 
 def _element_itself(instruction: Instruction, kernel: _Function, _: Lowering) -> _Function:
-    axes = instruction.attributes["dimensions"]
-    assert isinstance(axes, tuple)
+    axes = instruction.integers("dimensions")
 
     def reduce(x: Any, init: Any) -> Any:
         return x.squeeze(axes) if all(x.shape[a] == 1 for a in axes) else kernel(x, init)
@@ -157,9 +155,8 @@ _IN_WINDOWS, _WINDOW = 4096, 32
 
 
 def _init_of_each_window(instruction: Instruction, kernel: _Function, lowering: Lowering) -> _Function:
-    axes = instruction.attributes["dimensions"]
-    to_apply = instruction.attributes["to_apply"]
-    assert isinstance(axes, tuple) and isinstance(to_apply, Computation)
+    axes = instruction.integers("dimensions")
+    to_apply = instruction.computation("to_apply")
     combine = lanes(to_apply, lowering)
 
     def reduce(x: Any, init: Any) -> Any:
@@ -182,8 +179,7 @@ def _drops_nan(instruction: Instruction, kernel: _Function, lowering: Lowering) 
 
 
 def _reducer(instruction: Instruction) -> str:
-    to_apply = instruction.attributes.get("to_apply")
-    return to_apply.root.opcode if isinstance(to_apply, Computation) else ""
+    return instruction.computation("to_apply").root.opcode
 
 
 def _all_unknown(instruction: Instruction, kernel: _Function, _: Lowering) -> _Function:

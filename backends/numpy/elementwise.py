@@ -18,7 +18,6 @@ from hlotool.backends.numpy.integers import carrier, is_sub_byte, wrap
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.precision import narrow, widen
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType, TypeClass
@@ -47,20 +46,19 @@ def elementwise(
         TypeClass.FLOATING: floating,
         TypeClass.COMPLEX: complexes,
     }
-    operand_type = array_shape(instruction.operands[0], lowering).element_type
+    operand_type = instruction.operands[0].element_type
     function = functions[operand_type.family]
     if function is None:
         raise lowering.unsupported(instruction, f"{instruction.opcode} is not defined on {operand_type}")
-    types = [array_shape(operand, lowering).element_type for operand in instruction.operands]
-    result = array_shape(instruction, lowering)
-    return for_sizes(adapt(function, types, result.element_type), instruction, lowering)
+    types = [operand.element_type for operand in instruction.operands]
+    return for_sizes(adapt(function, types, instruction.element_type), instruction)
 
 
-def for_sizes(function: Function, instruction: Instruction, lowering: Lowering) -> Kernel:
+def for_sizes(function: Function, instruction: Instruction) -> Kernel:
     """`function` as the kernel of an elementwise instruction, whose operands may be of dynamic size."""
-    if not array_shape(instruction, lowering).is_dynamic:
+    if not instruction.array_shape.is_dynamic:
         return function
-    return on_common_prefix(function, [array_shape(operand, lowering) for operand in instruction.operands])
+    return on_common_prefix(function, [operand.array_shape for operand in instruction.operands])
 
 
 def adapt(function: Function, operand_types: list[ElementType], result_type: ElementType) -> Function:

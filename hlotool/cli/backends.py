@@ -52,16 +52,16 @@ def describe() -> list[BackendRecord]:
     """Every backend by name, each loaded in a process of its own."""
     import msgspec
 
+    from hlotool.backends.description import Description
     from hlotool.backends.registry import listed_backends
     from hlotool.errors import BackendFailed
-    from hlotool.replay.describe import Description
     from hlotool.report.records import BackendRecord
     from hlotool.workers.pool import Done, Limits, Pool
 
     names = listed_backends()
     found: dict[str, BackendRecord] = {}
     with Pool(Limits(min(len(names), os.cpu_count() or 1), _TIMEOUT)) as pool:
-        for event in pool.run("hlotool.replay.describe:describe_backend", names):
+        for event in pool.run("hlotool.backends.description:describe_backend", names):
             if not isinstance(event, Done):
                 continue
             name = names[event.index]

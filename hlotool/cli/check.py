@@ -93,7 +93,7 @@ def _check(arguments: argparse.Namespace) -> Report:
     from hlotool.check.config import accepted, choose_rules, load_config
     from hlotool.check.run import PRELOAD, check
     from hlotool.dump.directory import open_dump
-    from hlotool.replay.options import worker_count
+    from hlotool.workers.cores import worker_count
     from hlotool.workers.pool import Limits, Pool
 
     config = load_config(arguments.config)

@@ -73,7 +73,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     start = time.perf_counter()
     from hlotool.inspect.run import PRELOAD
-    from hlotool.replay.options import worker_count
+    from hlotool.workers.cores import worker_count
     from hlotool.workers.pool import Limits, Pool
 
     failures: list[FailedFile] = []

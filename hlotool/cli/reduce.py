@@ -147,9 +147,10 @@ def _reduce(arguments: argparse.Namespace, options: RunOptions, journal: Journal
 
 
 def _judge(arguments: argparse.Namespace, options: RunOptions, stack: ExitStack) -> Judge:
-    from hlotool.search.reduction.oracle import BackendJudge, CommandJudge, default_width
+    from hlotool.search.reduction.oracle import BackendJudge, CommandJudge
+    from hlotool.workers.cores import worker_count
 
-    width = default_width(options.jobs)
+    width = worker_count(options.jobs, most=2)
     if arguments.check:
         return CommandJudge(arguments.check, options.timeout, width, arguments.fail_regex)
     if options.backend == options.reference:

@@ -131,7 +131,7 @@ def _chosen(module: DumpModule, patterns: Sequence[str]) -> dict[str, Stage]:
     counts: Counter[str] = Counter()
     for stage in known:
         if not patterns or any(fnmatchcase(stage.label, pattern) for pattern in patterns):
-            label = stage.label or stage.kind.value
+            label = stage.title
             counts[label] += 1
             found[label if counts[label] == 1 else f"{label} #{counts[label]}"] = stage
     return found

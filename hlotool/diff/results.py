@@ -16,8 +16,9 @@ from hlotool.errors import InputDataError
 from hlotool.ir.dtypes import Array, element_type_of
 from hlotool.ir.types import ArrayShape
 from hlotool.numerics.compare import compare_values
+from hlotool.numerics.tolerance import chosen_by_user, derive
 from hlotool.numerics.verdict import LeafComparison
-from hlotool.replay.leaves import comparison_record
+from hlotool.replay.leaf_records import comparison_record
 
 _SUFFIXES = (".npy", ".npz")
 
@@ -106,7 +107,8 @@ def common_names(left: Results, right: Results) -> list[tuple[str, str]]:
 
 def _compare(expected: Array, actual: Array, rtol: float | None, atol: float | None) -> LeafComparison:
     shapes = [_shape(array) for array in (expected, actual)]
-    return compare_values(shapes[0], expected, actual, actual_shape=shapes[1], rtol=rtol, atol=atol).leaves[0]
+    tolerance = chosen_by_user(rtol, atol) or derive
+    return compare_values(shapes[0], expected, actual, actual_shape=shapes[1], tolerance=tolerance).leaves[0]
 
 
 def _shape(array: Array) -> ArrayShape:

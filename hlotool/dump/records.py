@@ -55,6 +55,11 @@ class Stage:
     proto: Source | None = None
 
     @property
+    def title(self) -> str:
+        """What reports call it: its label, or its kind where the file name has none."""
+        return self.label or self.kind.value
+
+    @property
     def source(self) -> Source:
         """What to read: the text where there is one."""
         source = self.text or self.proto

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 
 class Record(msgspec.Struct, frozen=True):
     """Base of all records."""
+
+
+def finite_or_none(value: float) -> float | None:
+    """What JSON can hold of a number: None for NaN and infinities."""
+    return float(value) if math.isfinite(value) else None
 
 
 class SourceRecord(Record, frozen=True, kw_only=True):

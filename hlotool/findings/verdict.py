@@ -1,9 +1,11 @@
-"""What is said of a leaf or of a module: THE verdicts."""
+"""What is said of a leaf or of a module: THE verdicts, and what each means for a search and for a command."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
+
+from hlotool.errors import ExitCode
 
 
 class Verdict(enum.Enum):
@@ -45,8 +47,49 @@ class Verdict(enum.Enum):
         """0 for the best."""
         return _RANKS[self]
 
+    @property
+    def answer(self) -> Answer:
+        """What a search for the cause of a failure takes it for."""
+        return _MEANINGS[self][0]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit status of a command that found nothing graver."""
+        return _MEANINGS[self][1]
+
 
 _RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
+
+
+class Answer(enum.Enum):
+    """Does the failure in question show here?"""
+
+    #: It does not.
+    GOOD = "good"
+    #: It does, in the way that was locked.
+    BAD = "bad"
+    #: The point cannot be judged: it does not run, or fails in another way.
+    UNUSABLE = "unusable"
+
+
+_MEANINGS = {
+    Verdict.IDENTICAL: (Answer.GOOD, ExitCode.AGREE),
+    Verdict.AGREE: (Answer.GOOD, ExitCode.AGREE),
+    Verdict.ROUNDING: (Answer.GOOD, ExitCode.AGREE),
+    Verdict.NOT_COMPARED: (Answer.UNUSABLE, ExitCode.NOTHING_COMPARED),
+    Verdict.NOT_COMPARABLE: (Answer.UNUSABLE, ExitCode.NOTHING_COMPARED),
+    Verdict.UNSTABLE: (Answer.UNUSABLE, ExitCode.INCONCLUSIVE),
+    # The sides differ, and the program is not wrong for it.
+    Verdict.RANGE: (Answer.GOOD, ExitCode.INCONCLUSIVE),
+    Verdict.SEMANTICS: (Answer.GOOD, ExitCode.INCONCLUSIVE),
+    Verdict.UNSUPPORTED: (Answer.UNUSABLE, ExitCode.NOTHING_COMPARED),
+    Verdict.BAD_INPUT: (Answer.UNUSABLE, ExitCode.USAGE),
+    Verdict.CRASHED: (Answer.UNUSABLE, ExitCode.BACKEND_FAILED),
+    Verdict.TIMEOUT: (Answer.UNUSABLE, ExitCode.BACKEND_FAILED),
+    Verdict.OUT_OF_MEMORY: (Answer.UNUSABLE, ExitCode.BACKEND_FAILED),
+    Verdict.WRONG: (Answer.BAD, ExitCode.MISMATCH),
+    Verdict.STRUCTURAL: (Answer.BAD, ExitCode.MISMATCH),
+}
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
@@ -54,11 +97,28 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     return max(verdicts, key=lambda v: v.rank, default=Verdict.IDENTICAL)
 
 
+def exit_code_of(verdicts: Iterable[Verdict]) -> ExitCode:
+    """The exit status of a command that found these: the gravest wins; one that agrees hides the excused."""
+    found = {verdict.exit_code for verdict in verdicts}
+    order = (
+        ExitCode.MISMATCH,
+        ExitCode.BACKEND_FAILED,
+        ExitCode.USAGE,
+        ExitCode.AGREE,
+        ExitCode.INCONCLUSIVE,
+    )
+    return next((code for code in order if code in found), ExitCode.NOTHING_COMPARED)
+
+
+def _with(code: ExitCode) -> frozenset[Verdict]:
+    return frozenset(verdict for verdict in Verdict if verdict.exit_code is code)
+
+
 #: The two sides were compared and agree.
-AGREEING = frozenset({Verdict.IDENTICAL, Verdict.AGREE, Verdict.ROUNDING})
+AGREEING = _with(ExitCode.AGREE)
 #: The two sides were compared and one of them is wrong.
-DIFFERING = frozenset({Verdict.WRONG, Verdict.STRUCTURAL})
+DIFFERING = _with(ExitCode.MISMATCH)
 #: The two sides were compared and differ, and no compiler is to blame.
-EXCUSED = frozenset({Verdict.UNSTABLE, Verdict.RANGE, Verdict.SEMANTICS})
+EXCUSED = _with(ExitCode.INCONCLUSIVE)
 #: A backend died.
-FAILED = frozenset({Verdict.CRASHED, Verdict.TIMEOUT, Verdict.OUT_OF_MEMORY})
+FAILED = _with(ExitCode.BACKEND_FAILED)

@@ -14,7 +14,7 @@ from hlotool.dump.selection import modules_matching
 from hlotool.errors import BackendFailed, UsageError
 from hlotool.findings.errors import error_record
 from hlotool.inspect.records import FunctionInfo, ModuleInfo
-from hlotool.inspect.task import USAGE_REPORT, InspectTask, label_of
+from hlotool.inspect.task import USAGE_REPORT, InspectTask
 from hlotool.workers.pool import Done, Pool
 
 #: What a worker imports before its first module.
@@ -40,7 +40,7 @@ def find_tasks(
     wanted = modules_matching(dumps, only)
     tasks = [InspectTask(dump.path, _slim(m), _chosen(m, stages), architecture) for dump, m in wanted]
     if stages and not any(task.stages for task in tasks):
-        labels = dict.fromkeys(label_of(stage) for _, m in wanted for stage in (*m.stages, *m.others))
+        labels = dict.fromkeys(stage.title for _, m in wanted for stage in (*m.stages, *m.others))
         raise UsageError(f"no stage matches --stages {','.join(stages)!r}; there are: {', '.join(labels)}")
     return tasks
 
@@ -54,7 +54,7 @@ def _slim(module: DumpModule) -> DumpModule:
 def _chosen(module: DumpModule, patterns: Sequence[str]) -> tuple[Stage, ...]:
     if patterns:
         known = (*module.stages, *module.others)
-        return tuple(s for s in known if any(fnmatch.fnmatchcase(label_of(s), p) for p in patterns))
+        return tuple(s for s in known if any(fnmatch.fnmatchcase(s.title, p) for p in patterns))
     available = module.stages or module.others
     return (available[0], available[-1]) if len(available) > 1 else tuple(available)
 

@@ -9,6 +9,7 @@ from functools import partial
 
 from hlotool.check.facts import function_of, program_facts
 from hlotool.check.findings import FailedFile
+from hlotool.dump.executions import captured_program
 from hlotool.dump.loading import load_stage, read_stage
 from hlotool.dump.names import Kind
 from hlotool.dump.records import DumpModule, Stage
@@ -18,7 +19,6 @@ from hlotool.inspect.kernel_records import KernelsInfo
 from hlotool.inspect.records import ModuleInfo, StageInfo
 from hlotool.inspect.stage import stage_info
 from hlotool.ir.module import Module
-from hlotool.replay.trials import captured_program
 
 #: What XLA reports about its allocations, and the line of each memory space in it.
 USAGE_REPORT = "memory-usage-report.txt"
@@ -87,7 +87,7 @@ def inspect_module(task: InspectTask) -> ModuleInfo:
         frontend=frontend,
         program=program,
         structure=structure,
-        labels=[label_of(stage) for stage in (*owner.stages, *owner.others)],
+        labels=[stage.title for stage in (*owner.stages, *owner.others)],
         passes=len(owner.passes),
         captures=len(owner.captures),
         stages=stages,
@@ -101,7 +101,7 @@ def _programs(task: InspectTask) -> Iterator[_Program]:
     owner = task.module
     for stage in task.stages:
         yield _Program(
-            label_of(stage),
+            stage.title,
             str(stage.source),
             partial(read_stage, stage),
             partial(load_stage, owner, stage, may_compile=False),
@@ -111,11 +111,6 @@ def _programs(task: InspectTask) -> Iterator[_Program]:
         for capture in owner.captures[:1]:
             read = partial(captured_program, capture)
             yield _Program(capture.kind.value, str(capture.source), read, read)
-
-
-def label_of(stage: Stage) -> str:
-    """What reports call a stage."""
-    return stage.label or stage.kind.value
 
 
 def _kernels(program: _Program, architecture: str) -> KernelsInfo:

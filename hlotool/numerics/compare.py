@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +12,7 @@ from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.types import ArrayShape, ElementType, Shape, ShapeIndex, leaves, strip_layouts
 from hlotool.numerics.facts import NOTHING, Facts
 from hlotool.numerics.metrics import Element, Metrics, bitwise_equal, measure
-from hlotool.numerics.tolerance import Tolerance, chosen_by_user, derive, leaf_scale
+from hlotool.numerics.tolerance import Tolerance, derive, leaf_scale
 from hlotool.numerics.verdict import Comparison, LeafComparison, aggregate, format_index
 
 #: From element type, facts and the scale of the values to a tolerance.
@@ -27,9 +26,7 @@ def compare_values(
     *,
     actual_shape: Shape | None = None,
     facts: Sequence[Facts] | None = None,
-    rtol: float | None = None,
-    atol: float | None = None,
-    derived: DeriveTolerance = derive,
+    tolerance: DeriveTolerance = derive,
 ) -> Comparison:
     """Compare what a reference and a tested execution returned.
 
@@ -39,15 +36,13 @@ def compare_values(
         actual: likewise.
         actual_shape: of the tested program's result, when that is another program; layouts do not matter.
         facts: one per leaf of `shape` (`dataflow.leaf_facts`); without them only the element type counts.
-        rtol: together with `atol`, plain tolerances instead of derived ones.
-        atol: see `rtol`; one of the two given, the other one is 0.
-        derived: from element type, facts and scale to a tolerance, where the user sets none.
+        tolerance: what is accepted of each leaf: derived, or chosen by the user.
     """
     if actual_shape is not None and strip_layouts(shape) != strip_layouts(actual_shape):
         wrong = _different_shapes(shape, actual_shape)
         if wrong is not None:
             return aggregate([wrong])
-    return aggregate(_compare(shape, expected, actual, facts, _Tolerances(rtol, atol, derived)))
+    return aggregate(_compare(shape, expected, actual, facts, tolerance))
 
 
 def _different_shapes(expected: Shape, actual: Shape) -> LeafComparison | None:
@@ -83,14 +78,12 @@ def _compare(
     expected: Any,
     actual: Any,
     facts: Sequence[Facts] | None,
-    tolerances: _Tolerances,
+    derived: DeriveTolerance,
 ) -> Iterator[LeafComparison]:
     for number, (index, part) in enumerate(leaves(shape)):
         if isinstance(part, ArrayShape):
             known = facts[number] if facts is not None else NOTHING
-            yield _compare_leaf(
-                index, part, part_at(expected, index), part_at(actual, index), known, tolerances
-            )
+            yield _compare_leaf(index, part, part_at(expected, index), part_at(actual, index), known, derived)
 
 
 def part_at(value: Any, index: ShapeIndex) -> Any:
@@ -108,7 +101,7 @@ def _compare_leaf(
     expected: Any,
     actual: Any,
     facts: Facts,
-    tolerances: _Tolerances,
+    derived: DeriveTolerance,
 ) -> LeafComparison:
     text = shape.logical_text()
     wrong = _misfit(shape.element_type, expected, actual)
@@ -120,7 +113,7 @@ def _compare_leaf(
     if facts.random is not None:
         reason = f"depends on {facts.random}, whose value differs between legal executions"
         return LeafComparison(index, text, Verdict.NOT_COMPARABLE, reason)
-    tolerance = tolerances.of(shape.element_type, e, a, facts)
+    tolerance = derived(shape.element_type, facts, leaf_scale(e, a))
     metrics = measure(e, a, shape.element_type, tolerance)
     verdict = Verdict.WRONG if metrics.mismatched else Verdict.AGREE
     return LeafComparison(index, text, verdict, _reason(metrics, tolerance, facts), metrics, tolerance)
@@ -140,20 +133,6 @@ def _misfit(element_type: ElementType, expected: Any, actual: Any) -> str | None
 
 def _dims(array: Array) -> str:
     return ",".join(map(str, array.shape))
-
-
-@dataclass(frozen=True, slots=True)
-class _Tolerances:
-    """Where tolerances come from; see `compare_values`."""
-
-    rtol: float | None
-    atol: float | None
-    derived: DeriveTolerance
-
-    def of(self, element_type: ElementType, expected: Array, actual: Array, facts: Facts) -> Tolerance:
-        if self.rtol is not None or self.atol is not None:
-            return chosen_by_user(self.rtol, self.atol, element_type)
-        return self.derived(element_type, facts, leaf_scale(expected, actual))
 
 
 def _reason(metrics: Metrics, tolerance: Tolerance, facts: Facts) -> str:

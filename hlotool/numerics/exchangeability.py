@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ElementType
+from hlotool.numerics import thresholds
 from hlotool.numerics.ulp import epsilon, flush_threshold
 
 _Floats = npt.NDArray[np.float64]
@@ -29,11 +30,6 @@ _Flags = npt.NDArray[np.bool_]
 
 #: Names of the statistics, as reports print them.
 STATISTICS = ("worst element", "whole output", "row", "column", "slice", "bias")
-#: What each statistic may be at least: an ensemble of a few members can be lucky as a whole.
-_LEAST = np.array([3.0, 0.6, 0.8, 0.8, 0.8, 2.0])
-
-#: An element's spread is at least this much of its neighbours'.
-_SMOOTHING = 0.25
 #: Scores end here: sums of their squares are finite.
 _HIGHEST = 1e30
 #: Elements scored together.
@@ -53,7 +49,6 @@ class Score:
         worst_score: its distance from the centre in spreads.
         beyond: elements further out than any member's, flat, in row-major order.
         misplaced: NaN or infinite on one side only, where all members agree; a part of `beyond`.
-        distances: per element: distance from the centre in spreads, with sign.
     """
 
     ratio: float
@@ -69,6 +64,13 @@ class Score:
     def statistic(self) -> str:
         """The statistic with the largest ratio."""
         return max(self.ratios, key=lambda name: self.ratios[name])
+
+
+def _least() -> _Floats:
+    """What each statistic may be at least: an ensemble of a few members can be lucky as a whole."""
+    part = thresholds.LEAST_PART
+    least = (thresholds.LEAST_WORST, thresholds.LEAST_WHOLE, part, part, part, thresholds.LEAST_BIAS)
+    return np.array([threshold.value for threshold in least])
 
 
 def score(
@@ -141,7 +143,7 @@ class _Leaf:
             actual_scores[part], misplaced[part] = scores, wrong
             self._add(candidates[count], rows, scores)
         statistics = np.array([self._statistics(sums) for sums in candidates])
-        legal = np.maximum(statistics[:-1].max(axis=0), _LEAST)
+        legal = np.maximum(statistics[:-1].max(axis=0), _least())
         ratios = statistics[-1] / legal
         beyond: _Flags = np.greater(np.abs(actual_scores), legal[0])
         beyond |= misplaced
@@ -271,7 +273,7 @@ class _Block:
             self._has_shadow = (
                 np.isfinite(shadow) if leaf._shadow is not None else np.zeros(shadow.shape, bool)
             )
-            smoothed = _SMOOTHING**2 * pool.expected(rows, self._origin)
+            smoothed = thresholds.SMOOTHING.value**2 * pool.expected(rows, self._origin)
             step = leaf._resolution * np.abs(self._origin) + leaf._tiny
             self._least = smoothed + step * step
 

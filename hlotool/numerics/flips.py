@@ -1,8 +1,8 @@
 """Integers and preds that depend on floats: could a result be one more legal execution?
 
 A float that moves by an ulp can flip a comparison, a floor or an argmax, and the integer moves by any amount.
-An element is new when no member of the ensemble reaches it: it lies outside of what they span. How many new
-elements are legal, the members say themselves, each against all others.
+An element is beyond when no member of the ensemble reaches it: it lies outside of what they span. How many
+such elements are legal, the members say themselves, each against all others.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hlotool.ir.dtypes import Array
+from hlotool.numerics import thresholds
 
 _Flags = npt.NDArray[np.bool_]
 
@@ -23,28 +24,39 @@ class Flips:
     """How an array of integers stands to the ensemble.
 
     Attributes:
-        new: elements that no member reaches, flat, in row-major order.
-        legal: the most new elements of a member.
+        beyond: elements that no member reaches, flat, in row-major order.
+        legal: the most such elements of a member.
         varied: elements on which the members differ.
         members: size of the ensemble.
     """
 
-    new: _Flags = field(repr=False)
+    beyond: _Flags = field(repr=False)
     legal: int
     varied: int
     members: int
 
     @property
     def count(self) -> int:
-        """Number of new elements."""
-        return int(self.new.sum())
+        """Number of elements that no member reaches."""
+        return int(self.beyond.sum())
+
+    @property
+    def statistic(self) -> str:
+        """What is counted, as reports print it."""
+        return "flips"
+
+    @property
+    def misplaced(self) -> int:
+        """No integer is NaN or infinite."""
+        return 0
 
     @property
     def ratio(self) -> float:
-        """New elements over the legal number of them; half a one is legal where the members differ at all."""
+        """Elements beyond over the legal number of them; part of one is legal where no member has any."""
         if not self.count:
             return 0.0
-        return self.count / self.legal if self.legal else (2.0 if self.varied else 4.0) * self.count
+        one = thresholds.TIES if self.varied else thresholds.NO_TIES
+        return self.count / self.legal if self.legal else one.value * self.count
 
 
 def flips(actual: Array, members: Sequence[Array]) -> Flips:

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from hlotool.findings.records import Record
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ElementType
 from hlotool.numerics.tolerance import EXACT, Tolerance
@@ -60,33 +61,31 @@ class Element:
     ulps: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
+class BucketRecord(Record, frozen=True, kw_only=True):
     """Elements whose actual value has a magnitude in (low, high]; zeros are the bucket (0, 0].
 
     Attributes:
         low: exclusive lower end.
-        high: inclusive upper end.
-        total: how many elements.
-        mismatched: how many of them do not agree.
+        high: inclusive upper end, None for infinity.
+        total: elements in the range.
+        mismatched: those of them outside the tolerance.
         worst_absolute: largest absolute error of those, infinities and NaNs left out.
     """
 
     low: float
-    high: float
+    high: float | None
     total: int
     mismatched: int
-    worst_absolute: float
+    worst_absolute: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class MinimumTolerance:
-    """The smallest tolerances under which the leaf would have agreed; None where none suffices.
+class MinimumToleranceRecord(Record, frozen=True, kw_only=True):
+    """The smallest tolerances under which the leaf would have passed; None where none is enough.
 
     Attributes:
-        absolute: smallest atol together with rtol = 0.
-        relative: smallest rtol together with atol = 0.
-        joint: smallest t such that atol = rtol = t suffices.
+        absolute: alone, with relative 0.
+        relative: alone, with absolute 0.
+        joint: the same number for both.
     """
 
     absolute: float | None
@@ -121,8 +120,8 @@ class Metrics:
     worst_relative: Element | None = None
     max_ulp: int | None = None
     top: tuple[Element, ...] = ()
-    histogram: tuple[Bucket, ...] = ()
-    minimum: MinimumTolerance | None = None
+    histogram: tuple[BucketRecord, ...] = ()
+    minimum: MinimumToleranceRecord | None = None
 
 
 def bitwise_equal(expected: Array, actual: Array) -> bool:
@@ -303,8 +302,8 @@ class _Totals:
 
         return element
 
-    def metrics(self, total: int, histogram: tuple[Bucket, ...]) -> Metrics:
-        """The result."""
+    def metrics(self, total: int, histogram: tuple[BucketRecord, ...]) -> Metrics:
+        """The finished metrics of `total` elements, with `histogram` for the magnitudes."""
         return Metrics(
             total,
             self.mismatched,
@@ -319,17 +318,17 @@ class _Totals:
             self._minimum() if self.has_ulps else None,
         )
 
-    def _minimum(self) -> MinimumTolerance:
+    def _minimum(self) -> MinimumToleranceRecord:
         if self.nan or self.inf:
-            return MinimumTolerance(None, None, None)
+            return MinimumToleranceRecord(absolute=None, relative=None, joint=None)
         if self.worst_absolute is None or self.worst_relative is None:
-            return MinimumTolerance(0.0, 0.0, 0.0)
+            return MinimumToleranceRecord(absolute=0.0, relative=0.0, joint=0.0)
         # A quotient is rounded: the next larger one is sure to be enough after the multiplication.
         above = 1 + 4 * np.finfo(np.float64).eps
-        return MinimumTolerance(
-            float(self.worst_absolute.absolute),
-            float(self.worst_relative.relative * above),
-            float(self.joint * above),
+        return MinimumToleranceRecord(
+            absolute=float(self.worst_absolute.absolute),
+            relative=float(self.worst_relative.relative * above),
+            joint=float(self.joint * above),
         )
 
 
@@ -338,7 +337,7 @@ def _scalar(value: Any, element_type: ElementType) -> Scalar:
     return bool(number) if element_type is ElementType.PRED else number
 
 
-def _histogram(expected: Array, actual: Array, totals: _Totals) -> tuple[Bucket, ...]:
+def _histogram(expected: Array, actual: Array, totals: _Totals) -> tuple[BucketRecord, ...]:
     """Mismatches by magnitude of the actual value; NaNs count with the largest magnitudes."""
     counts = np.zeros((2, len(_EDGES) + 1), np.int64)
     worst = np.zeros(len(_EDGES) + 1)
@@ -350,9 +349,15 @@ def _histogram(expected: Array, actual: Array, totals: _Totals) -> tuple[Bucket,
         counts[0] += np.bincount(bucket, minlength=counts.shape[1])
         counts[1] += np.bincount(wrong, minlength=counts.shape[1])
         np.maximum.at(worst, wrong, compared.absolute[~compared.accepted])
-    lows, highs = [0.0, *_EDGES], [*_EDGES, math.inf]
+    edges = [0.0, *map(float, _EDGES), None]
     return tuple(
-        Bucket(float(lows[i]), float(highs[i]), int(counts[0, i]), int(counts[1, i]), float(worst[i]))
+        BucketRecord(
+            low=edges[i] or 0.0,
+            high=edges[i + 1],
+            total=int(counts[0, i]),
+            mismatched=int(counts[1, i]),
+            worst_absolute=float(worst[i]),
+        )
         for i in range(counts.shape[1])
         if counts[0, i]
     )

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from hlotool.numerics.exchangeability import Score
-from hlotool.numerics.facts import Facts
+from hlotool.numerics.facts import Facts, Origin
 from hlotool.numerics.flips import Flips
-from hlotool.numerics.verdict import Evidence, format_position
+from hlotool.numerics.verdict import EvidenceRecord, format_position
+
+#: How a result stands to an ensemble.
+Finding: TypeAlias = Score | Flips
 
 #: What each statistic looks at, in a sentence.
 _STATISTICS = {
@@ -19,21 +24,21 @@ _STATISTICS = {
 }
 
 
-def legal_reason(evidence: Evidence, facts: Facts) -> str:
-    """Of `rounding` and `unstable`."""
-    where = _STATISTICS[evidence.statistic]
+def legal_reason(found: Finding, facts: Facts) -> str:
+    """Why legal executions explain a difference: the reason of `rounding`, and of `unstable`."""
+    where = _STATISTICS[found.statistic]
     text = (
-        f"a compiler may round and order sums like this: {where} is {evidence.ratio:.2g} times as far off as "
-        f"in {evidence.members} legal executions"
+        f"a compiler may round and order sums like this: {where} is {found.ratio:.2g} times as far off as "
+        f"in {found.members} legal executions"
     )
-    if evidence.statistic == "flips" and facts.decision is not None:
+    if isinstance(found, Flips) and facts.decision is not None:
         return f"{text}; one ulp flips it at {facts.decision}"
     if facts.sum is not None:
         return f"{text}; the longest sum has {facts.sum.length} terms, in {facts.sum.origin}"
     return text
 
 
-#: Of `rounding`, where the tested program rounds in other places.
+#: The reason of `rounding` where the tested program rounds in other places.
 LESS_STABLE = (
     "in f64 both programs compute the same, and legal executions of the tested one differ as much: rounding "
     "harms its way of computing more"
@@ -41,40 +46,40 @@ LESS_STABLE = (
 
 
 def flipping_reason(count: int) -> str:
-    """Of `rounding`, where a few elements jump."""
+    """The reason of `rounding` where `count` elements jump as they do in other legal executions."""
     return (
         f"{count} elements jump where slightly larger rounding errors make them jump, too: a comparison or a "
         "step on the way to them is nearly a tie"
     )
 
 
-def unstable_reason(evidence: Evidence, facts: Facts) -> str:
-    """Of `unstable`."""
-    if evidence.statistic == "flips":
+def unstable_reason(found: Finding, facts: Facts) -> str:
+    """The reason of `unstable`: what amplifies rounding so much."""
+    if isinstance(found, Flips):
         origin = f" at {facts.decision}" if facts.decision is not None else ""
         return f"legal executions differ in many elements, which one ulp flips{origin}: nothing can be said"
     return (
-        f"legal executions differ by {evidence.width:.2g} of the values: rounding is amplified so much that "
+        f"legal executions differ by {found.width:.2g} of the values: rounding is amplified so much that "
         "nothing can be said"
     )
 
 
-def range_reason(evidence: Evidence, found: Score) -> str:
-    """Of `range`."""
-    where = f" at {evidence.instruction}" if evidence.instruction is not None else ""
+def range_reason(misplaced: int, origin: Origin | None) -> str:
+    """The reason of `range`: which value on the way may be too large for its type."""
+    where = f" at {origin}" if origin is not None else ""
     return (
-        f"{found.misplaced} elements are NaN or infinite on one side only: a value on the way is too large "
+        f"{misplaced} elements are NaN or infinite on one side only: a value on the way is too large "
         f"for its type there{where}, and a legal rewrite may take another way"
     )
 
 
-def wrong_reason(evidence: Evidence, found: Score | Flips | None) -> str:
-    """Of `wrong`."""
+def wrong_reason(evidence: EvidenceRecord, found: Finding | None) -> str:
+    """The reason of `wrong`: how far off the result is, and the pattern of its errors where there is one."""
     pattern = f"; {evidence.pattern}: {evidence.detail}" if evidence.pattern else ""
     return _error(evidence, found) + pattern
 
 
-def _error(evidence: Evidence, found: Score | Flips | None) -> str:
+def _error(evidence: EvidenceRecord, found: Finding | None) -> str:
     if found is None:
         return f"{evidence.beyond} elements differ, and nothing is rounded on the way to them"
     if isinstance(found, Flips):

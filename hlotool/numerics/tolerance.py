@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ElementType
+from hlotool.numerics import thresholds
 from hlotool.numerics.facts import NOTHING, Facts
 from hlotool.numerics.ulp import epsilon, flush_threshold
 
@@ -79,9 +80,6 @@ SUM = 8.0
 #: No tolerance is wider than this: beyond it every value would pass.
 WIDEST = 0.5
 
-#: Ulps that need no explanation; of narrow types, where an ulp is a lot.
-_FEW, _FEW_NARROW = 4, 1
-
 #: Elements that `leaf_scale` looks at.
 _SAMPLE = 1 << 16
 #: The scale is at most this many lower quartiles.
@@ -118,7 +116,8 @@ def few_ulps(element_type: ElementType, facts: Facts = NOTHING, scale: float = 0
     """
     if not element_type.is_inexact:
         return EXACT
-    count = _FEW_NARROW if element_type.is_narrow_float else _FEW
+    few = thresholds.FEW_NARROW_ULPS if element_type.is_narrow_float else thresholds.FEW_ULPS
+    count = few.value
     rtol = min(count * epsilon(element_type), WIDEST)
     reason = f"{count:g} ulp of {element_type.real_part}, of the value or of the output's typical size"
     return Tolerance(rtol * scale, rtol, flush_threshold(element_type), reason)
@@ -131,12 +130,28 @@ def _reason(ulps: float, coarsest: ElementType, facts: Facts) -> str:
     return " plus ".join(parts)
 
 
-def chosen_by_user(rtol: float | None, atol: float | None, element_type: ElementType) -> Tolerance:
-    """`--rtol` and `--atol`; one that is not given is 0. Integers and preds stay exact."""
-    if not element_type.is_inexact:
-        return EXACT
-    denormal = flush_threshold(element_type)
-    return Tolerance(atol or 0.0, rtol or 0.0, denormal, "set by the user")
+@dataclass(frozen=True, slots=True)
+class ChosenTolerance:
+    """What the user accepts in place of derived tolerances; integers and preds stay exact.
+
+    Attributes:
+        rtol: factor of the larger magnitude.
+        atol: added to it.
+    """
+
+    rtol: float = 0.0
+    atol: float = 0.0
+
+    def __call__(self, element_type: ElementType, facts: Facts = NOTHING, scale: float = 0.0) -> Tolerance:
+        """The tolerance of a leaf of any facts and scale."""
+        if not element_type.is_inexact:
+            return EXACT
+        return Tolerance(self.atol, self.rtol, flush_threshold(element_type), "set by the user")
+
+
+def chosen_by_user(rtol: float | None, atol: float | None) -> ChosenTolerance | None:
+    """`--rtol` and `--atol`: one of the two given, the other one is 0; None without both."""
+    return None if rtol is None and atol is None else ChosenTolerance(rtol or 0.0, atol or 0.0)
 
 
 def leaf_scale(expected: Array, actual: Array) -> float:

@@ -9,7 +9,7 @@ import msgspec
 from hlotool.errors import HlotoolError
 from hlotool.findings.verdict import Verdict
 from hlotool.locate.records import DivergenceRecord
-from hlotool.replay.devices.device_runners import OneDevice
+from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.program import Program
 from hlotool.replay.records import ModuleRecord

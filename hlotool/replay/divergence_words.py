@@ -12,7 +12,7 @@ from hlotool.ir.printer import SHORT, print_instruction
 from hlotool.locate.records import DeviationRecord
 from hlotool.numerics.metrics import Metrics
 from hlotool.replay.execution import Execution
-from hlotool.replay.leaves import element_record
+from hlotool.replay.leaf_records import element_record
 from hlotool.replay.recording import Iteration
 
 

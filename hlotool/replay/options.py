@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 from hlotool.findings.records import Record
+from hlotool.workers.cores import worker_count
 
 #: What a worker imports before its first module.
 PRELOAD = (
@@ -13,9 +12,6 @@ PRELOAD = (
     "hlotool.values.generate",
     "hlotool.backends.numpy",
 )
-
-#: Workers that are started without being asked for: each holds the values of a whole program.
-_AUTOMATIC_JOBS = 4
 
 
 class ReplayOptions(Record, frozen=True, kw_only=True):
@@ -82,8 +78,3 @@ class RunOptions(ReplayOptions, frozen=True, kw_only=True):
     def workers(self) -> int:
         """How many worker processes to start at most."""
         return worker_count(self.jobs)
-
-
-def worker_count(jobs: int) -> int:
-    """`jobs` if given, else as many as suit the machine."""
-    return jobs or min(_AUTOMATIC_JOBS, os.cpu_count() or 1)

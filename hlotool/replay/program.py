@@ -8,6 +8,7 @@ from functools import cached_property
 
 from hlotool.backends.base import Backend, DevicesBackend
 from hlotool.backends.registry import get_backend
+from hlotool.dump.executions import captured_program
 from hlotool.dump.loading import load_stage
 from hlotool.dump.records import Capture, DumpModule, Stage
 from hlotool.errors import Location, Unsupported
@@ -19,9 +20,8 @@ from hlotool.ir.types import strip_layouts
 from hlotool.ir.verifier import verify_to_execute
 from hlotool.numerics.dataflow import Leaves, leaf_facts
 from hlotool.parse.sdy import module_meshes
-from hlotool.replay.devices.device_runners import EachDevice, OneDevice, Partitioned, Runner
 from hlotool.replay.devices.result_sharding import result_shardings, stated_sharding
-from hlotool.replay.trials import captured_program
+from hlotool.replay.devices.runners import EachDevice, OneDevice, Partitioned, Runner
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ def load_program(owner: DumpModule, stage: Stage, backend: str, reference: Progr
         Unsupported: elided constants, or something the backend cannot execute.
         UsageError: no such backend.
     """
-    label = stage.label or stage.kind.value
+    label = stage.title
     module = load_stage(owner, stage)
     sharding = stated_sharding(module, stage)
     return compile_program(label, str(stage.source), module, backend, reference, sharding)

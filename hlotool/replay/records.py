@@ -6,27 +6,14 @@ Numbers that JSON cannot hold (NaN, infinities, complex values) appear as text, 
 from __future__ import annotations
 
 from hlotool.findings.records import ErrorRecord, Record, SourceRecord
-from hlotool.findings.verdict import Verdict
+from hlotool.findings.signature import Signature
+from hlotool.findings.verdict import Answer, Verdict
 from hlotool.locate.records import DivergenceRecord, ElementRecord
+from hlotool.numerics.metrics import BucketRecord, MinimumToleranceRecord
+from hlotool.numerics.verdict import EvidenceRecord
 
 #: In place of a tested stage: what the real program returned.
 REALITY = "result"
-
-
-class BucketRecord(Record, frozen=True, kw_only=True):
-    """Elements whose actual value has a magnitude in (low, high]; zeros are the bucket (0, 0].
-
-    Attributes:
-        low: exclusive lower end.
-        high: inclusive upper end, None for infinity.
-        total: elements in the range.
-        mismatched: those of them outside the tolerance.
-    """
-
-    low: float
-    high: float | None
-    total: int
-    mismatched: int
 
 
 class ToleranceRecord(Record, frozen=True, kw_only=True):
@@ -41,54 +28,6 @@ class ToleranceRecord(Record, frozen=True, kw_only=True):
     relative: float
     absolute: float
     origin: str = ""
-
-
-class MinimumToleranceRecord(Record, frozen=True, kw_only=True):
-    """The smallest tolerances under which the leaf would have passed; None where none is enough.
-
-    Attributes:
-        absolute: alone, with relative 0.
-        relative: alone, with absolute 0.
-        joint: the same number for both.
-    """
-
-    absolute: float | None
-    relative: float | None
-    joint: float | None
-
-
-class EvidenceRecord(Record, frozen=True, kw_only=True):
-    """What the verdict on a leaf rests on, beyond a few ulps; equal options give equal evidence.
-
-    Attributes:
-        seed: of the ensemble of legal executions.
-        members: executions in the ensemble, the reference included; 0 when none was needed.
-        statistic: the decisive one: `worst element`, `whole output`, `row`, `column`, `slice`, `bias` or
-            `flips`.
-        ratio: the result's statistic over the largest of the legal executions, None where it is not finite.
-        score: distance of the worst element from the centre of the ensemble, in spreads.
-        width: spread of the ensemble relative to the values.
-        wide: what both programs show when they are executed in f64: `equal`, `within` (what rounded constants
-            do), `range` (one side overflows) or `outside`; empty without two programs.
-        beyond: elements that no legal execution reaches.
-        pattern: kind of the error, such as `constant factor` or `shift`; empty where none was recognised.
-        detail: the pattern in words.
-        instruction: of an unstable program: where the spread of its executions grows most.
-        rule: id of the known semantic difference.
-    """
-
-    seed: int
-    members: int = 0
-    statistic: str = ""
-    ratio: float | None = None
-    score: float | None = None
-    width: float | None = None
-    wide: str = ""
-    beyond: int = 0
-    pattern: str = ""
-    detail: str = ""
-    instruction: SourceRecord | None = None
-    rule: str = ""
 
 
 class LeafRecord(Record, frozen=True, kw_only=True):
@@ -138,6 +77,13 @@ class LeafRecord(Record, frozen=True, kw_only=True):
     source: SourceRecord | None = None
     expected_file: str = ""
     actual_file: str = ""
+
+    @property
+    def fault(self) -> str:
+        """What is wrong about a wrong leaf's elements, as signatures say it."""
+        if self.verdict is Verdict.STRUCTURAL:
+            return "shape"
+        return "NaN" if self.nan_mismatches else "infinity" if self.inf_mismatches else "value"
 
 
 class OutputRecord(Record, frozen=True, kw_only=True):
@@ -222,3 +168,17 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     error: ErrorRecord | None = None
     notes: list[str] = []
     seconds: float = 0.0
+
+    @property
+    def signature(self) -> Signature:
+        """How the module fails; of a module that does not, only its verdict."""
+        wrong = [leaf for leaf in self.leaves if leaf.verdict.answer is Answer.BAD]
+        sources = [leaf.source for leaf in wrong if leaf.source]
+        lines = (f"{source.file}:{source.file_line}" for source in sources if source.file)
+        return Signature(
+            kind=self.verdict.value,
+            elements=tuple(dict.fromkeys(leaf.fault for leaf in wrong)),
+            opcodes=tuple(dict.fromkeys(source.opcode for source in sources)),
+            outputs=tuple(tuple(leaf.index) for leaf in wrong),
+            sources=tuple(dict.fromkeys(lines)),
+        )

@@ -14,11 +14,11 @@ from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, leaves, strip_layouts
 from hlotool.numerics.dataflow import Leaves, join_leaves
 from hlotool.numerics.verdict import Comparison
-from hlotool.replay.devices.device_runners import Outcome, Runner
-from hlotool.replay.leaves import leaf_records, output_records
+from hlotool.replay.devices.runners import Outcome, Runner
+from hlotool.replay.leaf_records import leaf_records, output_records
 from hlotool.replay.program import Program
-from hlotool.replay.records import LeafRecord, ModuleRecord, OutputRecord
-from hlotool.replay.save import Files, output_folder, save_leaves
+from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord, OutputRecord
+from hlotool.replay.saved_outputs import Files, output_folder, save_leaves
 from hlotool.replay.task import Task
 from hlotool.replay.trials import Trial
 
@@ -47,6 +47,40 @@ class Actual:
     runner: Runner
     program: Program | None = None
 
+    @classmethod
+    def computed(cls, program: Program, outcome: Outcome) -> Actual:
+        """What a program returned here."""
+        return cls(
+            program.label,
+            program.path,
+            program.backend,
+            program.module,
+            program.facts,
+            outcome,
+            program.runner,
+            program,
+        )
+
+    @classmethod
+    def given(cls, reference: Program, value: Value, origin: str, path: str = "") -> Actual:
+        """What the real program returned for the arguments of `reference`.
+
+        Args:
+            reference: the program as it should be.
+            value: the result.
+            origin: where it was captured.
+            path: of the file that speaks for it; that of the reference when empty.
+        """
+        return cls(
+            REALITY,
+            path or reference.path,
+            origin,
+            reference.module,
+            reference.facts,
+            Outcome(value),
+            reference.runner,
+        )
+
 
 def compare_row(
     task: Task, reference: Program, trial: Trial, expected: Value, actual: Actual
@@ -56,14 +90,8 @@ def compare_row(
     facts = join_leaves(reference.facts, actual.facts)
     comparison = _judged(task, reference, trial, expected, actual, facts)
     verdict = comparison.verdict
-    records = leaf_records(
-        comparison,
-        actual.module,
-        facts,
-        actual.runner.result,
-        actual.runner.copies,
-        reference=reference.module,
-    )
+    runner = actual.runner
+    records = leaf_records(comparison, actual.module, facts, runner.result, runner.copies)
     if task.options.save_outputs is not None and verdict is not Verdict.STRUCTURAL:
         names = task.module.title, trial.name, actual.label, task.options.one_of_several
         folder = output_folder(task.options.save_outputs, *names)
@@ -95,7 +123,7 @@ def _judged(
     task: Task, reference: Program, trial: Trial, expected: Value, actual: Actual, facts: Leaves
 ) -> Comparison:
     # What judges takes time to import, and not every run has two sides.
-    from hlotool.replay.judge_inputs import judged
+    from hlotool.replay.judging import judged
 
     return judged(task, reference, trial, expected, actual.outcome.value, actual.program, facts)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import msgspec
 
@@ -15,11 +14,10 @@ from hlotool.backends.base import SlowToStart
 from hlotool.backends.registry import get_backend
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError, Location, Unsupported
-from hlotool.replay.devices.device_runners import Outcome
 from hlotool.replay.divergence_row import with_divergence
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program, load_program, snapshot_program
-from hlotool.replay.records import REALITY, ModuleRecord
+from hlotool.replay.records import ModuleRecord
 from hlotool.replay.rows import Actual, compare_row, lonely_row, parameter_difference, structural_row
 from hlotool.replay.stages import select_stages
 from hlotool.replay.task import Task, failed_row
@@ -107,33 +105,14 @@ def _trial_rows(
                 raise
             yield _failed(task, reference, program.label, program.path, error)
         else:
-            row = compare_row(task, reference, trial, expected, _actual(program, outcome))
+            row = compare_row(task, reference, trial, expected, Actual.computed(program, outcome))
             elapsed = time.perf_counter() - began
             yield with_divergence(row, task.options, reference, program, trial, elapsed)
     if trial.result is not None:
-        real = replace(
-            _actual(reference, Outcome(trial.result)),
-            label=REALITY,
-            path=task.path,
-            origin=trial.origin,
-            program=None,
-        )
+        real = Actual.given(reference, trial.result, trial.origin, task.path)
         yield compare_row(task, reference, trial, expected, real)
     elif is_alone:
         yield lonely_row(task, reference, trial, expected)
-
-
-def _actual(program: Program, outcome: Outcome) -> Actual:
-    return Actual(
-        program.label,
-        program.path,
-        program.backend,
-        program.module,
-        program.facts,
-        outcome,
-        program.runner,
-        program,
-    )
 
 
 def _failed(task: Task, reference: Program, label: str, path: str, error: HlotoolError) -> ModuleRecord:

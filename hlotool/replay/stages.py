@@ -60,6 +60,6 @@ def _first_match(module: DumpModule, known: Sequence[Stage], pattern: str) -> St
     for stage in known:
         if fnmatchcase(stage.label, pattern):
             return stage
-    labels = ", ".join(stage.label or stage.kind.value for stage in known[:8]) or "none"
+    labels = ", ".join(stage.title for stage in known[:8]) or "none"
     more = f", … ({len(known)} in all)" if len(known) > 8 else ""
     raise UsageError(f"{module.title}: no stage matches --stages {pattern!r}; it has: {labels}{more}")

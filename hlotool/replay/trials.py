@@ -9,16 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hlotool.dump.elided import elided_constants
-from hlotool.dump.names import Format, Kind
+from hlotool.dump.executions import read_execution
 from hlotool.dump.records import Capture, DumpModule
-from hlotool.errors import ElidedConstant, InputDataError, Location, Unsupported
+from hlotool.errors import InputDataError, Location, Unsupported
 from hlotool.ir.module import Module
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import InputsRecord
 
 if TYPE_CHECKING:
-    from hlotool.parse.proto.snapshot import Execution
     from hlotool.values.generate import LeafDescription
 
 
@@ -67,34 +65,6 @@ def trials(owner: DumpModule, module: Module, options: ReplayOptions, copies: in
         yield _with_outputs(_generated(module, options, copies), module, options, copies)
 
 
-def captured_program(capture: Capture) -> Module:
-    """The program inside a captured execution.
-
-    Raises:
-        ElidedConstant: XLA had dropped a constant before it wrote the execution.
-    """
-    module = read_execution(capture).module
-    if missing := elided_constants(module):
-        raise ElidedConstant(missing[0].name, module.location(missing[0]))
-    return module
-
-
-def read_execution(capture: Capture) -> Execution:
-    """Decode a captured execution; raises ProtoError."""
-    from hlotool.parse.proto.snapshot import (
-        parse_snapshot,
-        parse_unoptimized_snapshot,
-        parse_unoptimized_snapshot_text,
-    )
-
-    path = str(capture.source)
-    if capture.kind is Kind.SNAPSHOT:
-        return parse_snapshot(capture.source.read_bytes(), path)
-    if capture.format is Format.TEXT_PROTO:
-        return parse_unoptimized_snapshot_text(capture.source.read_text(), path)
-    return parse_unoptimized_snapshot(capture.source.read_bytes(), path)
-
-
 def _given(source: str, module: Module, copies: int) -> Trial:
     return Trial(
         _load_inputs(source, module, copies), InputsRecord(origin="given", description=f"from {source}")
@@ -130,7 +100,7 @@ def _for_devices(
     if len(devices) == 1 and copies == 1:
         return devices[0]
     if copies == 1:
-        from hlotool.replay.devices.device_arguments import global_arguments
+        from hlotool.replay.devices.arguments import global_arguments
 
         return global_arguments(module, devices, location)
     if len(devices) != copies:
@@ -154,7 +124,7 @@ def _generated(module: Module, options: ReplayOptions, copies: int) -> Trial:
     )
     if copies == 1:
         return Trial(made.values, record)
-    from hlotool.replay.devices.device_arguments import device_arguments
+    from hlotool.replay.devices.arguments import device_arguments
 
     return Trial(
         device_arguments(

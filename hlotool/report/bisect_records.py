@@ -7,7 +7,7 @@ from typing import Literal
 
 from hlotool.errors import ExitCode
 from hlotool.findings.records import ErrorRecord, Record
-from hlotool.findings.verdict import DIFFERING
+from hlotool.findings.verdict import Answer, Verdict
 from hlotool.replay.options import RunOptions
 from hlotool.repro.verify import Verification
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord
@@ -67,7 +67,7 @@ def bisect_exit_code(
     """The exit status of a bisection: a confirmed culprit, a failure without one, or nothing wrong."""
     if culprits:
         return ExitCode.MISMATCH if all(c.confirmed for c in culprits) else ExitCode.INCONCLUSIVE
-    if any(module.verdict in {verdict.value for verdict in DIFFERING} for module in modules):
+    if any(Verdict(module.verdict).answer is Answer.BAD for module in modules):
         return ExitCode.INCONCLUSIVE
     return ExitCode.AGREE if healthy else ExitCode.NOTHING_COMPARED
 

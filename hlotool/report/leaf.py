@@ -13,7 +13,9 @@ from rich.text import Text
 from hlotool.findings.records import SourceRecord
 from hlotool.findings.verdict import Verdict
 from hlotool.locate.records import ElementRecord
-from hlotool.replay.records import BucketRecord, EvidenceRecord, LeafRecord, OutputRecord
+from hlotool.numerics.metrics import BucketRecord
+from hlotool.numerics.verdict import EvidenceRecord
+from hlotool.replay.records import LeafRecord, OutputRecord
 from hlotool.report.words import (
     accepted,
     at,

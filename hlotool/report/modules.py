@@ -98,11 +98,11 @@ def groups(modules: Sequence[ModuleRecord]) -> list[Group]:
     found: dict[tuple[Verdict, str], list[ModuleRecord]] = {}
     for module in worst_last(modules):
         if module.verdict not in AGREEING:
-            found.setdefault((module.verdict, signature(module)), []).append(module)
+            found.setdefault((module.verdict, _likeness(module)), []).append(module)
     return [Group(verdict, alike[0].reason, alike) for (verdict, _), alike in found.items()]
 
 
-def signature(module: ModuleRecord) -> str:
+def _likeness(module: ModuleRecord) -> str:
     """What two failures must share to be alike: the reason, apart from positions, names and numbers."""
     error = module.error
     text = f"{error.kind} {error.message}" if error else module.reason

@@ -16,8 +16,9 @@ from hlotool._version import __version__
 from hlotool.check.findings import FailedFile, Finding, Severity
 from hlotool.errors import ExitCode
 from hlotool.explain.records import MatchRecord
+from hlotool.findings import verdict
 from hlotool.findings.records import ErrorRecord, Record
-from hlotool.findings.verdict import AGREEING, DIFFERING, EXCUSED, FAILED, Verdict
+from hlotool.findings.verdict import Verdict
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import ModuleRecord
 
@@ -159,23 +160,12 @@ class RulesRecord(Record, frozen=True, kw_only=True):
 def summary_of(modules: Iterable[ModuleRecord]) -> dict[str, int]:
     """How many records have each verdict, the best verdict first."""
     counts = Counter(module.verdict for module in modules)
-    return {verdict.value: counts[verdict] for verdict in Verdict if counts[verdict]}
+    return {known.value: counts[known] for known in Verdict if counts[known]}
 
 
 def exit_code_of(modules: Sequence[ModuleRecord], interrupted: bool = False) -> ExitCode:
     """The exit status that the records deserve: the gravest finding wins."""
-    found = {module.verdict for module in modules}
-    if interrupted:
-        return ExitCode.INTERRUPTED
-    if found & DIFFERING:
-        return ExitCode.MISMATCH
-    if found & FAILED:
-        return ExitCode.BACKEND_FAILED
-    if Verdict.BAD_INPUT in found:
-        return ExitCode.USAGE
-    if found & AGREEING:
-        return ExitCode.AGREE
-    return ExitCode.INCONCLUSIVE if found & EXCUSED else ExitCode.NOTHING_COMPARED
+    return ExitCode.INTERRUPTED if interrupted else verdict.exit_code_of(module.verdict for module in modules)
 
 
 def versions() -> dict[str, str]:

@@ -7,9 +7,7 @@ from typing import Any
 
 from hlotool.replay.options import ReplayOptions
 from hlotool.repro.bundle import Bundle
-from hlotool.search.bisection.failure import signature
 from hlotool.search.bisection.records import CulpritRecord, SpotRecord
-from hlotool.search.reduction.case_worker import outcome_of
 
 
 def culprit_title(culprit: CulpritRecord) -> str:
@@ -40,7 +38,7 @@ def bundle_of(culprit: CulpritRecord, options: ReplayOptions, versions: Mapping[
         kind="result",
         title=culprit_title(culprit),
         verdict=row.verdict.value,
-        signature=signature(row),
+        signature=str(row.signature),
         reason=row.reason,
         program=spot.program,
         kernel=spot.after,
@@ -63,7 +61,7 @@ def _minimal(
         kind="backend",
         title=culprit_title(culprit),
         verdict=row.verdict.value,
-        signature=outcome_of(row).kind,
+        signature=str(row.signature.smaller()),
         reason=row.reason,
         program=culprit.minimal,
         kernel=culprit.spot.after if culprit.spot else "",
@@ -91,7 +89,7 @@ def _stages(
         kind="stages",
         title=culprit_title(culprit),
         verdict=row.verdict.value,
-        signature=signature(row),
+        signature=str(row.signature),
         reason=row.reason,
         program=spot.before,
         after=spot.after,

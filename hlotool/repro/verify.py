@@ -8,19 +8,21 @@ from typing import Any
 
 from hlotool.errors import ExitCode, HlotoolError
 from hlotool.findings.records import Record
-from hlotool.findings.verdict import AGREEING, DIFFERING
+from hlotool.findings.verdict import Answer
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import compile_program
 from hlotool.replay.records import ModuleRecord
 from hlotool.repro.bundle import AFTER, INPUTS, OUTPUTS, PROGRAM, Bundle, read_bundle
-from hlotool.search.bisection.failure import signature
 from hlotool.search.comparing import compare_programs, compare_result
 from hlotool.search.reduction.case import Case
-from hlotool.search.reduction.case_worker import GOOD, UNUSABLE, CaseQuestion, judge_case
+from hlotool.search.reduction.case_worker import CaseQuestion, judge_case
 from hlotool.search.reduction.oracle import CommandJudge
 from hlotool.values.captured import load_inputs, load_outputs
+
+#: Whether a bundle still fails; None where nothing can be said.
+_FAILS = {Answer.BAD: True, Answer.GOOD: False, Answer.UNUSABLE: None}
 
 
 class Verification(Record, frozen=True, kw_only=True):
@@ -75,8 +77,8 @@ def verify(folder: Path, backend: str | None = None, timeout: float = 300.0) -> 
         row = _compare(bundle, folder)
     except HlotoolError as error:
         return _verification(bundle, folder, None, "", str(error))
-    fails = True if row.verdict in DIFFERING else False if row.verdict in AGREEING else None
-    return _verification(bundle, folder, fails, signature(row) if fails else "", row.reason, row)
+    fails = _FAILS[row.verdict.answer]
+    return _verification(bundle, folder, fails, str(row.signature) if fails else "", row.reason, row)
 
 
 def _verification(
@@ -126,6 +128,5 @@ def _verify_case(bundle: Bundle, folder: Path, timeout: float) -> Verification:
     else:
         options = ReplayOptions(reference=bundle.reference, backend=bundle.backend)
         outcome = judge_case(CaseQuestion(bundle.program, arguments, options))
-    fails = None if outcome.kind == UNUSABLE else outcome.kind != GOOD
-    found = outcome.kind if fails else ""
-    return _verification(bundle, folder, fails, found, outcome.reason, outcome.row)
+    found = str(outcome.failure) if outcome.failure else ""
+    return _verification(bundle, folder, _FAILS[outcome.answer], found, outcome.reason, outcome.row)

@@ -8,14 +8,23 @@ a success goes on where it stands instead of starting over.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
-
-from hlotool.search.answers import FirstFailing
+from typing import Protocol, TypeVar
 
 T = TypeVar("T")
+Candidate_contra = TypeVar("Candidate_contra", contravariant=True)
 
 #: Removals handed to the oracle at once.
 _BATCH = 4
+
+
+class FirstFailing(Protocol[Candidate_contra]):
+    """An oracle that is asked about several candidates at once and may judge them at the same time."""
+
+    def __call__(self, candidates: Sequence[Candidate_contra]) -> int | None:
+        """Position of the first candidate that still fails, None when none does.
+
+        The answer must not depend on how many candidates are judged at the same time.
+        """
 
 
 def minimize(items: Iterable[T], first_failing: FirstFailing[tuple[T, ...]]) -> tuple[T, ...]:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from hlotool.search.answers import Answer
+from hlotool.findings.verdict import Answer
 
 #: Questions per binary digit of the number of points, as long as one turn is all there is.
 QUESTIONS_PER_BIT = 3

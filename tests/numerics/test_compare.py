@@ -17,6 +17,7 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.types import TOKEN, ArrayShape, ElementType, Layout, Shape, TupleShape
 from hlotool.numerics.compare import compare_values
 from hlotool.numerics.facts import Facts, Origin
+from hlotool.numerics.tolerance import ChosenTolerance
 from hlotool.numerics.verdict import Comparison, aggregate
 
 F32, S32 = ElementType.F32, ElementType.S32
@@ -134,9 +135,9 @@ def test_integers_made_of_floats_say_so() -> None:
 
 
 def test_user_tolerances_replace_the_derived_one() -> None:
-    assert _compare([1.0], [1.5], rtol=0.5).verdict is Verdict.AGREE
-    assert _compare([1.0], [1.5], atol=0.5).verdict is Verdict.AGREE
-    exact = _compare([1.0], [1.0 + 2.0**-23], atol=0.0)
+    assert _compare([1.0], [1.5], tolerance=ChosenTolerance(rtol=0.5)).verdict is Verdict.AGREE
+    assert _compare([1.0], [1.5], tolerance=ChosenTolerance(atol=0.5)).verdict is Verdict.AGREE
+    exact = _compare([1.0], [1.0 + 2.0**-23], tolerance=ChosenTolerance())
     assert exact.verdict is Verdict.WRONG
     assert exact.reason.endswith("allowed none")
 

@@ -7,7 +7,15 @@ import pytest
 
 from hlotool.ir.types import ElementType
 from hlotool.numerics.facts import Facts, Origin, Rounding, Sum
-from hlotool.numerics.tolerance import EXACT, ULPS, WIDEST, chosen_by_user, derive, leaf_scale
+from hlotool.numerics.tolerance import (
+    EXACT,
+    ULPS,
+    WIDEST,
+    ChosenTolerance,
+    chosen_by_user,
+    derive,
+    leaf_scale,
+)
 from hlotool.numerics.ulp import epsilon
 
 DOT = Origin(7, "dot.1", "dot")
@@ -21,7 +29,7 @@ def test_every_float_type_has_a_row_with_a_reason() -> None:
 @pytest.mark.parametrize("element_type", [ElementType.S32, ElementType.PRED, ElementType.U4])
 def test_integers_are_exact(element_type: ElementType) -> None:
     assert derive(element_type, Facts(), 100.0) == EXACT
-    assert chosen_by_user(0.1, 0.1, element_type) == EXACT
+    assert ChosenTolerance(0.1, 0.1)(element_type) == EXACT
 
 
 def test_long_sums_get_more() -> None:
@@ -53,9 +61,13 @@ def test_nothing_is_accepted_that_would_pass_everything() -> None:
 
 
 def test_user_tolerances() -> None:
-    tolerance = chosen_by_user(1e-3, None, ElementType.F32)
+    chosen = chosen_by_user(1e-3, None)
+    assert chosen is not None
+    tolerance = chosen(ElementType.F32)
     assert (tolerance.rtol, tolerance.atol) == (1e-3, 0.0)
     assert tolerance.reason == "set by the user"
+    assert chosen_by_user(None, None) is None
+    assert chosen_by_user(0.0, None) == ChosenTolerance()
 
 
 def test_scale_of_normal_numbers_is_their_deviation() -> None:

@@ -8,7 +8,7 @@ import pytest
 import verdicts
 import verdicts_faults
 from faults import CATALOGUE
-from verdicts_judge import Judgement
+from verdicts_judge import PairVerdict
 from verdicts_programs import Subject, subjects
 from verdicts_records import FaultRecord, LegalRecord, Record, UnitDone, read_records, write_records
 from verdicts_report import report
@@ -21,9 +21,9 @@ ENTRY e { x = f32[8,3] parameter(0)
   ROOT r = f32[8,3] multiply(x, twos) }"""
 
 
-def judgement(verdict: str, peers: list[str], patterns: list[str] | None = None) -> Judgement:
+def judgement(verdict: str, peers: list[str], patterns: list[str] | None = None) -> PairVerdict:
     members = 5 if verdict in ("rounding", "wrong") else 0
-    return Judgement(verdict, "because", [verdict], patterns or [], members, 0.5, 0.1, 0.15, peers)
+    return PairVerdict(verdict, "because", [verdict], patterns or [], members, 0.5, 0.1, 0.15, peers)
 
 
 def legal(verdict: str) -> LegalRecord:

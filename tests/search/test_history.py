@@ -8,7 +8,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hlotool.search.answers import Answer
+from hlotool.findings.verdict import Answer
 from hlotool.search.history import QUESTIONS_PER_BIT, Transition, search_history
 
 GOOD, BAD, UNUSABLE = Answer.GOOD, Answer.BAD, Answer.UNUSABLE

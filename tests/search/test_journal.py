@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlotool.search.answers import Answer
+from hlotool.findings.verdict import Answer
 from hlotool.search.ddmin import minimize
 from hlotool.search.history import search_history
 from hlotool.search.journal import Journal, digest

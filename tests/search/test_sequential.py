@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlotool.search.answers import Answer
+from hlotool.findings.verdict import Answer
 from hlotool.search.sequential import Rate, SequentialTest
 
 

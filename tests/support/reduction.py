@@ -6,16 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 
 import hlotool
 from hlotool.errors import HlotoolError
+from hlotool.findings.signature import Signature
+from hlotool.findings.verdict import Answer
 from hlotool.ir.module import Module
 from hlotool.search.journal import Journal
 from hlotool.search.reduction.case import Case
-from hlotool.search.reduction.case_worker import GOOD, UNUSABLE, Outcome
+from hlotool.search.reduction.case_worker import Outcome
 from hlotool.search.reduction.oracle import CaseOracle
 from hlotool.search.reduction.reducer import Reduction, reduce_case
 from hlotool.search.steps import Steps
 from hlotool.values.generate import generate_inputs
 
-#: How a program fails, or GOOD.
+#: How a program fails; empty when it does not.
 Opinion = Callable[[Module, Sequence[object]], str]
 
 
@@ -36,14 +38,16 @@ class PlantedJudge:
                 module = hlotool.parse(case.text)
                 hlotool.run(module, case.arguments)
             except HlotoolError as error:
-                yield number, Outcome(kind=UNUSABLE, reason=str(error))
+                yield number, Outcome(answer=Answer.UNUSABLE, reason=str(error))
             else:
-                yield number, Outcome(kind=self.opinion(module, case.arguments))
+                kind = self.opinion(module, case.arguments)
+                failure = Signature(kind=kind) if kind else None
+                yield number, Outcome(answer=Answer.BAD if kind else Answer.GOOD, failure=failure)
 
 
 def holds(*opcodes: str) -> Opinion:
     """Bad where the program has all the opcodes."""
-    return lambda module, _: "bad" if set(opcodes) <= {i.opcode for i in module.instructions()} else GOOD
+    return lambda module, _: "bad" if set(opcodes) <= {i.opcode for i in module.instructions()} else ""
 
 
 def reduced(

@@ -47,7 +47,7 @@ def modules(*folders: str) -> Iterator[tuple[str, Module]]:
                     except (ElidedConstant, InputError):
                         continue
                     yield (
-                        f"{path.relative_to(CORPUS)}:{owner.number}:{stage.label or stage.kind.value}",
+                        f"{path.relative_to(CORPUS)}:{owner.number}:{stage.title}",
                         module,
                     )
 

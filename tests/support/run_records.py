@@ -8,14 +8,13 @@ from typing import Any
 from hlotool.findings.records import ErrorRecord, SourceRecord
 from hlotool.findings.verdict import Verdict
 from hlotool.locate.records import ElementRecord
+from hlotool.numerics.metrics import BucketRecord, MinimumToleranceRecord
+from hlotool.numerics.verdict import EvidenceRecord
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import (
     REALITY,
-    BucketRecord,
-    EvidenceRecord,
     InputsRecord,
     LeafRecord,
-    MinimumToleranceRecord,
     ModuleRecord,
     OutputRecord,
     ToleranceRecord,

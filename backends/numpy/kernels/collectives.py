@@ -19,9 +19,8 @@ from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.monoids import Monoid
 from hlotool.backends.numpy.registry import Calling, Kernel, lowers
 from hlotool.backends.numpy.run import Run
-from hlotool.backends.numpy.shapes import attribute, element_types
 from hlotool.ir.dtypes import Array
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Instruction
 from hlotool.ir.types import TupleShape
 
 #: From one operand of every member, in the order of the group, to what each gets for it.
@@ -152,7 +151,7 @@ def _as_result(instruction: Instruction, values: Sequence[Any]) -> Any:
 
 
 def _axis(instruction: Instruction, lowering: Lowering) -> int:
-    dimensions = attribute(instruction, "dimensions", tuple, lowering)
+    dimensions = instruction.integers("dimensions")
     if len(dimensions) != 1:
         raise lowering.unsupported(instruction, f"{instruction.opcode} along dimensions {dimensions}")
     axis: int = dimensions[0]
@@ -166,14 +165,13 @@ def _gather(instruction: Instruction, lowering: Lowering) -> Column:
 
 def _reductions(instruction: Instruction, lowering: Lowering) -> Iterator[_Combine]:
     """`to_apply` over copies of each operand."""
-    computation = attribute(instruction, "to_apply", Computation, lowering)
+    computation = instruction.computation("to_apply")
     if len(computation.parameters) != 2:
         raise lowering.unsupported(instruction, f"to_apply of {len(computation.parameters)} parameters")
     apply = lanes(computation, lowering)
     named = apply.monoids[0] if apply.monoids is not None else None
-    (returned,) = element_types((computation.root,), lowering)
-    for kind in element_types(instruction.operands, lowering):
-        if named is None and kind is not returned:
+    for kind in instruction.operand_types:
+        if named is None and kind is not computation.root.element_type:
             raise lowering.unsupported(instruction, f"to_apply returns {computation.root.shape}")
         yield _over_copies(apply, replace(named, element_type=kind) if named is not None else None)
 

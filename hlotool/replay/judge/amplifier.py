@@ -16,7 +16,6 @@ from hlotool.backends.base import Value
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
-from hlotool.numerics.facts import Origin, origin_of
 from hlotool.replay.judge.ensemble import Ensemble
 
 #: Executions watched, elements kept of a value, and values kept of an instruction.
@@ -41,7 +40,7 @@ class _Sketches:
             kept.append(flat[:: max(1, flat.size // _ELEMENTS)][:_ELEMENTS].astype(np.complex128))
 
 
-def amplifying_instruction(ensemble: Ensemble) -> Origin | None:
+def amplifying_instruction(ensemble: Ensemble) -> Instruction | None:
     """The instruction whose result spreads most beyond its operands; None where it cannot be watched."""
     executions = []
     for number in range(_EXECUTIONS):
@@ -52,7 +51,7 @@ def amplifying_instruction(ensemble: Ensemble) -> Origin | None:
     return _largest_growth(executions)
 
 
-def _largest_growth(executions: Sequence[dict[Instruction, list[Array]]]) -> Origin | None:
+def _largest_growth(executions: Sequence[dict[Instruction, list[Array]]]) -> Instruction | None:
     spreads = {i: _spreads([e.get(i, []) for e in executions]) for i in executions[0]}
     best, growth = None, 1.0
     for instruction, own in spreads.items():
@@ -67,7 +66,7 @@ def _largest_growth(executions: Sequence[dict[Instruction, list[Array]]]) -> Ori
             grown = spread / max([_LEAST * 1e4, *before])
             if spread > _LEAST and grown > growth:
                 best, growth = instruction, grown
-    return None if best is None else origin_of(best)
+    return best
 
 
 def _spreads(rounds: Sequence[Sequence[Array]]) -> list[float]:

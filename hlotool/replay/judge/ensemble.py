@@ -4,71 +4,29 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from hlotool.backends.base import Backend, Probe, Value
+from hlotool.backends.base import Probe, Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.noise import Member
 from hlotool.backends.numpy.policy import Policy
 from hlotool.backends.numpy.varied import VariedBackend
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array
-from hlotool.ir.module import Instruction, Module
+from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, Shape
-from hlotool.numerics.facts import Origin
+from hlotool.replay.judge.judgement import Side
 from hlotool.replay.judge.overflow import OverflowFinder
 from hlotool.values.flatten import flatten
-
-#: Runs a program under a policy: from a backend to a function of nothing that executes once.
-Execute = Callable[[Backend], Callable[[], Value]]
 
 #: How likely results of narrow types stay in f32, by member.
 _KEEPS = (0.0, 1.0, 0.5)
 #: Every so many members flush denormal numbers.
 _FLUSHES = 4
-
-
-@dataclass(frozen=True, eq=False)
-class Side:
-    """One program of a comparison, and how it can be executed.
-
-    Attributes:
-        module: the program.
-        shape: of its result.
-        execute: runs it on the arguments of the comparison, on one device or many.
-        watch: runs it under a probe; None where it runs on several devices.
-    """
-
-    module: Module
-    shape: Shape
-    execute: Execute
-    watch: Callable[[Backend, Probe], Value] | None = None
-
-
-def side_of(module: Module, arguments: Sequence[Value]) -> Side:
-    """A program for one device on `arguments`."""
-
-    def execute(backend: Backend) -> Callable[[], Value]:
-        executable = backend.compile(module)
-        return lambda: executable.run(arguments)
-
-    return Side(module, module.entry.root.shape, execute, watching(module, arguments))
-
-
-def watching(module: Module, arguments: Sequence[Value]) -> Callable[[Backend, Probe], Value]:
-    """Runs a program for one device under a probe, which sees the arguments first."""
-
-    def watch(backend: Backend, probe: Probe) -> Value:
-        for parameter, argument in zip(module.entry.parameters, arguments):
-            probe(parameter, argument)
-        return backend.compile(module).run(arguments, probe)
-
-    return watch
 
 
 class Clock:
@@ -144,18 +102,18 @@ class Ensemble:
         self.side.watch(VariedBackend(self._policy, self._member(number)), probe)
         return True
 
-    def overflow(self, wide: bool = False) -> Origin | None:
+    def overflow(self, wide: bool = False) -> Instruction | None:
         """The first instruction that overflows in the declared types (or in f64)."""
         if self.side.watch is None:
             return None
         finder = OverflowFinder(self.side.module)
         self.side.watch(VariedBackend(Policy(wide=True), keeps_wide=True) if wide else NumpyBackend(), finder)
-        return finder.origin
+        return finder.found
 
     def watch_reference(self, probe: Probe) -> None:
-        """Run the program as it is under a probe."""
-        assert self.side.watch is not None
-        self.side.watch(NumpyBackend(), probe)
+        """Run the program as it is under a probe, where that is possible."""
+        if self.side.watch is not None:
+            self.side.watch(NumpyBackend(), probe)
 
     def wide_members(self, count: int, uncertain: frozenset[Instruction]) -> list[list[Array]]:
         """Leaves in f64, with `uncertain` values rounded anew in their declared types."""

@@ -17,18 +17,12 @@ from hlotool.errors import HlotoolError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.numerics import thresholds
 from hlotool.numerics.compiler_made import uncertain_values
 from hlotool.numerics.contributions import rounding_epsilon
 from hlotool.numerics.exchangeability import Score, score
 from hlotool.numerics.flips import flips
 from hlotool.replay.judge.ensemble import Ensemble
-
-#: Relative differences that f64 itself makes in long programs.
-_EQUAL = 1e-10
-#: Members of each side, and the ratio beyond which two programs do not compute the same.
-_MEMBERS, _LIMIT = 6, 5.0
-#: A less stable program may spread by so many times the reference's spread, or so many ulps; never by more.
-_DIGITS, _ULPS, _WIDEST = 1e3, 64.0, 0.05
 
 _FLOATS = frozenset(t for t in ElementType if t.is_inexact)
 
@@ -44,6 +38,11 @@ class WideRelation(enum.Enum):
     RANGE = "range"
     #: Different.
     OUTSIDE = "outside"
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both programs mean the same."""
+        return self in (WideRelation.EQUAL, WideRelation.WITHIN)
 
 
 class Wide:
@@ -85,31 +84,35 @@ class Wide:
         if actual.dtype.kind not in "fc":
             return self._by_flips(number, actual, own)
         kind = ElementType.C128 if actual.dtype.kind == "c" else ElementType.F64
-        found_score = score(actual, [self._reference.shadow[number], *own], kind, resolution=_EQUAL)
+        found_score = score(
+            actual, [self._reference.shadow[number], *own], kind, resolution=thresholds.SAME_IN_F64.value
+        )
         if found_score.misplaced:
             return WideRelation.RANGE
-        if found_score.ratio <= _LIMIT:
+        if found_score.ratio <= thresholds.WIDE_RATIO.value:
             return WideRelation.WITHIN
         other = [leaves[number] for leaves in self._members(self._tested, self._reference)]
         expected = self._reference.shadow[number]
         if not stay_finite(other, expected):
             return WideRelation.OUTSIDE
-        back = score(expected, [actual, *other], kind, resolution=_EQUAL)
-        is_within = back.ratio <= _LIMIT and is_moderate(back, found_score, self._tested.side.module)
+        back = score(expected, [actual, *other], kind, resolution=thresholds.SAME_IN_F64.value)
+        is_within = back.ratio <= thresholds.WIDE_RATIO.value and is_moderate(
+            back, found_score, self._tested.side.module
+        )
         return WideRelation.WITHIN if is_within else WideRelation.OUTSIDE
 
     def _by_flips(self, number: int, actual: Array, own: list[Array]) -> WideRelation:
         """Integers: what neither side's rounded constants lead to is different."""
         expected = self._reference.shadow[number]
-        new = flips(actual, [expected, *own]).new
+        new = flips(actual, [expected, *own]).beyond
         if new.any():
             other = [leaves[number] for leaves in self._members(self._tested, self._reference)]
-            new &= flips(expected, [actual, *other]).new
+            new &= flips(expected, [actual, *other]).beyond
         return WideRelation.OUTSIDE if new.any() else WideRelation.WITHIN
 
     def _members(self, ensemble: Ensemble, other: Ensemble) -> list[list[Array]]:
         uncertain = self._uncertain[ensemble is self._tested]
-        return ensemble.wide_members(_MEMBERS, uncertain)
+        return ensemble.wide_members(int(thresholds.WIDE_MEMBERS.value), uncertain)
 
     @cached_property
     def _uncertain(self) -> tuple[frozenset[Instruction], frozenset[Instruction]]:
@@ -126,7 +129,7 @@ def _equal(expected: Array, actual: Array) -> bool:
         magnitude = np.maximum(np.abs(expected), np.abs(actual))
         finite = magnitude[np.isfinite(magnitude)]
         scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
-        close = np.abs(expected - actual) <= _EQUAL * (magnitude + min(scale, 1e300))
+        close = np.abs(expected - actual) <= thresholds.SAME_IN_F64.value * (magnitude + min(scale, 1e300))
         return bool(np.all(same | (close & np.isfinite(magnitude))))
 
 
@@ -145,7 +148,9 @@ def is_moderate(tested: Score, reference: Score, module: Module) -> bool:
         reference: of an ensemble of the reference.
         module: the tested program.
     """
-    return tested.width <= min(_WIDEST, max(_DIGITS * reference.width, _ULPS * coarsest(module)))
+    lost_digits = thresholds.LOST_DIGITS.value * reference.width
+    lost_ulps = thresholds.LOST_ULPS.value * coarsest(module)
+    return tested.width <= min(thresholds.LOST_WIDTH.value, max(lost_digits, lost_ulps))
 
 
 def coarsest(module: Module) -> float:

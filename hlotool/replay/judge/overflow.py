@@ -13,7 +13,6 @@ import numpy as np
 from hlotool.backends.base import Value
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.numerics.contributions import does_arithmetic
-from hlotool.numerics.facts import Origin, origin_of
 
 #: Infinite at zero or at one.
 _POLES = frozenset({"atanh", "divide", "log", "log-plus-one", "remainder", "rsqrt", "tan"})
@@ -25,11 +24,11 @@ class OverflowFinder:
     """The probe of an execution of `module`, arguments included.
 
     Attributes:
-        origin: the first instruction that overflows, None where none does.
+        found: the first instruction that overflows, None where none does.
     """
 
     def __init__(self, module: Module) -> None:
-        self.origin: Origin | None = None
+        self.found: Instruction | None = None
         self._finite: dict[Instruction, bool] = {}
         self._callers = _callers(module)
 
@@ -38,8 +37,8 @@ class OverflowFinder:
         if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "fc":
             return
         finite = self._finite[instruction] = bool(np.isfinite(value).all())
-        if not finite and self.origin is None and self._overflows(instruction, value):
-            self.origin = origin_of(instruction)
+        if not finite and self.found is None and self._overflows(instruction, value):
+            self.found = instruction
 
     def _overflows(self, instruction: Instruction, value: Any) -> bool:
         if instruction.opcode in _POLES or not bool(np.isinf(value).any()):

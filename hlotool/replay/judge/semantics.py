@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from hlotool.backends.numpy.departures import DEPARTURES, DepartingBackend
@@ -11,15 +13,27 @@ from hlotool.backends.numpy.varied import VariedBackend
 from hlotool.errors import HlotoolError
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.dtypes import Array
-from hlotool.ir.types import ArrayShape
 from hlotool.numerics.compare import compare_values
-from hlotool.numerics.facts import Facts
 from hlotool.numerics.tolerance import few_ulps
-from hlotool.replay.judge.ensemble import Side, array_leaves
+from hlotool.replay.judge.ensemble import array_leaves
+from hlotool.replay.judge.judgement import Leaf, Side
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A known difference.
+
+    Attributes:
+        id: its name.
+        text: what XLA does, to be read after `XLA`.
+    """
+
+    id: str
+    text: str
+
 
 #: What XLA's CPU and GPU code does at run time, but not where it folds constants.
-_FLUSHED = "flushed-denormals"
-_FLUSHES = "takes denormal numbers for zero at run time"
+_FLUSHED = Rule("flushed-denormals", "takes denormal numbers for zero at run time")
 
 
 class Departures:
@@ -31,32 +45,30 @@ class Departures:
 
     def __init__(self, side: Side) -> None:
         self._side = side
-        self._results: dict[str, list[Array] | None] = {}
-        found = {rule.id: rule.text for rule in DEPARTURES if rule.occurs_in(side.module)}
-        self._rules = {**found, _FLUSHED: _FLUSHES}
+        self._results: dict[Rule, list[Array] | None] = {}
+        found = (Rule(known.id, known.text) for known in DEPARTURES if known.occurs_in(side.module))
+        self._rules = [*dict.fromkeys(found), _FLUSHED]
 
-    def explaining(
-        self, number: int, expected: Array, actual: Array, shape: ArrayShape, facts: Facts
-    ) -> tuple[str, str] | None:
-        """Id and text of the rule under which leaf `number` is `actual`; None where there is none."""
-        for rule, text in self._rules.items():
-            leaf = self._leaf(rule, number)
-            if leaf is None or np.array_equal(leaf, expected):
+    def explaining(self, leaf: Leaf) -> Rule | None:
+        """The rule under which the reference returns what is in question; None where there is none."""
+        for rule in self._rules:
+            value = self._value(rule, leaf.number)
+            if value is None or np.array_equal(value, leaf.expected):
                 continue
-            verdict = compare_values(shape, leaf, actual, facts=[facts], derived=few_ulps).verdict
-            if verdict in (Verdict.IDENTICAL, Verdict.AGREE):
-                return rule, text
+            compared = compare_values(leaf.shape, value, leaf.actual, facts=[leaf.facts], tolerance=few_ulps)
+            if compared.verdict in (Verdict.IDENTICAL, Verdict.AGREE):
+                return rule
         return None
 
-    def _leaf(self, rule: str, number: int) -> Array | None:
+    def _value(self, rule: Rule, number: int) -> Array | None:
         if rule not in self._results:
             self._results[rule] = self._executed(rule)
         leaves = self._results[rule]
         return None if leaves is None else leaves[number]
 
-    def _executed(self, rule: str) -> list[Array] | None:
+    def _executed(self, rule: Rule) -> list[Array] | None:
         flushing = VariedBackend(Policy(varied=True), Member(flushes=True))
-        backend = flushing if rule == _FLUSHED else DepartingBackend(rule)
+        backend = flushing if rule is _FLUSHED else DepartingBackend(rule.id)
         try:
             return array_leaves(self._side.shape, self._side.execute(backend)())
         except HlotoolError:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import AGREEING
 from hlotool.replay.task import Task
-from hlotool.search.bisection.failure import signature
 from hlotool.search.bisection.locate import Ends, Locator, ends_of, ends_questions
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord
 from hlotool.search.bisection.stage_oracle import StageOracle
@@ -48,12 +48,12 @@ def bisect_directory(
         exhaustive: look at every stage of every module, so that no fault that was repaired can hide.
         every_module: search each wrong module; otherwise the smallest of those that fail in the same way.
     """
-    wrong: dict[str, list[Ends]] = {}
+    wrong: dict[str | Signature, list[Ends]] = {}
     oracle.steps.listener.phase("modules", len(tasks))
     for ends in _all_ends(tasks, oracle):
         row = ends.decisive
         if ends.wrong is not None:
-            name = ends.task.module.title if every_module else signature(ends.wrong)
+            name = ends.task.module.title if every_module else ends.wrong.signature.elsewhere()
             wrong.setdefault(name, []).append(ends)
         elif exhaustive and len(ends.task.module.stages) > 1:
             wrong.setdefault(ends.task.module.title, []).append(ends)

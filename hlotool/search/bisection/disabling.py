@@ -16,15 +16,13 @@ from hlotool._version import __version__
 from hlotool.dump.names import Kind
 from hlotool.dump.records import DumpModule
 from hlotool.errors import HlotoolError
+from hlotool.findings.verdict import Answer
 from hlotool.replay.program import compile_program
 from hlotool.replay.records import ModuleRecord
-from hlotool.replay.rows import compare_row
+from hlotool.replay.rows import Actual, compare_row
 from hlotool.replay.task import Task, failed_row
-from hlotool.search.answers import Answer
-from hlotool.search.bisection.failure import answer_of
 from hlotool.search.bisection.stage_oracle import StageOracle, context_digest
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials
-from hlotool.search.comparing import actual_of
 from hlotool.search.journal import digest
 from hlotool.search.minimal_sets import minimal_sets
 
@@ -75,7 +73,7 @@ def judge_without(question: WithoutQuestion) -> ModuleRecord:
         expected = reference.runner.run(trial.arguments).value
         tested = compile_program(question.backend, reference.path, reference.module, question.backend)
         outcome = tested.runner.run(trial.arguments, expected)
-        return compare_row(task, reference, trial, expected, actual_of(tested, outcome))
+        return compare_row(task, reference, trial, expected, Actual.computed(tested, outcome))
     except HlotoolError as error:
         return failed_row(task, error, 0.0)
 
@@ -106,7 +104,7 @@ class Repairs:
     accused_alone: bool
 
     def evidence(self, accused: str) -> Iterator[str]:
-        """In words."""
+        """Sentences for the report: without which passes the result is right."""
         if self.accused_alone:
             yield f"without {accused} (xla_disable_hlo_passes) the result is right: asked twice"
         for names in self.sets:
@@ -139,7 +137,7 @@ def find_repairs(origin: Task, dump: DumpModule, backend: str, accused: str, ora
         )
         question = WithoutQuestion(origin, spec, attempt)
         value = oracle.call(key, f"without {', '.join(chosen) or 'nothing'}", FUNCTION, question)
-        return value is not None and answer_of(msgspec.convert(value, ModuleRecord)) is Answer.GOOD
+        return value is not None and msgspec.convert(value, ModuleRecord).verdict.answer is Answer.GOOD
 
     attempts = count(1)
     sets = minimal_sets(names, repaired, lambda chosen: repaired(chosen, next(attempts)), _LIMIT)

@@ -11,11 +11,9 @@ import msgspec
 from hlotool._version import __version__
 from hlotool.dump.records import Stage
 from hlotool.findings.records import SourceRecord
-from hlotool.findings.verdict import AGREEING, DIFFERING
+from hlotool.findings.verdict import AGREEING, DIFFERING, Answer
 from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.task import Task
-from hlotool.search.answers import Answer
-from hlotool.search.bisection.failure import answer_of, signature, wrong_outputs
 from hlotool.search.bisection.passes import PassSearch, Turn
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord, SpotRecord
 from hlotool.search.bisection.spotting import (
@@ -70,7 +68,7 @@ def ends_questions(task: Task) -> list[Question]:
 
 
 def ends_of(task: Task, questions: list[Question], rows: list[ModuleRecord]) -> Ends:
-    """The answers to `ends_questions`."""
+    """The rows that answer `ends_questions`, as the two ends of the search in one module."""
     stages = [row for q, row in zip(questions, rows) if q.tested != RESULT]
     results = [row for q, row in zip(questions, rows) if q.tested == RESULT]
     return Ends(task, stages[0] if stages else None, results[0] if results else None)
@@ -91,7 +89,7 @@ class Locator:
     exhaustive: bool = False
 
     def run(self) -> BisectedModule:
-        """Everything that is found."""
+        """Search, and return all culprits of the module."""
         task, before = self.ends.task, self.oracle.questions
         search = PassSearch(task, self.oracle.ask, self.exhaustive)
         culprits: list[CulpritRecord] = []
@@ -139,7 +137,7 @@ class Locator:
             candidates=candidates,
             stage=bad,
             stage_before=good,
-            signature=signature(turn.comparison),
+            signature=str(turn.comparison.signature),
             instructions=found.instructions if found else [],
             opcodes=found.opcodes if found else [],
             place=found.place if found else [],
@@ -164,10 +162,10 @@ class Locator:
             yield "the instructions alone, on the values that occurred, differ as well"
 
     def _stage_spot(self, turn: Turn) -> SpotRecord | str:
-        outputs = wrong_outputs(turn.comparison)
+        outputs = turn.comparison.signature.outputs
         if not outputs:
             return turn.comparison.reason
-        question = SpotQuestion(self.ends.task, turn.good, turn.bad, tuple(outputs))
+        question = SpotQuestion(self.ends.task, turn.good, turn.bad, outputs)
         stages = [stage_digest(self.ends.task.module, number) for number in (turn.good, turn.bad)]
         return self._spot(FUNCTION, question, *stages, repr(outputs))
 
@@ -215,19 +213,19 @@ class Locator:
             level=found.level if found else "codegen",
             stage=REALITY,
             stage_before=last,
-            signature=signature(row),
+            signature=str(row.signature),
             instructions=found.instructions if found else [],
             opcodes=found.opcodes if found else [],
             source=found.source if found else _first_source(row),
             reduced_instructions=1 if found and found.after else None,
-            confirmed=answer_of(again) is Answer.BAD,
+            confirmed=again.verdict.answer is Answer.BAD,
             evidence=evidence,
             comparison=row,
             spot=found,
         )
 
     def _result_spot(self, row: ModuleRecord) -> SpotRecord | str:
-        wrong = wrong_outputs(row)
+        wrong = row.signature.outputs
         if not wrong:
             return row.reason
         task = self.ends.task
@@ -246,7 +244,7 @@ class Locator:
 
 
 def _label(stage: Stage) -> str:
-    return stage.label or stage.kind.value
+    return stage.title
 
 
 def _said(row: ModuleRecord | None) -> str:
@@ -262,7 +260,7 @@ def _first_source(row: ModuleRecord) -> SourceRecord | None:
 
 def _unusable(search: PassSearch) -> Iterator[str]:
     for number, row in sorted(search.rows.items()):
-        if answer_of(row) is Answer.UNUSABLE:
+        if row.verdict.answer is Answer.UNUSABLE:
             yield f"{_label(search.task.module.stages[number])}: {_said(row)}"
 
 

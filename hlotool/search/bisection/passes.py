@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 from hlotool.dump.names import Kind
 from hlotool.dump.records import Stage
+from hlotool.findings.verdict import Answer
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
-from hlotool.search.answers import Answer
-from hlotool.search.bisection.failure import answer_of
 from hlotool.search.bisection.records import CandidateRecord
 from hlotool.search.bisection.stage_worker import Question
 from hlotool.search.history import History, Transition, search_history
@@ -55,7 +54,7 @@ def _candidate(stage: Stage) -> CandidateRecord:
     if stage.kind is Kind.PASS and not stage.before_pass and stage.pipeline:
         # A step inside a pass, such as `copy-insertion.after_adding_copies`.
         return CandidateRecord(name=stage.pipeline, pipeline="", stage=stage.label)
-    return CandidateRecord(name=name, pipeline=stage.pipeline, stage=stage.label or stage.kind.value)
+    return CandidateRecord(name=name, pipeline=stage.pipeline, stage=stage.title)
 
 
 @dataclass(slots=True)
@@ -91,7 +90,7 @@ class PassSearch:
         def ask(point: int) -> Answer:
             number = start + point
             rows[number] = self.ask(Question(self.task, number, start), self._text(number))
-            return answer_of(rows[number])
+            return rows[number].verdict.answer
 
         return search_history(count, ask, self.exhaustive)
 
@@ -115,9 +114,9 @@ class PassSearch:
 
     def _again(self, number: int, reference: int) -> Answer:
         question = Question(self.task, number, reference, attempt=1)
-        return answer_of(self.ask(question, f"again {self._text(number)}"))
+        return self.ask(question, f"again {self._text(number)}").verdict.answer
 
     def _text(self, number: int) -> str:
         stage = self.task.module.stages[number]
         sequence = "" if stage.sequence is None else f"{stage.sequence:04d} "
-        return f"{sequence}{stage.label or stage.kind.value}"
+        return f"{sequence}{stage.title}"

@@ -11,7 +11,7 @@ from hlotool.findings.provenance import source_of, source_of_output
 from hlotool.findings.verdict import DIFFERING
 from hlotool.ir.module import Module
 from hlotool.ir.types import ShapeIndex
-from hlotool.replay.devices.device_runners import OneDevice
+from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.program import compile_program
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task

@@ -16,11 +16,10 @@ from hlotool.dump.records import Stage
 from hlotool.errors import BackendOutOfMemory, HlotoolError, Location, Unsupported
 from hlotool.replay.program import Program, load_program
 from hlotool.replay.records import REALITY, ModuleRecord
-from hlotool.replay.rows import compare_row, parameter_difference, structural_row
+from hlotool.replay.rows import Actual, compare_row, parameter_difference, structural_row
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
 from hlotool.search.arrays import arrays_in
-from hlotool.search.comparing import actual_of, result_of
 
 #: Instead of the number of a stage: what the program really returned.
 RESULT = -1
@@ -54,7 +53,7 @@ class Question:
     @property
     def label(self) -> str:
         """What is judged, in words."""
-        return REALITY if self.tested == RESULT else self.stage.label or self.stage.kind.value
+        return REALITY if self.tested == RESULT else self.stage.title
 
 
 def judge_stage(question: Question) -> ModuleRecord:
@@ -84,7 +83,7 @@ def _rows(question: Question) -> Iterator[ModuleRecord]:
         return
     for trial, expected in zip(stage_trials(task), _expected(task, question.reference)):
         outcome = tested.runner.run(trial.arguments, expected)
-        yield compare_row(task, reference, trial, expected, actual_of(tested, outcome))
+        yield compare_row(task, reference, trial, expected, Actual.computed(tested, outcome))
 
 
 def _result_rows(task: Task, number: int, reference: Program) -> Iterator[ModuleRecord]:
@@ -92,8 +91,9 @@ def _result_rows(task: Task, number: int, reference: Program) -> Iterator[Module
     for trial, expected in zip(stage_trials(task), _expected(task, number)):
         if trial.result is not None:
             known = True
-            real = result_of(reference, trial.result, trial.origin)
-            yield compare_row(task, reference, trial, expected, real)
+            yield compare_row(
+                task, reference, trial, expected, Actual.given(reference, trial.result, trial.origin)
+            )
     if not known:
         raise Unsupported("what the program returned is not known", location=Location(task.path))
 

@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError
 from hlotool.findings.records import Record
-from hlotool.findings.verdict import DIFFERING
+from hlotool.findings.signature import Signature, signature_of_death
+from hlotool.findings.verdict import Answer
 from hlotool.parse.reader import parse_module
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import compile_program
 from hlotool.replay.records import ModuleRecord
-from hlotool.search.answers import Answer
-from hlotool.search.bisection.failure import answer_of
 from hlotool.search.comparing import compare_programs
 
 #: What a worker calls.
 FUNCTION = "hlotool.search.reduction.case_worker:judge_case"
-
-#: Kinds of outcomes that are no failure.
-GOOD, UNUSABLE = "good", "unusable"
 
 
 class Outcome(Record, frozen=True, kw_only=True):
     """What a program did.
 
     Attributes:
-        kind: GOOD, UNUSABLE, or how it fails, in words that are equal for failures of one kind.
+        answer: whether it fails.
+        failure: how it fails, as far as a smaller program can fail alike; None where it does not.
         reason: in one line.
         row: the comparison, if there was one.
     """
 
-    kind: str
+    answer: Answer
+    failure: Signature | None = None
     reason: str = ""
     row: ModuleRecord | None = None
+
+    def __str__(self) -> str:
+        return str(self.failure or self.answer.value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +61,7 @@ def judge_case(question: CaseQuestion) -> Outcome:
         reference = compile_program("reference", "", module, options.reference)
         reference.runner.run(question.arguments)
     except HlotoolError as error:
-        return Outcome(kind=UNUSABLE, reason=str(error))
+        return Outcome(answer=Answer.UNUSABLE, reason=str(error))
     try:
         tested = compile_program("tested", "", module, options.backend)
         return outcome_of(compare_programs(reference, tested, question.arguments, options))
@@ -70,19 +70,17 @@ def judge_case(question: CaseQuestion) -> Outcome:
     except BackendFailed as error:
         return failure_of(error)
     except HlotoolError as error:
-        return Outcome(kind=UNUSABLE, reason=str(error))
+        return Outcome(answer=Answer.UNUSABLE, reason=str(error))
 
 
 def outcome_of(row: ModuleRecord) -> Outcome:
     """The outcome that a comparison shows."""
-    answer = answer_of(row)
+    answer = row.verdict.answer
     if answer is Answer.BAD:
-        nan = any(leaf.nan_mismatches for leaf in row.leaves if leaf.verdict in DIFFERING)
-        return Outcome(kind=row.verdict.value + (" with NaN" if nan else ""), reason=row.reason, row=row)
-    return Outcome(kind=GOOD if answer is Answer.GOOD else UNUSABLE, reason=row.reason)
+        return Outcome(answer=answer, failure=row.signature.smaller(), reason=row.reason, row=row)
+    return Outcome(answer=answer, reason=row.reason)
 
 
 def failure_of(error: BackendFailed) -> Outcome:
-    """The outcome of a backend that died: numbers and names in its words do not count."""
-    words = re.sub(r"0x[0-9a-f]+|%?[\w.-]*\d[\w.-]*", "#", error.message.splitlines()[0])
-    return Outcome(kind=f"{type(error).__name__}: {words[:120]}", reason=error.message)
+    """The outcome of a backend that died."""
+    return Outcome(answer=Answer.BAD, failure=signature_of_death(error), reason=error.message)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
@@ -18,12 +17,13 @@ import msgspec
 
 from hlotool._version import __version__
 from hlotool.errors import BackendFailed, UsageError
+from hlotool.findings.signature import Signature
+from hlotool.findings.verdict import Answer
 from hlotool.replay.options import ReplayOptions
-from hlotool.search.answers import Answer
 from hlotool.search.arrays import npz_bytes
 from hlotool.search.journal import digest
 from hlotool.search.reduction.case import Case
-from hlotool.search.reduction.case_worker import FUNCTION, GOOD, UNUSABLE, CaseQuestion, Outcome, failure_of
+from hlotool.search.reduction.case_worker import FUNCTION, CaseQuestion, Outcome, failure_of
 from hlotool.search.sequential import Rate, SequentialTest
 from hlotool.search.steps import Steps
 from hlotool.workers.pool import Done, Pool
@@ -45,7 +45,7 @@ _PASSING = 64
 
 
 class Judge(Protocol):
-    """Runs programs."""
+    """Runs candidates of a reduction and says how each fails, or that it does not."""
 
     #: Names what judges, for keys and reports.
     name: str
@@ -122,7 +122,7 @@ class CommandJudge:
                 timeout=self._timeout,
             )
         except subprocess.TimeoutExpired:
-            return Outcome(kind=UNUSABLE, reason=f"no answer in {self._timeout:g} s")
+            return Outcome(answer=Answer.UNUSABLE, reason=f"no answer in {self._timeout:g} s")
         except OSError as error:
             raise UsageError(f"--check {command[0]}: {error.strerror or error}") from error
         printed = done.stdout.decode(errors="replace")
@@ -131,13 +131,17 @@ class CommandJudge:
     def _outcome(self, status: int, printed: str) -> Outcome:
         last = printed.strip().rpartition("\n")[2]
         if status == 0:
-            return Outcome(kind=GOOD, reason=last)
+            return Outcome(answer=Answer.GOOD, reason=last)
         if status == _SKIP:
-            return Outcome(kind=UNUSABLE, reason=last)
+            return Outcome(answer=Answer.UNUSABLE, reason=last)
         if self._regex is not None and not self._regex.search(printed):
-            return Outcome(kind="fails otherwise", reason=last)
+            return _failed("fails otherwise", last)
         kind = "bad" if 0 < status < 128 else f"signal {-status if status < 0 else status - 128}"
-        return Outcome(kind=kind, reason=last or f"exit status {status}")
+        return _failed(kind, last or f"exit status {status}")
+
+
+def _failed(kind: str, reason: str) -> Outcome:
+    return Outcome(answer=Answer.BAD, failure=Signature(kind=kind), reason=reason)
 
 
 class CaseOracle:
@@ -159,7 +163,7 @@ class CaseOracle:
     def __init__(self, judge: Judge, steps: Steps, confidence: float = 0.99, repeats: int = 2) -> None:
         self.judge = judge
         self.steps = steps
-        self.locked = ""
+        self.locked: Signature | None = None
         self.reason = ""
         self.rate: Rate | None = None
         self.passing: deque[Case] = deque(maxlen=_PASSING)
@@ -175,11 +179,11 @@ class CaseOracle:
         """
         text = f"the whole program  {case.size} instrs"
         outcomes = [self.outcome(case, text, attempt) for attempt in range(self._repeats)]
-        failures = [o for o in outcomes if o.kind not in (GOOD, UNUSABLE)]
+        failures = [o for o in outcomes if o.answer is Answer.BAD]
         if not failures:
             reason = outcomes[-1].reason or "it passes"
             raise UsageError(f"the unmodified program does not fail ({self.judge.name}): {reason}")
-        self.locked = failures[0].kind
+        self.locked = failures[0].failure
         if len(failures) < len(outcomes):
             self._measure(case, text, outcomes)
         return failures[0]
@@ -187,7 +191,7 @@ class CaseOracle:
     def _measure(self, case: Case, text: str, outcomes: list[Outcome]) -> None:
         """How often it fails, and how many runs a candidate needs for that."""
         outcomes += [self.outcome(case, text, n) for n in range(len(outcomes), _MEASURED)]
-        self.rate = Rate(sum(o.kind == self.locked for o in outcomes), len(outcomes))
+        self.rate = Rate(sum(map(self._is_locked, outcomes)), len(outcomes))
         low, _ = self.rate.interval(self._confidence)
         self._test = SequentialTest(min(max(low, _LEAST_RATE), 0.99), self._confidence)
 
@@ -217,12 +221,13 @@ class CaseOracle:
         """What the first outcome, and as many more as it takes, say of a program."""
         failures = passes = 0
         while True:
-            if outcome.kind == UNUSABLE:
+            if outcome.answer is Answer.UNUSABLE:
                 return Answer.UNUSABLE
-            failures += outcome.kind == self.locked
-            passes += outcome.kind == GOOD
+            failures += self._is_locked(outcome)
+            passes += outcome.answer is Answer.GOOD
             answer = self._test.decide(failures, passes)
-            if outcome.kind not in (GOOD, self.locked) or answer is not None:
+            fails_otherwise = outcome.answer is Answer.BAD and not self._is_locked(outcome)
+            if fails_otherwise or answer is not None:
                 break
             outcome = self.outcome(case, text, failures + passes)
         if answer is Answer.BAD:
@@ -230,6 +235,9 @@ class CaseOracle:
         elif answer is Answer.GOOD:
             self.passing.append(case)
         return answer or Answer.UNUSABLE
+
+    def _is_locked(self, outcome: Outcome) -> bool:
+        return outcome.answer is Answer.BAD and outcome.failure == self.locked
 
     def closest_passing(self, case: Case) -> Case | None:
         """The program that passes and is nearest to `case` in size."""
@@ -240,7 +248,7 @@ class CaseOracle:
         return min(self.passing, key=apart, default=None)
 
     def _outcomes(self, cases: Sequence[Case], texts: Sequence[str], attempt: int = 0) -> list[Outcome]:
-        keys = [digest(__version__, "case", self.judge.name, str(attempt), case.key) for case in cases]
+        keys = [digest(__version__, "outcome", self.judge.name, str(attempt), case.key) for case in cases]
         missing = self.steps.missing(keys)
         began = time.perf_counter()
         if missing:
@@ -258,9 +266,4 @@ def _unreachable() -> Any:
 
 
 def _kind(value: Any) -> str:
-    return str(value["kind"])
-
-
-def default_width(jobs: int) -> int:
-    """Programs judged at the same time."""
-    return jobs or min(2, os.cpu_count() or 1)
+    return str(msgspec.convert(value, Outcome))

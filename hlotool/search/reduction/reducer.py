@@ -73,7 +73,7 @@ def reduce_case(case: Case, oracle: CaseOracle) -> Reduction:
             break
     passing = oracle.closest_passing(case)
     reason = oracle.reason or first.reason
-    return Reduction(case, before, oracle.locked, reason, passing, tuple(notes))
+    return Reduction(case, before, str(oracle.locked), reason, passing, tuple(notes))
 
 
 def _until_stable(

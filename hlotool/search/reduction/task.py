@@ -56,7 +56,7 @@ def load_case(path: str, options: ReplayOptions, stage: str = "") -> Loaded:
     if is_per_device(module):
         raise Unsupported(f"{path}: a program for each of {module.num_partitions} devices cannot be reduced")
     trial = next(trials(owner, module, options))
-    return Loaded(Case(module, trial.arguments), trial.inputs, chosen.label or chosen.kind.value)
+    return Loaded(Case(module, trial.arguments), trial.inputs, chosen.title)
 
 
 def _choose(path: str, stage: str) -> tuple[DumpModule, Stage]:

@@ -13,7 +13,6 @@ from hlotool.errors import UsageError
 from hlotool.ir.types import ArrayShape
 from hlotool.search.journal import Journal
 from hlotool.search.reduction.case import Case
-from hlotool.search.reduction.case_worker import GOOD
 from hlotool.search.reduction.oracle import CaseOracle
 from hlotool.search.steps import Steps
 
@@ -132,7 +131,7 @@ def test_values_that_matter_are_kept() -> None:
                 seen.append(float(np.max(np.asarray(value))))
 
         hlotool.backends.registry.get_backend("numpy").compile(module).run(arguments, probe)
-        return "bad" if max(seen, default=0) > 2 else GOOD
+        return "bad" if max(seen, default=0) > 2 else ""
 
     text = """HloModule v
     ENTRY main {
@@ -154,7 +153,7 @@ def test_a_failure_never_becomes_another_one() -> None:
     def opinion(module: hlotool.ir.module.Module, arguments: object) -> str:
         opcodes = {i.opcode for i in module.instructions()}
         if "dot" not in opcodes:
-            return GOOD
+            return ""
         return "wrong" if "sine" in opcodes else "crash"
 
     found, judge = reduced(hlotool.parse(CHAIN), opinion)
@@ -210,12 +209,12 @@ class TestFlaky:
     """A failure that shows in some runs only."""
 
     def oracle(self, pattern: str) -> CaseOracle:
-        judge = PlantedJudge(lambda module, _: GOOD)
+        judge = PlantedJudge(lambda module, _: "")
         turns = iter(pattern)
 
         def opinion(module: hlotool.ir.module.Module, _: object) -> str:
             has_sine = "sine" in {i.opcode for i in module.instructions()}
-            return "bad" if next(turns) == "b" and has_sine else GOOD
+            return "bad" if next(turns) == "b" and has_sine else ""
 
         judge.opinion = opinion  # type: ignore[assignment]
         return CaseOracle(judge, Steps(), confidence=0.9)

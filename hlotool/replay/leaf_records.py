@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
@@ -10,25 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from hlotool.backends.base import Value
-from hlotool.findings.provenance import source_of, source_of_output
-from hlotool.findings.records import SourceRecord
+from hlotool.findings.provenance import source_of_output
+from hlotool.findings.records import finite_or_none
 from hlotool.findings.verdict import EXCUSED, Verdict
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves
 from hlotool.locate.records import ElementRecord
-from hlotool.numerics.facts import Facts, Origin, origin_of
-from hlotool.numerics.metrics import Bucket, Element, Metrics, MinimumTolerance, Scalar
+from hlotool.numerics.facts import Facts
+from hlotool.numerics.metrics import Element, Metrics, Scalar
 from hlotool.numerics.tolerance import Tolerance
-from hlotool.numerics.verdict import Comparison, Evidence, LeafComparison
-from hlotool.replay.records import (
-    BucketRecord,
-    EvidenceRecord,
-    LeafRecord,
-    MinimumToleranceRecord,
-    OutputRecord,
-    ToleranceRecord,
-)
+from hlotool.numerics.verdict import Comparison, LeafComparison
+from hlotool.replay.records import LeafRecord, OutputRecord, ToleranceRecord
 from hlotool.values.flatten import flatten
 
 #: Values shown of an output that nothing was compared with.
@@ -41,7 +33,6 @@ def leaf_records(
     facts: Sequence[Facts],
     shape: Shape,
     copies: int = 1,
-    reference: Module | None = None,
 ) -> list[LeafRecord]:
     """The comparison, with what the tested side tells about the leaves that differ.
 
@@ -51,28 +42,22 @@ def leaf_records(
         facts: of the leaves of its result.
         shape: of its result.
         copies: how many results of the module it holds: with several, the first index is a device.
-        reference: the program that the evidence speaks of.
     """
     by_index = dict(zip((index for index, _ in leaves(shape)), facts))
     prefix = 1 if copies > 1 else 0
     return [
-        _leaf_record(
-            leaf, module, by_index.get(leaf.index, Facts()), leaf.index[prefix:], reference or module
-        )
+        _leaf_record(leaf, module, by_index.get(leaf.index, Facts()), leaf.index[prefix:])
         for leaf in comparison.leaves
     ]
 
 
-def _leaf_record(
-    leaf: LeafComparison, module: Module, facts: Facts, output: ShapeIndex, reference: Module
-) -> LeafRecord:
+def _leaf_record(leaf: LeafComparison, module: Module, facts: Facts, output: ShapeIndex) -> LeafRecord:
     record = comparison_record(leaf)
     differs = record.verdict is Verdict.WRONG
     is_explained = differs or record.verdict in EXCUSED
     return msgspec.structs.replace(
         record,
         decision=str(facts.decision) if differs and facts.decision and record.max_ulp is None else "",
-        evidence=_evidence(leaf.evidence, reference),
         source=source_of_output(module, output) if is_explained else None,
     )
 
@@ -93,38 +78,11 @@ def comparison_record(leaf: LeafComparison) -> LeafRecord:
         worst_absolute=element_record(metrics.worst_absolute),
         worst_relative=element_record(metrics.worst_relative),
         top=[record for element in metrics.top if (record := element_record(element))],
-        histogram=[_bucket(bucket) for bucket in metrics.histogram],
+        histogram=list(metrics.histogram),
         tolerance=_tolerance(leaf.tolerance),
-        minimum_tolerance=_minimum(metrics.minimum),
+        evidence=leaf.evidence,
+        minimum_tolerance=metrics.minimum,
     )
-
-
-def _evidence(evidence: Evidence | None, reference: Module) -> EvidenceRecord | None:
-    if evidence is None:
-        return None
-    return EvidenceRecord(
-        seed=evidence.seed,
-        members=evidence.members,
-        statistic=evidence.statistic,
-        ratio=_finite(evidence.ratio),
-        score=_finite(evidence.score),
-        width=_finite(evidence.width),
-        wide=evidence.wide,
-        beyond=evidence.beyond,
-        pattern=evidence.pattern,
-        detail=evidence.detail,
-        instruction=_source(evidence.instruction, reference),
-        rule=evidence.rule,
-    )
-
-
-def _source(origin: Origin | None, module: Module) -> SourceRecord | None:
-    if origin is None:
-        return None
-    for instruction in module.instructions():
-        if origin_of(instruction) == origin:
-            return source_of(module, [instruction])
-    return None
 
 
 def element_record(element: Element | None) -> ElementRecord | None:
@@ -135,15 +93,9 @@ def element_record(element: Element | None) -> ElementRecord | None:
         index=list(element.index),
         expected=scalar_text(element.expected),
         actual=scalar_text(element.actual),
-        absolute=_finite(element.absolute),
-        relative=_finite(element.relative),
+        absolute=finite_or_none(element.absolute),
+        relative=finite_or_none(element.relative),
         ulps=element.ulps,
-    )
-
-
-def _bucket(bucket: Bucket) -> BucketRecord:
-    return BucketRecord(
-        low=bucket.low, high=_finite(bucket.high), total=bucket.total, mismatched=bucket.mismatched
     )
 
 
@@ -151,16 +103,6 @@ def _tolerance(tolerance: Tolerance | None) -> ToleranceRecord | None:
     if tolerance is None:
         return None
     return ToleranceRecord(relative=tolerance.rtol, absolute=tolerance.atol, origin=tolerance.reason)
-
-
-def _minimum(minimum: MinimumTolerance | None) -> MinimumToleranceRecord | None:
-    if minimum is None:
-        return None
-    return MinimumToleranceRecord(absolute=minimum.absolute, relative=minimum.relative, joint=minimum.joint)
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 def scalar_text(value: Scalar) -> str:
@@ -214,4 +156,4 @@ class _Numbers:
         if not self._finite.size:
             return None
         with np.errstate(all="ignore"):
-            return _finite(float(statistic(self._finite)))
+            return finite_or_none(float(statistic(self._finite)))

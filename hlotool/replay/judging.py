@@ -1,4 +1,4 @@
-"""What the judge needs to know of a replay: how each side can be executed again, and until when."""
+"""What a replay asks the judge: how each side can be executed again, and until when."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Callable
 
 from hlotool.backends.base import Backend, Value
 from hlotool.numerics.dataflow import Leaves
+from hlotool.numerics.tolerance import chosen_by_user
 from hlotool.numerics.verdict import Comparison
-from hlotool.replay.devices.device_runners import OneDevice
-from hlotool.replay.judge.ensemble import Side, watching
-from hlotool.replay.judge.judge import judge_sides
+from hlotool.replay.devices.runners import OneDevice
+from hlotool.replay.judge.judge import judge
+from hlotool.replay.judge.judgement import Judgement, Side, watching
 from hlotool.replay.options import RunOptions
 from hlotool.replay.program import Program
 from hlotool.replay.task import Task
@@ -45,18 +46,18 @@ def judged(
     """
     options = task.options
     is_other = tested is not None and tested.path != reference.path
-    return judge_sides(
-        _side(reference, trial),
-        expected,
-        actual,
-        tested=_side(tested, trial, expected) if tested is not None and is_other else None,
+    judgement = Judgement(
+        reference=_side(reference, trial),
+        expected=expected,
+        actual=actual,
         facts=facts,
+        tested=_side(tested, trial, expected) if tested is not None and is_other else None,
         seed=options.seed,
-        rtol=options.rtol,
-        atol=options.atol,
+        tolerance=chosen_by_user(options.rtol, options.atol),
         deadline=_deadline(task),
         product_unit=_product_unit(task) if tested is None else 0.0,
     )
+    return judge(judgement)
 
 
 def _product_unit(task: Task) -> float:

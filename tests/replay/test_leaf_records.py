@@ -10,7 +10,7 @@ import pytest
 
 from hlotool.ir.dtypes import element_type_of
 from hlotool.ir.types import TOKEN, ArrayShape, ElementType, TupleShape
-from hlotool.replay.leaves import output_records, scalar_text
+from hlotool.replay.leaf_records import output_records, scalar_text
 from hlotool.replay.records import OutputRecord
 
 

@@ -14,7 +14,7 @@ from hlotool.errors import InputDataError, Location, Unsupported
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
-from hlotool.replay.devices.device_arguments import device_arguments, global_arguments
+from hlotool.replay.devices.arguments import device_arguments, global_arguments
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.run import replay_module

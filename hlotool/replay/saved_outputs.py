@@ -11,7 +11,7 @@ from hlotool.backends.base import Value
 from hlotool.errors import UsageError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ElementType, Shape
-from hlotool.replay.leaves import array_leaves
+from hlotool.replay.leaf_records import array_leaves
 
 #: A file's path by the shape index of the leaf it holds.
 Files = dict[tuple[int, ...], str]

@@ -13,13 +13,14 @@ from hlotool.backends.numpy import departures
 from hlotool.findings.verdict import Verdict
 from hlotool.parse.reader import parse_module
 from hlotool.replay.judge.judge import judge
+from hlotool.replay.judge.judgement import judgement_of
 
 KNOWN = sorted({rule.id for rule in departures.DEPARTURES})
 EXAMPLES = [rule for rule in KNOWN if rule in DEPARTURES and DEPARTURES[rule].example is not None]
 
 
 def _judged(text: str, arguments: list[Any], actual: Any) -> Any:
-    return judge(parse_module(text), arguments, None, actual).leaves[0]
+    return judge(judgement_of(parse_module(text), arguments, actual)).leaves[0]
 
 
 @pytest.mark.parametrize("rule", KNOWN)
@@ -33,7 +34,8 @@ def test_what_xla_gives_is_explained_by_the_rule(rule: str) -> None:
     assert example is not None
     module = parse_module(example.text)
     arguments = [value_of(text, p.shape) for text, p in zip(example.inputs, module.entry.parameters)]
-    leaf = judge(module, arguments, None, value_of(example.xla, module.entry.root.shape)).leaves[0]
+    actual = value_of(example.xla, module.entry.root.shape)
+    leaf = judge(judgement_of(module, arguments, actual)).leaves[0]
     assert (leaf.verdict, leaf.evidence and leaf.evidence.rule) == (Verdict.SEMANTICS, rule)
     assert rule in leaf.reason
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -11,11 +12,11 @@ import pytest
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.dtypes import Array
-from hlotool.numerics.dataflow import leaf_facts
+from hlotool.numerics.tolerance import ChosenTolerance
 from hlotool.numerics.verdict import Comparison, LeafComparison
 from hlotool.parse.reader import parse_module
-from hlotool.replay.judge.ensemble import side_of
-from hlotool.replay.judge.judge import judge, judge_sides
+from hlotool.replay.judge.judge import judge
+from hlotool.replay.judge.judgement import judgement_of
 
 F32 = np.float32
 
@@ -29,7 +30,7 @@ def _run(text: str, arguments: list[Any]) -> Any:
 
 
 def _judged(text: str, arguments: list[Any], actual: Any, **options: Any) -> Comparison:
-    return judge(parse_module(text), arguments, None, actual, **options)
+    return judge(judgement_of(parse_module(text), arguments, actual, **options))
 
 
 def _leaf(text: str, arguments: list[Any], actual: Any, **options: Any) -> LeafComparison:
@@ -105,11 +106,12 @@ def test_verdicts_are_reproducible() -> None:
 
 
 def test_plain_tolerances_say_so() -> None:
-    leaf = _leaf(DOT, DOT_INPUTS, _sequential_dot(), rtol=1e-12)
+    leaf = _leaf(DOT, DOT_INPUTS, _sequential_dot(), tolerance=ChosenTolerance(rtol=1e-12))
     assert leaf.verdict is Verdict.WRONG
     assert leaf.evidence is None
     assert "set by the user" in leaf.reason
-    assert _leaf(DOT, DOT_INPUTS, _sequential_dot(), rtol=0.1, atol=0.1).verdict is Verdict.AGREE
+    generous = ChosenTolerance(0.1, 0.1)
+    assert _leaf(DOT, DOT_INPUTS, _sequential_dot(), tolerance=generous).verdict is Verdict.AGREE
 
 
 CHAOS = """
@@ -152,7 +154,7 @@ def test_chaos_is_unstable_and_names_the_amplifier() -> None:
     assert leaf.verdict is Verdict.UNSTABLE
     assert leaf.evidence is not None
     assert leaf.evidence.instruction is not None
-    assert leaf.evidence.instruction.name in ("d", "p", "y")
+    assert leaf.evidence.instruction.instruction in ("d", "p", "y")
     assert leaf.evidence.width > 0.1
 
 
@@ -248,7 +250,7 @@ def test_an_overflow_that_a_rewrite_avoids_is_range() -> None:
     assert leaf.verdict is Verdict.RANGE
     assert leaf.evidence is not None
     assert leaf.evidence.instruction is not None
-    assert leaf.evidence.instruction.name == "y"
+    assert leaf.evidence.instruction.instruction == "y"
     assert _leaf(LOG_EXP, [F32([1, 2, 100, 3])], F32([1, 2, 100, 3])).verdict is Verdict.RANGE
 
 
@@ -356,9 +358,8 @@ def test_the_size_of_the_values_does_not_matter(scale: float) -> None:
 
 
 def test_without_time_for_an_ensemble_a_bound_decides() -> None:
-    module = parse_module(DOT)
-    sides = (side_of(module, DOT_INPUTS), _run(DOT, DOT_INPUTS), _sequential_dot())
-    comparison = judge_sides(*sides, facts=leaf_facts(module), deadline=0.0)
+    judgement = judgement_of(parse_module(DOT), DOT_INPUTS, _sequential_dot())
+    comparison = judge(replace(judgement, deadline=0.0))
     assert comparison.verdict is Verdict.AGREE
     assert "no ensemble" in comparison.reason
     assert "time limit" in comparison.reason
@@ -471,13 +472,11 @@ def test_a_missing_addend_is_named() -> None:
 
 
 def test_hardware_that_multiplies_in_less_than_f32_unless_asked() -> None:
-    module = parse_module(DOT)
     x, w = (a.astype(ml_dtypes.bfloat16).astype(F32) for a in DOT_INPUTS)
 
     def verdict(text: str, unit: float) -> Verdict:
-        side = side_of(parse_module(text), DOT_INPUTS)
-        expected = _run(text, DOT_INPUTS)
-        return judge_sides(side, expected, x @ w, facts=leaf_facts(module), product_unit=unit).verdict
+        judgement = judgement_of(parse_module(text), DOT_INPUTS, x @ w)
+        return judge(replace(judgement, product_unit=unit)).verdict
 
     precision = "rhs_contracting_dims={0}, operand_precision={highest,highest}"
     asked = DOT.replace("rhs_contracting_dims={0}", precision)

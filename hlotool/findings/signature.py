@@ -1,0 +1,58 @@
+"""How something fails, in a form that is equal for failures of one kind."""
+
+from __future__ import annotations
+
+import re
+
+from hlotool.errors import BackendFailed
+from hlotool.findings.records import Record
+from hlotool.ir.types import ShapeIndex
+
+#: Words of a dead backend that count; the rest of a message is mostly data.
+_MOST_WORDS = 120
+
+
+class Signature(Record, frozen=True, kw_only=True):
+    """How something fails.
+
+    Two failures of one program are the same when all fields are. Across programs `elsewhere` says what must
+    be equal, and of a program and a smaller one made from it `smaller`.
+
+    Attributes:
+        kind: a verdict, the class of an error, or what the end of a command says (`bad`, `signal 11`).
+        elements: what is wrong about the elements: `value`, `NaN`, `infinity`, `shape`; without repetition.
+        opcodes: of the instructions that make the wrong outputs.
+        outputs: shape indices of the wrong outputs.
+        sources: lines of the user's program, as `FILE:LINE`, that the wrong outputs come from.
+        words: of what died, without names and numbers.
+    """
+
+    kind: str
+    elements: tuple[str, ...] = ()
+    opcodes: tuple[str, ...] = ()
+    outputs: tuple[ShapeIndex, ...] = ()
+    sources: tuple[str, ...] = ()
+    words: str = ""
+
+    def __str__(self) -> str:
+        what = self.words or " and ".join(self.elements)
+        made = f" of {', '.join(self.opcodes)}" if self.opcodes else ""
+        return f"{self.kind}: {what}{made}" if what else self.kind
+
+    def elsewhere(self) -> Signature:
+        """What is left of it in another program: other outputs and lines of that may fail in the same way."""
+        return Signature(kind=self.kind, elements=self.elements, opcodes=self.opcodes, words=self.words)
+
+    def smaller(self) -> Signature:
+        """What is left of it in a smaller program: its instructions change; a NaN stays one.
+
+        An infinity need not: it is a value as soon as what overflowed is smaller.
+        """
+        kind = f"{self.kind} with NaN" if "NaN" in self.elements else self.kind
+        return Signature(kind=kind, words=self.words)
+
+
+def signature_of_death(error: BackendFailed) -> Signature:
+    """How a backend died: numbers and names in its words do not count."""
+    words = re.sub(r"0x[0-9a-f]+|%?[\w.-]*\d[\w.-]*", "#", error.message.splitlines()[0])
+    return Signature(kind=type(error).__name__, words=words[:_MOST_WORDS])

@@ -1,0 +1,218 @@
+"""The thresholds of verdicts: for each its value, what it decides, why this value, and what calibrated it.
+
+Values are read as the judge runs (`thresholds.RATIO.value`), so that `benchmarks/thresholds.py` can halve and
+double each of them and count the verdicts that change. Its table is the calibration of all of them: a value
+stands in the middle of a range in which no legal pair is accused and no planted fault is missed, or the table
+says on which side the edge is. Sizes that only bound time or memory stay where they are used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Headings in `benchmarks/RESULTS.md`.
+SENSITIVITY = "Thresholds"
+LEGAL = "Legal pairs"
+FAULTS = "Planted faults"
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """One number that decides about verdicts.
+
+    Attributes:
+        value: the number.
+        decides: what it decides, and in which unit it is.
+        why: why it has this value.
+        table: heading of the table in `benchmarks/RESULTS.md` that calibrated it.
+    """
+
+    value: float
+    decides: str
+    why: str
+    table: str = SENSITIVITY
+
+
+# Without an ensemble.
+
+FEW_ULPS = Threshold(
+    4,
+    decides="ulps that `agree` without another execution, of f32, f64 and complex types",
+    why="one rounding more or less of the operands and of the result; 98 % of legal pairs end here",
+    table=LEGAL,
+)
+FEW_NARROW_ULPS = Threshold(
+    1,
+    decides="the same of types with 11 significant bits or fewer",
+    why="an ulp of bf16 is 0.8 %: two would already hide most faults",
+)
+COARSE_ULP = Threshold(
+    2.0**-11,
+    decides="from which ulp at 1 on `agree` is looked at again in f64, where the tested side is a program",
+    why="the ulp of f16 and of what is coarser: a lost channel of 256 stays within a few of them",
+)
+
+# Against the ensemble.
+
+FIRST_MEMBERS = Threshold(
+    4,
+    decides="executions that an ensemble begins with, the reference not counted",
+    why="each can be left out and still be scored against three others and the reference",
+)
+MOST_MEMBERS = Threshold(
+    16,
+    decides="executions that it doubles to while the answer is near",
+    why="the largest of 16 legal statistics moves by less than a tenth with one member more",
+)
+CLEAR = Threshold(
+    1.0,
+    decides="ratio up to which the first members settle a leaf",
+    why="the result is no further out than a member itself; legal ones have ratios of a quarter to a half",
+)
+CERTAIN = Threshold(
+    100.0,
+    decides="ratio from which more members cannot acquit any more",
+    why="thirty times RATIO: sixteen members instead of four lower a ratio by a factor of two at most",
+)
+RATIO = Threshold(
+    3.0,
+    decides="how many times as far out as legal executions a result is `wrong`",
+    why="legal pairs end at about one, and faults of ten legal spreads begin beyond it",
+)
+UNSTABLE_ULPS = Threshold(
+    8.0,
+    decides="times the square root of an ulp: the relative spread from which nothing can be said",
+    why="half of the digits are lost by then; sums of squares that cancel lose as many and must stay judged",
+)
+UNSTABLE_WIDTH = Threshold(
+    0.25,
+    decides="the relative spread from which nothing can be said in any type",
+    why="for narrow types eight square roots of an ulp would be more than the values themselves",
+)
+UNSTABLE_SHARE = Threshold(
+    0.05,
+    decides="share of integers that legal executions may differ in before nothing can be said",
+    why="ties are rare in real data; one integer out of twenty is a program that rounds into its decisions",
+)
+
+# What the statistics of exchangeability may be at least: four lucky members could be close together.
+
+LEAST_WORST = Threshold(
+    3.0,
+    decides="distance in spreads that the worst element may always have",
+    why="of a spread that few members estimate, three times as much is common",
+)
+LEAST_WHOLE = Threshold(
+    0.6,
+    decides="root mean square of the distances that an output may always have",
+    why="uniform errors around a known centre give 1; the interval of centres takes off nearly half",
+)
+LEAST_PART = Threshold(
+    0.8,
+    decides="the same of a row, a column or a slice",
+    why="the worst of many parts lies above the whole",
+)
+LEAST_BIAS = Threshold(
+    2.0,
+    decides="the sum of all distances, over the root of their number, that an output may always have",
+    why="two standard deviations of a sum of independent errors",
+)
+SMOOTHING = Threshold(
+    0.25,
+    decides="share of its row's and column's spread that an element has at least",
+    why="members that coincide in one element by luck must not accuse; more would hide sharp elements",
+)
+TIES = Threshold(
+    2.0,
+    decides="how much a new integer counts where the members differ elsewhere",
+    why="one new element passes RATIO, two do not",
+)
+NO_TIES = Threshold(
+    4.0,
+    decides="how much a new integer counts where all members agree",
+    why="a single one does not pass RATIO",
+)
+
+# What excuses a result beyond the ensemble.
+
+LOUDER = Threshold(
+    16.0,
+    decides="how much larger errors are made to see what flips",
+    why="a tie within 16 roundings flips in one of sixteen members, so four members of usual errors miss it",
+)
+LOUD_MEMBERS = Threshold(
+    8,
+    decides="executions with such errors",
+    why="a tie within them goes either way, so eight miss a flip in one case out of 256",
+)
+FEW_FLIPS = Threshold(
+    0.02,
+    decides="share of the elements that may be out of reach for flips to explain them",
+    why="ties are rare; more elements than that have a common cause",
+)
+JUMP = Threshold(
+    64.0,
+    decides="distance in spreads from which on only a flip, and no error in proportion, is the cause",
+    why="four times LOUDER: errors in proportion end at LOUDER spreads",
+)
+MANY_FLIPS = Threshold(
+    0.5,
+    decides="the share where the worst element is that far out",
+    why="one flip high up (an argmax, a branch) may change up to half of an output",
+)
+SAVED = Threshold(
+    1e-3,
+    decides="relative error up to which a finite result is what the reference lost to an overflow",
+    why="what is saved went another way through exp and log, which amplify an ulp by the exponent",
+)
+
+# Two programs in f64.
+
+SAME_IN_F64 = Threshold(
+    1e-10,
+    decides="relative differences that f64 itself makes",
+    why="a hundred thousand ulps of f64; rewrites of 555 instructions differ by 2e-16 to 1e-12",
+)
+WIDE_MEMBERS = Threshold(
+    6,
+    decides="executions with constants rounded anew, of each side",
+    why="three of them make the ties flip that one rounding of a constant decides",
+)
+WIDE_RATIO = Threshold(
+    5.0,
+    decides="ratio beyond which two programs do not compute the same",
+    why="above RATIO: few constants make heavier tails than many roundings",
+)
+LOST_DIGITS = Threshold(
+    1e3,
+    decides="how many times the reference's spread a less stable program may have",
+    why="three digits are what another order of the same formula costs (a variance by squares)",
+)
+LOST_ULPS = Threshold(
+    64.0,
+    decides="or how many ulps of its coarsest type",
+    why="about fifty operations more than the reference's, where that is exact",
+)
+LOST_WIDTH = Threshold(
+    0.05,
+    decides="and what share of the values at most",
+    why="a rewrite that leaves not even one digit and a half makes noise of a sound value",
+)
+
+# Explanations: which pattern a wrong result shows.
+
+PATTERN_ULPS = Threshold(
+    16,
+    decides="ulps within which a pattern's values are the wrong ones, of f32, f64 and complex types",
+    why="the pattern's own arithmetic (a factor, an addend) rounds a few times more",
+    table=FAULTS,
+)
+PATTERN_NARROW_ULPS = Threshold(
+    2, decides="the same of narrow types", why="as FEW_NARROW_ULPS, on both sides", table=FAULTS
+)
+PATTERN_WIDTHS = Threshold(
+    8,
+    decides="or spreads of the ensemble",
+    why="elements of legal executions are that far apart in large outputs",
+    table=FAULTS,
+)

@@ -1,0 +1,53 @@
+"""The executions that one judgement draws, each when it is asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from hlotool.ir.dtypes import Array
+from hlotool.numerics import thresholds
+from hlotool.replay.judge.ensemble import Clock, Ensemble, array_leaves
+from hlotool.replay.judge.f64_check import Wide, coarsest
+from hlotool.replay.judge.judgement import Judgement, Leaf
+from hlotool.replay.judge.semantics import Departures
+
+
+class Executions:
+    """Legal executions of both sides.
+
+    Args:
+        judgement: whose programs are executed.
+
+    Attributes:
+        judgement: likewise.
+        reference: executions of the reference.
+        louder: the same with larger errors.
+        tested: of the tested program; None where there is none.
+        wide: compares both programs in f64; None likewise.
+        departures: of the reference under known rules.
+    """
+
+    def __init__(self, judgement: Judgement) -> None:
+        seed, unit, clock = judgement.seed, judgement.product_unit, Clock(judgement.deadline)
+        loudness = thresholds.LOUDER.value
+        self.judgement = judgement
+        self.reference = Ensemble(judgement.reference, seed, clock=clock, product_unit=unit)
+        self.louder = Ensemble(judgement.reference, seed + 1, loudness, clock, unit)
+        self.tested = None if judgement.tested is None else Ensemble(judgement.tested, seed, clock=clock)
+        self.wide = None if self.tested is None else Wide(self.reference, self.tested)
+        self.departures = Departures(judgement.reference)
+
+    def members(self, leaf: Leaf, size: int) -> list[Array]:
+        """A leaf of the reference's result and of so many other executions of the reference."""
+        return [leaf.expected, *(member[leaf.number] for member in self.reference.members(size))]
+
+    @cached_property
+    def expected(self) -> list[Array]:
+        """All leaves of the reference's result."""
+        return array_leaves(self.judgement.reference.shape, self.judgement.expected)
+
+    @cached_property
+    def rounds_coarser(self) -> bool:
+        """Whether the tested program rounds somewhere to less than the reference ever does: no excuse."""
+        reference, tested = self.judgement.reference, self.judgement.tested
+        return tested is not None and coarsest(tested.module) > coarsest(reference.module)

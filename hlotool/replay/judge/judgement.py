@@ -1,0 +1,173 @@
+"""What the judge is asked: two results, the programs behind them, and what may be spent on the answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hlotool.backends.base import Backend, Probe, Value
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Module
+from hlotool.ir.types import ArrayShape, Shape, leaves
+from hlotool.numerics.compare import compare_values, part_at
+from hlotool.numerics.dataflow import Leaves, join_leaves, leaf_facts
+from hlotool.numerics.facts import Facts
+from hlotool.numerics.tolerance import ChosenTolerance, few_ulps
+from hlotool.numerics.verdict import Comparison, LeafComparison
+
+#: Runs a program under a policy: from a backend to a function of nothing that executes once.
+Execute = Callable[[Backend], Callable[[], Value]]
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One program of a judgement, and how it can be executed.
+
+    Attributes:
+        module: the program.
+        shape: of its result.
+        execute: runs it on the arguments of the judgement, on one device or many.
+        watch: runs it under a probe; None where it runs on several devices.
+    """
+
+    module: Module
+    shape: Shape
+    execute: Execute
+    watch: Callable[[Backend, Probe], Value] | None = None
+
+
+def side_of(module: Module, arguments: Sequence[Value]) -> Side:
+    """A program for one device on `arguments`."""
+
+    def execute(backend: Backend) -> Callable[[], Value]:
+        executable = backend.compile(module)
+        return lambda: executable.run(arguments)
+
+    return Side(module, module.entry.root.shape, execute, watching(module, arguments))
+
+
+def watching(module: Module, arguments: Sequence[Value]) -> Callable[[Backend, Probe], Value]:
+    """Runs a program for one device under a probe, which sees the arguments first."""
+
+    def watch(backend: Backend, probe: Probe) -> Value:
+        for parameter, argument in zip(module.entry.parameters, arguments):
+            probe(parameter, argument)
+        return backend.compile(module).run(arguments, probe)
+
+    return watch
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Judgement:
+    """One question to the judge.
+
+    Attributes:
+        reference: the program as it should be.
+        expected: its result.
+        actual: the result in question, of the same shape.
+        facts: what the leaves depend on, joined over both sides.
+        tested: the program that gave `actual`, where that is HLO of its own (after a pass, say).
+        seed: of the ensembles.
+        tolerance: set by the user, in place of an ensemble.
+        deadline: in `time.monotonic`: from then on no execution begins, and a bound decides.
+        product_unit: one ulp at 1 of the type in which the hardware that gave `actual` multiplies f32 where
+            the program asks for no more; 0 for f32 itself.
+    """
+
+    reference: Side
+    expected: Value
+    actual: Value
+    facts: Leaves
+    tested: Side | None = None
+    seed: int = 0
+    tolerance: ChosenTolerance | None = None
+    deadline: float = math.inf
+    product_unit: float = 0.0
+
+    def compared(self) -> Comparison:
+        """What a comparison of the values says, without another execution."""
+        return compare_values(
+            self.reference.shape,
+            self.expected,
+            self.actual,
+            actual_shape=self.tested.shape if self.tested is not None else None,
+            facts=self.facts,
+            tolerance=self.tolerance or few_ulps,
+        )
+
+    def leaves(self, compared: Comparison) -> Iterator[Leaf]:
+        """The arrays of the result, with what was said of them."""
+        said = {leaf.index: leaf for leaf in compared.leaves}
+        for number, (index, shape) in enumerate(leaves(self.reference.shape)):
+            if isinstance(shape, ArrayShape):
+                expected, actual = (np.asarray(part_at(v, index)) for v in (self.expected, self.actual))
+                yield Leaf(number, shape, self.facts[number], expected, actual, said[index])
+
+
+def judgement_of(
+    reference: Module,
+    arguments: Sequence[Value],
+    actual: Value,
+    *,
+    expected: Value | None = None,
+    tested: Module | None = None,
+    seed: int = 0,
+    tolerance: ChosenTolerance | None = None,
+) -> Judgement:
+    """The judgement on a result of a program for one device.
+
+    Args:
+        reference: the program as it should be, such as the module before optimizations.
+        arguments: one value per entry parameter, of both programs.
+        actual: the result in question: of another program, another backend, or captured.
+        expected: what the numpy backend returns for `reference`; None has it computed.
+        tested: the program that gave `actual`, where that is another one.
+        seed: of the ensembles.
+        tolerance: set by the user.
+
+    Raises:
+        Unsupported: the numpy backend cannot execute `reference`.
+        InputDataError: the arguments do not fit.
+    """
+    if expected is None:
+        expected = NumpyBackend().compile(reference).run(arguments)
+    facts = leaf_facts(reference)
+    return Judgement(
+        reference=side_of(reference, arguments),
+        expected=expected,
+        actual=actual,
+        facts=facts if tested is None else join_leaves(facts, leaf_facts(tested)),
+        tested=None if tested is None else side_of(tested, arguments),
+        seed=seed,
+        tolerance=tolerance,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """One array of the results.
+
+    Attributes:
+        number: of the leaf in tuple order; tokens count.
+        shape: declared by the reference.
+        facts: what it depends on.
+        expected: the reference's.
+        actual: the one in question.
+        compared: what a comparison of the two says.
+    """
+
+    number: int
+    shape: ArrayShape
+    facts: Facts
+    expected: Array
+    actual: Array
+    compared: LeafComparison
+
+    @property
+    def is_inexact(self) -> bool:
+        """Whether its elements are rounded."""
+        return self.shape.element_type.is_inexact
