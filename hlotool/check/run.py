@@ -10,7 +10,6 @@ import msgspec
 
 from hlotool.check.facts import ProgramFacts
 from hlotool.check.findings import FailedFile, Finding
-from hlotool.check.gpus import DEFAULT_GPU
 from hlotool.check.rules import all_rules
 from hlotool.check.task import CheckResult, CheckTask
 from hlotool.dump.names import Kind
@@ -49,7 +48,7 @@ def check(
     pool: Pool,
     rules: frozenset[str],
     stages: Sequence[str] = (),
-    gpu: str = DEFAULT_GPU,
+    gpu: str | None = None,
 ) -> Report:
     """Apply `rules` to all modules of `dumps`.
 
@@ -58,7 +57,7 @@ def check(
         pool: where the work is done.
         rules: ids.
         stages: shell patterns of stage names; without any, the first and the last stage of each module.
-        gpu: that budgets of fusions are judged for.
+        gpu: that budgets of fusions are judged for; None where nobody says.
     """
     modules = [module for dump in dumps for module in dump.modules]
     tasks = [task for module in modules if (task := _task(module, rules, stages, gpu))]
@@ -83,7 +82,9 @@ def dump_findings(facts: Sequence[ProgramFacts], rules: frozenset[str]) -> Itera
             yield from rule.check_dump(facts)
 
 
-def _task(module: DumpModule, rules: frozenset[str], patterns: Sequence[str], gpu: str) -> CheckTask | None:
+def _task(
+    module: DumpModule, rules: frozenset[str], patterns: Sequence[str], gpu: str | None
+) -> CheckTask | None:
     available = module.stages or module.others
     if patterns:
         chosen = tuple(s for s in available if any(fnmatch.fnmatchcase(s.label, p) for p in patterns))
