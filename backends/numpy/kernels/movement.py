@@ -98,10 +98,26 @@ def reverse(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 @lowers("slice")
 def static_slice(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """Every `stride`-th element from `start` up to `limit`. XLA: operation_semantics.md#slice."""
+    """Every `stride`-th element from `start` up to `limit`. XLA: operation_semantics.md#slice.
+
+    A slice of static size must not reach beyond the actual size of a dynamic array: what XLA finds there has
+    no meaning.
+    """
     dims = instruction.listed("slice", SliceDim)
     index = tuple(slice(d.start, d.limit, d.stride) for d in dims)
-    return lambda x: detached(x[index], x)
+    if not instruction.operands[0].array_shape.is_dynamic:
+        return lambda x: detached(x[index], x)
+    shape = instruction.array_shape
+
+    def kernel(x: Array) -> Array:
+        part = x[index]
+        for dimension, (found, wanted) in enumerate(zip(part.shape, shape.dims)):
+            if found != wanted and not shape.is_dynamic_dimension(dimension):
+                beyond = f"a slice beyond the actual size {x.shape[dimension]} of dimension {dimension}"
+                raise lowering.unsupported(instruction, beyond)
+        return detached(part, x)
+
+    return kernel
 
 
 def detached(part: Array, whole: Array) -> Array:
