@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -108,9 +109,14 @@ def compare_row(
         reason=comparison.reason,
         inputs=trial.inputs,
         leaves=records,
-        notes=list(actual.outcome.notes),
+        notes=[*_warnings(reference, actual.program), *actual.outcome.notes],
     )
     return _with_faults(row, actual) if actual.outcome.faults else row
+
+
+def _warnings(*programs: Program | None) -> Iterator[str]:
+    """What is formally wrong with the programs of a row, each once."""
+    yield from dict.fromkeys(warning for program in programs if program for warning in program.warnings)
 
 
 def _judged(
@@ -192,6 +198,7 @@ def lonely_row(task: Task, program: Program, trial: Trial, value: Value) -> Modu
         reason=task.module.unpaired_reason or "no stage to compare it with was asked for",
         inputs=trial.inputs,
         outputs=outputs,
+        notes=list(program.warnings),
     )
 
 
