@@ -89,7 +89,7 @@ class Backend(Protocol):
 
     @property
     def name(self) -> str:
-        """As on the command line."""
+        """The name that the command line takes, with its options, such as `numpy:wide`."""
 
     @property
     def version(self) -> str:
@@ -108,7 +108,7 @@ class SlowToStart(Protocol):
     """A backend that can begin to set itself up while its user still does something else."""
 
     def warm_up(self) -> None:
-        """Begin; do not wait."""
+        """Begin to set up in the background, and return at once."""
 
 
 @runtime_checkable

@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.errors import Unsupported
-from hlotool.ir.attributes import BackendConfig
 from hlotool.ir.module import Instruction
 
 _T = TypeVar("_T")
@@ -112,9 +111,7 @@ class Config:
 
 def read_config(instruction: Instruction, lowering: Lowering) -> Config:
     """The backend config of an instruction; empty when it has none."""
-    config = instruction.attributes.get("backend_config")
-    text = config.text if isinstance(config, BackendConfig) else ""
-    return Config(_decode(text), partial(lowering.unsupported, instruction))
+    return Config(_decode(instruction.config_text), partial(lowering.unsupported, instruction))
 
 
 def _decode(text: str) -> Mapping[str, Any]:

@@ -19,9 +19,8 @@ from hlotool.backends.numpy.convolution_gradients import input_gradient, kernel_
 from hlotool.backends.numpy.kernels.convolution import CanonicalConvolution
 from hlotool.backends.numpy.library_results import result_shapes
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.backends.numpy.window_slices import output_sizes
-from hlotool.ir.attributes import ConvolutionDimensions, Window, WindowDim
+from hlotool.ir.attributes import ConvolutionDimensions, WindowDim
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
@@ -122,14 +121,14 @@ def read_convolution(instruction: Instruction, lowering: Lowering, roles: str) -
         lowering: for errors.
         roles: what its operands and its result are: three of `i`(nput), `k`(ernel), `o`(utput).
     """
-    labels = attribute(instruction, "dim_labels", ConvolutionDimensions, lowering)
-    dims = attribute(instruction, "window", Window, lowering, Window(())).dims
+    labels = instruction.attribute("dim_labels", ConvolutionDimensions)
+    dims = instruction.window.dims
     if roles != "iko" and any(dim.base_dilation != 1 for dim in dims):
         raise lowering.unsupported(instruction, "a gradient of a convolution with base dilation")
-    shapes = [array_shape(o, lowering) for o in instruction.operands[:2]]
+    shapes = [o.array_shape for o in instruction.operands[:2]]
     shapes.append(result_shapes(instruction, lowering)[0])
     arrangements = [_arrangement(labels, role, s.rank) for role, s in zip(roles, shapes)]
-    groups = attribute(instruction, "feature_group_count", int, lowering, 1)
+    groups = instruction.integer("feature_group_count", 1)
     by_role = {role: (a, s.dims) for role, a, s in zip(roles, arrangements, shapes)}
     if not _fits(dims, groups, **by_role):
         raise lowering.unsupported(instruction, "a convolution whose shapes do not fit its window or groups")

@@ -14,7 +14,6 @@ from inspect import getdoc
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.opaque_calls import why_opaque
 from hlotool.backends.numpy.registry import Calling, Kernel, Rule, lowers
-from hlotool.backends.numpy.shapes import attribute
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.walk import reachable
 
@@ -66,7 +65,7 @@ def lower_custom_call(instruction: Instruction, lowering: Lowering) -> Kernel:
     Raises:
         Unsupported: nothing is known of the target; the error lists all such targets of the program.
     """
-    target = attribute(instruction, "custom_call_target", str, lowering)
+    target = instruction.text("custom_call_target")
     if target not in CUSTOM_CALLS:
         _load_libraries()
     if target in CUSTOM_CALLS:
@@ -86,7 +85,7 @@ def _load_libraries() -> None:
 
 def _expansion(instruction: Instruction) -> Computation | None:
     """The computation that says what a composite does, where it carries one."""
-    target = str(instruction.attributes.get("custom_call_target"))
+    target = instruction.custom_call_target
     return next(instruction.called, None) if target.startswith(_COMPOSITES) else None
 
 
@@ -95,7 +94,7 @@ def _unknown_calls(module: Module) -> Iterable[Instruction]:
     used = set(reachable(module.entry))
     for computation in module.computations:
         for instruction in computation.instructions if computation in used else ():
-            known = instruction.attributes.get("custom_call_target") in CUSTOM_CALLS
+            known = instruction.custom_call_target in CUSTOM_CALLS
             if instruction.opcode == "custom-call" and not known and _expansion(instruction) is None:
                 yield instruction
 
@@ -104,7 +103,7 @@ def _list_unknown(calls: Iterable[Instruction]) -> str:
     """Each target once, with the lines of its calls and what is known of it."""
     by_target: dict[str, list[Instruction]] = {}
     for call in dict.fromkeys(calls):
-        by_target.setdefault(str(call.attributes.get("custom_call_target")), []).append(call)
+        by_target.setdefault(call.custom_call_target, []).append(call)
     return "; ".join(_describe(target, found) for target, found in by_target.items())
 
 

@@ -95,12 +95,11 @@ def _sign_extended(instruction: Instruction, kernel: _Function, _: Lowering) -> 
 
 
 def _saturated(instruction: Instruction, _: _Function, lowering: Lowering) -> _Function:
-    assert isinstance(instruction.shape, ArrayShape)
-    low, high = integer_limits(instruction.shape.element_type)
-    wide = replace(instruction, shape=replace(instruction.shape, element_type=ElementType.S32))
+    low, high = integer_limits(instruction.element_type)
+    wide = replace(instruction, shape=replace(instruction.array_shape, element_type=ElementType.S32))
     kernel, dtype = (
         _plain(RULES[instruction.opcode](wide, lowering)),
-        dtype_of(instruction.shape.element_type),
+        dtype_of(instruction.element_type),
     )
     return lambda *operands: np.clip(kernel(*operands), low, high).astype(dtype)
 
@@ -140,8 +139,7 @@ def _zero_far_below(_: Instruction, kernel: _Function, __: Lowering) -> _Functio
 
 
 def _element_itself(instruction: Instruction, kernel: _Function, _: Lowering) -> _Function:
-    axes = instruction.attributes["dimensions"]
-    assert isinstance(axes, tuple)
+    axes = instruction.integers("dimensions")
 
     def reduce(x: Any, init: Any) -> Any:
         return x.squeeze(axes) if all(x.shape[a] == 1 for a in axes) else kernel(x, init)

@@ -84,8 +84,7 @@ def check_single_device(instruction: Instruction, lowering: Lowering) -> None:
 
 def _check_alone(instruction: Instruction, lowering: Lowering) -> None:
     """Accept a collective whose every group has one member."""
-    groups = instruction.attributes.get("replica_groups")
-    size = _group_size(groups) if isinstance(groups, ReplicaGroups) else 0
+    size = _group_size(instruction.replica_groups)
     if size == 0:
         check_single_device(instruction, lowering)
     elif size > 1:

@@ -18,7 +18,6 @@ from hlotool.backends.numpy.integers import carrier, is_sub_byte, wrap
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.precision import narrow, widen
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType, TypeClass
@@ -47,12 +46,12 @@ def elementwise(
         TypeClass.FLOATING: floating,
         TypeClass.COMPLEX: complexes,
     }
-    operand_type = array_shape(instruction.operands[0], lowering).element_type
+    operand_type = instruction.operands[0].element_type
     function = functions[operand_type.family]
     if function is None:
         raise lowering.unsupported(instruction, f"{instruction.opcode} is not defined on {operand_type}")
-    types = [array_shape(operand, lowering).element_type for operand in instruction.operands]
-    result = array_shape(instruction, lowering)
+    types = [operand.element_type for operand in instruction.operands]
+    result = instruction.array_shape
     return for_shape(adapt(function, types, result.element_type), result)
 
 

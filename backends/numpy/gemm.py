@@ -23,7 +23,6 @@ from hlotool.backends.numpy.kernels.dot import DotDimensions
 from hlotool.backends.numpy.layouts import major_to_minor
 from hlotool.backends.numpy.library_results import result_shapes, result_types
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.shapes import element_types
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
@@ -133,7 +132,7 @@ class Gemm:
 
 def read_gemm(instruction: Instruction, lowering: Lowering, config: Config) -> Gemm:
     """What a `GemmBackendConfig` and the shapes of the call say."""
-    kinds = element_types(instruction.operands, lowering)
+    kinds = instruction.operand_types
     result = result_shapes(instruction, lowering)[0]
     dtype = operand_dtype(result.element_type, *kinds[:2])
     alpha = complex(config.number("alpha_real", 1.0), config.number("alpha_imag"))

@@ -45,12 +45,12 @@ class Lanes:
 
     @cached_property
     def monoids(self) -> tuple[Monoid, ...] | None:
-        """For f(accumulators…, elements…): one monoid per output if each is an independent one."""
+        """A monoid for each output of f(accumulators…, elements…); None unless they are independent."""
         return find_monoids(self.form) if self.form is not None else None
 
     @cached_property
     def is_choice(self) -> bool:
-        """For f(accumulators…, elements…): every output is one of its own two arguments (argmax and kin)."""
+        """Whether f(accumulators…, elements…) chooses each output from its two arguments, as an argmax."""
         return self.form is not None and is_choice(self.form)
 
 

@@ -20,7 +20,6 @@ from hlotool.backends.numpy.backend_configs import read_config
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
@@ -83,7 +82,7 @@ def lapack(*names: str, ranks: Sequence[int], letters: str = "sdcz") -> Callable
     def register(routine: Routine) -> Routine:
         @custom_call(*targets)
         def lower(instruction: Instruction, lowering: Lowering) -> Kernel:
-            target = attribute(instruction, "custom_call_target", str, lowering)
+            target = instruction.text("custom_call_target")
             letter = target.removeprefix("lapack_")[0]
             config = read_config(instruction, lowering)
             options = {name: int(value) for name, value in config.values.items() if isinstance(value, int)}
@@ -102,7 +101,7 @@ def lapack_call(instruction: Instruction, lowering: Lowering, options: Mapping[s
     Raises:
         Unsupported: LAPACK has no routines for that type.
     """
-    kind = array_shape(instruction.operands[0], lowering).element_type
+    kind = instruction.operands[0].element_type
     if kind not in _LETTERS:
         raise lowering.unsupported(instruction, f"a linear algebra routine on {kind}")
     return LapackCall(_LETTERS[kind], options, partial(lowering.unsupported, instruction))
@@ -138,6 +137,6 @@ def batched(
 
 def _result_shapes(instruction: Instruction, lowering: Lowering) -> list[ArrayShape]:
     shapes = array_shapes(instruction.shape)
-    if any(array_shape(o, lowering).is_dynamic for o in instruction.operands):
+    if any(o.array_shape.is_dynamic for o in instruction.operands):
         raise lowering.unsupported(instruction, "a matrix of dynamic size")
     return shapes

@@ -9,11 +9,11 @@ from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy.loop_fusion import Unit, fused
 from hlotool.backends.numpy.plan import Plan, Step
 from hlotool.backends.numpy.registry import RULES, Kernel, Reading
-from hlotool.errors import ElidedConstant, Unsupported
+from hlotool.errors import ElidedConstant, Unsupported, VerificationError
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.literal import Literal
-from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.module import MISFITS, Computation, Instruction, Module
 from hlotool.ir.walk import post_order
 
 if TYPE_CHECKING:
@@ -51,8 +51,13 @@ class Lowering:
         rule = RULES.get(instruction.opcode)
         if rule is None:
             raise self.unsupported(instruction, "the numpy backend has no kernel for this opcode")
-        made = rule(instruction, self)
-        return made if self._policy is None else self._policy.kernel(instruction, made)
+        try:
+            made = rule(instruction, self)
+            return made if self._policy is None else self._policy.kernel(instruction, made)
+        except VerificationError as error:
+            if error.rule not in MISFITS:
+                raise
+            raise self.unsupported(instruction, error.message) from None
 
     def unsupported(self, instruction: Instruction, reason: str) -> Unsupported:
         """The error that says why `instruction` cannot be executed."""

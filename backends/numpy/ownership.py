@@ -32,7 +32,7 @@ def owned(array: Array, count: int) -> bool:
 
 
 def owns_item(values: list[Any], position: int) -> bool:
-    """The same for an operand in the list that a calling kernel takes over, and nowhere else."""
+    """Whether `values[position]` may be overwritten: only this list, which the kernel owns, holds it."""
     return _item_references(values, position) <= _exclusive_item_count() and _is_whole_buffer(
         values[position]
     )

@@ -18,8 +18,6 @@ from hlotool.backends.numpy.devices import this_device
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Calling, Kernel
 from hlotool.backends.numpy.run import Run
-from hlotool.backends.numpy.shapes import attribute
-from hlotool.ir.attributes import FrontendAttributes
 from hlotool.ir.devices import place_pairs
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
@@ -30,7 +28,7 @@ _PAIRS = "_xla_send_recv_source_target_pairs"
 
 def dispatch(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The kernel of `send`: the data, a context and a token."""
-    channel = attribute(instruction, "channel_id", int, lowering)
+    channel = instruction.integer("channel_id")
     targets: dict[int, list[int]] = {}
     for source, target in _pairs(instruction, lowering):
         targets.setdefault(source, []).append(target)
@@ -47,7 +45,7 @@ def dispatch(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 def start_receipt(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The kernel of `recv`: zeros, a handle and a token."""
-    channel = attribute(instruction, "channel_id", int, lowering)
+    channel = instruction.integer("channel_id")
     senders = {target: source for source, target in _pairs(instruction, lowering)}
     shape = _data_shape(instruction, lowering)
     zeros = np.zeros(shape.dims, dtype_of(shape.element_type))
@@ -73,8 +71,7 @@ def finish_receipt(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 
 def _pairs(instruction: Instruction, lowering: Lowering) -> tuple[tuple[int, int], ...]:
-    frontend = instruction.attributes.get("frontend_attributes")
-    text = frontend.get(_PAIRS) if isinstance(frontend, FrontendAttributes) else None
+    text = instruction.frontend_attribute(_PAIRS)
     if text is None:
         raise lowering.unsupported(instruction, f"{instruction.opcode} without {_PAIRS}")
     found = re.findall(r"\{\s*(\d+)\s*,\s*(\d+)\s*\}", text)

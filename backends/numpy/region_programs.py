@@ -72,7 +72,7 @@ class _LogicalLowering(Lowering):
         return super()._build(self._finder.outlined(computation), kernel)
 
     def kernel(self, instruction: Instruction) -> Kernel:
-        if instruction.attributes.get("custom_call_target") != REGION_TARGET:
+        if instruction.custom_call_target != REGION_TARGET:
             return super().kernel(instruction)
         return _on_all_devices(self._inside.plan(next(instruction.called)), self._inside.grid)
 

@@ -35,7 +35,7 @@ class Row:
     f64: float | None = None
 
     def relative(self, computed: ElementType) -> float:
-        """The same as a relative error in the type of the computation."""
+        """What the opcode may be off by, as a relative error of a result computed in `computed`."""
         ulps = self.f64 if self.f64 is not None and computed is ElementType.F64 else self.ulps
         return ulps * epsilon(computed)
 
@@ -169,8 +169,7 @@ def _has_default_precision(instruction: Instruction) -> bool:
     """Whether the program leaves the precision of a product to the hardware."""
     if instruction.attributes.get("algorithm"):
         return False
-    asked = instruction.attributes.get("operand_precision", ())
-    return isinstance(asked, tuple) and all(str(precision).lower() == "default" for precision in asked)
+    return all(asked.lower() == "default" for asked in instruction.listed("operand_precision", str, ()))
 
 
 def _accumulator(kind: ElementType) -> ElementType:

@@ -18,6 +18,7 @@ from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
+from hlotool.ir.walk import branches
 
 #: What an instruction stands for during normalisation.
 _Value: TypeAlias = "Instruction | tuple[_Value, ...]"
@@ -123,7 +124,7 @@ class _Builder:
         if opcode == "tuple":
             return tuple(operands)
         if opcode == "get-tuple-element":
-            return _element(operands[0], instruction.attributes["index"])
+            return _element(operands[0], instruction.integer("index"))
         if opcode in ("call", "fusion", "map"):
             return self.inline(next(instruction.called), operands)
         if opcode == "conditional":
@@ -171,11 +172,11 @@ class _Builder:
         An index out of range takes the last branch. XLA: operation_semantics.md#conditional.
         """
         index = _scalar(operands[0])
-        branches = [self.inline(c, (o,)) for c, o in zip(_branches(instruction), operands[1:])]
+        inlined = [self.inline(c, (o,)) for c, o in zip(branches(instruction), operands[1:])]
         if element_type(index) is ElementType.PRED:
-            return self._select(index, branches[0], branches[1], instruction)
-        chosen = branches[-1]
-        for number, branch in enumerate(branches[:-1]):
+            return self._select(index, inlined[0], inlined[1], instruction)
+        chosen = inlined[-1]
+        for number, branch in enumerate(inlined[:-1]):
             chosen = self._select(self._equals(index, number, instruction), branch, chosen, instruction)
         return chosen
 
@@ -216,12 +217,6 @@ def _identity(instruction: Instruction, operand: _Value) -> _Value:
         if element_type(instruction) is not element_type(operand):
             raise _NotScalar
     return operand
-
-
-def _branches(conditional: Instruction) -> list[Computation]:
-    """By number; those of the pred form in the order true, false, as its operands."""
-    named = (conditional.attributes.get(f"{name}_computation") for name in ("true", "false"))
-    return [c for c in named if isinstance(c, Computation)] or list(conditional.called)
 
 
 def _constant_bytes(instruction: Instruction) -> bytes | int | None:

@@ -93,12 +93,12 @@ class XlaBackend:
 
     @property
     def version_number(self) -> tuple[int, ...]:
-        """Of jaxlib, to be compared: (0, 10, 2)."""
+        """The version of jaxlib as numbers that can be compared, such as (0, 10, 2)."""
         return tuple(int(part) for part in re.findall(r"\d+", self.setup.jaxlib)[:3])
 
     @property
     def device(self) -> str:
-        """What it computes on."""
+        """The device that XLA computes on, as jaxlib names it."""
         return self.setup.device
 
     def compile(self, module: Module) -> XlaExecutable | XlaPartitionedExecutable:

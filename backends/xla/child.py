@@ -122,7 +122,7 @@ def _inject(program: Program, chosen: list[Any], options: Any) -> Any:
 
 
 def release(numbers: Iterable[int]) -> None:
-    """Forget executables."""
+    """Free the executables with these numbers."""
     for number in numbers:
         _executables.pop(number, None)
 

@@ -24,8 +24,8 @@ def without_field(module: Module, name: str) -> Module:
     """A copy in which no backend config has a field called `name`."""
     copy = clone_module(module).module
     for instruction in copy.instructions():
-        config = instruction.attributes.get("backend_config")
-        if isinstance(config, BackendConfig) and f'"{name}"' in config.text:
+        config = instruction.attribute("backend_config", BackendConfig, None)
+        if config is not None and f'"{name}"' in config.text:
             bare = replace(config, text=json.dumps(_without(json.loads(config.text), name)))
             instruction.attributes = {**instruction.attributes, "backend_config": bare}
     return copy

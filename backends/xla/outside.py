@@ -16,9 +16,9 @@ def refuse_the_outside(module: Module) -> None:
 
 
 def _reason(instruction: Instruction) -> str:
-    target = instruction.attributes.get("custom_call_target")
-    if isinstance(target, str) and "callback" in target:
+    target = instruction.custom_call_target
+    if "callback" in target:
         return f"calls back into the Python process that made it: {target!r}"
-    if instruction.opcode in _EXCHANGE or instruction.attributes.get("is_host_transfer") is True:
+    if instruction.opcode in _EXCHANGE or instruction.flag("is_host_transfer"):
         return "exchanges data with the host, which takes no part in a replay"
     return ""

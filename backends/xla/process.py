@@ -78,7 +78,7 @@ class XlaProcess:
             self._pool.start()
 
     def setup(self) -> Setup:
-        """What it computes with."""
+        """The version of jaxlib in the process and the device that it computes on."""
         return self.call(f"{_CHILD}:describe", self.key.platform, Setup)
 
     def compile(self, program: Program) -> Compiled:
@@ -94,7 +94,7 @@ class XlaProcess:
         self._released.append(executable)
 
     def take_released(self) -> tuple[int, ...]:
-        """The executables to forget."""
+        """The numbers of the executables that the process may forget; each is given once."""
         numbers, self._released = tuple(self._released), []
         return numbers
 
@@ -118,7 +118,7 @@ class XlaProcess:
         return next(event.value for event in events if isinstance(event, Done))
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         self._pool.close()
         atexit.unregister(self._pool.close)
 

@@ -14,7 +14,6 @@ that the frontend made needs none of these. An optimised one does, so there are 
 from __future__ import annotations
 
 from hlotool.backends.xla.protocol import Route
-from hlotool.ir.attributes import BackendConfig
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import array_shapes
 
@@ -56,11 +55,9 @@ def compiled_for(module: Module) -> str | None:
 
 
 def _platform_of(instruction: Instruction) -> str | None:
-    config = instruction.attributes.get("backend_config")
-    if isinstance(config, BackendConfig):
-        for platform, fields in _FIELDS.items():
-            if any(field in config.text for field in fields):
-                return platform
+    for platform, fields in _FIELDS.items():
+        if any(field in instruction.config_text for field in fields):
+            return platform
     if instruction.attributes.get("kind") == "kInput":
         return "gpu"
     layouts = [shape.layout for shape in array_shapes(instruction.shape)]

@@ -69,7 +69,7 @@ def _is_plain(shape: Shape) -> bool:
 
 
 def plain(shape: ArrayShape) -> ArrayShape:
-    """The same array row-major in device memory, at its bound."""
+    """The shape of the array row-major in device memory, static at the bound of its dimensions."""
     layout = shape.layout
     if layout is not None and not (layout.is_descending and not layout.tiles and not layout.memory_space):
         order = tuple(range(shape.rank - 1, -1, -1))
@@ -130,8 +130,7 @@ class _Arguments:
 
     def _resized(self, value: Instruction, dimension: int) -> Instruction:
         """`value`, of which one dimension has the size that a new parameter says."""
-        shape = value.shape
-        assert isinstance(shape, ArrayShape)
+        shape = value.array_shape
         dynamic = tuple(d == dimension or shape.is_dynamic_dimension(d) for d in range(shape.rank))
         operands = (value, self._parameter(_SIZE, {}))
         resized = self._add("set-dimension-size", replace(shape, dynamic=dynamic), operands)
@@ -173,21 +172,19 @@ def _row_major(edit: Editor, array: Instruction) -> Instruction:
     """A static array at its bound where that can be had; jaxlib takes a dynamic one for the same."""
     if _is_slice(array):
         array = array.operands[0]
-    shape = array.shape
-    assert isinstance(shape, ArrayShape)
+    shape = array.array_shape
     wanted = replace(plain(shape), dynamic=shape.dynamic)
     return array if wanted == shape else edit.add(Instruction("copy", "copy", wanted, (array,)))
 
 
 def _is_slice(array: Instruction) -> bool:
     """What XLA makes of a dynamic result: the array at its bound and its sizes go in."""
-    return array.attributes.get("custom_call_target") == "SliceToDynamic"
+    return array.custom_call_target == "SliceToDynamic"
 
 
 def _sizes(edit: Editor, module: Module, array: Instruction) -> Sequence[Instruction]:
     """The size of each dynamic dimension."""
-    assert isinstance(array.shape, ArrayShape)
-    dimensions = dynamic_dimensions(array.shape)
+    dimensions = dynamic_dimensions(array.array_shape)
     if _is_slice(array):
         return [array.operands[1 + d] for d in dimensions]
     if dimensions and module.is_scheduled:

@@ -13,7 +13,6 @@ from hlotool.check.gpus import GPUS
 from hlotool.check.offload.annotations import HOST_MEMORY, memory_space
 from hlotool.check.rules import Applies, Problem, module_rule
 from hlotool.check.subject import Subject
-from hlotool.ir.attributes import BackendConfig
 from hlotool.ir.effects import has_own_side_effect
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, Shape, leaves
@@ -55,9 +54,8 @@ _VIEWS = frozenset({"bitcast"})
 
 def _fusions(subject: Subject) -> Iterator[tuple[Instruction, Computation]]:
     for instruction in subject.instructions:
-        body = instruction.attributes.get("calls")
-        if instruction.opcode == "fusion" and isinstance(body, Computation):
-            yield instruction, body
+        if instruction.opcode == "fusion":
+            yield instruction, instruction.computation("calls")
 
 
 def _is_custom(fusion: Instruction) -> bool:
@@ -112,8 +110,7 @@ def fusion_kind(subject: Subject) -> Iterator[Problem]:
 
 
 def _has_config(fusion: Instruction) -> bool:
-    config = fusion.attributes.get("backend_config")
-    return isinstance(config, BackendConfig) and bool(config.text.strip("{} "))
+    return bool(fusion.config_text.strip("{} "))
 
 
 @module_rule(
@@ -249,11 +246,11 @@ def _shared_memory(inner: Instruction) -> int:
         return 0
     arrays = [o.shape for o in inner.operands[: max(1, len(inner.operands) // 2)]]
     element = sum(max(1, s.element_type.bits // 8) for s in arrays if isinstance(s, ArrayShape))
-    dimensions = inner.attributes["dimensions"]
+    dimensions = inner.integers("dimensions")
     if inner.opcode == "transpose":
-        moves_minor = isinstance(dimensions, tuple) and dimensions[-1:] != (operand.rank - 1,)
+        moves_minor = dimensions[-1:] != (operand.rank - 1,)
         return _WARP * (_WARP + 1) * element if moves_minor else 0
-    is_row = isinstance(dimensions, tuple) and operand.rank - 1 in dimensions
+    is_row = operand.rank - 1 in dimensions
     return _WARP * element if is_row else _WARP * (_VECTOR * _WARP + 1) * element
 
 

@@ -57,8 +57,8 @@ def elided_constants(module: Module) -> list[Instruction]:
 def _is_elided(instruction: Instruction) -> bool:
     if instruction.literal is not None:
         return instruction.literal.has_elided
-    embedded = instruction.attributes.get("literal")
-    return isinstance(embedded, EmbeddedLiteral) and embedded.literal.has_elided
+    embedded = instruction.attribute("literal", EmbeddedLiteral, None)
+    return embedded is not None and embedded.literal.has_elided
 
 
 def refill(

@@ -46,9 +46,7 @@ def producers(computation: Computation, index: ShapeIndex) -> list[Instruction]:
         if instruction.opcode == "tuple" and index:
             instruction, index = instruction.operands[index[0]], index[1:]
         elif instruction.opcode == "get-tuple-element":
-            position = instruction.attributes.get("index")
-            assert isinstance(position, int)
-            instruction, index = instruction.operands[0], (position, *index)
+            instruction, index = instruction.operands[0], (instruction.integer("index"), *index)
         elif instruction.opcode in _PASS_THROUGH and not instruction.metadata:
             instruction = instruction.operands[0]
         elif instruction.opcode == "call":

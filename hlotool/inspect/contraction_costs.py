@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import prod
 
-from hlotool.ir.attributes import ConvolutionDimensions, Window, WindowDim
+from hlotool.ir.attributes import ConvolutionDimensions, WindowDim
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, array_shapes
 
@@ -19,34 +19,22 @@ def _array(instruction: Instruction) -> ArrayShape:
     return array_shapes(instruction.shape)[0]
 
 
-def _numbers(instruction: Instruction, attribute: str) -> tuple[int, ...]:
-    value = instruction.attributes.get(attribute, ())
-    assert isinstance(value, tuple)
-    return tuple(number for number in value if isinstance(number, int))
-
-
-def _integer(instruction: Instruction, attribute: str, default: int) -> int:
-    value = instruction.attributes.get(attribute, default)
-    assert isinstance(value, int)
-    return value
-
-
 def _dot(instruction: Instruction) -> int:
-    contracted = _numbers(instruction, "lhs_contracting_dims")
+    contracted = instruction.integers("lhs_contracting_dims", ())
     width = prod(_array(instruction.operands[0]).dims[dimension] for dimension in contracted)
     return _MULTIPLY_ADD * _array(instruction).size * width
 
 
 def _ragged_dot(instruction: Instruction) -> int:
     """Each row belongs to one group: as if the result had no dimension for the groups."""
-    groups = len(_numbers(instruction, "rhs_group_dims"))
-    contracted = _numbers(instruction, "lhs_contracting_dims")
+    groups = len(instruction.integers("rhs_group_dims", ()))
+    contracted = instruction.integers("lhs_contracting_dims", ())
     width = prod(_array(instruction.operands[0]).dims[dimension] for dimension in contracted)
     return _MULTIPLY_ADD * prod(_array(instruction).dims[groups:]) * width
 
 
 def _fft(instruction: Instruction) -> int:
-    factors = prod(length.bit_length() - 1 for length in _numbers(instruction, "fft_length"))
+    factors = prod(length.bit_length() - 1 for length in instruction.integers("fft_length", ()))
     return _MULTIPLY_ADD * _COMPLEX * factors * _array(instruction.operands[0]).size
 
 
@@ -57,15 +45,13 @@ def _sort(instruction: Instruction) -> int:
 
 
 def _convolution(instruction: Instruction) -> int:
-    labels, window = instruction.attributes["dim_labels"], instruction.attributes.get("window", Window(()))
-    assert isinstance(labels, ConvolutionDimensions)
-    assert isinstance(window, Window)
+    labels, window = instruction.attribute("dim_labels", ConvolutionDimensions), instruction.window
     left, kernel = (_array(operand).dims for operand in instruction.operands)
     result = _array(instruction).dims
     spatial = zip(window.dims, labels.input_spatial, labels.kernel_spatial, labels.output_spatial)
     positions = prod(_positions(dim, left[i], kernel[k], result[o]) for dim, i, k, o in spatial)
-    features = left[labels.input_feature] // _integer(instruction, "feature_group_count", 1)
-    batch = left[labels.input_batch] // _integer(instruction, "batch_group_count", 1)
+    features = left[labels.input_feature] // instruction.integer("feature_group_count", 1)
+    batch = left[labels.input_batch] // instruction.integer("batch_group_count", 1)
     return _MULTIPLY_ADD * features * result[labels.output_feature] * batch * positions
 
 

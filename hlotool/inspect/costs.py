@@ -15,7 +15,6 @@ from typing import TypeAlias
 from hlotool.inspect.contraction_costs import CONTRACTIONS
 from hlotool.inspect.fusion_traffic import fusion_bytes, is_custom
 from hlotool.inspect.sizes import table_bytes, total_bytes
-from hlotool.ir.attributes import Window
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, array_shapes
@@ -135,23 +134,6 @@ def _elements(instruction: Instruction) -> int:
     return next((shape.size for shape in array_shapes(instruction.shape)), 0)
 
 
-def _array(instruction: Instruction) -> ArrayShape:
-    assert isinstance(instruction.shape, ArrayShape)
-    return instruction.shape
-
-
-def _dimensions(instruction: Instruction) -> tuple[int, ...]:
-    value = instruction.attributes["dimensions"]
-    assert isinstance(value, tuple)
-    return tuple(number for number in value if isinstance(number, int))
-
-
-def _called(instruction: Instruction, attribute: str = "to_apply") -> Computation:
-    value = instruction.attributes[attribute]
-    assert isinstance(value, Computation)
-    return value
-
-
 @_costs("call", "async-start")
 def _call(analysis: CostAnalysis, instruction: Instruction) -> Cost:
     return analysis.of_computation(next(instruction.called))
@@ -159,7 +141,7 @@ def _call(analysis: CostAnalysis, instruction: Instruction) -> Cost:
 
 @_costs("while")
 def _while(analysis: CostAnalysis, instruction: Instruction) -> Cost:
-    body, condition = _called(instruction, "body"), _called(instruction, "condition")
+    body, condition = instruction.computation("body"), instruction.computation("condition")
     once = analysis.of_computation(body) + analysis.of_computation(condition)
     return once.times(analysis.iterations(instruction))
 
@@ -193,29 +175,31 @@ def _custom_call(analysis: CostAnalysis, instruction: Instruction) -> Cost:
 
 @_costs("map")
 def _map(analysis: CostAnalysis, instruction: Instruction) -> Cost:
-    applied = analysis.of_computation(_called(instruction)).arithmetic(_elements(instruction))
+    applied = analysis.of_computation(instruction.computation("to_apply")).arithmetic(_elements(instruction))
     return applied + Cost(bytes_accessed=operand_and_result_bytes(instruction))
 
 
 @_costs("reduce")
 def _reduce(analysis: CostAnalysis, instruction: Instruction) -> Cost:
     combinations = _elements(instruction.operands[0]) - _elements(instruction)
-    combined = analysis.of_computation(_called(instruction)).arithmetic(combinations)
+    combined = analysis.of_computation(instruction.computation("to_apply")).arithmetic(combinations)
     return combined + Cost(bytes_accessed=operand_and_result_bytes(instruction))
 
 
 @_costs("scan")
 def _scan(analysis: CostAnalysis, instruction: Instruction) -> Cost:
     """One call for each step. XLA multiplies by the size of what is carried instead."""
-    (dimension,) = _dimensions(instruction)
-    steps = _array(instruction.operands[0]).dims[dimension]
-    applied = analysis.of_computation(_called(instruction)).arithmetic(steps)
+    (dimension,) = instruction.integers("dimensions")
+    steps = instruction.operands[0].dims[dimension]
+    applied = analysis.of_computation(instruction.computation("to_apply")).arithmetic(steps)
     return applied + Cost(bytes_accessed=operand_and_result_bytes(instruction))
 
 
 @_costs("reduce-window")
 def _reduce_window(analysis: CostAnalysis, instruction: Instruction) -> Cost:
-    combined = analysis.of_computation(_called(instruction)).arithmetic(_window_combinations(instruction))
+    combined = analysis.of_computation(instruction.computation("to_apply")).arithmetic(
+        _window_combinations(instruction)
+    )
     return combined + Cost(bytes_accessed=operand_and_result_bytes(instruction))
 
 
@@ -223,14 +207,14 @@ def _window_combinations(instruction: Instruction) -> int:
     """One less than the window has elements, for each result; a sum over a whole dimension is done once."""
     elements = _elements(instruction)
     if (whole := _whole_dimension(instruction)) is not None:
-        size = _array(instruction).dims[whole]
+        size = instruction.dims[whole]
         return elements // size + size - 1
     return (_window_size(instruction) - 1) * elements
 
 
 def _whole_dimension(instruction: Instruction) -> int | None:
     """The dimension of which every window sees everything, if it is the only one that is reduced."""
-    dims = _window(instruction).dims
+    dims = instruction.window.dims
     wide = [n for n, dim in enumerate(dims) if dim.size != 1]
     padded = [n for n, dim in enumerate(dims) if dim.pad_low or dim.pad_high]
     if len(wide) != 1 or wide != padded or not isinstance(instruction.shape, ArrayShape):
@@ -240,14 +224,9 @@ def _whole_dimension(instruction: Instruction) -> int | None:
     return wide[0] if is_whole and dim.size == 2 * dim.pad_low + 1 else None
 
 
-def _window(instruction: Instruction) -> Window:
-    window = instruction.attributes.get("window")
-    return window if isinstance(window, Window) else Window(())
-
-
 def _window_size(instruction: Instruction) -> int:
     size = 1
-    for dim in _window(instruction).dims:
+    for dim in instruction.window.dims:
         size *= dim.size
     return size
 
@@ -255,8 +234,8 @@ def _window_size(instruction: Instruction) -> int:
 @_costs("select-and-scatter")
 def _select_and_scatter(analysis: CostAnalysis, instruction: Instruction) -> Cost:
     sources = _elements(instruction.operands[1])
-    select = analysis.of_computation(_called(instruction, "select"))
-    scatter = analysis.of_computation(_called(instruction, "scatter"))
+    select = analysis.of_computation(instruction.computation("select"))
+    scatter = analysis.of_computation(instruction.computation("scatter"))
     return (
         select.arithmetic(sources * (_window_size(instruction) - 1))
         + scatter.arithmetic(sources)
@@ -269,7 +248,7 @@ def _scatter(analysis: CostAnalysis, instruction: Instruction) -> Cost:
     """Updates are read, and so is what they change, which is written again."""
     count = len(instruction.operands) // 2
     indices, updates = instruction.operands[count], instruction.operands[count + 1 :]
-    applied = analysis.of_computation(_called(instruction)).arithmetic(_elements(updates[0]))
+    applied = analysis.of_computation(instruction.computation("to_apply")).arithmetic(_elements(updates[0]))
     changed = sum(table_bytes(update.shape) for update in updates)
     return applied + Cost(bytes_accessed=3 * changed + table_bytes(indices.shape))
 
@@ -314,9 +293,9 @@ def _transpose(analysis: CostAnalysis, instruction: Instruction) -> Cost:
 
 def _keeps_memory(transpose: Instruction) -> bool:
     """Whether it changes the names of the dimensions only: the order in memory stays."""
-    permutation = _dimensions(transpose)
-    order = tuple(permutation[dimension] for dimension in _minor_to_major(_array(transpose)))
-    return order == _minor_to_major(_array(transpose.operands[0]))
+    permutation = transpose.integers("dimensions")
+    order = tuple(permutation[dimension] for dimension in _minor_to_major(transpose.array_shape))
+    return order == _minor_to_major(transpose.operands[0].array_shape)
 
 
 def _minor_to_major(shape: ArrayShape) -> tuple[int, ...]:
@@ -351,7 +330,7 @@ def _random(analysis: CostAnalysis, instruction: Instruction) -> Cost:
 def _triangular_solve(analysis: CostAnalysis, instruction: Instruction) -> Cost:
     """Half of the matrix is read."""
     matrix, right = instruction.operands
-    flops = 2 * _array(matrix).dims[-1] * _elements(right)
+    flops = 2 * matrix.dims[-1] * _elements(right)
     read = table_bytes(matrix.shape) // 2 + table_bytes(right.shape)
     return Cost(flops, 0, table_bytes(instruction.shape) + read)
 
@@ -359,5 +338,5 @@ def _triangular_solve(analysis: CostAnalysis, instruction: Instruction) -> Cost:
 @_costs("cholesky")
 def _cholesky(analysis: CostAnalysis, instruction: Instruction) -> Cost:
     """Half of the matrix is read, half is written."""
-    matrix = _array(instruction.operands[0])
+    matrix = instruction.operands[0].array_shape
     return Cost(matrix.dims[-1] * matrix.size // 3, 0, table_bytes(matrix))

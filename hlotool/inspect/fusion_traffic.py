@@ -50,7 +50,7 @@ def _taken(parameter: Instruction, index: ShapeIndex, readers: Users) -> Instruc
     found = parameter
     for number in index:
         takers = (u for u in readers[found] if u.opcode == "get-tuple-element")
-        found = next((taker for taker in takers if taker.attributes["index"] == number), found)
+        found = next((taker for taker in takers if taker.integer("index") == number), found)
     return found
 
 

@@ -53,11 +53,9 @@ def memory_of(module: Module) -> Memory:
     return Memory(arguments, _bytes(entry.root), constants, constants + arguments - given_away + most)
 
 
-def parameter_aliases(module: Module) -> list[ParameterAlias]:
+def parameter_aliases(module: Module) -> tuple[ParameterAlias, ...]:
     """Which results take over the memory of which parameters."""
-    aliases = module.attributes.get("input_output_alias", ())
-    assert isinstance(aliases, tuple)
-    return [alias for alias in aliases if isinstance(alias, ParameterAlias)]
+    return module.listed("input_output_alias", ParameterAlias, ())
 
 
 def _places(entry: Computation) -> Iterator[tuple[int, ShapeIndex]]:

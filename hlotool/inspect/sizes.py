@@ -10,14 +10,14 @@ _DIMENSION = 4
 
 
 def array_bytes(shape: ArrayShape) -> int:
-    """Of one array: packed where its layout says so, at the bound of its dynamic dimensions."""
+    """Bytes of one array: packed where its layout says so, at the bound of its dynamic dimensions."""
     if shape.layout is not None and shape.layout.element_bits:
         return -(-shape.size * shape.layout.element_bits // 8)
     return shape.byte_size
 
 
 def table_bytes(shape: Shape) -> int:
-    """Of the value itself; of a tuple that is its table of pointers, not what they point to."""
+    """Bytes of the value itself; of a tuple that is its table of pointers, not what they point to."""
     if isinstance(shape, ArrayShape):
         return array_bytes(shape) + (_DIMENSION * shape.rank if shape.is_dynamic else 0)
     if isinstance(shape, TupleShape):
@@ -28,5 +28,5 @@ def table_bytes(shape: Shape) -> int:
 
 
 def total_bytes(shape: Shape) -> int:
-    """Of the value and, where it is a tuple, of everything in it."""
+    """Bytes of the value and, where it is a tuple, of everything in it."""
     return sum(table_bytes(leaf) for _, leaf in leaves(shape))

@@ -26,23 +26,18 @@ def collectives(instructions: Iterable[Instruction]) -> list[TrafficInfo]:
 
 def host_transfers(instructions: Iterable[Instruction]) -> list[TrafficInfo]:
     """What goes to the host's memory, comes from there, or waits for the host."""
-    return _by_name((_target(i) or i.opcode, i) for i in instructions if _concerns_host(i))
+    return _by_name((i.custom_call_target or i.opcode, i) for i in instructions if _concerns_host(i))
 
 
 def custom_calls(instructions: Iterable[Instruction]) -> list[TrafficInfo]:
-    """By target."""
-    return _by_name((target, i) for i in instructions if (target := _target(i)))
-
-
-def _target(instruction: Instruction) -> str:
-    target = instruction.attributes.get("custom_call_target", "")
-    return target if isinstance(target, str) else ""
+    """Custom calls, counted by their target."""
+    return _by_name((target, i) for i in instructions if (target := i.custom_call_target))
 
 
 def _concerns_host(instruction: Instruction) -> bool:
     if instruction.opcode in ("copy", "copy-start"):
         return _is_on_host(instruction) != _is_on_host(instruction.operands[0])
-    return _target(instruction) in _OFFLOAD or bool(leaves_device(instruction))
+    return instruction.custom_call_target in _OFFLOAD or bool(leaves_device(instruction))
 
 
 def _is_on_host(instruction: Instruction) -> bool:

@@ -56,7 +56,7 @@ def _handed_on(
         for number, operand in enumerate(operands):
             yield from _within(operand, values, (number,))
     elif opcode == "get-tuple-element" or opcode in _FINISHED:
-        start = (instruction.attributes["index"],) if opcode == "get-tuple-element" else _FINISHED[opcode]
+        start = (instruction.integer("index"),) if opcode == "get-tuple-element" else _FINISHED[opcode]
         for index, value in _leaves(operands[0], values):
             if index[:1] == start:
                 yield index[1:], value

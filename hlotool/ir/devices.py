@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from hlotool.errors import Location, VerificationError
+from hlotool.errors import VerificationError
 from hlotool.ir.attributes import Ints, MeshGroups, ReplicaGroups
 from hlotool.ir.mesh import axis_size, iota_order, order_along, transpose_order
 from hlotool.ir.module import Instruction
@@ -77,7 +77,7 @@ def group_mode(instruction: Instruction) -> GroupMode:
         VerificationError: `use_global_device_ids=true` without a channel.
     """
     has_channel = "channel_id" in instruction.attributes
-    is_global = instruction.attributes.get("use_global_device_ids") is True
+    is_global = instruction.flag("use_global_device_ids")
     if is_global and not has_channel:
         raise _invalid(instruction, "use_global_device_ids=true needs a channel_id")
     if not has_channel:
@@ -120,9 +120,8 @@ def device_groups(instruction: Instruction, grid: DeviceGrid) -> tuple[Ints, ...
         VerificationError: ids out of range, twice in the groups, or a form that XLA does not allow.
     """
     mode = group_mode(instruction)
-    value = instruction.attributes.get("replica_groups")
     try:
-        ids = expand_groups(value) if isinstance(value, ReplicaGroups) else ()
+        ids = expand_groups(instruction.replica_groups)
     except ValueError as error:
         raise _invalid(instruction, str(error)) from None
     limit = _id_limit(mode, grid)
@@ -175,11 +174,10 @@ def source_target_ids(instruction: Instruction) -> list[tuple[int, int]]:
     Raises:
         VerificationError: not a list of pairs.
     """
-    value = instruction.attributes.get("source_target_pairs", ())
-    pairs = [tuple(pair) for pair in value if isinstance(pair, tuple)] if isinstance(value, tuple) else []
+    pairs: tuple[Ints, ...] = instruction.listed("source_target_pairs", tuple, ())
     if any(len(pair) != 2 for pair in pairs):
         raise _invalid(instruction, "source_target_pairs takes pairs of ids")
-    return [(int(source), int(target)) for source, target in pairs]
+    return [(source, target) for source, target in pairs]
 
 
 def _id_limit(mode: GroupMode, grid: DeviceGrid) -> int:
@@ -198,9 +196,4 @@ def _check_ids(instruction: Instruction, ids: list[int], limit: int, grid: Devic
 
 
 def _invalid(instruction: Instruction, message: str) -> VerificationError:
-    return VerificationError(
-        "replica-groups",
-        f"{instruction.opcode}: {message}",
-        instruction.name,
-        Location(None, instruction.line),
-    )
+    return instruction.error("replica-groups", f"{instruction.opcode}: {message}")

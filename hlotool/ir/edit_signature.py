@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from hlotool.ir.attributes import AttributeValue, BufferDonor, EntryLayout, ParameterAlias, Sharding
 from hlotool.ir.edit import Editor, editing, with_attributes
 from hlotool.ir.edit_dead import dead_parameters, drop_parameters
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import Shape, ShapeIndex, TupleShape, leaves, subshape
-
-_T = TypeVar("_T")
 
 #: What becomes of an index into the result; None when that part is no longer returned.
 ResultMap = Callable[[ShapeIndex], ShapeIndex | None]
@@ -151,7 +148,7 @@ def _restate_result(module: Module, stated: Shape, follow: ResultMap, flags: tup
         changes["entry_computation_layout"] = replace(module.entry_layout, result=stated)
     if "allow_spmd_sharding_propagation_to_output" in module.attributes:
         changes["allow_spmd_sharding_propagation_to_output"] = flags
-    moved = [(a, follow(a.output_index)) for a in _listed(module, "input_output_alias", ParameterAlias)]
+    moved = [(a, follow(a.output_index)) for a in module.listed("input_output_alias", ParameterAlias, ())]
     kept = tuple(replace(a, output_index=index) for a, index in moved if index is not None)
     changes["input_output_alias"] = kept or None
     _change(module, changes)
@@ -183,9 +180,9 @@ def _restate_parameters(module: Module, numbers: Mapping[int, int]) -> None:
     if isinstance(flags, tuple) and len(flags) > 1:
         kept = tuple(bool(flag) for n, flag in enumerate(flags) if n in numbers)
         changes["allow_spmd_sharding_propagation_to_parameters"] = kept or None
-    aliases = [a for a in _listed(module, "input_output_alias", ParameterAlias) if a.parameter in numbers]
+    aliases = [a for a in module.listed("input_output_alias", ParameterAlias, ()) if a.parameter in numbers]
     moved = tuple(replace(a, parameter=numbers[a.parameter]) for a in aliases)
-    donors = [d for d in _listed(module, "buffer_donor", BufferDonor) if d.parameter in numbers]
+    donors = [d for d in module.listed("buffer_donor", BufferDonor, ()) if d.parameter in numbers]
     changes["input_output_alias"] = moved or None
     changes["buffer_donor"] = tuple(replace(d, parameter=numbers[d.parameter]) for d in donors) or None
     _change(module, changes)
@@ -197,19 +194,14 @@ def add_entry_parameter(module: Module, edit: Editor, shape: Shape, name: str = 
     first = next(iter(edit), None)
     added = edit.add(Instruction(name, "parameter", shape, parameter_number=number), before=first)
     changes: dict[str, AttributeValue | None] = {}
-    layout = module.attributes.get("entry_computation_layout")
-    if isinstance(layout, EntryLayout):
+    layout = module.attribute("entry_computation_layout", EntryLayout, None)
+    if layout is not None:
         changes["entry_computation_layout"] = replace(layout, parameters=(*layout.parameters, shape))
     flags = module.attributes.get("allow_spmd_sharding_propagation_to_parameters")
     if isinstance(flags, tuple) and len(flags) == number > 1:
         changes["allow_spmd_sharding_propagation_to_parameters"] = (*map(bool, flags), True)
     _change(module, changes)
     return added
-
-
-def _listed(module: Module, name: str, kind: type[_T]) -> list[_T]:
-    value = module.attributes.get(name)
-    return [entry for entry in value if isinstance(entry, kind)] if isinstance(value, tuple) else []
 
 
 def _change(module: Module, changes: Mapping[str, AttributeValue | None]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from hlotool.ir.attributes import AttributeValue, FrontendAttributes, Sharding
+from hlotool.ir.attributes import AttributeValue, Sharding
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.partitioning import ENTERS_REGION, LEAVES_REGION
 from hlotool.ir.types import TupleShape
@@ -78,19 +78,15 @@ class RegionFinder:
         return self._varying[computation]
 
     def _varies(self, instruction: Instruction, varying: set[Instruction]) -> bool:
-        if instruction.opcode == "partition-id" or _target(instruction) in ENTERS_REGION:
+        if instruction.opcode == "partition-id" or instruction.custom_call_target in ENTERS_REGION:
             return True
         if any(operand in varying for operand in instruction.operands):
             return True
         return any(callee.root in self.varying(callee) for callee in instruction.called)
 
 
-def _target(instruction: Instruction) -> object:
-    return instruction.attributes.get("custom_call_target")
-
-
 def _leaves(instruction: Instruction) -> bool:
-    return _target(instruction) in LEAVES_REGION
+    return instruction.custom_call_target in LEAVES_REGION
 
 
 def _connected(members: Sequence[Instruction], varying: set[Instruction]) -> Iterator[list[Instruction]]:
@@ -109,7 +105,7 @@ def _region(instructions: list[Instruction], varying: set[Instruction]) -> Regio
     own = set(instructions)
     inputs = dict.fromkeys(o for i in instructions for o in i.operands if o not in own)
     outputs = tuple(i for i in instructions if i not in varying)
-    axes = {_manual_axes(i) for i in instructions if _target(i) in ENTERS_REGION or i in outputs}
+    axes = {_manual_axes(i) for i in instructions if i.custom_call_target in ENTERS_REGION or i in outputs}
     if len(axes) > 1 or any(map(_stays_manual, outputs)):
         raise NotSeparable(f"the region at {instructions[0].name} is left along other axes than entered")
     return Region(tuple(instructions), tuple(inputs), outputs)
@@ -117,8 +113,7 @@ def _region(instructions: list[Instruction], varying: set[Instruction]) -> Regio
 
 def _manual_axes(border: Instruction) -> str | None:
     """The axes that Shardy's borders name."""
-    attributes = border.attributes.get("frontend_attributes")
-    return attributes.get("xla.sdy.manual_axes") if isinstance(attributes, FrontendAttributes) else None
+    return border.frontend_attribute("xla.sdy.manual_axes")
 
 
 def _stays_manual(border: Instruction) -> bool:
@@ -144,7 +139,7 @@ class _Outliner:
         self._done: set[_Node] = set()
 
     def result(self) -> Computation:
-        """The copy."""
+        """The copy of the computation, with one call for each region."""
         for instruction in self._computation.instructions:
             self._emit_with_operands(self._node(instruction))
         root = self._copies[self._computation.root]

@@ -10,17 +10,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hlotool.errors import Location
+from hlotool.errors import Location, VerificationError
+from hlotool.ir.attribute_access import AttributeAccess
 from hlotool.ir.attributes import AttributeValue, EntryLayout, Metadata, Sharding, StackFrameTables
-from hlotool.ir.types import Shape
+from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 
 if TYPE_CHECKING:
     from hlotool.ir.literal import Literal
     from hlotool.ir.opcodes import OpcodeRow
 
 
+#: The rules that reading attributes and shapes of an instruction by their kind can find broken.
+MISFITS = frozenset({"attribute-missing", "attribute-kind", "array-expected", "tuple-expected"})
+
+
 @dataclass(slots=True, eq=False)
-class Instruction:
+class Instruction(AttributeAccess):
     """One operation.
 
     Attributes:
@@ -50,6 +55,39 @@ class Instruction:
     def __repr__(self) -> str:
         return f"<{self.opcode} %{self.name}: {self.shape}>"
 
+    def error(self, rule: str, message: str) -> VerificationError:
+        """The error to raise where this instruction breaks `rule`; it names the instruction and its line."""
+        return VerificationError(rule, message, self.name, Location(None, self.line))
+
+    @property
+    def array_shape(self) -> ArrayShape:
+        """Its shape, which must be an array's; else VerificationError `array-expected`."""
+        if not isinstance(self.shape, ArrayShape):
+            raise self.error("array-expected", f"%{self.name} must be an array, not {self.shape}")
+        return self.shape
+
+    @property
+    def tuple_shape(self) -> TupleShape:
+        """Its shape, which must be a tuple's; else VerificationError `tuple-expected`."""
+        if not isinstance(self.shape, TupleShape):
+            raise self.error("tuple-expected", f"%{self.name} must be a tuple, not {self.shape}")
+        return self.shape
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The sizes of its dimensions; it must be an array."""
+        return self.array_shape.dims
+
+    @property
+    def element_type(self) -> ElementType:
+        """The type of its elements; it must be an array."""
+        return self.array_shape.element_type
+
+    @property
+    def operand_types(self) -> tuple[ElementType, ...]:
+        """The element types of its operands, which must all be arrays."""
+        return tuple(operand.element_type for operand in self.operands)
+
     @property
     def row(self) -> OpcodeRow:
         """Its row of the opcode table."""
@@ -69,8 +107,7 @@ class Instruction:
     @property
     def sharding(self) -> Sharding | None:
         """Its `sharding` attribute."""
-        value = self.attributes.get("sharding")
-        return value if isinstance(value, Sharding) else None
+        return self.attribute("sharding", Sharding, None)
 
 
 @dataclass(slots=True, eq=False)
@@ -104,7 +141,7 @@ class Computation:
 
 
 @dataclass(slots=True, eq=False)
-class Module:
+class Module(AttributeAccess):
     """A program.
 
     Attributes:
@@ -131,6 +168,10 @@ class Module:
         for computation in self.computations:
             yield from computation.instructions
 
+    def error(self, rule: str, message: str) -> VerificationError:
+        """The error to raise where the module's header breaks `rule`; it names the file."""
+        return VerificationError(rule, message, location=Location(self.path))
+
     def location(self, instruction: Instruction) -> Location:
         """Where `instruction` stands, for error messages."""
         return Location(self.path, instruction.line)
@@ -138,27 +179,23 @@ class Module:
     @property
     def is_scheduled(self) -> bool:
         """The textual order is the execution order that XLA chose."""
-        return self.attributes.get("is_scheduled") is True
+        return self.flag("is_scheduled")
 
     @property
     def replica_count(self) -> int:
         """Number of replicas it was compiled for."""
-        value = self.attributes.get("replica_count", 1)
-        return value if isinstance(value, int) else 1
+        return self.integer("replica_count", 1)
 
     @property
     def num_partitions(self) -> int:
         """Number of partitions it was compiled for."""
-        value = self.attributes.get("num_partitions", 1)
-        return value if isinstance(value, int) else 1
+        return self.integer("num_partitions", 1)
 
     @property
     def entry_layout(self) -> EntryLayout:
         """`entry_computation_layout`, or the entry's own shapes where the header has none."""
-        value = self.attributes.get("entry_computation_layout")
-        if isinstance(value, EntryLayout):
-            return value
-        return EntryLayout(tuple(p.shape for p in self.entry.parameters), self.entry.root.shape)
+        stated = self.attribute("entry_computation_layout", EntryLayout, None)
+        return stated or EntryLayout(tuple(p.shape for p in self.entry.parameters), self.entry.root.shape)
 
     def to_text(self) -> str:
         """HLO text as XLA prints it, large constants in full; parses back to an equal module."""

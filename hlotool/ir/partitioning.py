@@ -20,7 +20,7 @@ LEAVES_REGION = frozenset({"SPMDShardToFullShape", "xla.sdy.LocalToGlobalShape"}
 def has_manual_regions(module: Module) -> bool:
     """Whether parts of a program on global arrays are written for a device."""
     borders = ENTERS_REGION | LEAVES_REGION
-    return any(i.attributes.get("custom_call_target") in borders for i in module.instructions())
+    return any(i.custom_call_target in borders for i in module.instructions())
 
 
 def is_one_program_with_regions(module: Module) -> bool:
@@ -43,5 +43,5 @@ def _knows_devices(instruction: Instruction) -> bool:
     if instruction.opcode in ("partition-id", "replica-id"):
         return True
     if instruction.opcode in ("send", "recv"):
-        return instruction.attributes.get("is_host_transfer") is not True
+        return not instruction.flag("is_host_transfer")
     return instruction.row.opcode_class is Class.COLLECTIVE

@@ -252,7 +252,7 @@ class ArrayShape:
         return self.size * max(1, self.element_type.bits // 8)
 
     def without_layout(self) -> ArrayShape:
-        """The same logical array."""
+        """The shape of the same array with no layout stated."""
         return replace(self, layout=None)
 
     def __str__(self) -> str:

@@ -22,9 +22,8 @@ def users(computation: Computation) -> Users:
 
 def branches(conditional: Instruction) -> tuple[Computation, ...]:
     """The branch computations of a `conditional` by index; the true branch of a predicated one is first."""
-    listed = conditional.attributes.get("branch_computations")
-    if isinstance(listed, tuple):
-        return tuple(c for c in listed if isinstance(c, Computation))
+    if "branch_computations" in conditional.attributes:
+        return conditional.listed("branch_computations", Computation)
     named = (conditional.attributes.get(f"{which}_computation") for which in ("true", "false"))
     return tuple(c for c in named if isinstance(c, Computation))
 

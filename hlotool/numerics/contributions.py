@@ -8,11 +8,11 @@ elemental_ir_emitter.cc and the float-normalization and simplify-fp-conversions 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import prod
 
-from hlotool.ir.attributes import ConvolutionDimensions, ReplicaGroups, Window
+from hlotool.ir.attributes import ConvolutionDimensions
 from hlotool.ir.devices import GroupMode, expand_groups, group_mode
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import OPCODES, Class
@@ -148,11 +148,9 @@ def rounding_epsilon(instruction: Instruction, target: ElementType) -> float:
     if opcode == "convert":
         return _convert_epsilon(instruction.operands[0].shape, target)
     if opcode == "reduce-precision":
-        bits = instruction.attributes["mantissa_bits"]
-        assert isinstance(bits, int)
-        return max(own, 2.0**-bits)
+        return max(own, 2.0 ** -instruction.integer("mantissa_bits"))
     if opcode in ("dot", "ragged-dot", "scaled-dot"):
-        algorithm = str(instruction.attributes.get("algorithm", "")).removeprefix("dot_")
+        algorithm = instruction.text("algorithm", "").removeprefix("dot_")
         return max(own, _ALGORITHM_EPSILON.get(algorithm, 0.0))
     return own if does_arithmetic(instruction) else 0.0
 
@@ -169,7 +167,7 @@ def _convert_epsilon(source: Shape, target: ElementType) -> float:
 def does_arithmetic(instruction: Instruction) -> bool:
     """Whether float results of `instruction` are rounded, instead of being chosen or moved."""
     if instruction.opcode == "custom-call":
-        return instruction.attributes.get("custom_call_target") not in EXACT_CALLS
+        return instruction.custom_call_target not in EXACT_CALLS
     match instruction.row.opcode_class:
         case Class.ELEMENTWISE:
             return instruction.opcode not in EXACT
@@ -208,9 +206,7 @@ def sum_length(instruction: Instruction, part: ArrayShape, devices: int = 1) -> 
 
 def _participants(instruction: Instruction, devices: int) -> int:
     """How many devices a collective combines; all of them where the groups do not tell."""
-    groups = instruction.attributes.get("replica_groups")
-    ids = expand_groups(groups) if isinstance(groups, ReplicaGroups) else ()
-    named = max(map(len, ids), default=0)
+    named = max(map(len, expand_groups(instruction.replica_groups)), default=0)
     if not named or group_mode(instruction) is GroupMode.CROSS_REPLICA_AND_PARTITION:
         return max(named, devices)
     return named
@@ -229,68 +225,52 @@ def _sum(
     return Sum(length, math.sqrt(length) * epsilon(accumulator), origin)
 
 
-def _operand(instruction: Instruction, number: int = 0) -> ArrayShape:
-    shape = instruction.operands[number].shape
-    assert isinstance(shape, ArrayShape)
-    return shape
-
-
-def _ints(instruction: Instruction, name: str) -> Iterable[int]:
-    value = instruction.attributes.get(name, ())
-    assert isinstance(value, tuple)
-    return (n for n in value if isinstance(n, int))
-
-
 def _dot_terms(instruction: Instruction, _: ArrayShape) -> int:
-    dims = _operand(instruction).dims
-    return prod(dims[d] for d in _ints(instruction, "lhs_contracting_dims"))
+    dims = instruction.operands[0].dims
+    return prod(dims[d] for d in instruction.integers("lhs_contracting_dims", ()))
 
 
 def _convolution_terms(instruction: Instruction, _: ArrayShape) -> int:
-    labels, kernel = instruction.attributes["dim_labels"], _operand(instruction, 1).dims
-    assert isinstance(labels, ConvolutionDimensions)
+    labels, kernel = instruction.attribute("dim_labels", ConvolutionDimensions), instruction.operands[1].dims
     return kernel[labels.kernel_input_feature] * prod(kernel[d] for d in labels.kernel_spatial)
 
 
 def _reduce_terms(instruction: Instruction, part: ArrayShape) -> int:
-    return _operand(instruction).size // max(1, part.size)
+    return instruction.operands[0].array_shape.size // max(1, part.size)
 
 
 def _window_terms(instruction: Instruction, _: ArrayShape) -> int:
-    window = instruction.attributes.get("window")
-    return prod(d.size for d in window.dims) if isinstance(window, Window) else 1
+    return prod(d.size for d in instruction.window.dims)
 
 
 def _scatter_terms(instruction: Instruction, _: ArrayShape) -> int:
     """All updates may fall on one element."""
     indices = len(instruction.operands) // 2
-    return _operand(instruction, indices).size
+    return instruction.operands[indices].array_shape.size
 
 
 def _scan_terms(instruction: Instruction, _: ArrayShape) -> int:
-    dims = _operand(instruction).dims
-    return prod(dims[d] for d in _ints(instruction, "dimensions"))
+    dims = instruction.operands[0].dims
+    return prod(dims[d] for d in instruction.integers("dimensions", ()))
 
 
 def _fft_terms(instruction: Instruction, _: ArrayShape) -> int:
     """A fast transform sums in log2(n) levels."""
-    return 1 + math.ceil(math.log2(max(1, prod(_ints(instruction, "fft_length")))))
+    return 1 + math.ceil(math.log2(max(1, prod(instruction.integers("fft_length", ())))))
 
 
 def _matrix_terms(instruction: Instruction, _: ArrayShape) -> int:
-    return _operand(instruction).dims[-1]
+    return instruction.operands[0].dims[-1]
 
 
 def _batch_norm_terms(instruction: Instruction, _: ArrayShape) -> int:
-    feature = instruction.attributes["feature_index"]
-    assert isinstance(feature, int)
-    shape = _operand(instruction)
-    return shape.size // max(1, shape.dims[feature])
+    shape = instruction.operands[0].array_shape
+    return shape.size // max(1, shape.dims[instruction.integer("feature_index")])
 
 
 def _custom_call_terms(instruction: Instruction, part: ArrayShape) -> int:
     """Products and convolutions by their sizes; any other library routine sums along a dimension at most."""
-    target = str(instruction.attributes.get("custom_call_target"))
+    target = instruction.custom_call_target
     shapes = [o.shape for o in instruction.operands if isinstance(o.shape, ArrayShape)]
     longest = max((max(s.dims, default=1) for s in shapes), default=1)
     if len(shapes) < 2:
@@ -310,13 +290,13 @@ def _library_convolution_terms(
     Calls without labels say in their configuration which dimension holds the output's features: one whose
     size both the kernel and the output have.
     """
-    labels, groups = (instruction.attributes.get(name) for name in ("dim_labels", "feature_group_count"))
-    if not isinstance(labels, ConvolutionDimensions):
+    labels = instruction.attribute("dim_labels", ConvolutionDimensions, None)
+    if labels is None:
         return second.size // max(1, min((d for d in second.dims if d in part.dims), default=1))
     if "BackwardFilter" in target:
         return second.size // max(1, second.dims[labels.output_feature])
     if "BackwardInput" in target:
-        parts = groups if isinstance(groups, int) else 1
+        parts = instruction.integer("feature_group_count", 1)
         return second.size // max(1, second.dims[labels.kernel_input_feature] * parts)
     return second.size // max(1, second.dims[labels.kernel_output_feature])
 

@@ -93,10 +93,8 @@ def _tuple(_: _Analysis, __: Instruction, operands: list[Leaves]) -> Leaves:
 
 
 def _get_tuple_element(_: _Analysis, instruction: Instruction, operands: list[Leaves]) -> Leaves:
-    index, shape = instruction.attributes["index"], instruction.operands[0].shape
-    assert isinstance(index, int)
-    assert isinstance(shape, TupleShape)
-    start = sum(leaf_count(e) for e in shape.elements[:index])
+    before = instruction.operands[0].tuple_shape.elements[: instruction.integer("index")]
+    start = sum(map(leaf_count, before))
     return operands[0][start : start + leaf_count(instruction.shape)]
 
 
@@ -116,17 +114,14 @@ def _async_start(analysis: _Analysis, instruction: Instruction, operands: list[L
 
 
 def _async_done(_: _Analysis, instruction: Instruction, operands: list[Leaves]) -> Leaves:
-    start = instruction.operands[0].shape
-    assert isinstance(start, TupleShape)
-    skipped = leaf_count(start.elements[0])
+    skipped = leaf_count(instruction.operands[0].tuple_shape.elements[0])
     return operands[0][skipped : skipped + leaf_count(instruction.shape)]
 
 
 def _while(analysis: _Analysis, instruction: Instruction, operands: list[Leaves]) -> Leaves:
-    condition, body = instruction.attributes["condition"], instruction.attributes["body"]
-    assert isinstance(condition, Computation)
-    assert isinstance(body, Computation)
-    return analysis.fixpoint(body, condition, operands[0])
+    return analysis.fixpoint(
+        instruction.computation("body"), instruction.computation("condition"), operands[0]
+    )
 
 
 def _conditional(analysis: _Analysis, instruction: Instruction, operands: list[Leaves]) -> Leaves:

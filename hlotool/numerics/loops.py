@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hlotool.ir.attributes import BackendConfig
 from hlotool.ir.module import Computation, Instruction, Module
 
 #: Trip count assumed for a loop that does not tell.
@@ -37,18 +36,15 @@ def trip_count(loop: Instruction) -> int:
     known = known_trip_count(loop)
     if known is not None:
         return known
-    condition = loop.attributes["condition"]
-    assert isinstance(condition, Computation)
-    return max(_integer_constants(condition), default=UNKNOWN_TRIPS)
+    return max(_integer_constants(loop.computation("condition")), default=UNKNOWN_TRIPS)
 
 
 def known_trip_count(loop: Instruction) -> int | None:
     """What XLA found out and wrote down: `backend_config={"known_trip_count":{"n":"5"}}`."""
-    config = loop.attributes.get("backend_config")
-    if not isinstance(config, BackendConfig):
+    if "backend_config" not in loop.attributes:
         return None
     try:
-        return max(1, int(json.loads(config.text)["known_trip_count"]["n"]))
+        return max(1, int(json.loads(loop.config_text)["known_trip_count"]["n"]))
     except (ValueError, KeyError, TypeError):
         return None
 

@@ -303,7 +303,7 @@ class _Totals:
         return element
 
     def metrics(self, total: int, histogram: tuple[BucketRecord, ...]) -> Metrics:
-        """The result."""
+        """The finished metrics of `total` elements, with `histogram` for the magnitudes."""
         return Metrics(
             total,
             self.mismatched,

@@ -51,7 +51,7 @@ class Difference:
 
     @cached_property
     def scale(self) -> float:
-        """Typical magnitude."""
+        """The typical magnitude of the expected values."""
         return typical_magnitude(self.expected)
 
     def explains(self, candidate: Any, among: npt.NDArray[np.bool_] | None = None) -> bool:

@@ -25,7 +25,7 @@ _STATISTICS = {
 
 
 def legal_reason(found: Finding, facts: Facts) -> str:
-    """Of `rounding` and `unstable`."""
+    """Why legal executions explain a difference: the reason of `rounding`, and of `unstable`."""
     where = _STATISTICS[found.statistic]
     text = (
         f"a compiler may round and order sums like this: {where} is {found.ratio:.2g} times as far off as "
@@ -38,7 +38,7 @@ def legal_reason(found: Finding, facts: Facts) -> str:
     return text
 
 
-#: Of `rounding`, where the tested program rounds in other places.
+#: The reason of `rounding` where the tested program rounds in other places.
 LESS_STABLE = (
     "in f64 both programs compute the same, and legal executions of the tested one differ as much: rounding "
     "harms its way of computing more"
@@ -46,7 +46,7 @@ LESS_STABLE = (
 
 
 def flipping_reason(count: int) -> str:
-    """Of `rounding`, where a few elements jump."""
+    """The reason of `rounding` where `count` elements jump as they do in other legal executions."""
     return (
         f"{count} elements jump where slightly larger rounding errors make them jump, too: a comparison or a "
         "step on the way to them is nearly a tie"
@@ -54,7 +54,7 @@ def flipping_reason(count: int) -> str:
 
 
 def unstable_reason(found: Finding, facts: Facts) -> str:
-    """Of `unstable`."""
+    """The reason of `unstable`: what amplifies rounding so much."""
     if isinstance(found, Flips):
         origin = f" at {facts.decision}" if facts.decision is not None else ""
         return f"legal executions differ in many elements, which one ulp flips{origin}: nothing can be said"
@@ -65,7 +65,7 @@ def unstable_reason(found: Finding, facts: Facts) -> str:
 
 
 def range_reason(misplaced: int, origin: Origin | None) -> str:
-    """Of `range`: so many elements are NaN or infinite on one side only; the instruction that overflows."""
+    """The reason of `range`: how many elements are NaN or infinite on one side only, and what overflows."""
     where = f" at {origin}" if origin is not None else ""
     return (
         f"{misplaced} elements are NaN or infinite on one side only: a value on the way is too large "
@@ -74,7 +74,7 @@ def range_reason(misplaced: int, origin: Origin | None) -> str:
 
 
 def wrong_reason(evidence: EvidenceRecord, found: Finding | None) -> str:
-    """Of `wrong`."""
+    """The reason of `wrong`: how far off the result is, and the pattern of its errors where there is one."""
     pattern = f"; {evidence.pattern}: {evidence.detail}" if evidence.pattern else ""
     return _error(evidence, found) + pattern
 

@@ -104,7 +104,7 @@ def _keeps_types(instruction: Instruction) -> bool:
         case "bitcast":
             return _element_type(instruction) is not _element_type(instruction.operands[0])
         case "custom-call":
-            return instruction.attributes.get("custom_call_target") not in TRANSPARENT_CALLS
+            return instruction.custom_call_target not in TRANSPARENT_CALLS
     return instruction.row.opcode_class in (Class.RANDOM, Class.HOST)
 
 
@@ -143,7 +143,7 @@ class _Retyping:
         return Retyped(copy, self.origins)
 
     def shape(self, shape: Shape) -> Shape:
-        """In the new types."""
+        """`shape` with its element types replaced by the new ones."""
         return retyped_shape(shape, self.types)
 
 
@@ -159,7 +159,7 @@ class _Body:
         self._names = {i.name for i in original.instructions}
 
     def copy(self) -> Computation:
-        """All of it."""
+        """The whole computation, copied in the new types."""
         for instruction in self._original.instructions:
             if _keeps_types(instruction):
                 self._keep(instruction)
@@ -233,9 +233,8 @@ class _Body:
             return self._add(self._made(value, "convert", shape, (value,)))
         parts = []
         for number, element in enumerate(shape.elements):
-            assert isinstance(value.shape, TupleShape)
             part = self._made(
-                value, "get-tuple-element", value.shape.elements[number], (value,), index=number
+                value, "get-tuple-element", value.tuple_shape.elements[number], (value,), index=number
             )
             parts.append(self._converted(self._add(part), element))
         return self._add(self._made(value, "tuple", shape, tuple(parts)))

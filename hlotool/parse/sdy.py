@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from hlotool.ir.attributes import (
-    FrontendAttributes,
     Ints,
     Mesh,
     MeshAxis,
@@ -35,8 +34,7 @@ def module_meshes(module: Module) -> dict[str, Mesh]:
     Raises:
         ValueError: unreadable text.
     """
-    attributes = module.attributes.get("frontend_attributes")
-    text = attributes.get("xla.sdy.meshes") if isinstance(attributes, FrontendAttributes) else None
+    text = module.frontend_attribute("xla.sdy.meshes")
     return parse_meshes(text) if text else {}
 
 

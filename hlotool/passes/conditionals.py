@@ -130,14 +130,12 @@ class _Chooser:
                 for n in range(len(first.shape.elements))
             ]
             return self._add("tuple", TupleShape(tuple(p.shape for p in pairs)), pairs)
-        assert isinstance(first.shape, ArrayShape)
-        if first.shape.dims:
-            holds = self._add("broadcast", array("pred", *first.shape.dims), [holds])
+        if dims := first.dims:
+            holds = self._add("broadcast", array("pred", *dims), [holds])
             holds.attributes = {"dimensions": ()}
         return self._add("select", first.shape, [holds, first, second])
 
     def _element(self, value: Instruction, index: int) -> Instruction:
-        assert isinstance(value.shape, TupleShape)
-        part = self._add("get-tuple-element", value.shape.elements[index], [value])
+        part = self._add("get-tuple-element", value.tuple_shape.elements[index], [value])
         part.attributes = {"index": index}
         return part

@@ -59,7 +59,7 @@ def _shrink(
         return False
     if "output_to_operand_aliasing" in fusion.attributes:
         return False
-    read = sorted({_index(r) for r in readers})
+    read = sorted({r.integer("index") for r in readers})
     if len(read) == len(shape.elements) or not context.spend("fusion output"):
         return False
     _return_only(body, read)
@@ -69,14 +69,10 @@ def _shrink(
             if len(read) == 1:
                 edit.replace(reader, fusion)
             else:
-                reader.attributes = with_attributes(reader.attributes, index=read.index(_index(reader)))
+                reader.attributes = with_attributes(
+                    reader.attributes, index=read.index(reader.integer("index"))
+                )
     return True
-
-
-def _index(reader: Instruction) -> int:
-    index = reader.attributes["index"]
-    assert isinstance(index, int)
-    return index
 
 
 def _return_only(body: Computation, positions: list[int]) -> None:

@@ -47,8 +47,8 @@ def _strip(module: Module, context: Context) -> None:
             instruction.shape = bare
             if instruction.literal is not None:
                 instruction.literal = _bare_literal(instruction.literal)
-    layout = module.attributes.get("entry_computation_layout")
-    if isinstance(layout, EntryLayout):
+    layout = module.attribute("entry_computation_layout", EntryLayout, None)
+    if layout is not None:
         bare_entry = EntryLayout(tuple(map(strip_layouts, layout.parameters)), strip_layouts(layout.result))
         if bare_entry != layout and context.spend("entry layout"):
             module.attributes = with_attributes(module.attributes, entry_computation_layout=bare_entry)
@@ -80,7 +80,7 @@ def _decompose(module: Module, edit: Editor, bitcast: Instruction) -> Instructio
     value = steps.transpose(value, order)
     back = _major_to_minor(result)
     memory = ArrayShape(result.element_type, tuple(result.dims[d] for d in back))
-    if _dims(value) != memory.dims:
+    if value.dims != memory.dims:
         value = steps.add("reshape", value, memory)
     value = steps.transpose(value, tuple(back.index(d) for d in range(len(back))))
     return value if value is not source else steps.add("copy", value, result)
@@ -103,11 +103,6 @@ def _major_to_minor(shape: ArrayShape) -> tuple[int, ...]:
     return tuple(reversed(shape.layout.minor_to_major))
 
 
-def _dims(instruction: Instruction) -> tuple[int, ...]:
-    assert isinstance(instruction.shape, ArrayShape)
-    return instruction.shape.dims
-
-
 @dataclass(frozen=True, slots=True)
 class _Steps:
     """Adds instructions in front of a bitcast."""
@@ -124,8 +119,7 @@ class _Steps:
         """Dimension i of the result is dimension `order[i]` of the operand."""
         if order == tuple(range(len(order))):
             return operand
-        assert isinstance(operand.shape, ArrayShape)
-        shape = ArrayShape(operand.shape.element_type, tuple(operand.shape.dims[d] for d in order))
+        shape = ArrayShape(operand.element_type, tuple(operand.dims[d] for d in order))
         made = self.add("transpose", operand, shape)
         made.attributes = {"dimensions": order}
         return made

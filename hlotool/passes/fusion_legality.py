@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Instruction
 from hlotool.passes.fusion_facts import (
     in_place_operand,
     is_always_duplicable,
@@ -49,7 +49,7 @@ ALLOW = FusionDecision()
 
 
 def forbid(reason: str) -> FusionDecision:
-    """No."""
+    """The decision against a fusion, for `reason`."""
     return FusionDecision(reason)
 
 
@@ -72,9 +72,9 @@ class Part:
     @staticmethod
     def of(instruction: Instruction) -> Part:
         """An instruction or a fusion."""
-        body = instruction.attributes.get("calls") if instruction.opcode == "fusion" else None
-        if not isinstance(body, Computation):
+        if instruction.opcode != "fusion":
             return Part((instruction,), (instruction,), (instruction,))
+        body = instruction.computation("calls")
         members = tuple(i for i in body.instructions if i.opcode != "parameter" and i is not body.root)
         roots = body.root.operands if body.root.opcode == "tuple" else (body.root,)
         if body.root.opcode != "tuple":
@@ -277,7 +277,7 @@ def loops_have_one_shape(producer: Part, consumer: Part, setting: Setting) -> Fu
     """All outputs come from iterations over the same elements; reductions also reduce the same dimensions."""
     roots = (*producer.roots, *consumer.roots)
     reductions = [r for r in roots if r.opcode == "reduce"]
-    if len({(loop_shape(r), r.attributes["dimensions"]) for r in reductions}) > 1:
+    if len({(loop_shape(r), r.integers("dimensions")) for r in reductions}) > 1:
         return forbid("tiled reductions with different shapes")
     if len({loop_shape(r) for r in roots}) > 1:
         return forbid("different loop shapes")
@@ -285,14 +285,14 @@ def loops_have_one_shape(producer: Part, consumer: Part, setting: Setting) -> Fu
 
 
 def few_reductions(producer: Part, consumer: Part, setting: Setting) -> FusionDecision:
-    """Each reduction takes registers."""
+    """Few reductions in one kernel, for each of them takes registers."""
     if len(producer.reductions) + len(consumer.reductions) > MOST_REDUCTIONS:
         return forbid(f"over {MOST_REDUCTIONS} unnested reductions in fusion")
     return ALLOW
 
 
 def budget_of_all_buffers(producer: Part, consumer: Part, setting: Setting) -> FusionDecision:
-    """As `budget_of_buffers`, with the outputs of both."""
+    """Not too many buffers: what either reads from outside, and the outputs of both."""
     inside = {*producer.outer, *consumer.outer}
     inputs = {i for i in (*producer.inputs, *consumer.inputs) if i not in inside}
     if len(inputs) + len(producer.roots) + len(consumer.roots) > MOST_BUFFERS:

@@ -94,9 +94,7 @@ class Merger:
         root, copies = copy_body(self.module, self.edit, body, instruction.operands, instruction, self.names)
         if Part.of(instruction).is_multi_output:
             for part in self.edit.users(instruction):
-                index = part.attributes["index"]
-                assert isinstance(index, int)
-                self.edit.replace_uses(part, root.operands[index])
+                self.edit.replace_uses(part, root.operands[part.integer("index")])
                 self.edit.remove(part)
             copies.remove(root)
             self.edit.remove(instruction)

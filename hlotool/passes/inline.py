@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlotool.ir.attributes import FrontendAttributes
 from hlotool.ir.edit import Names, computation_names, editing
 from hlotool.ir.edit_calls import inline
 from hlotool.ir.edit_dead import remove_dead_computations
@@ -42,13 +41,12 @@ class Inline:
         """Whether it is a call that may go; the author can forbid it, and other threads are other devices."""
         if instruction.opcode != "call":
             return False
-        frontend = instruction.attributes.get("frontend_attributes")
-        if isinstance(frontend, FrontendAttributes) and (
-            frontend.get("inlineable") == "false" or frontend.get("_xla_compute_type") is not None
-        ):
+        if instruction.frontend_attribute("inlineable") == "false":
+            return False
+        if instruction.frontend_attribute("_xla_compute_type") is not None:
             return False
         same_thread = all(c.execution_thread == computation.execution_thread for c in instruction.called)
-        return same_thread and (self.composites or instruction.attributes.get("is_composite") is not True)
+        return same_thread and (self.composites or not instruction.flag("is_composite"))
 
 
 def _inline_all(

@@ -31,7 +31,7 @@ class Group:
     copies: set[Instruction] = field(default_factory=set)
 
     def part(self) -> Part:
-        """For the rules."""
+        """The group as the rules of fusion see it: one producer or consumer with the root as its result."""
         return Part.planned(self.members[::-1], self.members[:1])
 
 

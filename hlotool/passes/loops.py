@@ -46,9 +46,8 @@ class AnnotateTripCounts:
 
 def _with_trip_count(loop: Instruction, trips: int) -> str | None:
     """The loop's backend_config with its trip count; None where it says so already or is no JSON object."""
-    config = loop.attributes.get("backend_config")
     try:
-        known = json.loads(config.text) if isinstance(config, BackendConfig) else {}
+        known = json.loads(loop.config_text) if "backend_config" in loop.attributes else {}
     except ValueError:
         return None
     counted = {"known_trip_count": {"n": str(trips)}}
@@ -82,9 +81,7 @@ class LimitLoops:
 
     def _limit(self, module: Module, edit: Editor, loop: Instruction, names: Names) -> None:
         """Carry a counter beside the state, and test it beside the condition."""
-        condition, body = loop.attributes["condition"], loop.attributes["body"]
-        assert isinstance(condition, Computation)
-        assert isinstance(body, Computation)
+        condition, body = loop.computation("condition"), loop.computation("body")
         counted = TupleShape((loop.shape, array("s32")))
         zero = edit.add(Builder("zero").constant(0, "s32"), before=loop)
         start = Instruction("tuple", "tuple", counted, (loop.operands[0], zero))

@@ -31,7 +31,7 @@ class PrintModules:
     after_passes: Collection[str] = ()
 
     def started(self, pipeline: str, first: str, module: Module) -> None:
-        """Nothing is printed here."""
+        """Nothing: the program is printed around passes, not at the start of a pipeline."""
 
     def before(self, pipeline: str, name: str, module: Module) -> None:
         if name in self.before_passes or ALL in self.before_passes:
@@ -58,11 +58,11 @@ class DumpModules:
     _step: int = field(default=0, init=False)
 
     def begin(self, module: Module) -> None:
-        """The program as given."""
+        """Write the program as it was given."""
         self._write(module, "before_optimizations")
 
     def end(self, module: Module) -> None:
-        """The program as it became."""
+        """Write the program as the passes left it."""
         self._write(module, "hlotool_after_optimizations")
 
     def started(self, pipeline: str, first: str, module: Module) -> None:

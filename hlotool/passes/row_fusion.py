@@ -97,8 +97,8 @@ def rows_of(instruction: Instruction) -> Rows | None:
 
 def _rows(reduction: Instruction) -> Rows | None:
     """Number and length of the rows that it reduces; None if what it reduces does not lie together."""
-    shape, reduced = reduction.operands[0].shape, reduction.attributes.get("dimensions")
-    if not isinstance(shape, ArrayShape) or shape.is_dynamic or not isinstance(reduced, tuple):
+    shape, reduced = reduction.operands[0].shape, reduction.integers("dimensions")
+    if not isinstance(shape, ArrayShape) or shape.is_dynamic:
         return None
     sizes = {d: size for d, size in enumerate(shape.dims) if size != 1}
     kept, gone = [d for d in sizes if d not in reduced], [d for d in sizes if d in reduced]

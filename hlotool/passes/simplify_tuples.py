@@ -30,8 +30,7 @@ class SimplifyTuples:
 
 def _read_directly(edit: Editor, part: Instruction, context: Context) -> None:
     """get-tuple-element(tuple(…, x, …)) is x."""
-    (whole,), index = part.operands, part.attributes["index"]
-    assert isinstance(index, int)
+    (whole,), index = part.operands, part.integer("index")
     if whole.opcode == "tuple" and whole.operands[index].shape == part.shape and context.spend("element"):
         edit.replace(part, whole.operands[index])
 
@@ -43,7 +42,7 @@ def _pass_on(edit: Editor, made: Instruction, context: Context) -> None:
         return
     (source,) = sources
     in_order = all(
-        o.opcode == "get-tuple-element" and o.attributes["index"] == n for n, o in enumerate(made.operands)
+        o.opcode == "get-tuple-element" and o.integer("index") == n for n, o in enumerate(made.operands)
     )
     whole = isinstance(source.shape, TupleShape) and len(source.shape.elements) == len(made.operands)
     if in_order and whole and source.shape == made.shape and context.spend("tuple"):

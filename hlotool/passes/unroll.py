@@ -8,7 +8,7 @@ from typing import ClassVar
 from hlotool.ir.edit import Editor, Names, computation_names, editing
 from hlotool.ir.edit_calls import insert_body
 from hlotool.ir.edit_dead import remove_dead_computations
-from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.module import Instruction, Module
 from hlotool.ir.walk import call_order, reachable
 from hlotool.passes.base import Context
 from hlotool.passes.trip_count import trip_count
@@ -44,16 +44,14 @@ class Unroll:
                 _unroll(module, edit, loop, trips, names)
 
     def _may(self, loop: Instruction, trips: int) -> bool:
-        body = loop.attributes["body"]
-        assert isinstance(body, Computation)
+        body = loop.computation("body")
         own = all("channel_id" not in i.attributes for c in reachable(body) for i in c.instructions)
         # Two instructions may not use one channel.
         return own and trips * len(body.instructions) <= self.max_instructions
 
 
 def _unroll(module: Module, edit: Editor, loop: Instruction, trips: int, names: Names) -> None:
-    body = loop.attributes["body"]
-    assert isinstance(body, Computation)
+    body = loop.computation("body")
     (state,) = loop.operands
     for _ in range(trips):
         state = insert_body(module, edit, body, [state], loop, names)

@@ -31,7 +31,7 @@ class Listener(Protocol):
     """Is told how a batch goes on."""
 
     def started(self, task: Task) -> None:
-        """`task` runs now."""
+        """`task` begins to run."""
 
     def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
         """`task` is over, now or in an earlier run that was interrupted."""

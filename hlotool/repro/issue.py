@@ -13,7 +13,7 @@ _QUOTED = 6000
 
 
 def issue_text(bundle: Bundle) -> str:
-    """`issue.md`."""
+    """The text of `issue.md`: the report to paste into a bug tracker."""
     return "\n".join(_lines(bundle)) + "\n"
 
 

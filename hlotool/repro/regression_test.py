@@ -29,6 +29,6 @@ def test_repro() -> None:
 
 
 def test_text(bundle: Bundle) -> str:
-    """`test_repro.py`."""
+    """The text of `test_repro.py`: a pytest test that fails as long as the bundle does."""
     title = bundle.title.replace("\\", "\\\\").replace('"""', "'''")
     return _TEST.format(title=title.rstrip("."), name="test_repro.py", reason=bundle.signature)

@@ -29,7 +29,7 @@ class Rate:
 
     @property
     def estimate(self) -> float:
-        """Failures per run."""
+        """The share of runs that failed, 0 where there were none."""
         return self.failures / self.runs if self.runs else 0.0
 
     def interval(self, confidence: float) -> tuple[float, float]:

@@ -43,8 +43,7 @@ def _solve_all(
     solutions = [dict(rule(instruction, interval, ranges)) for interval in demand.intervals]
     for number in sorted({n for solution in solutions for n in solution}):
         intervals = tuple(solution.get(number, ANY) for solution in solutions)
-        operand = instruction.operands[number].shape
-        assert isinstance(operand, ArrayShape)
+        operand = instruction.operands[number].array_shape
         axis = demand.axis if operand.rank == _rank(instruction) else None
         asked = InRange(intervals, axis, demand.required)
         if axis is None:
@@ -210,9 +209,7 @@ def _round(_: Instruction, interval: Interval, __: ForwardRanges) -> _Solved:
 
 
 def _convert(instruction: Instruction, interval: Interval, _: ForwardRanges) -> _Solved:
-    source = instruction.operands[0].shape
-    assert isinstance(source, ArrayShape)
-    if source.element_type.is_floating and _is_integer(instruction):
+    if instruction.operands[0].element_type.is_floating and _is_integer(instruction):
         yield 0, Interval(interval.low, interval.high + _BELOW_ONE, interval.avoid)
     else:
         yield 0, interval

@@ -49,7 +49,7 @@ class Constraint:
 
     @property
     def is_bounded(self) -> bool:
-        """Some interval says anything."""
+        """Whether some interval excludes a number."""
         return any(interval != ANY for interval in self.intervals)
 
     def add(self, demand: Demand, purpose: str) -> None:

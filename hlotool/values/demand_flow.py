@@ -121,9 +121,7 @@ def _tuple(_: _Trace, instruction: Instruction, index: ShapeIndex) -> _Parts:
 
 
 def _get_tuple_element(_: _Trace, instruction: Instruction, index: ShapeIndex) -> _Parts:
-    element = instruction.attributes["index"]
-    assert isinstance(element, int)
-    yield instruction.operands[0], (element, *index)
+    yield instruction.operands[0], (instruction.integer("index"), *index)
 
 
 def _identity(_: _Trace, instruction: Instruction, index: ShapeIndex) -> _Parts:
@@ -148,10 +146,8 @@ def _async_done(_: _Trace, instruction: Instruction, index: ShapeIndex) -> _Part
 
 
 def _while(_: _Trace, instruction: Instruction, index: ShapeIndex) -> _Parts:
-    body = instruction.attributes["body"]
-    assert isinstance(body, Computation)
     yield instruction.operands[0], index
-    yield body.root, index
+    yield instruction.computation("body").root, index
 
 
 def _conditional(_: _Trace, instruction: Instruction, index: ShapeIndex) -> _Parts:

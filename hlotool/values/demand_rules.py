@@ -12,7 +12,7 @@ from math import prod
 from typing import TypeAlias
 
 from hlotool.ir.attributes import ConvolutionDimensions
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.values.demands import AnyBits, Demand, Exactly, InRange, Matrix, MatrixKind, Ordered, Scaled
 from hlotool.values.forward import ForwardRanges
@@ -53,24 +53,6 @@ def sources(instruction: Instruction, ranges: ForwardRanges) -> Iterator[Source]
             yield Source(value, demand, f"trip count of {name}")
 
 
-def _array(instruction: Instruction, operand: int) -> ArrayShape:
-    shape = instruction.operands[operand].shape
-    assert isinstance(shape, ArrayShape)
-    return shape
-
-
-def _ints(instruction: Instruction, name: str) -> tuple[int, ...]:
-    value = instruction.attributes.get(name, ())
-    assert isinstance(value, tuple)
-    return tuple(n for n in value if isinstance(n, int))
-
-
-def _int(instruction: Instruction, name: str) -> int:
-    value = instruction.attributes[name]
-    assert isinstance(value, int)
-    return value
-
-
 def _real(instruction: Instruction) -> bool:
     """The result is no complex array: domains are those of real functions."""
     return isinstance(instruction.shape, ArrayShape) and not instruction.shape.element_type.is_complex
@@ -85,57 +67,62 @@ def _positions(dims: Sequence[int], sizes: Sequence[int]) -> tuple[Interval, ...
 
 
 def _gather(instruction: Instruction, _: ForwardRanges) -> _Asked:
-    dims, sizes = _array(instruction, 0).dims, _ints(instruction, "slice_sizes")
-    mapped = _ints(instruction, "start_index_map")
+    dims, sizes = instruction.operands[0].dims, instruction.integers("slice_sizes", ())
+    mapped = instruction.integers("start_index_map", ())
     intervals = _positions([dims[d] for d in mapped], [sizes[d] for d in mapped])
     yield from _index_vectors(instruction, 1, intervals, "start_indices_batching_dims")
 
 
 def _scatter(instruction: Instruction, _: ForwardRanges) -> _Asked:
     count = len(instruction.operands) // 2
-    dims, sizes = _array(instruction, 0).dims, _scatter_window(instruction, count)
-    mapped = _ints(instruction, "scatter_dims_to_operand_dims")
+    dims, sizes = instruction.operands[0].dims, _scatter_window(instruction, count)
+    mapped = instruction.integers("scatter_dims_to_operand_dims", ())
     intervals = _positions([dims[d] for d in mapped], [sizes[d] for d in mapped])
     yield from _index_vectors(instruction, count, intervals, "scatter_indices_batching_dims")
 
 
 def _scatter_window(instruction: Instruction, count: int) -> list[int]:
     """Extent of an update window in each dimension of the scattered-to array."""
-    updates = _array(instruction, count + 1).dims
-    window = iter(_ints(instruction, "update_window_dims"))
-    single = {*_ints(instruction, "inserted_window_dims"), *_ints(instruction, "input_batching_dims")}
-    return [1 if d in single else updates[next(window)] for d in range(_array(instruction, 0).rank)]
+    updates = instruction.operands[count + 1].dims
+    window = iter(instruction.integers("update_window_dims", ()))
+    single = {
+        *instruction.integers("inserted_window_dims", ()),
+        *instruction.integers("input_batching_dims", ()),
+    }
+    return [
+        1 if d in single else updates[next(window)] for d in range(instruction.operands[0].array_shape.rank)
+    ]
 
 
 def _index_vectors(
     instruction: Instruction, operand: int, intervals: tuple[Interval, ...], batching: str
 ) -> _Asked:
     """Ranges and order of index vectors; an `index_vector_dim` behind the last dimension means scalars."""
-    vector = _int(instruction, "index_vector_dim")
-    axis = vector if vector < _array(instruction, operand).rank else None
+    vector = instruction.integer("index_vector_dim")
+    axis = vector if vector < instruction.operands[operand].array_shape.rank else None
     if intervals:
         yield operand, InRange(intervals, axis, required=False), "indices"
-    distinct = instruction.attributes.get("unique_indices") is True
-    ascending = instruction.attributes.get("indices_are_sorted") is True
+    distinct = instruction.flag("unique_indices")
+    ascending = instruction.flag("indices_are_sorted")
     if distinct or ascending:
         words = " and ".join(w for w, on in (("unique", distinct), ("sorted", ascending)) if on)
-        order = Ordered(distinct, ascending, axis, _ints(instruction, batching))
+        order = Ordered(distinct, ascending, axis, instruction.integers(batching, ()))
         yield operand, order, f"indices declared {words}"
 
 
 def _dynamic_slice(instruction: Instruction, _: ForwardRanges) -> _Asked:
-    sizes = _ints(instruction, "dynamic_slice_sizes")
-    yield from _starts(instruction, 1, _positions(_array(instruction, 0).dims, sizes))
+    sizes = instruction.integers("dynamic_slice_sizes", ())
+    yield from _starts(instruction, 1, _positions(instruction.operands[0].dims, sizes))
 
 
 def _dynamic_update_slice(instruction: Instruction, _: ForwardRanges) -> _Asked:
-    dims, sizes = _array(instruction, 0).dims, _array(instruction, 1).dims
+    dims, sizes = instruction.operands[0].dims, instruction.operands[1].dims
     yield from _starts(instruction, 2, _positions(dims, sizes))
 
 
 def _starts(instruction: Instruction, first: int, intervals: tuple[Interval, ...]) -> _Asked:
     """Start indices: one scalar operand per dimension, or all in one array (old form)."""
-    if len(instruction.operands) > first and _array(instruction, first).rank == 1:
+    if len(instruction.operands) > first and instruction.operands[first].array_shape.rank == 1:
         yield first, InRange(intervals, 0, required=False), "start indices"
         return
     for number, interval in enumerate(intervals[: len(instruction.operands) - first]):
@@ -143,23 +130,23 @@ def _starts(instruction: Instruction, first: int, intervals: tuple[Interval, ...
 
 
 def _ragged_dot(instruction: Instruction, _: ForwardRanges) -> _Asked:
-    ragged = _ints(instruction, "lhs_ragged_dims")
-    rows = prod(_array(instruction, 0).dims[d] for d in ragged)
-    groups = max(1, _array(instruction, 2).dims[-1])
+    ragged = instruction.integers("lhs_ragged_dims", ())
+    rows = prod(instruction.operands[0].dims[d] for d in ragged)
+    groups = max(1, instruction.operands[2].dims[-1])
     yield 2, InRange((Interval(0, rows // groups),), required=False), "group sizes"
 
 
 def _conditional(instruction: Instruction, _: ForwardRanges) -> _Asked:
-    if _array(instruction, 0).element_type is not ElementType.PRED:
+    if instruction.operands[0].element_type is not ElementType.PRED:
         branches = sum(1 for _ in instruction.called)
         yield 0, InRange((Interval(0, branches - 1),), required=False), "branch index"
 
 
 def _compare(instruction: Instruction, ranges: ForwardRanges) -> _Asked:
     """`labels == iota`: a one-hot encoding, which only sees labels that the iota counts."""
-    if instruction.attributes["direction"] not in ("EQ", "NE"):
+    if instruction.text("direction") not in ("EQ", "NE"):
         return
-    if not _array(instruction, 0).element_type.is_integer:
+    if not instruction.operands[0].element_type.is_integer:
         return
     for number, other in ((0, 1), (1, 0)):
         counted = ranges.of(instruction.operands[other])
@@ -174,8 +161,8 @@ def _is_iota(instruction: Instruction) -> bool:
 
 
 def _set_dimension_size(instruction: Instruction, _: ForwardRanges) -> _Asked:
-    dimension = _ints(instruction, "dimensions")[0]
-    yield 1, InRange((Interval(1, max(1, _array(instruction, 0).dims[dimension])),)), "size"
+    dimension = instruction.integers("dimensions", ())[0]
+    yield 1, InRange((Interval(1, max(1, instruction.operands[0].dims[dimension])),)), "size"
 
 
 # Domains
@@ -190,9 +177,8 @@ def _domain(operand: int, interval: Interval, role: str) -> _Rule:
 
 
 def _power(instruction: Instruction, ranges: ForwardRanges) -> _Asked:
-    assert isinstance(instruction.shape, ArrayShape)
     exponent = ranges.of(instruction.operands[1])
-    if instruction.shape.element_type.is_integer:
+    if instruction.element_type.is_integer:
         yield 1, InRange((Interval(0, 6),)), "exponent"
     elif not _real(instruction) or (exponent.is_point and exponent.low >= 0 and exponent.low.is_integer()):
         return
@@ -203,7 +189,7 @@ def _power(instruction: Instruction, ranges: ForwardRanges) -> _Asked:
 
 
 def _shift(instruction: Instruction, _: ForwardRanges) -> _Asked:
-    bits = _array(instruction, 0).element_type.bits
+    bits = instruction.operands[0].element_type.bits
     yield 1, InRange((Interval(0, bits - 1),)), "amount"
 
 
@@ -218,9 +204,7 @@ def _reduction(instruction: Instruction, _: ForwardRanges) -> _Asked:
 
 
 def _select_and_scatter(instruction: Instruction, _: ForwardRanges) -> _Asked:
-    scatter = instruction.attributes["scatter"]
-    assert isinstance(scatter, Computation)
-    (identity,) = identities(scatter, 1)
+    (identity,) = identities(instruction.computation("scatter"), 1)
     if identity is not None:
         yield 2, Exactly(identity), "initial value"
 
@@ -230,25 +214,27 @@ def _cholesky(_: Instruction, __: ForwardRanges) -> _Asked:
 
 
 def _triangular_solve(instruction: Instruction, _: ForwardRanges) -> _Asked:
-    lower = instruction.attributes.get("lower") is True
+    lower = instruction.flag("lower")
     yield 0, Matrix(MatrixKind.LOWER if lower else MatrixKind.UPPER), "matrix"
 
 
 def _custom_call(instruction: Instruction, _: ForwardRanges) -> _Asked:
     """LAPACK and cuSOLVER factorisations, which JAX calls instead of the HLO instructions."""
-    target = str(instruction.attributes["custom_call_target"]).lower()
+    target = instruction.custom_call_target.lower()
     if "potrf" in target or "cholesky" in target:
         yield 0, Matrix(MatrixKind.POSITIVE_DEFINITE), "matrix"
 
 
 def _dot(instruction: Instruction, _: ForwardRanges) -> _Asked:
-    dims = _array(instruction, 1).dims
-    yield from _weights(prod(dims[d] for d in _ints(instruction, "rhs_contracting_dims")))
+    dims = instruction.operands[1].dims
+    yield from _weights(prod(dims[d] for d in instruction.integers("rhs_contracting_dims", ())))
 
 
 def _convolution(instruction: Instruction, _: ForwardRanges) -> _Asked:
-    labels, dims = instruction.attributes["dim_labels"], _array(instruction, 1).dims
-    assert isinstance(labels, ConvolutionDimensions)
+    labels, dims = (
+        instruction.attribute("dim_labels", ConvolutionDimensions),
+        instruction.operands[1].dims,
+    )
     yield from _weights(dims[labels.kernel_input_feature] * prod(dims[d] for d in labels.kernel_spatial))
 
 

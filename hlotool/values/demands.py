@@ -29,7 +29,7 @@ class InRange:
 
     @property
     def narrowest(self) -> Interval:
-        """What all positions allow."""
+        """The numbers that are allowed at every position: the intersection of all intervals."""
         result = self.intervals[0]
         for interval in self.intervals[1:]:
             result = result.intersect(interval)

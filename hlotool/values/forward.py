@@ -74,10 +74,8 @@ def _constant(_: ForwardRanges, instruction: Instruction, __: _Operands) -> Inte
 
 
 def _iota(_: ForwardRanges, instruction: Instruction, __: _Operands) -> Interval:
-    shape, dimension = instruction.shape, instruction.attributes["iota_dimension"]
-    assert isinstance(shape, ArrayShape)
-    assert isinstance(dimension, int)
-    return Interval(0, max(0, shape.dims[dimension] - 1))
+    size = instruction.dims[instruction.integer("iota_dimension")]
+    return Interval(0, max(0, size - 1))
 
 
 def _same(_: ForwardRanges, __: Instruction, operands: _Operands) -> Interval:
@@ -131,8 +129,7 @@ def _reduce(_: ForwardRanges, instruction: Instruction, operands: _Operands) -> 
 
 
 def _get_tuple_element(ranges: ForwardRanges, instruction: Instruction, _: _Operands) -> Interval:
-    source, index = instruction.operands[0], instruction.attributes["index"]
-    assert isinstance(index, int)
+    source, index = instruction.operands[0], instruction.integer("index")
     return ranges.of(source.operands[index]) if source.opcode == "tuple" else ANY
 
 

@@ -49,16 +49,16 @@ class Draw:
 
     @property
     def dtype(self) -> type[np.float32 | np.float64]:
-        """Of the floats drawn."""
+        """The NumPy type in which floats are drawn."""
         return np.float64 if self.wide else np.float32
 
     def normal(self, dims: Sequence[int]) -> _Floats:
-        """Normal numbers, cut."""
+        """Standard normal numbers in an array of `dims`, without the far tails."""
         drawn: _Floats = np.asarray(self.rng.standard_normal(tuple(dims), self.dtype))
         return np.clip(drawn, -_CUT, _CUT, out=drawn)
 
     def uniform(self, dims: Sequence[int], low: float, high: float) -> _Floats:
-        """Numbers between two ends."""
+        """Uniform numbers from `low` to `high` in an array of `dims`."""
         drawn: _Floats = np.asarray(self.rng.random(tuple(dims), self.dtype))
         drawn *= self.dtype(high - low)
         drawn += self.dtype(low)

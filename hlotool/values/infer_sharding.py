@@ -81,7 +81,7 @@ def arrangements(mesh: Mesh, counts: Ints) -> Iterator[Sharding]:
 
 
 def reversed_arrangements(mesh: Mesh, counts: Ints) -> Iterator[Sharding]:
-    """The same with the opposite order along some dimensions, as GSPMD leaves it after `reverse`."""
+    """The `arrangements` in opposite order along some dimensions, as GSPMD leaves them after `reverse`."""
     device_count = prod(size for _, size in mesh.axes)
     cut = [axis for axis, count in enumerate(counts) if count > 1]
     flips = [flip for size in range(1, len(cut) + 1) for flip in combinations(cut, size)]

@@ -80,12 +80,12 @@ NONZERO: Final = Interval(avoid=0)
 
 
 def add(a: Interval, b: Interval) -> Interval:
-    """All sums."""
+    """The interval of x + y for all x in `a` and y in `b`."""
     return Interval(_number(a.low + b.low, -_INF), _number(a.high + b.high, _INF))
 
 
 def negate(a: Interval) -> Interval:
-    """All negatives."""
+    """The interval of -x for all x in `a`."""
     return Interval(-a.high, -a.low, None if a.avoid is None else -a.avoid)
 
 

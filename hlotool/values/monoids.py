@@ -61,7 +61,7 @@ def _is_number(value: Instruction) -> bool:
 def _directions(predicate: Instruction, depth: int) -> list[str]:
     """Directions of the comparisons of floats or keys that a predicate is made of."""
     if predicate.opcode == "compare":
-        return [str(predicate.attributes["direction"])]
+        return [predicate.text("direction")]
     if depth == 0:
         return []
     return [d for operand in predicate.operands for d in _directions(operand, depth - 1)]

@@ -8,7 +8,6 @@ from math import prod
 
 from hlotool.ir.attributes import SliceDim
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape
 from hlotool.values.demands import AnyBits, Demand, InRange, Matrix, Ordered
 
 #: Operands whose elements reappear in the result.
@@ -56,7 +55,7 @@ def carried(instruction: Instruction) -> range:
     """Numbers of the operands whose elements reappear in the result."""
     opcode, count = instruction.opcode, len(instruction.operands)
     if opcode == "custom-call":
-        known = instruction.attributes.get("custom_call_target") in _IDENTITY_CALLS
+        known = instruction.custom_call_target in _IDENTITY_CALLS
         return range(1 if known and count else 0)
     if opcode == "scatter":
         return range(0, 3, 2) if count == 3 else range(0)
@@ -79,7 +78,7 @@ def _wraps_negative(instruction: Instruction) -> bool:
     if instruction.opcode != "select":
         return False
     predicate, _, plain = instruction.operands
-    if predicate.opcode != "compare" or predicate.attributes["direction"] != "LT":
+    if predicate.opcode != "compare" or predicate.text("direction") != "LT":
         return False
     return predicate.operands[0] is plain
 
@@ -107,44 +106,34 @@ def _range_through(instruction: Instruction, number: int, demand: InRange) -> In
 
 def _positions(instruction: Instruction, number: int, axis: int) -> slice:
     """Which positions along `axis` of the result come from the operand."""
-    if instruction.opcode != "concatenate" or instruction.attributes["dimensions"] != (axis,):
+    if instruction.opcode != "concatenate" or instruction.integers("dimensions") != (axis,):
         return slice(None)
-    sizes = [_dims(operand)[axis] for operand in instruction.operands]
+    sizes = [operand.dims[axis] for operand in instruction.operands]
     start = sum(sizes[:number])
     return slice(start, start + sizes[number])
-
-
-def _dims(instruction: Instruction) -> tuple[int, ...]:
-    assert isinstance(instruction.shape, ArrayShape)
-    return instruction.shape.dims
 
 
 def _axis_before(instruction: Instruction, number: int, axis: int) -> int | None:
     """The operand's dimension that becomes dimension `axis` of the result, all positions kept in order."""
     match instruction.opcode:
         case opcode if opcode in _IN_PLACE:
-            return axis if _dims(instruction.operands[number]) == _dims(instruction) else None
+            return axis if instruction.operands[number].dims == instruction.dims else None
         case "concatenate":
             return axis
         case "transpose":
-            dimensions = instruction.attributes["dimensions"]
-            assert isinstance(dimensions, tuple)
-            return int(dimensions[axis])  # type: ignore[arg-type]
+            return instruction.integers("dimensions")[axis]
         case "broadcast":
-            dimensions = instruction.attributes.get("dimensions", ())
-            assert isinstance(dimensions, tuple)
+            dimensions = instruction.integers("dimensions", ())
             return dimensions.index(axis) if axis in dimensions else None
         case "slice":
             return axis if _takes_all(instruction, axis) else None
         case "reshape" | "bitcast":
-            return _reshaped_axis(_dims(instruction.operands[0]), _dims(instruction), axis)
+            return _reshaped_axis(instruction.operands[0].dims, instruction.dims, axis)
     return None
 
 
 def _takes_all(instruction: Instruction, axis: int) -> bool:
-    dims = instruction.attributes["slice"]
-    assert isinstance(dims, tuple)
-    return dims[axis] == SliceDim(0, _dims(instruction.operands[0])[axis])
+    return instruction.listed("slice", SliceDim)[axis] == SliceDim(0, instruction.operands[0].dims[axis])
 
 
 def _reshaped_axis(before: tuple[int, ...], after: tuple[int, ...], axis: int) -> int | None:
@@ -159,18 +148,21 @@ def _reshaped_axis(before: tuple[int, ...], after: tuple[int, ...], axis: int) -
 def _order_through(instruction: Instruction, number: int, demand: Ordered) -> Ordered | None:
     if instruction.opcode in _SHUFFLING:
         return None
-    batch = demand.batch if _dims(instruction.operands[number]) == _dims(instruction) else ()
+    batch = demand.batch if instruction.operands[number].dims == instruction.dims else ()
     ascending = demand.ascending and instruction.opcode not in ("reverse", "transpose")
     if demand.axis is None:
         return replace(demand, ascending=ascending, batch=batch)
     axis = _axis_before(instruction, number, demand.axis)
-    if axis is None and _dims(instruction)[demand.axis] != 1:
+    if axis is None and instruction.dims[demand.axis] != 1:
         return None
     return replace(demand, ascending=ascending, axis=axis, batch=batch)
 
 
 def _matrix_through(instruction: Instruction, number: int, demand: Matrix) -> Matrix | None:
-    rank_after, rank_before = len(_dims(instruction)), len(_dims(instruction.operands[number]))
+    rank_after, rank_before = (
+        len(instruction.dims),
+        len(instruction.operands[number].dims),
+    )
     if rank_after < 2 or rank_before < 2 or instruction.opcode in ("concatenate", "gather", "reverse"):
         return None
     last_two = [_axis_before(instruction, number, rank_after - i) for i in (2, 1)]

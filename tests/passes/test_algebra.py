@@ -16,7 +16,7 @@ from hlotool.errors import UsageError
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
-from hlotool.passes.algebra.rules import RULES, Exactness, array_shape
+from hlotool.passes.algebra.rules import RULES, Exactness
 from hlotool.passes.algebra.simplify import Simplify
 from hlotool.passes.base import total
 
@@ -70,7 +70,7 @@ def broken(case: Case, module: Module, expected: Array, actual: Array, arguments
     """Where the rule did not keep what it promises."""
     exactness = RULES[case.rule].exactness
     tolerance = _ROUNDING if exactness is Exactness.ROUNDING else Tolerance()
-    unequal = wrong(expected, actual, array_shape(module.entry.root).element_type, tolerance)
+    unequal = wrong(expected, actual, module.entry.root.element_type, tolerance)
     if exactness is Exactness.ZERO_SIGN:
         unequal &= expected != actual
     if exactness is Exactness.UNLESS_NAN:

@@ -9,7 +9,6 @@ import numpy as np
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, BufferShape
@@ -73,7 +72,7 @@ def _poison(shape: ArrayShape) -> Array:
 @custom_call("X64Combine")
 def x64_combine(instruction: Instruction, lowering: Lowering) -> Kernel:
     """A 64-bit integer from its low and high half. XLA: the X64 rewriter of the TPU compiler."""
-    target = array_shape(instruction, lowering).element_type
+    target = instruction.element_type
     if not (target.is_integer and target.bits == 64):
         raise lowering.unsupported(instruction, f"X64Combine to {target}")
     dtype = dtype_of(target)
@@ -83,11 +82,11 @@ def x64_combine(instruction: Instruction, lowering: Lowering) -> Kernel:
 @custom_call("X64SplitLow", "X64SplitHigh")
 def x64_split(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Half of a 64-bit integer. XLA: the X64 rewriter of the TPU compiler."""
-    source = array_shape(instruction.operands[0], lowering).element_type
+    source = instruction.operands[0].element_type
     if not (source.is_integer and source.bits == 64):
         raise lowering.unsupported(instruction, f"{instruction.opcode} of {source}")
-    dtype = dtype_of(array_shape(instruction, lowering).element_type)
-    shift = 32 if instruction.attributes["custom_call_target"] == "X64SplitHigh" else 0
+    dtype = dtype_of(instruction.element_type)
+    shift = 32 if instruction.custom_call_target == "X64SplitHigh" else 0
     return lambda x: (x.astype(np.uint64) >> shift).astype(np.uint32).astype(dtype)
 
 

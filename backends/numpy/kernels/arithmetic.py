@@ -14,7 +14,6 @@ from hlotool.backends.numpy import complexes, floats, integers
 from hlotool.backends.numpy.elementwise import elementwise
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
@@ -77,7 +76,7 @@ def power(instruction: Instruction, lowering: Lowering) -> Kernel:
 @lowers("mulhi")
 def mulhi(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The high half of the double-width integer product. XLA: hlo_opcode.h."""
-    bits = array_shape(instruction, lowering).element_type.bits
+    bits = instruction.element_type.bits
     return elementwise(instruction, lowering, integer=partial(integers.multiply_high, bits=bits))
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from hlotool.backends.numpy.accumulation import finish, native, sum_dtype
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import attribute, element_types
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType, TupleShape
@@ -76,9 +75,9 @@ class _Features:
 
     def __init__(self, instruction: Instruction, lowering: Lowering) -> None:
         # XLA holds the attribute in f32.
-        self.epsilon = float(np.float32(attribute(instruction, "epsilon", float, lowering)))
-        self._axis = attribute(instruction, "feature_index", int, lowering)
-        self._operand_types = element_types(instruction.operands, lowering)
+        self.epsilon = float(np.float32(instruction.number("epsilon")))
+        self._axis = instruction.integer("feature_index")
+        self._operand_types = instruction.operand_types
         shape = instruction.shape
         parts = shape.elements if isinstance(shape, TupleShape) else (shape,)
         self._result_types = [getattr(part, "element_type", None) for part in parts]

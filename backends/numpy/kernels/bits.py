@@ -12,7 +12,6 @@ from hlotool.backends.numpy import integers
 from hlotool.backends.numpy.elementwise import elementwise
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
@@ -79,5 +78,5 @@ def popcount(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 
 def _with_width(instruction: Instruction, lowering: Lowering, function: Callable[..., Array]) -> Kernel:
-    bits = array_shape(instruction, lowering).element_type.bits
+    bits = instruction.element_type.bits
     return elementwise(instruction, lowering, integer=partial(function, bits=bits))

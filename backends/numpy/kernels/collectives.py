@@ -17,9 +17,8 @@ from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.monoids import Monoid
 from hlotool.backends.numpy.registry import Calling, Kernel, lowers
 from hlotool.backends.numpy.run import Run
-from hlotool.backends.numpy.shapes import attribute, element_types
 from hlotool.ir.dtypes import Array
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Instruction
 from hlotool.ir.types import TupleShape
 
 #: From one operand of every member, in the order of the group, to what each gets for it.
@@ -138,7 +137,7 @@ def _as_result(instruction: Instruction, values: Sequence[Any]) -> Any:
 
 
 def _axis(instruction: Instruction, lowering: Lowering) -> int:
-    dimensions = attribute(instruction, "dimensions", tuple, lowering)
+    dimensions = instruction.integers("dimensions")
     if len(dimensions) != 1:
         raise lowering.unsupported(instruction, f"{instruction.opcode} along dimensions {dimensions}")
     axis: int = dimensions[0]
@@ -152,10 +151,10 @@ def _gather(instruction: Instruction, lowering: Lowering) -> Column:
 
 def _reduction(instruction: Instruction, lowering: Lowering) -> Callable[[Sequence[Array]], Array]:
     """`to_apply` over copies of an operand."""
-    computation = attribute(instruction, "to_apply", Computation, lowering)
+    computation = instruction.computation("to_apply")
     if len(computation.parameters) != 2:
         raise lowering.unsupported(instruction, f"to_apply of {len(computation.parameters)} parameters")
-    reduced = {*element_types(instruction.operands, lowering), *element_types((computation.root,), lowering)}
+    reduced = {*instruction.operand_types, computation.root.element_type}
     if len(reduced) != 1:
         raise lowering.unsupported(instruction, f"to_apply returns {computation.root.shape}")
     return _over_copies(lanes(computation, lowering))

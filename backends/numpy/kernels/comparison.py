@@ -14,7 +14,6 @@ from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.masks import choose
 from hlotool.backends.numpy.ordering import SIGN_MAGNITUDE, total_order_keys
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
@@ -36,7 +35,7 @@ def compare(instruction: Instruction, lowering: Lowering) -> Kernel:
     their bits: -NaN < -inf < … < -0 < +0 < … < inf < NaN. Complex numbers know EQ and NE only.
     XLA: operation_semantics.md#compare.
     """
-    direction = attribute(instruction, "direction", str, lowering)
+    direction = instruction.text("direction")
     if direction not in _DIRECTIONS:
         raise lowering.unsupported(instruction, f"comparison direction {direction}")
     function = _DIRECTIONS[direction]
@@ -52,9 +51,9 @@ def _total_order(instruction: Instruction, lowering: Lowering, function: Functio
     def keyed(a: Array, b: Array) -> Any:
         return function(total_order_keys(a), total_order_keys(b))
 
-    element_type = array_shape(instruction.operands[0], lowering).element_type
+    element_type = instruction.operands[0].element_type
     if element_type in SIGN_MAGNITUDE:
-        return for_shape(keyed, array_shape(instruction, lowering))
+        return for_shape(keyed, instruction.array_shape)
     return elementwise(instruction, lowering, pred=function, integer=function, floating=keyed)
 
 
@@ -95,8 +94,8 @@ def select(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: operation_semantics.md#select.
     """
-    predicate = array_shape(instruction.operands[0], lowering)
-    shape = array_shape(instruction, lowering)
+    predicate = instruction.operands[0].array_shape
+    shape = instruction.array_shape
     if predicate.rank == 0 and shape.rank > 0:
         return lambda p, a, b: a if p else b
     return for_shape(choose, shape)

@@ -8,14 +8,14 @@ from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import Calling, Kernel, lowers
 from hlotool.backends.numpy.run import Run
-from hlotool.backends.numpy.shapes import array_shape, attribute
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
+from hlotool.ir.walk import branches
 
 
 def called_plan(instruction: Instruction, name: str, lowering: Lowering) -> Plan:
     """The plan of the computation that attribute `name` holds."""
-    return lowering.plan(attribute(instruction, name, Computation, lowering))
+    return lowering.plan(instruction.computation(name))
 
 
 @lowers("call")
@@ -59,8 +59,8 @@ def conditional(instruction: Instruction, lowering: Lowering) -> Kernel:
     A pred chooses the first of two branches when true; an index outside the branches chooses the last one.
     XLA: operation_semantics.md#conditional.
     """
-    plans = [lowering.plan(branch) for branch in _branches(instruction, lowering)]
-    by_pred = array_shape(instruction.operands[0], lowering).element_type is ElementType.PRED
+    plans = [lowering.plan(branch) for branch in branches(instruction)]
+    by_pred = instruction.operands[0].element_type is ElementType.PRED
     last = len(plans) - 1
 
     def kernel(values: list[Any], run: Run) -> Any:
@@ -74,11 +74,3 @@ def conditional(instruction: Instruction, lowering: Lowering) -> Kernel:
         return plans[branch](arguments, run)
 
     return Calling(kernel)
-
-
-def _branches(instruction: Instruction, lowering: Lowering) -> tuple[Computation, ...]:
-    """Branches by number; those of the pred form in the order true, false."""
-    if "branch_computations" in instruction.attributes:
-        return attribute(instruction, "branch_computations", tuple, lowering)
-    names = ("true_computation", "false_computation")
-    return tuple(attribute(instruction, name, Computation, lowering) for name in names)

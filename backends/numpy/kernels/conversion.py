@@ -6,15 +6,14 @@ from hlotool.backends.numpy.casting import converter
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.patterns import reinterpret
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.module import Instruction
 
 
 @lowers("convert")
 def convert(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The same value in another type; `casting` has the rules. XLA: #convertelementtype."""
-    source = array_shape(instruction.operands[0], lowering).element_type
-    return converter(source, array_shape(instruction, lowering).element_type)
+    source = instruction.operands[0].element_type
+    return converter(source, instruction.element_type)
 
 
 @lowers("bitcast-convert")
@@ -24,7 +23,7 @@ def bitcast_convert(instruction: Instruction, lowering: Lowering) -> Kernel:
     A wider type joins the elements of the last dimension, a narrower one adds a last dimension of its parts,
     lowest bits first. XLA: operation_semantics.md#bitcastconverttype.
     """
-    source, target = array_shape(instruction.operands[0], lowering), array_shape(instruction, lowering)
+    source, target = instruction.operands[0].array_shape, instruction.array_shape
     old, new = source.element_type, target.element_type
     if source.is_dynamic or target.is_dynamic:
         raise lowering.unsupported(instruction, "bitcast-convert of an array of dynamic size")

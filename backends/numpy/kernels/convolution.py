@@ -11,10 +11,9 @@ import numpy as np
 from hlotool.backends.numpy.contraction import multiply_matrices, operand_dtype, rounded, widened
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape, attribute, element_types
 from hlotool.backends.numpy.threads import each
 from hlotool.backends.numpy.window_slices import Slices, output_sizes, window_slices
-from hlotool.ir.attributes import ConvolutionDimensions, Window, WindowDim
+from hlotool.ir.attributes import ConvolutionDimensions, WindowDim
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
@@ -41,14 +40,14 @@ def convolution(instruction: Instruction, lowering: Lowering) -> Kernel:
     """
     if "sparsity_config" in instruction.attributes:
         raise lowering.unsupported(instruction, "convolution with sparse operands")
-    labels = attribute(instruction, "dim_labels", ConvolutionDimensions, lowering)
+    labels = instruction.attribute("dim_labels", ConvolutionDimensions)
     convolve = CanonicalConvolution(
-        attribute(instruction, "window", Window, lowering, Window(())).dims,
-        attribute(instruction, "feature_group_count", int, lowering, 1),
-        attribute(instruction, "batch_group_count", int, lowering, 1),
+        instruction.window.dims,
+        instruction.integer("feature_group_count", 1),
+        instruction.integer("batch_group_count", 1),
     )
-    result = array_shape(instruction, lowering).element_type
-    lhs_type, rhs_type = element_types(instruction.operands, lowering)
+    result = instruction.element_type
+    lhs_type, rhs_type = instruction.operand_types
     dtype = operand_dtype(result, lhs_type, rhs_type)
     order = _result_order(labels)
 

@@ -11,7 +11,6 @@ from hlotool.backends.numpy.accumulation import native
 from hlotool.backends.numpy.contraction import matrix, multiply_matrices, operand_dtype, rounded, widened
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape, attribute, element_types
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
@@ -59,7 +58,7 @@ class DotDimensions:
 def dot_dimensions(instruction: Instruction, lowering: Lowering) -> DotDimensions:
     """The dimension attributes of any kind of dot."""
     names = ("lhs_batch_dims", "rhs_batch_dims", "lhs_contracting_dims", "rhs_contracting_dims")
-    return DotDimensions(*(attribute(instruction, name, tuple, lowering, ()) for name in names))
+    return DotDimensions(*(instruction.integers(name, ()) for name in names))
 
 
 @lowers("dot")
@@ -75,8 +74,8 @@ def dot(instruction: Instruction, lowering: Lowering) -> Kernel:
     if len(instruction.operands) > 2:
         raise lowering.unsupported(instruction, "dot with sparse operands")
     dimensions = dot_dimensions(instruction, lowering)
-    result = array_shape(instruction, lowering).element_type
-    lhs_type, rhs_type = element_types(instruction.operands, lowering)
+    result = instruction.element_type
+    lhs_type, rhs_type = instruction.operand_types
     dtype = operand_dtype(result, lhs_type, rhs_type)
 
     def kernel(lhs: Array, rhs: Array) -> Array:
@@ -98,8 +97,8 @@ def scaled_dot(instruction: Instruction, lowering: Lowering) -> Kernel:
     XLA: operation_semantics.md#scaleddot; hlo_evaluator_typed_visitor.h (HandleScaledDot).
     """
     dimensions = dot_dimensions(instruction, lowering)
-    result = array_shape(instruction, lowering).element_type
-    kinds = element_types(instruction.operands, lowering)
+    result = instruction.element_type
+    kinds = instruction.operand_types
     dtype = operand_dtype(result, *kinds)
 
     def kernel(*operands: Array) -> Array:

@@ -18,7 +18,6 @@ from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.dynamic_dims import reshaped_dims
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Calling, Kernel, Reading, lowers
-from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
@@ -29,14 +28,14 @@ from hlotool.ir.walk import post_order
 @lowers("get-dimension-size")
 def get_dimension_size(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The actual size of a dimension, s32. XLA: operation_semantics.md#getdimensionsize."""
-    (dimension,) = attribute(instruction, "dimensions", tuple, lowering)
+    (dimension,) = instruction.integers("dimensions")
     return lambda x: np.int32(x.shape[dimension])
 
 
 @lowers("set-dimension-size")
 def set_dimension_size(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The array cut to a size. XLA: operation_semantics.md#setdimensionsize, dynamic_padder.cc."""
-    (dimension,) = attribute(instruction, "dimensions", tuple, lowering)
+    (dimension,) = instruction.integers("dimensions")
     before = (slice(None),) * dimension
 
     def cut(x: Array, size: Array) -> Any:
@@ -46,7 +45,7 @@ def set_dimension_size(instruction: Instruction, lowering: Lowering) -> Kernel:
         return x[(*before, slice(wanted))]
 
     array, size = instruction.operands
-    if not array_shape(array, lowering).is_dynamic_dimension(dimension):
+    if not array.array_shape.is_dynamic_dimension(dimension):
         return cut
     whole = _Whole(array, dimension, lowering)
 
@@ -92,7 +91,7 @@ class _Whole:
 def _through(instruction: Instruction, dimension: int) -> tuple[Instruction, ...]:
     """The operands that determine what was cut off; none where that is not known."""
     if instruction.opcode == "set-dimension-size":
-        return instruction.operands[:1] if instruction.attributes["dimensions"] == (dimension,) else ()
+        return instruction.operands[:1] if instruction.integers("dimensions") == (dimension,) else ()
     is_elementwise = instruction.row.opcode_class is Class.ELEMENTWISE and instruction.opcode != "map"
     return instruction.operands if is_elementwise else ()
 
@@ -110,7 +109,7 @@ def _again(instruction: Instruction, lowering: Lowering) -> Callable[..., Any]:
 @lowers("reshape")
 def reshape(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The elements in row-major order, in other dimensions. XLA: operation_semantics.md#reshape."""
-    source, target = array_shape(instruction.operands[0], lowering), array_shape(instruction, lowering)
+    source, target = instruction.operands[0].array_shape, instruction.array_shape
     if not (source.is_dynamic or target.is_dynamic):
         dims = target.dims
         return lambda x: x.reshape(dims)

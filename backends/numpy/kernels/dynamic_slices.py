@@ -9,7 +9,6 @@ from typing import Any
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.ownership import owned
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
@@ -22,7 +21,7 @@ def dynamic_slice(instruction: Instruction, lowering: Lowering) -> Kernel:
     in the older form, one vector; each is clamped to [0, dimension - size].
     XLA: operation_semantics.md#dynamicslice.
     """
-    sizes = attribute(instruction, "dynamic_slice_sizes", tuple, lowering)
+    sizes = instruction.integers("dynamic_slice_sizes")
     vector = _has_vector_index(instruction.operands[1:], lowering)
 
     def kernel(x: Array, *indices: Array) -> Any:
@@ -38,7 +37,7 @@ def dynamic_update_slice(instruction: Instruction, lowering: Lowering) -> Kernel
     In place when nobody else holds the operand. XLA: operation_semantics.md#dynamicupdateslice.
     """
     vector = _has_vector_index(instruction.operands[2:], lowering)
-    if array_shape(instruction, lowering).rank == 0:
+    if instruction.array_shape.rank == 0:
         return lambda x, update: update
 
     def kernel(x: Array, update: Array, *indices: Array) -> Array:
@@ -52,7 +51,7 @@ def dynamic_update_slice(instruction: Instruction, lowering: Lowering) -> Kernel
 
 
 def _has_vector_index(indices: Sequence[Instruction], lowering: Lowering) -> bool:
-    return len(indices) == 1 and array_shape(indices[0], lowering).rank == 1
+    return len(indices) == 1 and indices[0].array_shape.rank == 1
 
 
 def _window(dims: Sequence[int], sizes: Sequence[int], starts: Any) -> tuple[Any, ...]:

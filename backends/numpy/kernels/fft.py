@@ -10,7 +10,6 @@ import numpy as np
 
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
 
@@ -33,16 +32,16 @@ def fft(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: operation_semantics.md#fft.
     """
-    kind = attribute(instruction, "fft_type", str, lowering)
-    length = attribute(instruction, "fft_length", tuple, lowering)
+    kind = instruction.text("fft_type")
+    length = instruction.integers("fft_length")
     if kind not in _TRANSFORMS:
         raise lowering.unsupported(instruction, f"fft_type {kind}")
-    operand = array_shape(instruction.operands[0], lowering)
+    operand = instruction.operands[0].array_shape
     sizes = operand.dims[operand.rank - len(length) :]
     expected = (*length[:-1], length[-1] // 2 + 1 if length[-1] else 0) if kind == "IRFFT" else length
     if sizes != expected:
         raise lowering.unsupported(instruction, f"{kind} of length {length} on dimensions {sizes}")
-    result = array_shape(instruction, lowering)
+    result = instruction.array_shape
     dtype = dtype_of(result.element_type)
     if not prod(result.dims):
         return lambda x: np.zeros(result.dims, dtype)

@@ -10,7 +10,6 @@ import numpy as np
 from hlotool.backends.numpy.index_windows import IndexWindows, Rows, rows
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import attribute
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
@@ -29,10 +28,10 @@ def gather(instruction: Instruction, lowering: Lowering) -> Kernel:
     """
 
     def ints(name: str) -> tuple[int, ...]:
-        return attribute(instruction, name, tuple, lowering, ())
+        return instruction.integers(name, ())
 
     windows = IndexWindows(
-        attribute(instruction, "index_vector_dim", int, lowering),
+        instruction.integer("index_vector_dim"),
         ints("start_index_map"),
         tuple(zip(ints("operand_batching_dims"), ints("start_indices_batching_dims"))),
     )

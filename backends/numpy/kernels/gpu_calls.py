@@ -10,7 +10,6 @@ from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.random_bits import threefry2x32
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import array_shape
 from hlotool.errors import BackendFailed
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
@@ -61,6 +60,6 @@ def workspace(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: service/gpu/cudnn_support_utils.h, service/gpu/kernels/custom_kernel_fusion_pattern.h.
     """
-    shape = array_shape(instruction, lowering)
+    shape = instruction.array_shape
     memory = np.broadcast_to(np.zeros((), dtype_of(shape.element_type)), shape.dims)
     return lambda *operands: memory

@@ -35,7 +35,7 @@ def recv_done(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 
 def _check_device_transfer(instruction: Instruction, lowering: Lowering) -> None:
-    if _is_host_transfer(instruction):
+    if instruction.flag("is_host_transfer"):
         raise _from_outside(instruction, lowering, "the host")
     if len(lowering.grid) == 1:
         raise _from_outside(instruction, lowering, "another device")
@@ -54,7 +54,7 @@ def outfeed(instruction: Instruction, lowering: Lowering) -> Kernel:
 @lowers("send")
 def send(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The data, a context and a token; what goes to the host leaves the program. XLA: #send."""
-    if not _is_host_transfer(instruction):
+    if not instruction.flag("is_host_transfer"):
         if len(lowering.grid) == 1:
             raise lowering.unsupported(instruction, "send to another device; one device is executed")
         return dispatch(instruction, lowering)
@@ -66,10 +66,6 @@ def send(instruction: Instruction, lowering: Lowering) -> Kernel:
 def send_done(instruction: Instruction, lowering: Lowering) -> Kernel:
     """A token. XLA: operation_semantics.md#send."""
     return _token
-
-
-def _is_host_transfer(instruction: Instruction) -> bool:
-    return instruction.attributes.get("is_host_transfer") is True
 
 
 def _token(_: Any) -> Any:

@@ -10,7 +10,6 @@ from hlotool.backends.numpy.kernels.sort import top
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.backends.numpy.scalar_form import scalar_form
-from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import array_shapes
@@ -24,7 +23,7 @@ def topk_call(instruction: Instruction, lowering: Lowering) -> Kernel:
     total order, as in XLA's CPU runtime, whatever it says; kernels for GPUs leave the order of equal elements
     open. XLA: topk_rewriter.cc, service/gpu/transforms/topk_specializer.cc.
     """
-    operand = array_shape(instruction.operands[0], lowering)
+    operand = instruction.operands[0].array_shape
     k = array_shapes(instruction.shape)[0].dims[-1]
     forms = [scalar_form(c) for c in instruction.called]
     keys = sort_keys(forms[0]) if forms and forms[0] is not None else None
@@ -39,7 +38,7 @@ def lu_pivots_to_permutation(instruction: Instruction, lowering: Lowering) -> Ke
 
     Pivots count from 0; one that is no row exchanges nothing. Source: jaxlib/gpu/linalg_kernels.cu.cc.
     """
-    size = array_shape(instruction, lowering).dims[-1]
+    size = instruction.dims[-1]
 
     def kernel(pivots: Array) -> Array:
         batch = pivots.shape[:-1]

@@ -7,7 +7,6 @@ import numpy as np
 from hlotool.backends.numpy.accumulation import finish, native
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape, attribute, element_types
 from hlotool.backends.numpy.triangular import adjoint, solve_triangular
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
@@ -24,8 +23,8 @@ def cholesky(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: operation_semantics.md#cholesky.
     """
-    kind = array_shape(instruction, lowering).element_type
-    lower = attribute(instruction, "lower", bool, lowering, False)
+    kind = instruction.element_type
+    lower = instruction.flag("lower")
 
     def kernel(a: Array) -> Array:
         wide = native(a, kind)
@@ -58,13 +57,13 @@ def triangular_solve(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: operation_semantics.md#triangularsolve.
     """
-    transpose = attribute(instruction, "transpose_a", str, lowering, "NO_TRANSPOSE")
+    transpose = instruction.text("transpose_a", "NO_TRANSPOSE")
     if transpose not in ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"):
         raise lowering.unsupported(instruction, f"transpose_a={transpose}")
-    left = attribute(instruction, "left_side", bool, lowering, False)
-    lower = attribute(instruction, "lower", bool, lowering, False)
-    unit = attribute(instruction, "unit_diagonal", bool, lowering, False)
-    a_type, b_type = element_types(instruction.operands, lowering)
+    left = instruction.flag("left_side")
+    lower = instruction.flag("lower")
+    unit = instruction.flag("unit_diagonal")
+    a_type, b_type = instruction.operand_types
 
     def kernel(a: Array, b: Array) -> Array:
         x = solve_triangular(native(a, a_type), native(b, b_type), left, lower, transpose, unit)

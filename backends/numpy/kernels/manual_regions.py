@@ -18,7 +18,6 @@ from hlotool.backends.numpy.lockstep import Device
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Calling, Kernel
 from hlotool.backends.numpy.run import Run
-from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.ir.attributes import FrontendAttributes, Sharding
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
@@ -54,7 +53,7 @@ def local_to_global(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 def _enter(instruction: Instruction, lowering: Lowering, shardings: Sequence[Sharding | None]) -> Kernel:
     parts = [
-        _parts(instruction, lowering, sharding, array_shape(operand, lowering), result)
+        _parts(instruction, lowering, sharding, operand.array_shape, result)
         for sharding, operand, result in zip(shardings, instruction.operands, _results(instruction, lowering))
     ]
 
@@ -70,7 +69,7 @@ def _enter(instruction: Instruction, lowering: Lowering, shardings: Sequence[Sha
 
 def _leave(instruction: Instruction, lowering: Lowering, shardings: Sequence[Sharding | None]) -> Kernel:
     parts = [
-        _parts(instruction, lowering, sharding, result, array_shape(operand, lowering))
+        _parts(instruction, lowering, sharding, result, operand.array_shape)
         for sharding, operand, result in zip(shardings, instruction.operands, _results(instruction, lowering))
     ]
 
@@ -116,7 +115,7 @@ def _parts(
 
 def _named_shardings(instruction: Instruction, lowering: Lowering, key: str) -> list[Sharding]:
     """The shardings of an attribute, cut down to the manual axes."""
-    own = attribute(instruction, "frontend_attributes", FrontendAttributes, lowering)
+    own = instruction.attribute("frontend_attributes", FrontendAttributes)
     try:
         shardings = parse_shardings(own.get(key) or "", module_meshes(lowering.module))
         manual = parse_manual_axes(own.get("xla.sdy.manual_axes") or "")

@@ -10,16 +10,15 @@ from hlotool.backends.numpy.lanes import lanes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Calling, Kernel, lowers
 from hlotool.backends.numpy.run import Run
-from hlotool.backends.numpy.shapes import attribute
 from hlotool.ir.dtypes import Array, dtype_of
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, array_shapes
 
 
 @lowers("map")
 def map_elements(instruction: Instruction, lowering: Lowering) -> Kernel:
     """`to_apply` of the corresponding elements of all operands. XLA: operation_semantics.md#map."""
-    apply = lanes(attribute(instruction, "to_apply", Computation, lowering), lowering)
+    apply = lanes(instruction.computation("to_apply"), lowering)
 
     def kernel(*operands: Array) -> Array:
         return apply(*operands)[0]
@@ -38,10 +37,10 @@ def scan(instruction: Instruction, lowering: Lowering) -> Kernel:
     XLA: hlo_instructions.h (HloScanInstruction); measured on jaxlib 0.10.2, CPU.
     """
     axis = _scanned_axis(instruction, lowering)
-    plan = lowering.plan(attribute(instruction, "to_apply", Computation, lowering))
-    carry_count = attribute(instruction, "num_carries", int, lowering, 0)
+    plan = lowering.plan(instruction.computation("to_apply"))
+    carry_count = instruction.integer("num_carries", 0)
     input_count = len(instruction.operands) - carry_count
-    backwards = attribute(instruction, "is_reverse", bool, lowering, False)
+    backwards = instruction.flag("is_reverse")
     shapes = array_shapes(instruction.shape)
     output_shapes = shapes[: len(shapes) - carry_count]
 
@@ -62,7 +61,7 @@ def scan(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 
 def _scanned_axis(instruction: Instruction, lowering: Lowering) -> int:
-    dimensions = attribute(instruction, "dimensions", tuple, lowering, (0,))
+    dimensions = instruction.integers("dimensions", (0,))
     if len(dimensions) != 1:
         raise lowering.unsupported(instruction, f"a scan over dimensions {dimensions}")
     axis: int = dimensions[0]

@@ -15,7 +15,6 @@ from hlotool.backends.numpy.casting import converter
 from hlotool.backends.numpy.layouts import bitcaster
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.ir.attributes import SliceDim
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
@@ -28,8 +27,8 @@ def broadcast(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     The dimensions need not be sorted: {1,0} transposes. XLA: operation_semantics.md#broadcastindim.
     """
-    source, target = array_shape(instruction.operands[0], lowering), array_shape(instruction, lowering)
-    dimensions = attribute(instruction, "dimensions", tuple, lowering, ())
+    source, target = instruction.operands[0].array_shape, instruction.array_shape
+    dimensions = instruction.integers("dimensions", ())
     order = tuple(int(i) for i in np.argsort(dimensions))
     inserted = tuple(d for d in range(target.rank) if d not in dimensions)
     _check_sizes(instruction, lowering, [target.dims[d] for d in inserted])
@@ -77,7 +76,7 @@ def _broadcast_dynamic(
 @lowers("bitcast")
 def bitcast(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The operand's buffer, read in the layout of the result. XLA: operation_semantics.md#bitcast."""
-    source, target = array_shape(instruction.operands[0], lowering), array_shape(instruction, lowering)
+    source, target = instruction.operands[0].array_shape, instruction.array_shape
     try:
         return bitcaster(source, target)
     except ValueError as error:
@@ -87,20 +86,20 @@ def bitcast(instruction: Instruction, lowering: Lowering) -> Kernel:
 @lowers("transpose")
 def transpose(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Dimension i of the result is dimension `dimensions[i]` of the operand. XLA: #transpose."""
-    dimensions = attribute(instruction, "dimensions", tuple, lowering)
+    dimensions = instruction.integers("dimensions")
     return lambda x: x.transpose(dimensions)
 
 
 @lowers("reverse")
 def reverse(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The elements of some dimensions in reverse order. XLA: operation_semantics.md#rev."""
-    return partial(np.flip, axis=attribute(instruction, "dimensions", tuple, lowering))
+    return partial(np.flip, axis=instruction.integers("dimensions"))
 
 
 @lowers("slice")
 def static_slice(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Every `stride`-th element from `start` up to `limit`. XLA: operation_semantics.md#slice."""
-    dims: tuple[SliceDim, ...] = attribute(instruction, "slice", tuple, lowering)
+    dims = instruction.listed("slice", SliceDim)
     index = tuple(slice(d.start, d.limit, d.stride) for d in dims)
     return lambda x: detached(x[index], x)
 
@@ -113,15 +112,15 @@ def detached(part: Array, whole: Array) -> Array:
 @lowers("concatenate")
 def concatenate(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The operands one behind the other. XLA: operation_semantics.md#concatenate."""
-    (axis,) = attribute(instruction, "dimensions", tuple, lowering)
+    (axis,) = instruction.integers("dimensions")
     return lambda *parts: np.concatenate(parts, axis=axis)
 
 
 @lowers("iota")
 def iota(instruction: Instruction, lowering: Lowering) -> Kernel:
     """0, 1, 2, … along one dimension; narrow integers wrap. XLA: operation_semantics.md#iota."""
-    shape = array_shape(instruction, lowering)
-    dimension = attribute(instruction, "iota_dimension", int, lowering)
+    shape = instruction.array_shape
+    dimension = instruction.integer("iota_dimension")
     _check_sizes(instruction, lowering, shape.dims)
     with np.errstate(all="ignore"):
         numbers = converter(ElementType.S64, shape.element_type)(np.arange(shape.dims[dimension]))

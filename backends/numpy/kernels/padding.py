@@ -8,7 +8,6 @@ import numpy as np
 
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.ir.attributes import PaddingDim
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
@@ -20,8 +19,8 @@ def pad(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     Negative `low` and `high` cut off what the interior padding has produced. XLA: operation_semantics.md#pad.
     """
-    paddings: tuple[PaddingDim, ...] = attribute(instruction, "padding", tuple, lowering)
-    operand = array_shape(instruction.operands[0], lowering)
+    paddings = instruction.listed("padding", PaddingDim)
+    operand = instruction.operands[0].array_shape
     if operand.is_dynamic:
         return lambda x, value: _Placement(x.shape, paddings)(x, value)
     return _Placement(operand.dims, paddings)

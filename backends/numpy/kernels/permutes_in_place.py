@@ -47,9 +47,7 @@ class InPlace:
         self._instruction = instruction
         self._lowering = lowering
         self._is_tuple = isinstance(instruction.operands[0].shape, TupleShape)
-        sizes = instruction.attributes["slice_sizes"]
-        assert isinstance(sizes, tuple)
-        self._sizes: list[Ints] = [tuple(map(int, row)) for row in sizes if isinstance(row, tuple)]
+        self._sizes: tuple[Ints, ...] = instruction.listed("slice_sizes", tuple)
         self._transfers = list(_transfers(pairs))
 
     def exchange(self, group: Ints, members: Sequence[tuple[Any, ...]]) -> list[Any]:

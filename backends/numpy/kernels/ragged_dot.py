@@ -12,7 +12,6 @@ from hlotool.backends.numpy.index_windows import as_int64
 from hlotool.backends.numpy.kernels.dot import DotDimensions, dot_dimensions
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape, attribute, element_types
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
@@ -29,13 +28,11 @@ def ragged_dot(instruction: Instruction, lowering: Lowering) -> Kernel:
     XLA: operation_semantics.md#raggeddot; shape_inference.cc (InferRaggedDotOpShape).
     """
     dimensions = dot_dimensions(instruction, lowering)
-    (ragged,) = attribute(instruction, "lhs_ragged_dims", tuple, lowering)
-    shape = array_shape(instruction, lowering)
-    lhs_type, rhs_type, _ = element_types(instruction.operands, lowering)
+    (ragged,) = instruction.integers("lhs_ragged_dims")
+    shape = instruction.array_shape
+    lhs_type, rhs_type, _ = instruction.operand_types
     dtype = operand_dtype(shape.element_type, lhs_type, rhs_type)
-    multiply = RaggedProduct(
-        dimensions, ragged, attribute(instruction, "rhs_group_dims", tuple, lowering, ()), shape.dims
-    )
+    multiply = RaggedProduct(dimensions, ragged, instruction.integers("rhs_group_dims", ()), shape.dims)
 
     def kernel(lhs: Array, rhs: Array, group_sizes: Array) -> Array:
         left, right = widened(lhs, lhs_type, dtype), widened(rhs, rhs_type, dtype)

@@ -13,7 +13,6 @@ from hlotool.backends.numpy.precision import compute_dtype
 from hlotool.backends.numpy.random_bits import philox_bits, threefry_bits
 from hlotool.backends.numpy.registry import Calling, Kernel, lowers
 from hlotool.backends.numpy.run import Run
-from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType, TupleShape
@@ -37,7 +36,7 @@ def rng_bit_generator(instruction: Instruction, lowering: Lowering) -> Kernel:
     uses the key as the counter's upper half. `rng_default` is Philox, as on CPU and GPU.
     XLA: operation_semantics.md#rngbitgenerator, rng_bit_generator_expander.cc.
     """
-    algorithm = attribute(instruction, "algorithm", str, lowering)
+    algorithm = instruction.text("algorithm")
     if algorithm not in ("rng_default", "rng_philox", "rng_three_fry"):
         raise lowering.unsupported(instruction, f"random algorithm {algorithm}")
     shape = _bits_shape(instruction, lowering)
@@ -75,7 +74,7 @@ def rng_get_and_update_state(instruction: Instruction, lowering: Lowering) -> Ke
     Every run starts from the state that XLA compiles into a program; a real program goes on from run to run.
     XLA: hlo_opcode.h.
     """
-    delta = attribute(instruction, "delta", int, lowering)
+    delta = instruction.integer("delta")
 
     def kernel(_: list[Any], run: Run) -> Array:
         state = run.rng_state
@@ -93,9 +92,9 @@ def rng(instruction: Instruction, lowering: Lowering) -> Kernel:
     anew with every run, so runs repeat; they may be compared with XLA's by their distribution only.
     XLA: operation_semantics.md#rnguniform, #rngnormal.
     """
-    shape = array_shape(instruction, lowering)
+    shape = instruction.array_shape
     element_type, dims = shape.element_type, shape.dims
-    distribution = attribute(instruction, "distribution", str, lowering)
+    distribution = instruction.text("distribution")
     if distribution not in ("rng_uniform", "rng_normal"):
         raise lowering.unsupported(instruction, f"distribution {distribution}")
     if element_type.is_floating:

@@ -13,10 +13,9 @@ from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.monoids import Domain, Monoid
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.backends.numpy.row_blocks import by_rows
-from hlotool.backends.numpy.shapes import attribute
 from hlotool.backends.numpy.threads import each, spans
 from hlotool.ir.dtypes import Array
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Instruction
 from hlotool.ir.types import TupleShape
 
 #: From so many elements on NumPy sums them pairwise.
@@ -44,8 +43,8 @@ def reduce(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: operation_semantics.md#reduce.
     """
-    axes = tuple(sorted(attribute(instruction, "dimensions", tuple, lowering)))
-    combine = lanes(attribute(instruction, "to_apply", Computation, lowering), lowering)
+    axes = tuple(sorted(instruction.integers("dimensions")))
+    combine = lanes(instruction.computation("to_apply"), lowering)
     strategy = _strategy(combine, axes)
     count = len(instruction.operands) // 2
     if not isinstance(instruction.shape, TupleShape):
@@ -121,7 +120,7 @@ def fold_in_order(combine: Lanes, rows: Sequence[Array], inits: Sequence[Array])
 
 
 def fold_pairs(combine: Lanes, rows: Sequence[Array], inits: Sequence[Array]) -> Sequence[Array]:
-    """The same for associative f: neighbours are combined until one row is left."""
+    """Combine neighbouring rows until one is left, which an associative f allows; then the initial values."""
     while (length := rows[0].shape[0]) > 1:
         even = length - length % 2
         merged = combine(*(r[0:even:2] for r in rows), *(r[1:even:2] for r in rows))

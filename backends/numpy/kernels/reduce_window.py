@@ -12,11 +12,10 @@ from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.monoids import Domain, Monoid
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.backends.numpy.row_blocks import by_rows
-from hlotool.backends.numpy.shapes import attribute
 from hlotool.backends.numpy.window_slices import output_sizes, window_slices
-from hlotool.ir.attributes import Window, WindowDim
+from hlotool.ir.attributes import WindowDim
 from hlotool.ir.dtypes import Array
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Instruction
 from hlotool.ir.types import TupleShape
 
 #: Windows up to this size are reduced position by position, larger ones by blocks.
@@ -35,8 +34,8 @@ def reduce_window(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: operation_semantics.md#reducewindow.
     """
-    dims = attribute(instruction, "window", Window, lowering, Window(())).dims
-    combine = lanes(attribute(instruction, "to_apply", Computation, lowering), lowering)
+    dims = instruction.window.dims
+    combine = lanes(instruction.computation("to_apply"), lowering)
     strategy = _strategy(combine, dims)
     count = len(instruction.operands) // 2
     if not isinstance(instruction.shape, TupleShape):

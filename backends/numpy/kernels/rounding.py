@@ -13,7 +13,6 @@ from hlotool.backends.numpy.elementwise import Function, elementwise
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.precision import widen
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
@@ -51,9 +50,9 @@ def reduce_precision(instruction: Instruction, lowering: Lowering) -> Kernel:
     XLA's CPU, and f8e8m0fnu is f32. XLA: operation_semantics.md#reduceprecision. With 0 mantissa bits XLA's
     evaluator turns NaN into infinity.
     """
-    element_type = array_shape(instruction, lowering).element_type
-    exponent_bits = attribute(instruction, "exponent_bits", int, lowering)
-    mantissa_bits = attribute(instruction, "mantissa_bits", int, lowering)
+    element_type = instruction.element_type
+    exponent_bits = instruction.integer("exponent_bits")
+    mantissa_bits = instruction.integer("mantissa_bits")
     reduce = partial(floats.reduce_precision, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
     if element_type in (ElementType.F16, ElementType.BF16):
         return reduce
@@ -76,8 +75,8 @@ def stochastic_convert(instruction: Instruction, lowering: Lowering) -> Kernel:
     bits of the dropped fraction. NaN becomes 0 and what is too large saturates.
     XLA: hlo_evaluator.cc (StochasticConvertOp).
     """
-    source, noise = (array_shape(operand, lowering).element_type for operand in instruction.operands)
-    target = array_shape(instruction, lowering).element_type
+    source, noise = (operand.element_type for operand in instruction.operands)
+    target = instruction.element_type
     if not (source.is_floating and noise.is_unsigned and target.is_integer):
         raise lowering.unsupported(instruction, f"stochastic-convert from {source} and {noise} to {target}")
     to_integer = converter(_wide(source), target)

@@ -16,9 +16,8 @@ from hlotool.backends.numpy.lanes import lanes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.ownership import owned
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import attribute
 from hlotool.ir.dtypes import Array
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Instruction
 from hlotool.ir.types import TupleShape
 
 _Index: TypeAlias = tuple[slice, ...]
@@ -39,7 +38,7 @@ def scatter(instruction: Instruction, lowering: Lowering) -> Kernel:
     XLA: operation_semantics.md#scatter.
     """
     layout = _layout(instruction, lowering)
-    combine = combiner(lanes(attribute(instruction, "to_apply", Computation, lowering), lowering))
+    combine = combiner(lanes(instruction.computation("to_apply"), lowering))
     count = len(instruction.operands) // 2
 
     def single(operand: Array, indices: Array, updates: Array) -> Array:
@@ -83,11 +82,11 @@ class _Layout:
 
 def _layout(instruction: Instruction, lowering: Lowering) -> _Layout:
     def ints(name: str) -> tuple[int, ...]:
-        return attribute(instruction, name, tuple, lowering, ())
+        return instruction.integers(name, ())
 
     batching = ints("input_batching_dims")
     windows = IndexWindows(
-        attribute(instruction, "index_vector_dim", int, lowering),
+        instruction.integer("index_vector_dim"),
         ints("scatter_dims_to_operand_dims"),
         tuple(zip(batching, ints("scatter_indices_batching_dims"))),
     )

@@ -10,11 +10,10 @@ from hlotool.backends.numpy.combining import combiner
 from hlotool.backends.numpy.lanes import Lanes, lanes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import attribute
 from hlotool.backends.numpy.window_slices import window_slices
-from hlotool.ir.attributes import Window, WindowDim
+from hlotool.ir.attributes import WindowDim
 from hlotool.ir.dtypes import Array
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Instruction
 
 #: Elements of the operand that are worked on together.
 _PART_ELEMENTS = 1 << 16
@@ -36,9 +35,9 @@ def select_and_scatter(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: operation_semantics.md#selectandscatter.
     """
-    dims = attribute(instruction, "window", Window, lowering, Window(())).dims
-    select = lanes(attribute(instruction, "select", Computation, lowering), lowering)
-    scatter = lanes(attribute(instruction, "scatter", Computation, lowering), lowering)
+    dims = instruction.window.dims
+    select = lanes(instruction.computation("select"), lowering)
+    scatter = lanes(instruction.computation("scatter"), lowering)
     combine = combiner(scatter)
 
     def kernel(operand: Array, source: Array, init: Array) -> Array:

@@ -13,10 +13,9 @@ from hlotool.backends.numpy.merging import merge_sort
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.backends.numpy.row_blocks import by_rows
 from hlotool.backends.numpy.scalar_form import ScalarForm, select_outputs
-from hlotool.backends.numpy.shapes import array_shape, attribute
 from hlotool.backends.numpy.stable_order import first_in_order, stable_order, take_along_last
 from hlotool.ir.dtypes import Array
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType, TupleShape
 
 #: From operands with the sorted dimension last to the order along it.
@@ -33,8 +32,8 @@ def sort(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: operation_semantics.md#sort.
     """
-    (axis,) = attribute(instruction, "dimensions", tuple, lowering)
-    less = lanes(attribute(instruction, "to_apply", Computation, lowering), lowering)
+    (axis,) = instruction.integers("dimensions")
+    less = lanes(instruction.computation("to_apply"), lowering)
     order = order_by(less, lowering)
 
     def sort_rows(rows: Sequence[Array]) -> list[Array]:
@@ -90,11 +89,11 @@ def topk(instruction: Instruction, lowering: Lowering) -> Kernel:
     Floats compare in total order, so NaN is the largest; of equal elements the one with the lowest index
     comes first. XLA: operation_semantics.md#topk.
     """
-    kind = array_shape(instruction.operands[0], lowering).element_type
+    kind = instruction.operands[0].element_type
     if kind.is_complex:
         raise lowering.unsupported(instruction, f"topk is not defined on {kind}: it has no order")
-    descending = attribute(instruction, "largest", bool, lowering, True)
-    return top(kind=kind, k=attribute(instruction, "k", int, lowering), descending=descending)
+    descending = instruction.flag("largest", True)
+    return top(kind=kind, k=instruction.integer("k"), descending=descending)
 
 
 def top(kind: ElementType, k: int, descending: bool) -> Callable[[Array], tuple[Array, Array]]:

@@ -17,7 +17,6 @@ from hlotool.backends.numpy.lapack import LapackCall, Results, batched, lapack_c
 from hlotool.backends.numpy.library_results import result_shapes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.ir.attributes import BackendConfig
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
@@ -30,8 +29,7 @@ def eigenvalues(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: hlo/transforms/expanders/eigh_expander.cc.
     """
-    config = instruction.attributes.get("backend_config")
-    text = config.text if isinstance(config, BackendConfig) else ""
+    text = instruction.config_text
     triangle = {"1": "L", "0": "U"}.get(text.split(",")[0])
     if triangle is None:
         raise lowering.unsupported(instruction, f"Eigh with backend config {text!r}")

@@ -7,7 +7,6 @@ from typing import Any
 from hlotool.backends.base import TOKEN, Token
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.shapes import attribute
 from hlotool.ir.module import Instruction
 
 
@@ -20,7 +19,7 @@ def make_tuple(instruction: Instruction, lowering: Lowering) -> Kernel:
 @lowers("get-tuple-element")
 def get_tuple_element(instruction: Instruction, lowering: Lowering) -> Kernel:
     """One element of a tuple. XLA: operation_semantics.md#gettupleelement."""
-    index = attribute(instruction, "index", int, lowering)
+    index = instruction.integer("index")
     return lambda values: values[index]
 
 

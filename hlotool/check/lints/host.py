@@ -28,11 +28,11 @@ def host_callback(subject: Subject) -> Iterator[Problem]:
 
 def leaves_device(instruction: Instruction) -> str:
     """What it is that the device waits for the host in, as `this infeed`; empty where it does not."""
-    target = instruction.attributes.get("custom_call_target")
-    if isinstance(target, str) and any(word in target for word in _CALLBACKS):
+    target = instruction.custom_call_target
+    if any(word in target for word in _CALLBACKS):
         return f"the callback {target}"
     if instruction.opcode in _HOST:
         return f"this {instruction.opcode}"
-    if instruction.opcode in ("send", "recv") and instruction.attributes.get("is_host_transfer") is True:
+    if instruction.opcode in ("send", "recv") and instruction.flag("is_host_transfer"):
         return f"this {instruction.opcode} to the host"
     return ""

@@ -76,6 +76,4 @@ def donation_not_used(subject: Subject) -> Iterator[Problem]:
 
 
 def _aliased_outputs(module: Module) -> set[tuple[int, ...]]:
-    alias = module.attributes.get("input_output_alias")
-    entries = alias if isinstance(alias, tuple) else ()
-    return {entry.output_index for entry in entries if isinstance(entry, ParameterAlias)}
+    return {alias.output_index for alias in module.listed("input_output_alias", ParameterAlias, ())}

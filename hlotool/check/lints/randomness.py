@@ -40,7 +40,7 @@ def nondeterministic_scatter(subject: Subject) -> Iterator[Problem]:
 
 
 def _combines_floats(scatter: Instruction) -> bool:
-    if scatter.attributes.get("unique_indices") is True:
+    if scatter.flag("unique_indices"):
         return False
     combines = any(i.opcode in ("add", "multiply") for c in scatter.called for i in c.instructions)
     shape = scatter.operands[0].shape

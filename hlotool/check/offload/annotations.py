@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 
-from hlotool.ir.attributes import FrontendAttributes
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, subshape
 
@@ -41,7 +40,7 @@ _EXTERNAL = {
 
 def placement(instruction: Instruction) -> Placement | None:
     """What `instruction` asks for; None when it is no annotation."""
-    target = custom_call_target(instruction)
+    target = instruction.custom_call_target
     if target in ("MoveToHost", "MoveToDevice"):
         return Placement(target)
     if target in ("PinToDevice", "PinToDeviceSram"):
@@ -54,20 +53,12 @@ def placement(instruction: Instruction) -> Placement | None:
 
 def placement_name(instruction: Instruction) -> str | None:
     """The memory that an external annotation names."""
-    attributes = instruction.attributes.get("frontend_attributes")
-    return attributes.get(PLACEMENT_ATTRIBUTE) if isinstance(attributes, FrontendAttributes) else None
+    return instruction.frontend_attribute(PLACEMENT_ATTRIBUTE)
 
 
 def is_host_compute(instruction: Instruction) -> bool:
     """It is marked to run on the host."""
-    attributes = instruction.attributes.get("frontend_attributes")
-    return isinstance(attributes, FrontendAttributes) and attributes.get("_xla_compute_type") == "host"
-
-
-def custom_call_target(instruction: Instruction) -> str:
-    """The target of a custom call, empty for anything else."""
-    target = instruction.attributes.get("custom_call_target")
-    return target if instruction.opcode == "custom-call" and isinstance(target, str) else ""
+    return instruction.frontend_attribute("_xla_compute_type") == "host"
 
 
 def memory_space(shape: Shape, index: ShapeIndex = ()) -> int:

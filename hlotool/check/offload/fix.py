@@ -8,7 +8,6 @@ from hlotool.check.offload.annotations import (
     HOST_MEMORY,
     PLACEMENT_ATTRIBUTE,
     PLACEMENT_TARGET,
-    custom_call_target,
 )
 from hlotool.check.offload.walk import HostMemory, Returned
 from hlotool.check.subject import Subject
@@ -113,7 +112,7 @@ def _with_part_moved(
 def _annotation(value: Instruction, like: Instruction | None) -> Instruction:
     """A move to the device, written as the program writes its move to the host."""
     attributes: dict[str, AttributeValue] = {"custom_call_target": "MoveToDevice"}
-    if like is None or custom_call_target(like) == PLACEMENT_TARGET:
+    if like is None or like.custom_call_target == PLACEMENT_TARGET:
         attributes = {
             "custom_call_target": PLACEMENT_TARGET,
             "custom_call_has_side_effect": True,

@@ -80,9 +80,7 @@ def _slice(instruction: Instruction, before: int, after: int) -> Iterator[Proble
 
 def _copy(instruction: Instruction, before: int, after: int) -> Iterator[Problem]:
     """Copies between host and device move bytes: only one into the host may also change the layout."""
-    operand, result = instruction.operands[0].shape, instruction.shape
-    assert isinstance(operand, ArrayShape)
-    assert isinstance(result, ArrayShape)
+    operand, result = instruction.operands[0].array_shape, instruction.array_shape
     if before == after or HOST_MEMORY not in (before, after):
         return
     same_order = _order(operand) == _order(result)
@@ -116,11 +114,8 @@ def _on_host(shape: ArrayShape) -> bool:
 def _aliases(subject: Subject) -> Iterator[Problem]:
     """A result shares its memory with a parameter only within one memory space."""
     module = subject.module
-    alias = module.attributes.get("input_output_alias")
     layout = module.entry_layout
-    for entry in alias if isinstance(alias, tuple) else ():
-        if not isinstance(entry, ParameterAlias):
-            continue
+    for entry in module.listed("input_output_alias", ParameterAlias, ()):
         result = subshape(layout.result, entry.output_index)
         parameter = subshape(layout.parameters[entry.parameter], entry.parameter_index)
         if memory_space(result) != memory_space(parameter):

@@ -6,7 +6,7 @@ XLA: host_offloader.cc, host_offload_utils.cc, convert_memory_placement_to_inter
 from __future__ import annotations
 
 from hlotool.check.findings import Severity
-from hlotool.check.offload.annotations import custom_call_target, placement_name
+from hlotool.check.offload.annotations import placement_name
 from hlotool.check.offload.positions import expected_one_operand
 from hlotool.check.rules import Problem
 from hlotool.ir.module import Instruction
@@ -62,7 +62,7 @@ def unknown_place(instruction: Instruction) -> Problem:
 def operand_count(instruction: Instruction) -> Problem:
     """An annotation of several tensors, or of none."""
     return Problem(
-        f"Custom calls with target {custom_call_target(instruction)} must have exactly one operand. "
+        f"Custom calls with target {instruction.custom_call_target} must have exactly one operand. "
         f"{instruction.name} has {len(instruction.operands)}.",
         instruction,
     )

@@ -59,7 +59,7 @@ class Positions:
             case "tuple":
                 yield from ((user, (number, *index)) for number in numbers)
             case "get-tuple-element":
-                if index and index[0] == user.attributes["index"]:
+                if index and index[0] == user.integer("index"):
                     yield user, index[1:]
             case "call" | "while" | "async-start":
                 for number in numbers:
@@ -76,8 +76,7 @@ class Positions:
         """Parameter `number` of what a call, while or async-start calls; the body of a while comes first."""
         called = list(user.called)
         if user.opcode == "while":
-            body, condition = user.attributes["body"], user.attributes["condition"]
-            called = [c for c in (body, condition) if isinstance(c, Computation)]
+            called = [user.computation("body"), user.computation("condition")]
         for computation in called:
             parameters = computation.parameters
             if number < len(parameters):
@@ -88,14 +87,13 @@ class Positions:
         instruction, index = position
         match instruction.opcode:
             case "get-tuple-element":
-                number = instruction.attributes["index"]
-                assert isinstance(number, int)
-                return [(instruction.operands[0], (number, *index))]
+                return [(instruction.operands[0], (instruction.integer("index"), *index))]
             case "tuple":
                 return [(instruction.operands[index[0]], index[1:])] if index else None
-            case "call" | "while":
-                body = instruction.attributes.get("body") or instruction.attributes.get("to_apply")
-                return [(body.root, index)] if isinstance(body, Computation) else None
+            case "call":
+                return [(instruction.computation("to_apply").root, index)]
+            case "while":
+                return [(instruction.computation("body").root, index)]
             case "parameter":
                 number = instruction.parameter_number or 0
                 callers = self.callers(self._subject.owners[instruction])
@@ -114,12 +112,11 @@ class Positions:
 
 
 def hands_on(custom_call: Instruction, operand: int) -> bool:
-    """The custom call returns the buffer of that operand: moves do, and what is aliased."""
+    """Whether the custom call returns the buffer of that operand: moves do, and what is aliased."""
     if placement(custom_call) in (Placement.TO_HOST, Placement.TO_DEVICE):
         return True
-    aliases = custom_call.attributes.get("output_to_operand_aliasing")
-    entries = aliases if isinstance(aliases, tuple) else ()
-    return any(isinstance(entry, OperandAlias) and entry.operand == operand for entry in entries)
+    aliases = custom_call.listed("output_to_operand_aliasing", OperandAlias, ())
+    return any(alias.operand == operand for alias in aliases)
 
 
 def expected_one_operand(instruction: Instruction) -> str:

@@ -9,10 +9,9 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hlotool.check.offload.annotations import custom_call_target
 from hlotool.check.offload.positions import PASSES_ON, Position, Positions, expected_one_operand
 from hlotool.check.rules import Problem
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Instruction
 
 if TYPE_CHECKING:
     from hlotool.check.offload.walk import HostMemory
@@ -54,7 +53,7 @@ def _allocate(
             _check_condition(memory, positions, position)
         elif instruction.opcode == "dynamic-update-slice":
             allocated.add(instruction)
-        elif custom_call_target(instruction) == "AllocateBuffer":
+        elif instruction.custom_call_target == "AllocateBuffer":
             _check_shared_buffer(memory, positions, position, after)
             return
         before = positions.predecessors(position)
@@ -76,9 +75,9 @@ def _check_condition(memory: HostMemory, positions: Positions, position: Positio
     """A loop's condition must do nothing with the buffer."""
     parameter, index = position
     for caller in positions.callers(memory.subject.owners[parameter]):
-        condition = caller.attributes.get("condition")
-        if caller.opcode != "while" or not isinstance(condition, Computation):
+        if caller.opcode != "while":
             continue
+        condition = caller.computation("condition")
         queue: deque[Position] = deque([(condition.parameters[0], index)])
         while queue:
             current = queue.popleft()

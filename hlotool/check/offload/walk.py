@@ -10,7 +10,6 @@ from hlotool.check.offload import messages
 from hlotool.check.offload.annotations import (
     HOST_MEMORY,
     Placement,
-    custom_call_target,
     is_host_compute,
     memory_space,
     placement,
@@ -243,7 +242,7 @@ class HostMemory:
 
     def _check_wide_users(self, instruction: Instruction) -> None:
         for user in self.subject.users[instruction]:
-            if custom_call_target(user) in ("X64SplitLow", "X64SplitHigh"):
+            if user.custom_call_target in ("X64SplitLow", "X64SplitHigh"):
                 self.add("offload-64-bit", messages.halves(user))
 
     def _leads_to_device(self, slice_: Instruction) -> bool:
@@ -300,7 +299,7 @@ def _has_host_memory(shape: Shape) -> bool:
 
 
 def _runs_on_host(async_start: Instruction) -> bool:
-    return async_start.attributes.get("async_execution_thread") == _HOST_THREAD
+    return async_start.text("async_execution_thread", "main") == _HOST_THREAD
 
 
 def _is_view(instruction: Instruction) -> bool:

@@ -40,8 +40,8 @@ def sugar_of(instruction: Instruction) -> AsyncSugar | None:
     start = _start_of(instruction) if suffix is not None else None
     if suffix is None or start is None:
         return None
-    wrapped = start.attributes.get("calls")
-    if not isinstance(wrapped, Computation) or not _is_implied(wrapped, start):
+    wrapped = start.attribute("calls", Computation, None)
+    if wrapped is None or not _is_implied(wrapped, start):
         return None
     inner = wrapped.root
     if instruction is not start:
@@ -60,7 +60,7 @@ def _start_of(instruction: Instruction) -> Instruction | None:
 def _is_implied(wrapped: Computation, start: Instruction) -> bool:
     inner = wrapped.root
     ambiguous = any(f"{inner.opcode}{suffix}" in OPCODES for suffix in _SUFFIXES.values())
-    thread = start.attributes.get("async_execution_thread", "main")
+    thread = start.text("async_execution_thread", "main")
     return (
         not ambiguous
         and all(i is inner or i.opcode == "parameter" for i in wrapped.instructions)

@@ -27,7 +27,7 @@ def c_escape(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """A string token."""
+    """`text` in quotes, escaped as XLA escapes it."""
     return f'"{c_escape(text)}"'
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
-from hlotool.errors import VerificationError
+from hlotool.ir.attribute_access import AttributeAccess
 from hlotool.ir.attributes import AttributeValue, Ints
 from hlotool.ir.module import Computation
 from hlotool.ir.shapes.compatibility import compatible, same_type
@@ -19,15 +18,13 @@ from hlotool.ir.types import (
     TupleShape,
 )
 
-_T = TypeVar("_T")
-
 PRED_SCALAR = ArrayShape(ElementType.PRED, ())
 S32_SCALAR = ArrayShape(ElementType.S32, ())
 U32_SCALAR = ArrayShape(ElementType.U32, ())
 
 
 @dataclass(frozen=True, slots=True)
-class Op:
+class Op(AttributeAccess):
     """An operation whose shape is asked for.
 
     Attributes:
@@ -74,26 +71,9 @@ class Op:
         if not isinstance(self.operands[index], TokenShape):
             raise self.error("token-expected", f"operand {index} must be token[], not {self.operands[index]}")
 
-    def get(self, name: str, kind: type[_T], default: _T) -> _T:
-        """An optional attribute."""
-        value = self.attributes.get(name)
-        return value if isinstance(value, kind) else default
-
-    def need(self, name: str, kind: type[_T]) -> _T:
-        """A required attribute."""
-        value = self.attributes.get(name)
-        if not isinstance(value, kind):
-            raise self.error("attribute-missing", f"{self.opcode} needs the attribute {name}")
-        return value
-
-    def ints(self, name: str) -> Ints:
-        """A list of integers, empty when absent."""
-        value: Any = self.attributes.get(name, ())
-        return value if isinstance(value, tuple) else ()
-
     def dimensions(self, name: str, rank: int, what: str = "the operand") -> Ints:
         """A list of distinct dimension numbers below `rank`."""
-        values = self.ints(name)
+        values = self.integers(name, ())
         for value in values:
             self.check(
                 0 <= value < rank,
@@ -107,22 +87,14 @@ class Op:
 
     def only_dimension(self, rank: int) -> int:
         """The single entry of `dimensions`, below `rank`."""
-        values = self.ints("dimensions")
+        values = self.integers("dimensions", ())
         self.check(len(values) == 1, "attribute-value", f"dimensions must hold one number, not {len(values)}")
         return self.dimensions("dimensions", rank)[0]
-
-    def computation(self, name: str) -> Computation:
-        """A called computation."""
-        return self.need(name, Computation)
 
     def check(self, holds: bool, rule: str, message: str) -> None:
         """Raise a VerificationError unless `holds`."""
         if not holds:
             raise self.error(rule, message)
-
-    def error(self, rule: str, message: str) -> VerificationError:
-        """The error to raise; the verifier adds name and line."""
-        return VerificationError(rule, message)
 
 
 InferRule = Callable[[Op], Shape]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hlotool.ir.attributes import ReplicaGroups
 from hlotool.ir.devices import expand_groups
 from hlotool.ir.shapes.base import Op, array_of, checks, flags_of, infers, one_or_tuple, tuple_of
 from hlotool.ir.shapes.compatibility import compatible
@@ -17,9 +16,8 @@ from hlotool.ir.types import UNBOUNDED, ArrayShape, Shape, TupleShape
 
 def _group_size(op: Op) -> int:
     """How many devices share the work, as the replica groups say."""
-    groups = op.attributes.get("replica_groups")
     try:
-        expanded = expand_groups(groups) if isinstance(groups, ReplicaGroups) else ()
+        expanded = expand_groups(op.replica_groups)
     except ValueError as error:
         raise op.error("replica-groups", str(error)) from None
     op.check(
@@ -152,7 +150,7 @@ def check_reduce_scatter(op: Op) -> None:
 def infer_all_to_all(op: Op) -> Shape:
     """With `dimensions` the operand's shape, cut and joined along one; without, a tuple of operands."""
     shapes = _operands(op)
-    if op.ints("dimensions"):
+    if op.integers("dimensions", ()):
         op.check(len(shapes) == 1, "operand-count", "all-to-all with dimensions takes one operand")
         op.only_dimension(shapes[0].rank)
         return shapes[0]

@@ -180,10 +180,10 @@ def _rhs_group_dims(op: Op, rhs: ArrayShape, dims: _DotDims, ragged: int, groups
 def infer_convolution(op: Op) -> Shape:
     """Batch, output features, and one element per position of the window."""
     lhs, rhs = op.array(0, "lhs"), op.array(1, "rhs")
-    labels = op.need("dim_labels", ConvolutionDimensions)
+    labels = op.attribute("dim_labels", ConvolutionDimensions)
     _check_labels(op, labels, lhs, rhs)
-    feature_groups = op.get("feature_group_count", int, 1)
-    batch_groups = op.get("batch_group_count", int, 1)
+    feature_groups = op.integer("feature_group_count", 1)
+    batch_groups = op.integer("batch_group_count", 1)
     _check_groups(op, labels, lhs, rhs, feature_groups, batch_groups)
     window = window_of(op, len(labels.input_spatial))
     kernel = tuple(rhs.dims[d] for d in labels.kernel_spatial)

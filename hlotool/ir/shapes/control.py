@@ -58,7 +58,7 @@ def infer_fusion(op: Op) -> Shape:
         f"calls takes {len(callee.parameters)} parameters, the fusion has {len(op.operands)} operands",
     )
     _check_arguments(op, "calls", callee, op.operands[: len(callee.parameters)])
-    kind = op.attributes.get("kind", "kLoop")
+    kind = op.text("kind", "kLoop")
     kinds = ("kLoop", "kInput", "kOutput", "kCustom")
     op.check(kind in kinds, "attribute-value", f"kind must be one of {', '.join(kinds)}, not {kind}")
     return callee.result
@@ -119,9 +119,8 @@ def infer_conditional(op: Op) -> Shape:
 
 
 def _branches(op: Op) -> tuple[Computation, ...]:
-    listed = op.attributes.get("branch_computations")
-    if isinstance(listed, tuple):
-        return tuple(c for c in listed if isinstance(c, Computation))
+    if "branch_computations" in op.attributes:
+        return op.listed("branch_computations", Computation)
     return op.computation("true_computation"), op.computation("false_computation")
 
 
@@ -156,8 +155,8 @@ def check_async_start(op: Op) -> None:
         "shape-mismatch",
         f"part 0 of the result must be {tuple_of(op.operands)}, the operands, not {taken}",
     )
-    wrapped = op.attributes.get("calls")
-    if isinstance(wrapped, Computation):
+    wrapped = op.attribute("calls", Computation, None)
+    if wrapped is not None:
         callee = signature(wrapped)
         _check_arguments(op, "calls", callee, op.operands)
         op.check(

@@ -94,7 +94,7 @@ def infer_reduce_precision(op: Op) -> Shape:
     """The operand's shape."""
     shape = op.array(0)
     _check_type(op, shape, _FLOATING, "floating-point")
-    exponent, mantissa = op.need("exponent_bits", int), op.need("mantissa_bits", int)
+    exponent, mantissa = op.integer("exponent_bits"), op.integer("mantissa_bits")
     op.check(exponent >= 1, "attribute-value", f"exponent_bits must be at least 1, not {exponent}")
     op.check(mantissa >= 0, "attribute-value", f"mantissa_bits must not be negative: {mantissa}")
     return shape
@@ -142,9 +142,9 @@ def _merge_sizes(left: int, left_dynamic: bool, right: int, right_dynamic: bool)
 def _check_comparison(op: Op) -> None:
     """Direction and type must exist and fit the operands."""
     directions = ("EQ", "NE", "GE", "GT", "LE", "LT")
-    direction = op.need("direction", str)
+    direction = op.text("direction")
     op.check(direction in directions, "attribute-value", f"direction must be one of {', '.join(directions)}")
-    stated = op.attributes.get("type")
+    stated = op.attribute("type", str, None)
     default = default_comparison(op.array(1).element_type)
     allowed = (default, "TOTALORDER") if op.array(1).element_type.is_floating else (default,)
     op.check(
@@ -236,7 +236,7 @@ def infer_map(op: Op) -> Shape:
             "shape-mismatch",
             f"operands of map must have one shape, not {shape.logical_text()} and {largest.logical_text()}",
         )
-    dimensions = op.ints("dimensions")
+    dimensions = op.integers("dimensions", ())
     op.check(
         not dimensions or dimensions == tuple(range(largest.rank)),
         "attribute-value",

@@ -49,7 +49,7 @@ def _check_start_indices(op: Op, rank: int, first: int) -> None:
 @infers("dynamic-slice")
 def infer_dynamic_slice(op: Op) -> Shape:
     """`dynamic_slice_sizes`, which fit the operand."""
-    operand, sizes = op.array(0), op.ints("dynamic_slice_sizes")
+    operand, sizes = op.array(0), op.integers("dynamic_slice_sizes", ())
     _check_start_indices(op, operand.rank, 1)
     _check_slice_sizes(op, "dynamic_slice_sizes", sizes, operand)
     whole = [f and 1 < s == n for f, s, n in zip(flags_of(operand), sizes, operand.dims)]
@@ -98,7 +98,7 @@ def _check_sorted(op: Op, name: str, rank: int, what: str) -> Ints:
 
 def _expanded_indices(op: Op, indices: ArrayShape) -> tuple[int, ArrayShape]:
     """`index_vector_dim`, and the indices with that dimension, of size 1 where it is implied."""
-    vector_dim = op.need("index_vector_dim", int)
+    vector_dim = op.integer("index_vector_dim")
     op.check(
         0 <= vector_dim <= indices.rank,
         "attribute-value",
@@ -137,14 +137,14 @@ def infer_gather(op: Op) -> Shape:
     """Batch dimensions from the indices, window dimensions from `slice_sizes` at `offset_dims`."""
     operand, indices = op.array(0), op.array(1, "the start indices")
     vector_dim, indices = _expanded_indices(op, indices)
-    rank = len(op.ints("offset_dims")) + indices.rank - 1
+    rank = len(op.integers("offset_dims", ())) + indices.rank - 1
     offset_dims = _check_sorted(op, "offset_dims", rank, "the result")
     _check_index_map(op, "start_index_map", operand.rank, indices.dims[vector_dim])
     collapsed = _check_sorted(op, "collapsed_slice_dims", operand.rank, "the operand")
     batching = _check_batching(
         op, "operand_batching_dims", "start_indices_batching_dims", operand.rank, indices
     )
-    sizes = op.ints("slice_sizes")
+    sizes = op.integers("slice_sizes", ())
     _check_slice_sizes(op, "slice_sizes", sizes, operand)
     hidden = (*collapsed, *batching)
     _check_window_dimensions(op, sizes, len(offset_dims), hidden)
@@ -208,7 +208,7 @@ def infer_scatter(op: Op) -> Shape:
 def _check_scatter_operand(
     op: Op, operand: ArrayShape, indices: ArrayShape, update: ArrayShape, vector_dim: int
 ) -> None:
-    window_dims = op.ints("update_window_dims")
+    window_dims = op.integers("update_window_dims", ())
     rank = indices.rank - 1 + len(window_dims)
     op.check(update.rank == rank, "shape-mismatch", f"updates must have rank {rank}, not {update.rank}")
     _check_sorted(op, "update_window_dims", update.rank, "the updates")
@@ -230,8 +230,8 @@ def _check_scatter_operand(
 def _check_update_sizes(
     op: Op, operand: ArrayShape, indices: ArrayShape, update: ArrayShape, vector_dim: int
 ) -> None:
-    window_dims = op.ints("update_window_dims")
-    hidden = (*op.ints("inserted_window_dims"), *op.ints("input_batching_dims"))
+    window_dims = op.integers("update_window_dims", ())
+    hidden = (*op.integers("inserted_window_dims", ()), *op.integers("input_batching_dims", ()))
     limits = [operand.dims[d] for d in range(operand.rank) if d not in hidden]
     for dimension, limit in zip(window_dims, limits):
         op.check(

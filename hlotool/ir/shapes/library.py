@@ -43,14 +43,14 @@ def infer_triangular_solve(op: Op) -> Shape:
     a, b = op.array(0, "a"), op.array(1, "b")
     _matrix(op, a, "a")
     op.check(a.element_type is b.element_type, "element-type", "a and b must have one element type")
-    shared = -2 if op.get("left_side", bool, False) else -1
+    shared = -2 if op.flag("left_side") else -1
     op.check(
         b.rank == a.rank and a.dims[:-2] == b.dims[:-2] and same_sizes(a.dims[-1], b.dims[shared]),
         "shape-mismatch",
         f"a and b must agree in batch dimensions and in dimension {shared} of b: "
         f"{a.logical_text()} and {b.logical_text()}",
     )
-    transpose = op.attributes.get("transpose_a", "NO_TRANSPOSE")
+    transpose = op.text("transpose_a", "NO_TRANSPOSE")
     allowed = ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
     op.check(transpose in allowed, "attribute-value", f"transpose_a must be one of {', '.join(allowed)}")
     return b
@@ -59,9 +59,9 @@ def infer_triangular_solve(op: Op) -> Shape:
 @infers("fft")
 def infer_fft(op: Op) -> Shape:
     """Real transforms halve the last dimension on their complex side."""
-    operand, lengths = op.array(0), op.ints("fft_length")
+    operand, lengths = op.array(0), op.integers("fft_length", ())
     kinds = ("FFT", "IFFT", "RFFT", "IRFFT")
-    kind = op.need("fft_type", str)
+    kind = op.text("fft_type")
     op.check(kind in kinds, "attribute-value", f"fft_type must be one of {', '.join(kinds)}, not {kind}")
     op.check(
         1 <= len(lengths) <= min(3, operand.rank),
@@ -110,7 +110,7 @@ def _with_last(shape: ArrayShape, element_type: ElementType, size: int) -> Array
 
 def _features(op: Op, operand: ArrayShape) -> ArrayShape:
     """The shape of one number per feature."""
-    index = op.need("feature_index", int)
+    index = op.integer("feature_index")
     op.check(
         0 <= index < operand.rank,
         "attribute-value",
@@ -173,9 +173,8 @@ def infer_batch_norm_grad(op: Op) -> Shape:
 @checks("custom-call")
 def check_custom_call(op: Op) -> None:
     """Any shape; constrained layouts must be given for each operand, and fit it."""
-    op.need("custom_call_target", str)
-    layouts = op.attributes.get("operand_layout_constraints")
-    if not isinstance(layouts, tuple) or op.attributes["custom_call_target"] == "LayoutConstraint":
+    target, layouts = op.text("custom_call_target"), op.attribute("operand_layout_constraints", tuple, None)
+    if layouts is None or target == "LayoutConstraint":
         return
     op.check(
         len(layouts) == len(op.operands),
@@ -184,7 +183,7 @@ def check_custom_call(op: Op) -> None:
     )
     for i, (layout, operand) in enumerate(zip(layouts, op.operands)):
         op.check(
-            compatible(layout, operand),  # type: ignore[arg-type]
+            compatible(layout, operand),
             "attribute-value",
             f"operand_layout_constraints: {layout} does not fit operand {i}, {operand}",
         )

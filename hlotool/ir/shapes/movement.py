@@ -157,7 +157,7 @@ def check_bitcast_convert(op: Op) -> None:
 def infer_transpose(op: Op) -> Shape:
     """Result dimension i is operand dimension `dimensions[i]`; the layout moves along."""
     operand = op.array(0)
-    dimensions = op.ints("dimensions")
+    dimensions = op.integers("dimensions", ())
     op.check(
         sorted(dimensions) == list(range(operand.rank)),
         "attribute-value",
@@ -190,8 +190,7 @@ def infer_reverse(op: Op) -> Shape:
 def infer_slice(op: Op) -> Shape:
     """One [start:limit:stride] per dimension, inside the operand."""
     operand = op.array(0)
-    spec = op.attributes.get("slice", ())
-    dims = [d for d in spec if isinstance(d, SliceDim)] if isinstance(spec, tuple) else []
+    dims = op.listed("slice", SliceDim, ())
     op.check(
         len(dims) == operand.rank,
         "attribute-value",
@@ -218,8 +217,7 @@ def infer_pad(op: Op) -> Shape:
     """low + size + high + (size - 1) * interior per dimension."""
     operand, value = op.array(0), op.scalar(1, "the padding value")
     check_same_types(op, (operand, value))
-    spec = op.attributes.get("padding", ())
-    dims = [d for d in spec if isinstance(d, PaddingDim)] if isinstance(spec, tuple) else []
+    dims = op.listed("padding", PaddingDim, ())
     op.check(
         len(dims) == operand.rank,
         "attribute-value",

@@ -74,7 +74,7 @@ def infer_reduce(op: Op) -> Shape:
 
 def window_of(op: Op, rank: int) -> Window:
     """The `window` attribute; without one nothing happens in any dimension."""
-    window = op.get("window", Window, Window(()))
+    window = op.window
     op.check(
         len(window.dims) == rank,
         "attribute-value",
@@ -161,7 +161,7 @@ def infer_sort(op: Op) -> Shape:
 @infers("topk")
 def infer_topk(op: Op) -> Shape:
     """(values, s32 indices) with `k` of the last dimension."""
-    operand, k = op.array(0), op.need("k", int)
+    operand, k = op.array(0), op.integer("k")
     op.check(operand.rank > 0, "shape-mismatch", "topk needs an operand of rank 1 or more")
     op.check(
         0 <= k <= operand.dims[-1] or operand.dims[-1] == UNBOUNDED,
@@ -178,7 +178,7 @@ def infer_scan(op: Op) -> Shape:
 
     The scanned dimension is taken off the inputs and put on the outputs. Measured with jaxlib 0.10.
     """
-    carries = op.get("num_carries", int, 0)
+    carries = op.integer("num_carries", 0)
     op.check(
         0 <= carries <= len(op.operands),
         "attribute-value",

@@ -32,7 +32,7 @@ def check_anything(op: Op) -> None:
 @checks("iota")
 def check_iota(op: Op) -> None:
     """Numbers along one dimension of an array of rank 1 or more."""
-    result, dimension = op.stated_array(), op.need("iota_dimension", int)
+    result, dimension = op.stated_array(), op.integer("iota_dimension")
     op.check(result.rank > 0, "shape-mismatch", "iota cannot give a scalar")
     op.check(
         0 <= dimension < result.rank,
@@ -59,7 +59,7 @@ def infer_tuple(op: Op) -> Shape:
 @infers("get-tuple-element")
 def infer_get_tuple_element(op: Op) -> Shape:
     """The element at `index`."""
-    shape, index = op.operands[0], op.need("index", int)
+    shape, index = op.operands[0], op.integer("index")
     if not isinstance(shape, TupleShape):
         raise op.error("tuple-expected", f"the operand of get-tuple-element must be a tuple, not {shape}")
     count = len(shape.elements)
@@ -157,7 +157,7 @@ def check_rng(op: Op) -> None:
         f"operands and result of rng must have one element type: {a}, {b} and {result.logical_text()}",
     )
     kinds = ("rng_uniform", "rng_normal")
-    kind = op.need("distribution", str)
+    kind = op.text("distribution")
     op.check(kind in kinds, "attribute-value", f"distribution must be one of {', '.join(kinds)}, not {kind}")
     op.check(
         a.element_type.is_floating or (kind == "rng_uniform" and not a.element_type.is_complex),

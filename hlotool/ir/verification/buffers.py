@@ -81,9 +81,8 @@ def _check_writers(findings: Findings, instruction: Instruction, writers: _Write
 
 def _check_custom_call(findings: Findings, call: Instruction) -> None:
     """Each buffer goes in once and comes out once, as `output_to_operand_aliasing` says."""
-    target = call.attributes.get("custom_call_target")
-    value = call.attributes.get("output_to_operand_aliasing")
-    aliases = [a for a in value if isinstance(a, OperandAlias)] if isinstance(value, tuple) else []
+    target = call.custom_call_target
+    aliases = call.listed("output_to_operand_aliasing", OperandAlias, ())
     if target == "CreateBuffer":
         created = not call.operands and isinstance(call.shape, BufferShape)
         findings.check(created, "buffer", "CreateBuffer takes nothing and gives a buffer", call)

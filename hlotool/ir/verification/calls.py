@@ -68,11 +68,9 @@ def _check_thread(findings: Findings, computation: Computation, instruction: Ins
 
 def _check_async(findings: Findings, instruction: Instruction) -> None:
     """The wrapped computation is one instruction (or a group of transfers) on the thread that is named."""
-    wrapped, thread = (
-        instruction.attributes.get("calls"),
-        instruction.attributes.get("async_execution_thread"),
-    )
-    if not isinstance(wrapped, Computation):
+    wrapped = instruction.attribute("calls", Computation, None)
+    thread = instruction.attribute("async_execution_thread", str, None)
+    if wrapped is None:
         return
     if thread is not None or instruction.opcode == "async-start":
         findings.check(
@@ -81,8 +79,7 @@ def _check_async(findings: Findings, instruction: Instruction) -> None:
             f"{wrapped.name} runs on thread {wrapped.execution_thread}, not on {thread or 'main'}",
             instruction,
         )
-    frontend = instruction.attributes.get("frontend_attributes")
-    group = isinstance(frontend, FrontendAttributes) and frontend.get("_collectives_group") is not None
+    group = instruction.frontend_attribute("_collectives_group") is not None
     findings.check(
         instruction.opcode != "async-start" or group or _is_wrapper(wrapped),
         "async-computation",
@@ -102,8 +99,8 @@ def _check_shardings(findings: Findings, instruction: Instruction) -> None:
     if instruction.opcode == "while":
         parts = [instruction]
         for name in ("body", "condition"):
-            callee = instruction.attributes.get(name)
-            if isinstance(callee, Computation):
+            callee = instruction.attribute(name, Computation, None)
+            if callee is not None:
                 parts += callee.parameters if name == "condition" else [callee.root, *callee.parameters]
     shardings = {replace(p.sharding, metadata=()) for p in parts if p.sharding is not None}
     kinds = {sharding.kind for sharding in shardings}
@@ -117,8 +114,8 @@ def _check_shardings(findings: Findings, instruction: Instruction) -> None:
 
 def _check_fused(findings: Findings, fusion: Instruction) -> None:
     """Everything in a fused computation is used, the root only as the result."""
-    fused = fusion.attributes.get("calls")
-    if not isinstance(fused, Computation):
+    fused = fusion.attribute("calls", Computation, None)
+    if fused is None:
         return
     used = {operand for i in fused.instructions for operand in i.operands}
     findings.check(fused.root not in used, "fusion", f"the root of {fused.name} must have no users", fusion)
@@ -129,7 +126,7 @@ def _check_fused(findings: Findings, fusion: Instruction) -> None:
 
 def _check_composite(findings: Findings, call: Instruction) -> None:
     """A composite says its name in the frontend attributes."""
-    if call.attributes.get("is_composite") is not True:
+    if not call.flag("is_composite"):
         return
     frontend = call.attributes.get("frontend_attributes")
     given = frontend if isinstance(frontend, FrontendAttributes) else FrontendAttributes(())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hlotool.ir.attributes import Ints, ReplicaGroups
+from hlotool.ir.attributes import Ints
 from hlotool.ir.devices import GroupMode, expand_groups, group_mode
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import UNBOUNDED, ArrayShape, Shape, TupleShape
@@ -38,7 +38,7 @@ def check_collectives(findings: Findings) -> None:
             with findings.collecting(instruction):
                 _check_pairs(findings, instruction)
         if instruction.opcode in _UNEVEN:
-            constrained.add(instruction.attributes.get("constrain_layout") is True)
+            constrained.add(instruction.flag("constrain_layout"))
     findings.check(
         len(constrained) < 2, "constrain-layout", "either all or no all-reduce may have constrain_layout"
     )
@@ -53,10 +53,9 @@ def _limit(findings: Findings, mode: GroupMode) -> int:
 
 
 def _check_groups(findings: Findings, instruction: Instruction) -> None:
-    value = instruction.attributes.get("replica_groups")
     mode = group_mode(instruction)
     try:
-        groups = expand_groups(value) if isinstance(value, ReplicaGroups) else ()
+        groups = expand_groups(instruction.replica_groups)
     except ValueError as error:
         findings.add("replica-groups", str(error), instruction)
         return

@@ -78,11 +78,9 @@ def _check_aliases(findings: Findings) -> set[tuple[int, ShapeIndex]]:
         The aliased parts of parameters.
     """
     rule, result = "input-output-alias", findings.module.entry_layout.result
-    value = findings.module.attributes.get("input_output_alias", ())
     outputs: set[ShapeIndex] = set()
     inputs: set[tuple[int, ShapeIndex]] = set()
-    for alias in value if isinstance(value, tuple) else ():
-        assert isinstance(alias, ParameterAlias)
+    for alias in findings.module.listed("input_output_alias", ParameterAlias, ()):
         parameter = _parameter_part(findings, rule, alias.parameter, alias.parameter_index)
         output = _part(result, alias.output_index)
         if not isinstance(output, ArrayShape):
@@ -108,9 +106,7 @@ def _check_aliases(findings: Findings) -> set[tuple[int, ShapeIndex]]:
 
 def _check_donors(findings: Findings, aliased: set[tuple[int, ShapeIndex]]) -> None:
     """Donated parts of parameters are arrays that are not aliased."""
-    value = findings.module.attributes.get("buffer_donor", ())
-    for donor in value if isinstance(value, tuple) else ():
-        assert isinstance(donor, BufferDonor)
+    for donor in findings.module.listed("buffer_donor", BufferDonor, ()):
         _parameter_part(findings, "buffer-donor", donor.parameter, donor.parameter_index)
         findings.check(
             (donor.parameter, donor.parameter_index) not in aliased,

@@ -141,12 +141,10 @@ def _check_literal(findings: Findings, instruction: Instruction) -> None:
 
 def _check_aliasing(findings: Findings, instruction: Instruction) -> None:
     """Aliased parts exist and have one shape."""
-    aliases = instruction.attributes["output_to_operand_aliasing"]
     frontend = instruction.attributes.get("frontend_attributes")
     if "xla_skip_custom_call_alias_shape_check" in str(frontend):
         return
-    for alias in aliases if isinstance(aliases, tuple) else ():
-        assert isinstance(alias, OperandAlias)
+    for alias in instruction.listed("output_to_operand_aliasing", OperandAlias):
         try:
             output = subshape(instruction.shape, alias.output_index)
             operand = subshape(instruction.operands[alias.operand].shape, alias.operand_index)

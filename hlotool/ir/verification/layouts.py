@@ -140,12 +140,9 @@ def _check_kept(findings: Findings, instruction: Instruction) -> None:
 
 def _check_memory(findings: Findings, instruction: Instruction) -> None:
     """Only copies and slices move data between host and device, each in its direction."""
-    shape = instruction.shape
     if instruction.opcode not in ("copy", "dynamic-slice", "dynamic-update-slice"):
         return
-    operand = instruction.operands[0].shape
-    assert isinstance(shape, ArrayShape)
-    assert isinstance(operand, ArrayShape)
+    shape, operand = instruction.array_shape, instruction.operands[0].array_shape
     spaces = layout_of(operand).memory_space, layout_of(shape).memory_space
     if instruction.opcode == "copy":
         if spaces[0] != spaces[1] and _HOST in spaces:
@@ -172,7 +169,7 @@ def _check_transfer(findings: Findings, copy: Instruction, operand: ArrayShape, 
 
 def _keeps_layout(instruction: Instruction) -> bool:
     if instruction.opcode == "custom-call":
-        return instruction.attributes.get("custom_call_target") == "LayoutConstraint"
+        return instruction.custom_call_target == "LayoutConstraint"
     is_elementwise = instruction.row.opcode_class is Class.ELEMENTWISE
     return instruction.opcode in _KEEPS_LAYOUT or (is_elementwise and instruction.opcode not in _MAY_CHANGE)
 
@@ -215,7 +212,7 @@ def _pairs(instruction: Instruction) -> Iterator[tuple[str, Shape, Shape, Reduce
     shape, operands = instruction.shape, instruction.operands
     match instruction.opcode:
         case "get-tuple-element":
-            yield "the result", shape, subshape(operands[0].shape, (_index(instruction),)), _whole
+            yield "the result", shape, subshape(operands[0].shape, (instruction.integer("index"),)), _whole
         case "opt-barrier" | "async-update":
             yield "the result", shape, operands[0].shape, _whole
         case "tuple":
@@ -235,8 +232,7 @@ def _pairs(instruction: Instruction) -> Iterator[tuple[str, Shape, Shape, Reduce
                 for parameter, argument in zip(callee.parameters, arguments):
                     yield f"{parameter.name} of {callee.name}", parameter.shape, argument.shape, _whole
             if instruction.opcode == "while":
-                condition = instruction.attributes["condition"]
-                assert isinstance(condition, Computation)
+                condition = instruction.computation("condition")
                 (state,) = condition.parameters
                 yield f"{state.name} of {condition.name}", state.shape, operands[0].shape, _whole
 
@@ -247,22 +243,12 @@ def _callees(instruction: Instruction) -> list[tuple[Computation, tuple[Instruct
     if instruction.opcode == "conditional":
         return [(branch, (operand,)) for branch, operand in zip(branches(instruction), operands[1:])]
     name = {"call": "to_apply", "fusion": "calls", "while": "body"}[instruction.opcode]
-    callee = instruction.attributes[name]
-    assert isinstance(callee, Computation)
-    return [(callee, operands)]
-
-
-def _index(instruction: Instruction) -> int:
-    index = instruction.attributes["index"]
-    assert isinstance(index, int)
-    return index
+    return [(instruction.computation(name), operands)]
 
 
 def _check_aliases(findings: Findings, instruction: Instruction) -> None:
     """A buffer that is operand and result at once has one layout; a scalar of a custom call may move."""
-    aliases = instruction.attributes.get("output_to_operand_aliasing")
-    for alias in aliases if isinstance(aliases, tuple) else ():
-        assert isinstance(alias, OperandAlias)
+    for alias in instruction.listed("output_to_operand_aliasing", OperandAlias, ()):
         result = subshape(instruction.shape, alias.output_index)
         operand = subshape(instruction.operands[alias.operand].shape, alias.operand_index)
         is_scalar = instruction.opcode == "custom-call" and getattr(operand, "size", 0) == 1
@@ -280,8 +266,8 @@ def _check_aliases(findings: Findings, instruction: Instruction) -> None:
 def _check_entry(findings: Findings) -> None:
     """The entry's shapes are those that the header promises, and aliased buffers are alike."""
     module = findings.module
-    promised = module.attributes.get("entry_computation_layout")
-    if not isinstance(promised, EntryLayout):
+    promised = module.attribute("entry_computation_layout", EntryLayout, None)
+    if promised is None:
         return
     entry = module.entry
     for parameter, shape in zip(entry.parameters, promised.parameters):
@@ -297,9 +283,8 @@ def _check_entry(findings: Findings) -> None:
         f"entry_computation_layout says the result is {promised.result}, the root is {entry.root.shape}",
         entry.root,
     )
-    aliases = module.attributes.get("input_output_alias")
-    for alias in aliases if isinstance(aliases, tuple) else ():
-        if isinstance(alias, ParameterAlias) and alias.kind == "must-alias":
+    for alias in module.listed("input_output_alias", ParameterAlias, ()):
+        if alias.kind == "must-alias":
             _check_shared(findings, promised, alias)
 
 

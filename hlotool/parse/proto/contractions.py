@@ -8,7 +8,7 @@ from hlotool.parse.proto.schema import Message, enum_names
 
 
 def algorithm(context: Context) -> AttributeValue | None:
-    """Of a contraction, unless unset; of a random-bit generator."""
+    """The `algorithm` of a contraction (None where it is unset) or of a random-bit generator."""
     if context.opcode == "rng-bit-generator":
         return _RNG_ALGORITHM(context)
     return _DOT_ALGORITHM(context)

@@ -159,7 +159,7 @@ def _of_start(instruction: Instruction) -> dict[str, AttributeValue]:
     start = instruction
     while start.opcode in ("async-update", "async-done"):
         start = start.operands[0]
-    thread, wrapped = start.attributes.get("async_execution_thread", "main"), start.attributes.get("calls")
+    thread, wrapped = start.text("async_execution_thread", "main"), start.attributes.get("calls")
     return {"async_execution_thread": thread} | ({"calls": wrapped} if wrapped is not None else {})
 
 

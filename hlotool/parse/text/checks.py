@@ -187,7 +187,7 @@ def _async_done(shape: Shape, operands: Sequence[Instruction], values: Values) -
     start = begun
     while start.opcode == "async-update":
         start = start.operands[0]
-    thread = start.attributes.get("async_execution_thread", "main")
+    thread = start.text("async_execution_thread", "main")
     if values.get("async_execution_thread", thread) != thread:
         return f"async_execution_thread differs from that of {start.name}, which is {thread}"
     if values.get("calls", start.attributes["calls"]) is not start.attributes["calls"]:

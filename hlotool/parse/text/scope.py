@@ -38,7 +38,7 @@ class Scope:
         self.instructions.append(instruction)
 
     def add_parameter(self, instruction: Instruction, position: int | None) -> None:
-        """The same for a parameter, whose number must be new too."""
+        """Put a parameter at the end; its name and its number must be new."""
         number = instruction.parameter_number
         assert number is not None
         if number < 0:

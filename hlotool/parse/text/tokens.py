@@ -23,7 +23,7 @@ def integer(token: Token) -> int:
 
 
 def integers(tokens: list[Token]) -> tuple[int, ...]:
-    """Several of them."""
+    """Several 64-bit numbers, each read as by `integer`."""
     return tuple(map(integer, tokens))
 
 

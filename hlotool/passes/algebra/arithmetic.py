@@ -10,7 +10,7 @@ import numpy as np
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
-from hlotool.passes.algebra.rules import Exactness, Op, Rewrite, array_shape, is_real, rule
+from hlotool.passes.algebra.rules import Exactness, Op, Rewrite, is_real, rule
 from hlotool.passes.constants import is_uniform, is_zero, uniform
 
 #: The floats that have subnormals, infinities and signed zeros like IEEE's.
@@ -128,7 +128,7 @@ def abs_of_sign_change(op: Op) -> Rewrite | None:
     (inner,) = op.operands
     if inner.opcode == "abs" and inner.shape == op.shape:
         return inner
-    if inner.opcode == "negate" and is_real(array_shape(inner).element_type):
+    if inner.opcode == "negate" and is_real(inner.element_type):
         return lambda make: make.op("abs", inner.operands[0])
     return None
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from hlotool.ir.dtypes import dtype_of, integer_limits
 from hlotool.ir.types import ElementType
-from hlotool.passes.algebra.rules import Op, Rewrite, array_shape, rule
+from hlotool.passes.algebra.rules import Op, Rewrite, rule
 
 
 @rule("convert", "bitcast-convert")
@@ -26,7 +26,7 @@ def convert_convert(op: Op) -> Rewrite | None:
     if inner.opcode != "convert":
         return None
     (x,) = inner.operands
-    first, middle, last = (array_shape(i).element_type for i in (x, inner, op.instruction))
+    first, middle, last = (i.element_type for i in (x, inner, op.instruction))
     mixes = first.is_integer and middle.is_floating and not last.is_floating
     if mixes or not holds_all(middle, first):
         return None

@@ -6,7 +6,7 @@ from hlotool.ir.attributes import default_comparison
 from hlotool.ir.dtypes import integer_limits
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
-from hlotool.passes.algebra.rules import Exactness, Op, Rewrite, array_shape, rule
+from hlotool.passes.algebra.rules import Exactness, Op, Rewrite, rule
 from hlotool.passes.constants import is_uniform, is_zero, uniform
 
 _INVERTED = {"EQ": "NE", "NE": "EQ", "LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT"}
@@ -127,7 +127,7 @@ def select_not(op: Op) -> Rewrite | None:
 def select_predicates(op: Op) -> Rewrite | None:
     """select(p, true, false) is p, select(p, false, true) is not(p)."""
     predicate, first, second = op.operands
-    if op.kind is not ElementType.PRED or array_shape(predicate).dims != op.shape.dims:
+    if op.kind is not ElementType.PRED or predicate.dims != op.shape.dims:
         return None
     if is_uniform(first, 1) and is_uniform(second, 0):
         return predicate
@@ -138,10 +138,10 @@ def select_predicates(op: Op) -> Rewrite | None:
 
 def _comparison(op: Op) -> tuple[str, bool]:
     """Direction, and whether NaN compares unequal to itself."""
-    kind = array_shape(op.operands[0]).element_type
-    order = op.attribute("type") or default_comparison(kind)
+    kind = op.operands[0].element_type
+    order = op.instruction.text("type", default_comparison(kind))
     partial = order == "FLOAT" and kind.is_inexact
-    return str(op.attribute("direction")), partial
+    return op.instruction.text("direction"), partial
 
 
 @rule("compare")
@@ -189,7 +189,7 @@ def compare_unsigned_zero(op: Op) -> Rewrite | None:
     """x < 0 is false and x >= 0 is true for unsigned integers."""
     left, right = op.operands
     direction, _ = _comparison(op)
-    if not array_shape(left).element_type.is_unsigned or op.attribute("type") == "SIGNED":
+    if not left.element_type.is_unsigned or op.instruction.text("type", "") == "SIGNED":
         return None
     if is_zero(right) and direction in ("LT", "GE"):
         return lambda make: make.filled(direction == "GE")
@@ -204,7 +204,7 @@ def compare_predicate(op: Op) -> Rewrite | None:
     direction, _ = _comparison(op)
     for predicate, constant in op.either_order():
         value = uniform(constant)
-        is_predicate = array_shape(predicate).element_type is ElementType.PRED
+        is_predicate = predicate.element_type is ElementType.PRED
         if value is None or not is_predicate or direction not in ("EQ", "NE"):
             continue
         if bool(value) == (direction == "EQ"):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hlotool.ir.attributes import PaddingDim, SliceDim
 from hlotool.ir.module import Instruction
-from hlotool.passes.algebra.rules import Op, Rewrite, array_shape, inverse, rule
+from hlotool.passes.algebra.rules import Op, Rewrite, inverse, rule
 from hlotool.passes.constants import integer_constant
 
 
 def _is_scalar_broadcast(value: Instruction) -> bool:
-    return value.opcode == "broadcast" and not array_shape(value.operands[0]).dims
+    return value.opcode == "broadcast" and not value.operands[0].dims
 
 
 @rule("reshape", "broadcast", "transpose", "slice", "pad", "reverse", "concatenate", "copy")
@@ -19,7 +19,7 @@ def moves_nothing(op: Op) -> Rewrite | None:
     if x.shape != op.shape:
         return None
     size_one = {d for d, n in enumerate(op.shape.dims) if n == 1}
-    dimensions = op.attribute("dimensions", ())
+    dimensions = op.instruction.integers("dimensions", ())
     in_order = tuple(dimensions) == tuple(range(op.shape.rank))
     still = {
         "reshape": True,
@@ -29,7 +29,9 @@ def moves_nothing(op: Op) -> Rewrite | None:
         "transpose": in_order,
         "reverse": size_one.issuperset(dimensions),
         "concatenate": len(op.operands) == 1,
-        "pad": all(p == PaddingDim(0, 0, p.interior) for p in op.attribute("padding", ())),
+        "pad": all(
+            p == PaddingDim(0, 0, p.interior) for p in op.instruction.listed("padding", PaddingDim, ())
+        ),
     }
     return x if still[opcode] else None
 
@@ -47,7 +49,7 @@ def transpose_transpose(op: Op) -> Rewrite | None:
     (inner,) = op.operands
     if inner.opcode != "transpose":
         return None
-    first, second = Op(inner).attribute("dimensions"), op.attribute("dimensions")
+    first, second = inner.integers("dimensions"), op.instruction.integers("dimensions")
     order = tuple(first[d] for d in second)
     return lambda make: make.op("transpose", inner.operands[0], dimensions=order)
 
@@ -58,7 +60,7 @@ def reverse_reverse(op: Op) -> Rewrite | None:
     (inner,) = op.operands
     if inner.opcode != "reverse":
         return None
-    same = set(op.attribute("dimensions")) == set(Op(inner).attribute("dimensions"))
+    same = set(op.instruction.integers("dimensions")) == set(inner.integers("dimensions"))
     return inner.operands[0] if same else None
 
 
@@ -68,7 +70,7 @@ def broadcast_broadcast(op: Op) -> Rewrite | None:
     (inner,) = op.operands
     if inner.opcode != "broadcast":
         return None
-    first, second = Op(inner).attribute("dimensions"), op.attribute("dimensions")
+    first, second = inner.integers("dimensions"), op.instruction.integers("dimensions")
     mapped = tuple(second[d] for d in first)
     return lambda make: make.op("broadcast", inner.operands[0], dimensions=mapped)
 
@@ -88,7 +90,7 @@ def slice_slice(op: Op) -> Rewrite | None:
     (inner,) = op.operands
     if inner.opcode != "slice":
         return None
-    pairs = zip(Op(inner).attribute("slice"), op.attribute("slice"))
+    pairs = zip(inner.listed("slice", SliceDim), op.instruction.listed("slice", SliceDim))
     dims = tuple(_composed(a, b) for a, b in pairs)
     return lambda make: make.op("slice", inner.operands[0], slice=dims)
 
@@ -107,11 +109,11 @@ def slice_of_concatenate(op: Op) -> Rewrite | None:
     (joined,) = op.operands
     if joined.opcode != "concatenate":
         return None
-    (dimension,) = Op(joined).attribute("dimensions")
-    dims: tuple[SliceDim, ...] = op.attribute("slice")
+    (dimension,) = joined.integers("dimensions")
+    dims = op.instruction.listed("slice", SliceDim)
     begin, own = 0, dims[dimension]
     for part in joined.operands:
-        end = begin + array_shape(part).dims[dimension]
+        end = begin + part.dims[dimension]
         if begin <= own.start < own.limit <= end:
             moved = SliceDim(own.start - begin, own.limit - begin, own.stride)
             inside = (*dims[:dimension], moved, *dims[dimension + 1 :])
@@ -123,8 +125,8 @@ def slice_of_concatenate(op: Op) -> Rewrite | None:
 @rule("concatenate")
 def concatenate_without_empty(op: Op) -> Rewrite | None:
     """Operands without elements add nothing to a concatenation."""
-    (dimension,) = op.attribute("dimensions")
-    kept = [o for o in op.operands if array_shape(o).dims[dimension]]
+    (dimension,) = op.instruction.integers("dimensions")
+    kept = [o for o in op.operands if o.dims[dimension]]
     if len(kept) == len(op.operands) or not kept:
         return None
     return lambda make: make.op("concatenate", *kept, dimensions=(dimension,))
@@ -141,8 +143,8 @@ def dynamic_slice_of_all(op: Op) -> Rewrite | None:
 def dynamic_slice_at_constant(op: Op) -> Rewrite | None:
     """A dynamic slice at constant indices, clamped so that it fits, is a slice."""
     x, *indices = op.operands
-    starts = [integer_constant(i) for i in indices if not array_shape(i).dims]
-    given, sizes = array_shape(x), op.shape.dims
+    starts = [integer_constant(i) for i in indices if not i.dims]
+    given, sizes = x.array_shape, op.shape.dims
     known = [s for s in starts if s is not None]
     if len(known) != given.rank:
         return None
@@ -162,7 +164,7 @@ def update_of_all(op: Op) -> Rewrite | None:
 def transpose_of_size_one(op: Op) -> Rewrite | None:
     """A transpose that keeps the order of all dimensions but those of size 1 is a reshape."""
     (x,) = op.operands
-    dims, order = array_shape(x).dims, op.attribute("dimensions")
+    dims, order = x.dims, op.instruction.integers("dimensions")
     moved = [d for d in order if dims[d] != 1]
     if moved != sorted(moved) or inverse(order) == order == tuple(range(len(order))):
         return None
@@ -172,6 +174,6 @@ def transpose_of_size_one(op: Op) -> Rewrite | None:
 @rule("sort")
 def sort_of_one(op: Op) -> Rewrite | None:
     """An array with at most one element along the sorted dimension is sorted."""
-    (dimension,) = op.attribute("dimensions")
+    (dimension,) = op.instruction.integers("dimensions")
     (x, *others) = op.operands
     return x if not others and op.shape.dims[dimension] <= 1 and x.shape == op.shape else None

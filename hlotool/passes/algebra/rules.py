@@ -55,22 +55,18 @@ class Op:
 
     @property
     def operands(self) -> tuple[Instruction, ...]:
-        """Of the instruction."""
+        """The operands of the instruction, in order."""
         return self.instruction.operands
 
     @property
     def shape(self) -> ArrayShape:
-        """Of the result."""
-        return array_shape(self.instruction)
+        """The shape of the result, which is an array."""
+        return self.instruction.array_shape
 
     @property
     def kind(self) -> ElementType:
         """Element type of the result."""
         return self.shape.element_type
-
-    def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute of the instruction."""
-        return self.instruction.attributes.get(name, default)
 
     def either_order(self) -> Iterator[tuple[Instruction, Instruction]]:
         """Both operands of a commutative operation, in both orders."""
@@ -106,7 +102,7 @@ class Make:
 
     def filled(self, value: Any) -> Instruction:
         """An array in the result shape whose elements all are `value`."""
-        shape = array_shape(self.before)
+        shape = self.before.array_shape
         held = np.array(value).astype(dtype_of(shape.element_type))
         scalar = array(shape.element_type)
         constant = Instruction(self.before.name, "constant", scalar, literal=Literal(scalar, held))
@@ -153,17 +149,11 @@ def rule(*opcodes: str, exactness: Exactness = Exactness.EXACT) -> Callable[[App
     return enter
 
 
-def array_shape(instruction: Instruction) -> ArrayShape:
-    """The shape of an instruction that is known to be an array."""
-    assert isinstance(instruction.shape, ArrayShape)
-    return instruction.shape
-
-
 def is_real(kind: ElementType) -> bool:
     """Integer or real floating point."""
     return kind.is_integer or kind.is_floating
 
 
 def inverse(permutation: Sequence[int]) -> tuple[int, ...]:
-    """Where each position went."""
+    """The permutation that undoes `permutation`."""
     return tuple(permutation.index(d) for d in range(len(permutation)))

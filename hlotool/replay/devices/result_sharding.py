@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlotool.dump.records import Stage
-from hlotool.ir.attributes import FrontendAttributes, Mesh, Sharding
+from hlotool.ir.attributes import Mesh, Sharding
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.partitioning import LEAVES_REGION
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves
@@ -85,15 +85,13 @@ def _maker(instruction: Instruction, index: ShapeIndex) -> tuple[Instruction, Sh
         if instruction.opcode == "tuple" and index:
             instruction, index = instruction.operands[index[0]], index[1:]
         elif instruction.opcode == "get-tuple-element":
-            position = instruction.attributes["index"]
-            assert isinstance(position, int)
-            instruction, index = instruction.operands[0], (position, *index)
+            instruction, index = instruction.operands[0], (instruction.integer("index"), *index)
         else:
             return instruction, index
 
 
 def _declared(instruction: Instruction, index: ShapeIndex, meshes: dict[str, Mesh]) -> Sharding | None:
-    target = instruction.attributes.get("custom_call_target")
+    target = instruction.custom_call_target
     if target in _ANNOTATIONS or target == "SPMDShardToFullShape":
         shardings = _named(instruction, "xla.sdy.sharding", meshes)
     elif target in LEAVES_REGION:
@@ -108,15 +106,13 @@ def _declared(instruction: Instruction, index: ShapeIndex, meshes: dict[str, Mes
 
 
 def _named(instruction: Instruction, key: str, meshes: dict[str, Mesh]) -> Sequence[Sharding]:
-    attributes = instruction.attributes.get("frontend_attributes")
-    text = attributes.get(key) if isinstance(attributes, FrontendAttributes) else None
+    text = instruction.frontend_attribute(key)
     return parse_shardings(text, meshes) if text else ()
 
 
 def _is_fully_manual(border: Instruction, meshes: dict[str, Mesh]) -> bool:
     """No axis is left to the partitioner."""
-    attributes = border.attributes.get("frontend_attributes")
-    text = attributes.get("xla.sdy.manual_axes") if isinstance(attributes, FrontendAttributes) else None
+    text = border.frontend_attribute("xla.sdy.manual_axes")
     names = parse_manual_axes(text) if text else ()
     return all(name in names for mesh in meshes.values() for name, _ in mesh.axes)
 

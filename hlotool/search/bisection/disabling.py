@@ -104,7 +104,7 @@ class Repairs:
     accused_alone: bool
 
     def evidence(self, accused: str) -> Iterator[str]:
-        """In words."""
+        """Sentences for the report: without which passes the result is right."""
         if self.accused_alone:
             yield f"without {accused} (xla_disable_hlo_passes) the result is right: asked twice"
         for names in self.sets:

@@ -68,7 +68,7 @@ def ends_questions(task: Task) -> list[Question]:
 
 
 def ends_of(task: Task, questions: list[Question], rows: list[ModuleRecord]) -> Ends:
-    """The answers to `ends_questions`."""
+    """The rows that answer `ends_questions`, as the two ends of the search in one module."""
     stages = [row for q, row in zip(questions, rows) if q.tested != RESULT]
     results = [row for q, row in zip(questions, rows) if q.tested == RESULT]
     return Ends(task, stages[0] if stages else None, results[0] if results else None)
@@ -89,7 +89,7 @@ class Locator:
     exhaustive: bool = False
 
     def run(self) -> BisectedModule:
-        """Everything that is found."""
+        """Search, and return all culprits of the module."""
         task, before = self.ends.task, self.oracle.questions
         search = PassSearch(task, self.oracle.ask, self.exhaustive)
         culprits: list[CulpritRecord] = []

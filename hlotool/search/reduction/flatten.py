@@ -90,8 +90,7 @@ def _iteration(case: Case, loop: Instruction, frame: Frame, number: int) -> Case
     state = _state(frame, loop, number)
     clone = clone_module(case.module)
     own = clone.instructions[loop]
-    body = own.attributes["body"]
-    assert isinstance(body, Computation)
+    body = own.computation("body")
     with editing(clone.module.entry) as edit:
         given = add_entry_parameter(clone.module, edit, own.operands[0].shape, "state")
         _replace(clone.module, edit, own, body, [given])

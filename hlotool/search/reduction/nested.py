@@ -85,8 +85,7 @@ def _with_only(case: Case, kept: frozenset[Instruction]) -> Case:
                 old = clone.instructions[original]
                 plain = strip_layouts(old.shape)
                 stand_in = next((o for o in old.operands if strip_layouts(o.shape) == plain), None)
-                assert isinstance(old.shape, ArrayShape)
-                edit.replace(old, stand_in or edit.add(_filled(old.shape, 0), before=old))
+                edit.replace(old, stand_in or edit.add(_filled(old.array_shape, 0), before=old))
     remove_dead_code(clone.module)
     return Case(clone.module, case.arguments)
 
@@ -147,9 +146,8 @@ def _with_constant(case: Case, computation: int, number: int, value: int) -> Cas
     module = clone_module(case.module).module
     home = module.computations[computation]
     old = home.instructions[number]
-    assert isinstance(old.shape, ArrayShape)
     with editing(home) as edit:
-        edit.replace(old, edit.add(_filled(old.shape, value), before=old))
+        edit.replace(old, edit.add(_filled(old.array_shape, value), before=old))
     remove_dead_code(module)
     return Case(module, case.arguments)
 

@@ -45,7 +45,7 @@ _PASSING = 64
 
 
 class Judge(Protocol):
-    """Runs programs."""
+    """Runs candidates of a reduction and says how each fails, or that it does not."""
 
     #: Names what judges, for keys and reports.
     name: str

@@ -18,7 +18,6 @@ from hlotool.backends.numpy.library_results import assembler, result_shapes, res
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.precision import compute_dtype, largest_finite, narrow, widen
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import array_shape, element_types
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
@@ -32,7 +31,7 @@ def quantize(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     Every step rounds to the type of x. XLA: service/gpu/transforms/block_scaling_rewriter.cc (BuildQuantize).
     """
-    source = array_shape(instruction.operands[0], lowering).element_type
+    source = instruction.operands[0].element_type
     quantized, scales = result_shapes(instruction, lowering)
     limit = 2.0 ** floor(log2(largest_finite(quantized.element_type)))
     to_scale, from_scale = converter(source, scales.element_type), converter(scales.element_type, source)
@@ -55,10 +54,10 @@ def dequantize(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: service/gpu/transforms/block_scaling_rewriter.cc (BuildDequantize).
     """
-    kind = array_shape(instruction, lowering).element_type
-    kinds = element_types(instruction.operands, lowering)
+    kind = instruction.element_type
+    kinds = instruction.operand_types
     to_result = [converter(k, kind) for k in kinds]
-    columns = array_shape(instruction.operands[0], lowering).dims[-1]
+    columns = instruction.operands[0].dims[-1]
 
     def kernel(x: Array, scale: Array) -> Array:
         wide, factors = (widen(convert(v), kind) for convert, v in zip(to_result, (x, scale)))
@@ -88,12 +87,12 @@ def cudnn_block_scaled_dot(instruction: Instruction, lowering: Lowering) -> Kern
 
     XLA: service/gpu/transforms/block_scaling_rewriter.cc (BuildCudnnScaledDotInput); cuda_dnn.cc.
     """
-    scale_kind = array_shape(instruction.operands[2], lowering).element_type
+    scale_kind = instruction.operands[2].element_type
     return _product(instruction, lowering, 32 if scale_kind is ElementType.F8E8M0FNU else 16, swizzled=True)
 
 
 def _product(instruction: Instruction, lowering: Lowering, block: int, swizzled: bool) -> Kernel:
-    kinds = element_types(instruction.operands, lowering)
+    kinds = instruction.operand_types
     if not 3 <= len(kinds) <= 5:
         raise lowering.unsupported(instruction, f"a block-scaled product of {len(kinds)} operands")
     kind = result_types(instruction, lowering)[0]

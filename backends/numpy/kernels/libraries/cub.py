@@ -15,7 +15,6 @@ from hlotool.backends.numpy.layouts import bitcaster
 from hlotool.backends.numpy.library_results import assembler
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
@@ -40,7 +39,7 @@ def radix_sort(instruction: Instruction, lowering: Lowering) -> Kernel:
     NVIDIA: CUB documentation, DeviceRadixSort (floating-point special cases).
     """
     descending = read_config(instruction, lowering).flag("descending")
-    shapes = [array_shape(o, lowering) for o in instruction.operands]
+    shapes = [o.array_shape for o in instruction.operands]
     kind = shapes[0].element_type
     length = shapes[0].dims[-1] if shapes[0].rank else 1
     converters = [_rows(shape, length) for shape in shapes]
@@ -77,7 +76,7 @@ def scan(instruction: Instruction, lowering: Lowering) -> Kernel:
     config = read_config(instruction, lowering)
     if config.choice("kind", _SCAN_KINDS) != "SUM":
         raise lowering.unsupported(instruction, "a scan that is no sum")
-    shape = array_shape(instruction.operands[0], lowering)
+    shape = instruction.operands[0].array_shape
     dims = tuple(config.integer(f"{name}_length") for name in ("column", "row", "vector"))
     if prod(dims) != shape.size:
         raise lowering.unsupported(instruction, f"a scan over dimensions {dims} of {shape}")

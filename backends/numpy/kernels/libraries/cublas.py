@@ -17,7 +17,6 @@ from hlotool.backends.numpy.library_results import assembler
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.precision import saturate
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
@@ -151,7 +150,7 @@ def _gemm_config(instruction: Instruction, lowering: Lowering) -> Config:
 def _product(instruction: Instruction, lowering: Lowering, config: Config) -> Gemm:
     """A product that is not grouped."""
     gemm = read_gemm(instruction, lowering, config)
-    a, b = (array_shape(o, lowering).dims for o in instruction.operands[:2])
+    a, b = (o.dims for o in instruction.operands[:2])
     if not gemm.fits(a, b):
         raise lowering.unsupported(
             instruction, f"a product of {a} and {b} that its dot_dimension_numbers do not fit"

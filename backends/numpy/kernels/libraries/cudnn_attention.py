@@ -15,7 +15,6 @@ from hlotool.backends.numpy.gemm import read_dot_dimensions
 from hlotool.backends.numpy.library_results import assembler, result_shapes, result_types
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import array_shape, attribute, element_types
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
@@ -44,7 +43,7 @@ def attention(instruction: Instruction, lowering: Lowering) -> Kernel:
     jax/_src/cudnn/fused_attention_stablehlo.py.
     """
     call = _read_call(instruction, lowering, "bmm1_dot_dimension_numbers")
-    kinds = element_types(instruction.operands, lowering)
+    kinds = instruction.operand_types
     result_kinds = result_types(instruction, lowering)
     count = len(result_kinds) - 1
     if count > 1:
@@ -86,14 +85,14 @@ def attention_backward(instruction: Instruction, lowering: Lowering) -> Kernel:
     XLA: service/gpu/transforms/cudnn_custom_call_compiler.cc, stream_executor/cuda/cuda_dnn.cc.
     """
     call = _read_call(instruction, lowering, "bmm1_grad_gemm1_dot_dimension_numbers")
-    kinds = element_types(instruction.operands, lowering)
+    kinds = instruction.operand_types
     results = result_shapes(instruction, lowering)
     query_order = call.order("bmm1_grad_gemm1", "rhs", "cf")
     key_order = call.order("bmm1_grad_gemm2", "rhs", "cf")
     value_order = call.order("bmm2_grad_gemm2", "rhs", "fc")
     output_order = call.order("bmm2_grad_gemm1", "rhs", "cf")
     call.expect(6 + call.has_bias + 2 * call.has_lengths)
-    call.expect_statistics(array_shape(instruction.operands[3], lowering))
+    call.expect_statistics(instruction.operands[3].array_shape)
     assemble = assembler(instruction, lowering)
 
     def kernel(*operands: Array) -> object:
@@ -167,11 +166,11 @@ class _Call:
 
 def _read_call(instruction: Instruction, lowering: Lowering, first_product: str) -> _Call:
     config = read_config(instruction, lowering).section("cudnn_fmha_backend_config")
-    target = attribute(instruction, "custom_call_target", str, lowering)
+    target = instruction.text("custom_call_target")
     mask = config.choice("mask_type", _MASKS)
     is_paged = config.flag("is_paged_attention")
     _refuse(config, instruction, mask, first_product)
-    if any(array_shape(o, lowering).rank != 4 for o in instruction.operands[:3]):
+    if any(o.array_shape.rank != 4 for o in instruction.operands[:3]):
         raise config.unsupported("attention on operands of another rank than 4")
     return _Call(
         instruction,

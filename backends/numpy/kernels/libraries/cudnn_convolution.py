@@ -26,7 +26,6 @@ from hlotool.backends.numpy.library_results import assembler, result_types
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.precision import compute_dtype
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import element_types
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
@@ -114,7 +113,7 @@ def convolve_bias_activation(instruction: Instruction, lowering: Lowering) -> Ke
     scale, side_scale = config.number("conv_result_scale", 1.0), config.number("side_input_scale")
     if len(instruction.operands) < 3 + bool(side_scale):
         raise lowering.unsupported(instruction, "a convolution without its bias or side input")
-    kinds = element_types(instruction.operands, lowering)
+    kinds = instruction.operand_types
     kind = result_types(instruction, lowering)[0]
     dtype = compute_dtype(kind) if kind.is_floating else np.dtype(np.float32)
     activate = _activation(config)

@@ -19,7 +19,6 @@ from hlotool.backends.numpy.library_results import assembler, result_types
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.precision import compute_dtype, saturate
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import element_types
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ELEMENT_TYPES, ElementType
@@ -82,7 +81,7 @@ def convolve_graph(instruction: Instruction, lowering: Lowering) -> Kernel:
     call = read_convolution(instruction, lowering, "iko")
     first, *operations = _read_graph(read_config(instruction, lowering).section("cudnn_conv_backend_config"))
     final = _final(operations, first, lowering, instruction)
-    kinds = element_types(instruction.operands, lowering)
+    kinds = instruction.operand_types
     if len(kinds) != 2 + sum(operation.takes_operand for operation in operations):
         raise lowering.unsupported(instruction, f"a convolution graph for other than {len(kinds)} operands")
     if result_types(instruction, lowering)[0] is not final.kind:

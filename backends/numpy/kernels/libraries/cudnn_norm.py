@@ -12,7 +12,6 @@ from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.library_results import assembler, result_types
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import element_types
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
@@ -34,7 +33,7 @@ def layer_norm(instruction: Instruction, lowering: Lowering) -> Kernel:
     kind = config.choice("kind", _KINDS)
     if len(instruction.operands) != (5 if kind == "LAYER_BWD" else 3):
         raise lowering.unsupported(instruction, f"{kind} of {len(instruction.operands)} operands")
-    operand_kinds = element_types(instruction.operands, lowering)
+    operand_kinds = instruction.operand_types
     result_kinds = result_types(instruction, lowering)
     epsilon = config.number("epsilon")
     results = {"LAYER_FWD_INFER": 1}.get(kind, 3)

@@ -13,7 +13,6 @@ import numpy as np
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
@@ -27,7 +26,7 @@ def reorder(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: service/gpu/cudnn_support_utils.cc, backends/gpu/runtime/convolution_reorder_thunk.cc.
     """
-    dims = array_shape(instruction.operands[0], lowering).dims
+    dims = instruction.operands[0].dims
     if len(dims) != 5 or dims[4] != 32 or dims[0] % 32:
         raise lowering.unsupported(instruction, f"reordering of a kernel of dimensions {dims}")
     if len(instruction.operands) == 1:

@@ -18,7 +18,6 @@ from hlotool.backends.numpy.lapack import LapackCall, Results, Routine, batched,
 from hlotool.backends.numpy.library_results import assembler
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import array_shape, element_types
 from hlotool.backends.numpy.triangular import solve_triangular
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
@@ -145,7 +144,7 @@ def sparse_solve(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     Source: jaxlib/gpu/solver_kernels_ffi.cc (CsrlsvqrFfi).
     """
-    kind = array_shape(instruction, lowering).element_type
+    kind = instruction.element_type
 
     def kernel(values: Array, columns: Array, starts: Array, b: Array) -> Array:
         from scipy.sparse import csr_matrix
@@ -163,7 +162,7 @@ def symmetric_product(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     Source: jaxlib/gpu/solver_kernels_ffi.cc.
     """
-    kind = array_shape(instruction.operands[1], lowering).element_type
+    kind = instruction.operands[1].element_type
     transpose = read_config(instruction, lowering).flag("transpose")
 
     def kernel(a: Array, c: Array, alpha: Array, beta: Array) -> Array:
@@ -222,7 +221,7 @@ def triangular_solve(instruction: Instruction, lowering: Lowering) -> Kernel:
     if transpose == "TRANSPOSE_INVALID":
         raise config.unsupported("a triangular system without transpose_a")
     left, lower, unit = (config.flag(n) for n in ("left_side", "lower", "unit_diagonal"))
-    a_type, b_type = element_types(instruction.operands, lowering)
+    a_type, b_type = instruction.operand_types
     assemble = assembler(instruction, lowering)
 
     def kernel(a: Array, b: Array) -> object:

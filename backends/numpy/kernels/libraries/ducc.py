@@ -17,7 +17,6 @@ import numpy as np
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import array_shape
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
 
@@ -112,7 +111,7 @@ def transform(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 
 def _scaled(instruction: Instruction, lowering: Lowering) -> Callable[[_Transform, Array, float], Array]:
-    shape = array_shape(instruction, lowering)
+    shape = instruction.array_shape
     dtype = dtype_of(shape.element_type)
 
     def run(transform: _Transform, x: Array, factor: float) -> Array:

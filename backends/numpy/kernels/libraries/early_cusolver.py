@@ -18,8 +18,6 @@ from hlotool.backends.numpy.kernels.libraries import cusolver, early_lapack
 from hlotool.backends.numpy.lapack import Routine, batched, lapack_call
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import array_shape
-from hlotool.ir.attributes import BackendConfig
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
 
@@ -57,11 +55,9 @@ def _register(
     name: str, routine: Routine, options: _Options = _no_options, ranks: Sequence[int] = (2,)
 ) -> None:
     def lower(instruction: Instruction, lowering: Lowering) -> Kernel:
-        config = instruction.attributes.get("backend_config")
-        text = config.text if isinstance(config, BackendConfig) else ""
-        descriptor = text.encode("utf-8", "surrogateescape")
+        descriptor = instruction.config_text.encode("utf-8", "surrogateescape")
         try:
-            chosen = options(descriptor, array_shape(instruction.operands[0], lowering))
+            chosen = options(descriptor, instruction.operands[0].array_shape)
         except (struct.error, IndexError):
             raise lowering.unsupported(instruction, "a descriptor that jaxlib does not write") from None
         return batched(routine, lapack_call(instruction, lowering, chosen), ranks, instruction, lowering)

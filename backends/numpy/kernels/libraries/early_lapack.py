@@ -17,7 +17,6 @@ from hlotool.backends.numpy.kernels import lapack_factors, lapack_spectra
 from hlotool.backends.numpy.lapack import LapackCall, Results, Routine, batched
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import attribute
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
@@ -45,7 +44,7 @@ def _early(
 
     def register(routine: Routine) -> Routine:
         def lower(instruction: Instruction, lowering: Lowering) -> Kernel:
-            target = attribute(instruction, "custom_call_target", str, lowering)
+            target = instruction.text("custom_call_target")
             letter = target.partition("_")[2][0]
 
             def kernel(*operands: Array) -> object:

@@ -15,7 +15,6 @@ from hlotool.backends.numpy.library_results import assembler, result_shapes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.post_ops import PostOps, float_of, read_post_ops
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import array_shape, element_types
 from hlotool.ir.attributes import WindowDim
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
@@ -36,11 +35,11 @@ def matmul(instruction: Instruction, lowering: Lowering) -> Kernel:
     post_ops = _post_ops(instruction, lowering, config)
     result = result_shapes(instruction, lowering)[0]
     left, right = (
-        _matrix_order(config, side, array_shape(operand, lowering).rank, config.flag(flag))
+        _matrix_order(config, side, operand.array_shape.rank, config.flag(flag))
         for side, operand, flag in zip(("lhs", "rhs"), instruction.operands, ("transpose_a", "transpose_b"))
     )
     order = _matrix_order(config, "result", result.rank, False)
-    kinds = element_types(instruction.operands, lowering)
+    kinds = instruction.operand_types
     dtype = operand_dtype(result.element_type, *kinds[:2])
     assemble = assembler(instruction, lowering)
 
@@ -76,13 +75,13 @@ def convolution(instruction: Instruction, lowering: Lowering) -> Kernel:
     config = read_config(instruction, lowering).section("onednn_conv_config")
     post_ops = _post_ops(instruction, lowering, config)
     result = result_shapes(instruction, lowering)[0]
-    kinds = element_types(instruction.operands, lowering)
+    kinds = instruction.operand_types
     dtype = operand_dtype(result.element_type, *kinds[:2])
     image, output = (
         _Places(config.section(n).section("data"), "batch", "feature") for n in ("input", "output")
     )
     weights = _Places(config.section("kernel").section("filter"), "output_feature", "input_feature")
-    sizes = weights.arrangement.spatial_sizes(array_shape(instruction.operands[1], lowering).dims)
+    sizes = weights.arrangement.spatial_sizes(instruction.operands[1].dims)
     call = ConvolutionCall(
         _window(config.section("window"), sizes, image.first_number),
         max(1, config.integer("feature_groups")),
@@ -154,8 +153,8 @@ def softmax(instruction: Instruction, lowering: Lowering) -> Kernel:
     """
     config = read_config(instruction, lowering).section("onednn_softmax_config")
     axis = config.integer("softmax_axis")
-    operand = array_shape(instruction.operands[0], lowering).element_type
-    result = array_shape(instruction, lowering).element_type
+    operand = instruction.operands[0].element_type
+    result = instruction.element_type
 
     def kernel(x: Array) -> Array:
         wide = native(x, operand).astype(sum_dtype(operand), copy=False)
@@ -173,8 +172,8 @@ def layer_norm(instruction: Instruction, lowering: Lowering) -> Kernel:
     """
     config = read_config(instruction, lowering).section("onednn_layer_norm_config")
     epsilon = float_of(config.integer("epsilon_typecast"))
-    kinds = element_types(instruction.operands, lowering)
-    result = array_shape(instruction, lowering).element_type
+    kinds = instruction.operand_types
+    result = instruction.element_type
 
     def kernel(*operands: Array) -> Array:
         x, scale, shift = (native(o, k).astype(sum_dtype(k), copy=False) for o, k in zip(operands, kinds))

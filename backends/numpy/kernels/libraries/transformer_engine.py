@@ -17,7 +17,6 @@ from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.library_results import assembler, result_shapes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.shapes import array_shape, element_types
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
@@ -73,8 +72,8 @@ def attention_backward(instruction: Instruction, lowering: Lowering) -> Kernel:
     """
     prepare = _preparation(instruction, lowering, operands=16)
     results = result_shapes(instruction, lowering)
-    kinds = element_types(instruction.operands, lowering)
-    _expect_statistics(array_shape(instruction.operands[4], lowering), instruction, lowering)
+    kinds = instruction.operand_types
+    _expect_statistics(instruction.operands[4].array_shape, instruction, lowering)
     assemble = assembler(instruction, lowering)
 
     def kernel(*operands: Array) -> object:
@@ -97,7 +96,7 @@ def _preparation(instruction: Instruction, lowering: Lowering, operands: int) ->
     by_length, causal = _MASKS[config.integer("mask_type")]
     mask = Mask(causal, config.integer("window_size_left", -1) + 1)
     has_bias, scale = bool(config.integer("bias_type")), config.number("scaling_factor", 1.0)
-    kinds = element_types(instruction.operands, lowering)
+    kinds = instruction.operand_types
 
     def prepare(query: Array, key: Array, value: Array, bias: Array, *sums: Array) -> Attention:
         q, k, v, b = (widened(x, kind, _F32) for x, kind in zip((query, key, value, bias), kinds))
