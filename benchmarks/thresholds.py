@@ -1,9 +1,9 @@
 """What each threshold of the verdicts is worth: halved and doubled, which verdicts change?
 
-    python benchmarks/thresholds.py [--only REGEX] [--per-kind N] [--folder FOLDER] [--processes N]
+    python benchmarks/thresholds.py [--only REGEX] [--legal N] [--per-kind N] [--folder FOLDER]
 
-Judged are the pairs of `verdicts.py`, which ran before in the same `--folder`: every legal pair that took an
-ensemble and one of each program that agrees without being identical; of each kind of planted fault the first
+Judged are the pairs of `verdicts.py`, which ran before in the same `--folder`: legal pairs that took an ensemble
+and one of each program that agrees without being identical, evenly chosen; of each kind of planted fault the first
 ones that count. A threshold stands well where neither half nor twice of it accuses a legal pair or misses a
 fault; where one does, that is the side on which the edge is near.
 """
@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from faults import CATALOGUE
-from verdicts import _fault_subjects
-from verdicts_faults import Planter
+from verdicts_faults import Planter, fault_subjects
 from verdicts_judge import PairVerdict, judged
 from verdicts_legal import Pair, legal_pairs
 from verdicts_programs import subjects
@@ -72,8 +71,8 @@ class Outcome:
 _QUESTIONS: list[Question] = []
 
 
-def questions(folder: Path, other_python: str, per_kind: int) -> Iterator[Question]:
-    """The pairs, from what an earlier run of `verdicts.py` kept."""
+def legal_questions(folder: Path, other_python: str) -> Iterator[Question]:
+    """Legal pairs, from what an earlier run of `verdicts.py` kept."""
     runs = Runs(folder / "runs")
     wanted = set(_open_pairs(folder / "legal.jsonl"))
     for name in dict.fromkeys(unit for unit, *_ in wanted):
@@ -86,8 +85,12 @@ def questions(folder: Path, other_python: str, per_kind: int) -> Iterator[Questi
                     seen.add(bits)
                     sides = pair.expected, pair.actual, pair.tested
                     yield Question(False, None, pair.module, pair.arguments, *sides)
-    planter = Planter(runs, folder / "spreads")
-    programs = _fault_subjects()
+
+
+def fault_questions(folder: Path, per_kind: int) -> Iterator[Question]:
+    """Planted faults that count."""
+    planter = Planter(Runs(folder / "runs"), folder / "spreads")
+    programs = fault_subjects()
     for kind in CATALOGUE:
         count = 0
         for fault in planter.faults(kind, programs):
@@ -156,12 +159,15 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--only", default="", help="regular expression for names of thresholds")
-    parser.add_argument("--per-kind", type=int, default=3, help="planted faults of each kind")
+    parser.add_argument("--legal", type=int, default=70, help="legal pairs at most")
+    parser.add_argument("--per-kind", type=int, default=1, help="planted faults of each kind")
     parser.add_argument("--other-python", default="", help="as for verdicts.py")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "hlotool-verdicts")
     parser.add_argument("--processes", type=int, default=2)
     arguments = parser.parse_args()
-    _QUESTIONS.extend(questions(arguments.folder, arguments.other_python, arguments.per_kind))
+    legal = list(legal_questions(arguments.folder, arguments.other_python))
+    _QUESTIONS.extend(legal[:: max(1, -(-len(legal) // arguments.legal))])
+    _QUESTIONS.extend(fault_questions(arguments.folder, arguments.per_kind))
     names = [name for name in NAMES if re.search(arguments.only, name, re.IGNORECASE)]
     with ProcessPoolExecutor(arguments.processes, get_context("fork")) as pool:
         first = pool.submit(asked, "", 1.0)

@@ -1,0 +1,41 @@
+"""Every threshold says why it is what it is, is calibrated, and decides something."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hlotool.numerics import thresholds
+from hlotool.numerics.thresholds import Threshold
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = {name: value for name, value in vars(thresholds).items() if isinstance(value, Threshold)}
+SOURCES = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "hlotool").rglob("*.py"))
+RESULTS = (ROOT / "benchmarks/RESULTS.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_threshold_has_a_reason_and_decides_something(name: str) -> None:
+    threshold = TABLE[name]
+    assert threshold.value > 0
+    assert threshold.decides
+    assert threshold.why
+    assert f"thresholds.{name}" in SOURCES
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_threshold_is_calibrated_by_a_table(name: str) -> None:
+    section = re.search(
+        rf"^#+ {re.escape(TABLE[name].table)}\b.*?(?=^#+ |\Z)", RESULTS, re.DOTALL | re.MULTILINE
+    )
+    assert section is not None
+    assert "|---|" in section[0]
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_measured_value_is_the_one_in_use(name: str) -> None:
+    row = re.search(rf"^\| {name} \| (\S+) \|", RESULTS, re.MULTILINE)
+    assert row is not None, "python benchmarks/thresholds.py prints it"
+    assert float(row[1]) == pytest.approx(TABLE[name].value, rel=1e-5)
