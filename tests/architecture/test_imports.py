@@ -17,9 +17,11 @@ ROOT = Path(__file__).resolve().parents[2]
 RANKS = {
     "errors": 0,
     "_version": 0,
+    "logs": 0,
     "ir": 1,
     "findings": 2,
     "workers": 1,
+    "cache": 1,
     "grammar": 2,
     "parse": 3,
     "values": 3,

@@ -15,7 +15,7 @@ from hlotool.cli.main import build_parser, main
 from hlotool.cli.run import run_options
 from hlotool.dump.directory import open_dump
 from hlotool.errors import BackendUnavailable, ExitCode, UsageError
-from hlotool.replay.batch import command_key, task_key
+from hlotool.replay.keys import command_key, task_key
 from hlotool.replay.options import RunOptions
 from hlotool.replay.task import Task, for_each_backend
 
