@@ -74,7 +74,7 @@ _QUESTIONS: list[Question] = []
 def legal_questions(folder: Path, other_python: str) -> Iterator[Question]:
     """Legal pairs, from what an earlier run of `verdicts.py` kept."""
     runs = Runs(folder / "runs")
-    wanted = set(_open_pairs(folder / "legal.jsonl"))
+    wanted = dict.fromkeys(_open_pairs(folder / "legal.jsonl"))
     for name in dict.fromkeys(unit for unit, *_ in wanted):
         (subject,) = subjects(f"^{re.escape(name)}$")
         seen: set[bytes] = set()

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from hlotool.check.catalogue import all_rules
 from hlotool.check.facts import ProgramFacts
 from hlotool.check.findings import FailedFile, Finding
 from hlotool.check.gpus import DEFAULT_GPU
-from hlotool.check.rules import all_rules
 from hlotool.check.task import CheckResult, CheckTask
 from hlotool.dump.names import Kind
 from hlotool.dump.records import Dump, DumpModule, Stage

@@ -175,7 +175,7 @@ def _explain_fusion(arguments: argparse.Namespace) -> int:
 
 
 def _list_rules(arguments: argparse.Namespace) -> int:
-    from hlotool.check.rules import all_rules
+    from hlotool.check.catalogue import all_rules
     from hlotool.report.records import RuleRecord, RulesRecord
 
     rules = [
