@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-
 from hlotool.backends.cuda.memory import Resident
 from hlotool.backends.numpy.layouts import major_to_minor
 from hlotool.ir.dtypes import dtype_of
@@ -23,7 +21,7 @@ def view_of(instruction: Instruction) -> Callable[[Resident], Resident] | None:
         return None
     if instruction.opcode == "bitcast" and not (_is_row_major(source) and _is_row_major(target)):
         return None
-    return partial(Resident.viewed, dims=target.dims, dtype=np.dtype(dtype_of(target.element_type)))
+    return partial(Resident.viewed, dims=target.dims, dtype=dtype_of(target.element_type))
 
 
 def _same_elements(source: ArrayShape, target: ArrayShape) -> bool:
