@@ -289,7 +289,8 @@ class Emitter:
             self.used.add(instruction)
             return (self.define(computed(element_type(instruction)), total[0]),)
         if (pointer := self._buffers.get(instruction)) is not None:
-            return (self._load(instruction, pointer, index),)
+            shape = array_shape(instruction)
+            return (self.load(pointer, linear(index, shape.dims), shape.element_type),)
         if instruction.opcode == "constant":
             return (self.define(computed(element_type(instruction)), scalar(instruction)),)
         if is_elementwise(instruction):
@@ -300,10 +301,6 @@ class Emitter:
         if not isinstance(instruction.shape, TupleShape):
             array_shape(instruction)
         return rule(self, instruction, index)
-
-    def _load(self, instruction: Instruction, pointer: str, index: Index) -> str:
-        shape = array_shape(instruction)
-        return self.load(pointer, linear(index, shape.dims), shape.element_type)
 
     def load(self, pointer: str, position: Expr, kind: ElementType) -> str:
         """The name of an element in memory."""

@@ -141,11 +141,6 @@ def is_long(reduction: Instruction) -> bool:
     return not shape.is_serial and shape.results > 0
 
 
-def is_tree(reduction: Instruction) -> bool:
-    """Whether threads may share the elements of a result among them."""
-    return combiner(reduction).is_tree
-
-
 #: What stands for the results of each reduction.
 _Parts: TypeAlias = Mapping[Instruction, Sequence[Instruction]]
 
@@ -191,7 +186,7 @@ class _Builder:
         whole = all(shape.has_whole_rows for shape in shapes)
         if not shapes or len(shapes) < len(groups) or not whole:
             return None
-        if not all(is_tree(r) for group in groups for r in group.members):
+        if not all(combiner(r).is_tree for group in groups for r in group.members):
             return None
         rows, length = shapes[0].results, shapes[0].length
         sizes = {array_shape(output).size for output in self._outputs}
@@ -210,7 +205,7 @@ class _Builder:
         inputs = self._inputs([operand for r in group.members for operand in r.operands])
         if (made := MAKERS.get(group.members[0].opcode)) is not None:
             return made(group.members[0], results, inputs)
-        if group.geometry is None or not all(is_tree(r) for r in group.members):
+        if group.geometry is None or not all(combiner(r).is_tree for r in group.members):
             return [loop(results, inputs)]
         states = states_of(group.members, parts)
         finals = self._finals(group.geometry, group.members)
