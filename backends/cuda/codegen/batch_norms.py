@@ -47,11 +47,11 @@ class _Features:
         return cls(Graph(instruction), kind, array_shape(operand).dims, axis, epsilon)
 
     def widened(self, operands: Sequence[Instruction]) -> list[Instruction]:
-        """In the type of the computation."""
+        """The operands in the type of the computation."""
         return [self.graph.convert(operand, self.kind) for operand in operands]
 
     def finished(self, results: Sequence[Instruction]) -> Value:
-        """In the declared types."""
+        """The results in their declared types."""
         shapes = array_shapes(self.graph.origin.shape)
         parts = tuple(self.graph.convert(r, s.element_type) for r, s in zip(results, shapes))
         return parts if len(parts) > 1 else parts[0]
@@ -94,7 +94,7 @@ class _Features:
         mean: Instruction,
         variance: Instruction,
     ) -> Instruction:
-        """Of mean `offset` and standard deviation `scale`."""
+        """`x` moved and scaled to the mean `offset` and the standard deviation `scale`."""
         centred = self.subtract(x, self.spread(mean))
         scaled = self.multiply(centred, self.spread(self.multiply(scale, self.factor(variance))))
         return self.add(scaled, self.spread(offset))

@@ -55,7 +55,7 @@ class Columns:
     _emitters: list[Emitter] = field(default_factory=list)
 
     def kernels(self) -> list[Kernel]:
-        """In the order of execution.
+        """The kernels in the order of execution.
 
         Raises:
             NotGenerated: something cannot be written.

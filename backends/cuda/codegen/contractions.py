@@ -36,7 +36,7 @@ class Contraction:
     """Each element of the result is a sum of products of two factors.
 
     Attributes:
-        instruction: it.
+        instruction: the dot or convolution.
         kind: type in which products and sums are computed.
         terms: sizes of the summed dimensions.
         batch: dimensions of the result that both factors depend on.
@@ -56,7 +56,7 @@ class Contraction:
     right: Factor
 
     def sizes(self, dimensions: Sequence[int]) -> list[int]:
-        """Of dimensions of the result."""
+        """The sizes of some dimensions of the result."""
         dims = array_shape(self.instruction).dims
         return [dims[d] for d in dimensions]
 
@@ -135,7 +135,7 @@ class DotDimensions:
 
 
 def dot_dimensions(instruction: Instruction, operand: int) -> DotDimensions:
-    """Of the left operand (0) or the right one (1)."""
+    """The roles of the dimensions of the left operand (0) or of the right one (1)."""
     side = ("lhs", "rhs")[operand]
     batch, summed = (instruction.integers(f"{side}_{role}_dims", ()) for role in ("batch", "contracting"))
     rank = array_shape(instruction.operands[operand]).rank
@@ -143,7 +143,7 @@ def dot_dimensions(instruction: Instruction, operand: int) -> DotDimensions:
 
 
 def dot_contraction(instruction: Instruction) -> Contraction:
-    """Of a dot, perhaps with scales.
+    """A dot, perhaps with scales, as a contraction.
 
     Raises:
         NotGenerated: its operands are sparse, or one of them lacks the batch dimensions of the other.

@@ -30,8 +30,10 @@ def convolution(emitter: Emitter, instruction: Instruction, index: Index) -> tup
 
 
 def convolution_contraction(instruction: Instruction) -> Contraction:
-    """Of a convolution; summed are the window's dimensions, then the features. Its columns are the features
-    of the result; groups make the left factor depend on them, too, and then there are only rows.
+    """A convolution as a contraction: summed are the window's dimensions, then the features.
+
+    Its columns are the features of the result; groups make the left factor depend on them, too, and then
+    there are only rows.
 
     Raises:
         NotGenerated: its operands are sparse.

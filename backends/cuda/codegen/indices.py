@@ -109,7 +109,7 @@ class Expr:
         return abs(self.offset) + sum(abs(f) * max(abs(a.low), abs(a.high)) for a, f in self.terms)
 
     def factor(self, variable: Variable) -> int:
-        """Of a variable outside of digits."""
+        """The factor of a variable, as far as it stands outside of digits."""
         return next((factor for atom, factor in self.terms if atom == variable), 0)
 
     def digits(self) -> Iterator[Digit]:

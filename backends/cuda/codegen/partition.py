@@ -161,7 +161,7 @@ class _Builder:
         self._available = dict.fromkeys(inputs)
 
     def kernels(self) -> list[Kernel]:
-        """In the order of execution."""
+        """The kernels in the order of execution."""
         order = self._needed(self._outputs)
         groups = self._groups(order)
         parts = {r: parts_of(r, self._takers(r, order)) for group in groups for r in group.members}

@@ -63,7 +63,7 @@ class _Generator:
 
     @property
     def width(self) -> int:
-        """Of the elements, in bits."""
+        """The width of an element in bits."""
         return self.shape.element_type.bits
 
     @property

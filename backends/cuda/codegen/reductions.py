@@ -37,7 +37,7 @@ class Combiner:
     """The computation of a reduction.
 
     Attributes:
-        form: it, from accumulators and elements to accumulators.
+        form: the computation, from accumulators and elements to accumulators.
         monoids: one for each result, if each is a sum, product, extremum or the like.
         kinds: element types of the results.
     """

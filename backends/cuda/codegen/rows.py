@@ -58,7 +58,7 @@ class Rows:
     _emitters: list[Emitter] = field(default_factory=list)
 
     def kernels(self) -> list[Kernel]:
-        """In the order of execution.
+        """The kernels in the order of execution.
 
         Raises:
             NotGenerated: something reads results of other rows, or cannot be written.
@@ -153,7 +153,7 @@ class Rows:
     def _finish(
         self, stage: Sequence[State], before: Sequence[Sequence[State]], shared: set[Instruction]
     ) -> list[str]:
-        """The first thread of each team has the totals: it hands them on, and computes what they are for."""
+        """The first thread of each team has the totals: it shares them, and computes what they are for."""
         row, per_block = variable("row", self.shape.results), THREADS // self._team()
         emitter = self._emitter(self._totals([state for earlier in before for state in earlier]))
         is_last = len(before) == len(self.stages) - 1

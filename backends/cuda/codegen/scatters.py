@@ -43,7 +43,7 @@ class _Scatter:
     """A scatter with its dimensions told apart.
 
     Attributes:
-        instruction: it.
+        instruction: the scatter.
         operands: that are updated.
         indices: where windows start.
         updates: windows.
@@ -84,7 +84,7 @@ class _Scatter:
 
     @property
     def dims(self) -> tuple[int, ...]:
-        """Of the operands."""
+        """The dimensions of the operands."""
         return array_shape(self.operands[0]).dims
 
     @property
@@ -156,7 +156,7 @@ def scattered(
     """The kernel of a scatter.
 
     Args:
-        instruction: it.
+        instruction: the scatter.
         parts: its results.
         inputs: memory that it may read.
 

@@ -50,13 +50,13 @@ class State:
 
     @property
     def ctype(self) -> str:
-        """Of the accumulator."""
+        """The C++ type of the accumulator."""
         held = self.combine.held
         return computed(held[0]) if len(held) == 1 else f"State{self.number}"
 
     @property
     def name(self) -> str:
-        """Of the accumulators of all threads."""
+        """What the accumulators of all threads are called."""
         return f"acc{self.number}"
 
     @property
