@@ -170,7 +170,7 @@ def _search(
             else:
                 bisect_directory(tasks, oracle, findings, *how)
         finally:
-            findings.comparisons = oracle.questions
+            findings.comparisons, findings.unusable = oracle.questions, len(oracle.unanswered)
             notes += pool.notes
             if steps.problem:
                 notes.append(steps.problem)
@@ -202,6 +202,7 @@ def _record(
         modules=findings.modules,
         healthy=findings.healthy,
         comparisons=findings.comparisons,
+        unusable=findings.unusable,
         notes=notes,
         error=error_record(error) if error else None,
         interrupted=interrupted,

@@ -60,6 +60,11 @@ class Stage:
         return self.label or self.kind.value
 
     @property
+    def numbered(self) -> str:
+        """Its title with the number in front that the file name gives it."""
+        return self.title if self.sequence is None else f"{self.sequence:04d} {self.title}"
+
+    @property
     def source(self) -> Source:
         """What to read: the text where there is one."""
         source = self.text or self.proto

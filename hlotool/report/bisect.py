@@ -63,6 +63,8 @@ class BisectReport:
         text = Text.assemble((f"{plural(len(record.culprits), 'culprit')}", "bold"))
         text.append(f" · {plural(len(record.healthy), 'healthy module')}")
         text.append(f" · {plural(record.comparisons, 'comparison')} · {seconds(record.seconds)}", "dim")
+        if record.unusable:
+            text.append(f" · {plural(record.unusable, 'step')} without an answer", "yellow")
         if record.interrupted:
             text.append("\ninterrupted; the same command goes on with what is left", "yellow")
         return text
