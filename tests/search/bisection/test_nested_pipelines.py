@@ -1,7 +1,6 @@
 """Passes that run a pipeline of their own: what the first dump of that pipeline is blamed on.
 
-The names are those that jaxlib 0.10.2 gives the dumps of a program for eight devices; only the partitioner and
-what is around it is taken from them.
+The names are those that jaxlib 0.10.2 gives the dumps of a program for eight devices, some of them left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Directories that cannot be judged, in many ways: never healthy, never exit 0, and how far they agree is said."""
+"""Directories that cannot be judged, in many ways: never healthy, never exit 0, but with a bracket."""
 
 from __future__ import annotations
 
