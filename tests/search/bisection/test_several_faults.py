@@ -24,7 +24,7 @@ def fused_add(number: int, text: str) -> str:
 
 
 def laid_out_subtract(number: int, text: str) -> str:
-    """`layout-assignment` subtracts where it should add, on the same line of the program as the next fault."""
+    """`layout-assignment` subtracts where it should add, on the line of the program of the next fault."""
     return re.sub(r"(f32\[8,16\]\S*) add\(", r"\1 subtract(", text) if number >= 8 else text
 
 
