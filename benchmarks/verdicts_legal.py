@@ -89,7 +89,7 @@ def legal_pairs(subject: Subject, runs: Runs, other_python: str) -> Iterator[Pai
     if subject.optimized_module is not None:
         yield from _stages(subject, "before vs after", "", subject.optimized_module, arguments, reference)
     for path in subject.passes:
-        tested = parse_module(path.read_text(), path.name)
+        tested = parse_module(path.read_text(encoding="utf-8"), path.name)
         yield from _stages(subject, "before vs every pass", path.name, tested, arguments[:1], reference[:1])
 
 

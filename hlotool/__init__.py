@@ -6,6 +6,7 @@ They load on first use, so that `import hlotool` and `hlotool --help` stay cheap
 
 from __future__ import annotations
 
+import logging
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -57,3 +58,5 @@ class _Package(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Package
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())

@@ -94,12 +94,6 @@ class HloSyntaxError(InputError):
     def __str__(self) -> str:
         return f"{self.location}: {self.message}"
 
-    def with_path(self, path: str) -> HloSyntaxError:
-        """The same error, naming the file it was found in."""
-        return HloSyntaxError(
-            self.message, Location(path, self.location.line, self.location.column), self.source_line
-        )
-
     def caret(self, width: int = 100) -> str:
         """The offending line, cut to `width` characters around the column, and a caret below it."""
         if self.source_line is None or not self.location.column:

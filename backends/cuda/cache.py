@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hlotool.backends.cache import cache_folder
+from hlotool.cache.folder import cache_folder
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,10 @@ class KernelCache:
             entry = Entry(self.folder / known["library"], known["details"])
         except (OSError, ValueError, KeyError):
             return None
-        return entry if entry.library.exists() else None
+        if not entry.library.exists():
+            return None
+        _logger.debug("kernel %s: compiled before, in %s", kernel, entry.library)
+        return entry
 
     def add(self, library: Path, details: Mapping[str, Mapping[str, int]]) -> dict[str, Entry]:
         """Move a library into the cache.

@@ -7,7 +7,7 @@ from typing import Any
 
 from hlotool.backends.base import Value
 from hlotool.backends.cuda.codegen.own_kernels import multiply_adds
-from hlotool.backends.cuda.codegen.partition import Program
+from hlotool.backends.cuda.codegen.partition import KernelProgram
 from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.devices import KernelDevices, KernelRegions
@@ -43,7 +43,7 @@ class EmulatorLoading(SharedMemory):
     def build(self, kernels: Iterable[Kernel]) -> None:
         self._launchers.update(self._builder.load(kernels))
 
-    def launch(self, instruction: Instruction, program: Program, positions: Sequence[int]) -> Step:
+    def launch(self, instruction: Instruction, program: KernelProgram, positions: Sequence[int]) -> Step:
         return Calling(Launch(program, positions, self._launchers))
 
     def library_call(self, instruction: Instruction, host: Lowering) -> tuple[Step, Sequence[Kernel]] | None:

@@ -52,7 +52,7 @@ def compiler() -> tuple[str, str]:
     path = shutil.which("g++")
     if path is None:
         raise BackendUnavailable("backend cuda-emu compiles kernels with g++, and there is none on the PATH")
-    done = subprocess.run([path, "-dumpfullversion"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([path, "-dumpfullversion"], capture_output=True, encoding="utf-8", timeout=60)
     if done.returncode:
         raise BackendUnavailable(f"backend cuda-emu: {path} does not run: {done.stderr.strip()}")
     return path, done.stdout.strip()
@@ -105,12 +105,14 @@ class Builder:
         command = [self._path, *self._flags, "-o", str(target), "-"]
         try:
             done = subprocess.run(
-                command, input=source, capture_output=True, text=True, timeout=_LIMIT, check=False
+                command, input=source.encode(), capture_output=True, timeout=_LIMIT, check=False
             )
         except subprocess.TimeoutExpired as error:
             raise BackendTimeout("cuda-emu", f"g++ took more than {_LIMIT} seconds") from error
         if done.returncode:
-            raise BackendCrashed("cuda-emu", "g++ refused a generated kernel", done.stderr[:4000])
+            raise BackendCrashed(
+                "cuda-emu", "g++ refused a generated kernel", done.stderr[:4000].decode("utf-8", "replace")
+            )
 
 
 def _key(kernel: Kernel) -> str:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
+from hlotool.check.catalogue import all_rules
 from hlotool.check.facts import ProgramFacts
 from hlotool.check.findings import FailedFile, Finding
 from hlotool.check.gpus import DEFAULT_GPU
-from hlotool.check.rules import all_rules
 from hlotool.check.task import CheckResult, CheckTask
 from hlotool.dump.names import Kind
 from hlotool.dump.records import Dump, DumpModule, Stage
+from hlotool.dump.selection import first_and_last, stages_matching
 from hlotool.errors import BackendFailed
 from hlotool.findings.errors import error_record
-from hlotool.workers.pool import Done, Pool
+from hlotool.workers.pool import Pool
 
 #: What a worker imports before its first module.
 PRELOAD = ("hlotool.check.task", "hlotool.parse.reader", "hlotool.ir.verifier")
@@ -63,11 +63,8 @@ def check(
     modules = [module for dump in dumps for module in dump.modules]
     tasks = [task for module in modules if (task := _task(module, rules, stages, gpu))]
     report = Report(modules=len(tasks), stages=sum(len(task.stages) for task in tasks))
-    results: list[CheckResult | None] = [None] * len(tasks)
-    for event in pool.run("hlotool.check.task:check_module", tasks):
-        if isinstance(event, Done):
-            results[event.index] = _result(tasks[event.index], event.value)
-    found = [result for result in results if result is not None]
+    ends = pool.call_all("hlotool.check.task:check_module", tasks)
+    found = [_result(task, end.value) for task, end in zip(tasks, ends)]
     for result in found:
         report.findings += result.findings
         report.failures += result.failures
@@ -84,11 +81,7 @@ def dump_findings(facts: Sequence[ProgramFacts], rules: frozenset[str]) -> Itera
 
 
 def _task(module: DumpModule, rules: frozenset[str], patterns: Sequence[str], gpu: str) -> CheckTask | None:
-    available = module.stages or module.others
-    if patterns:
-        chosen = tuple(s for s in available if any(fnmatch.fnmatchcase(s.label, p) for p in patterns))
-    else:
-        chosen = (available[0], available[-1]) if len(available) > 1 else tuple(available)
+    chosen = stages_matching(module.stages or module.others, patterns) if patterns else first_and_last(module)
     if not chosen:
         return None
     return CheckTask(module, chosen, rules, _is_program(chosen[0], module), gpu)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from hlotool.check.catalogue import all_rules
 from hlotool.check.facts import ProgramFacts, program_facts
 from hlotool.check.findings import FailedFile, Finding
 from hlotool.check.gpus import DEFAULT_GPU
-from hlotool.check.rules import Applies, Problem, Rule, all_rules
+from hlotool.check.rules import Applies, Problem, Rule
 from hlotool.check.subject import Subject
 from hlotool.dump.loading import read_stage
 from hlotool.dump.records import DumpModule, Stage

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 from typing import TYPE_CHECKING, Any
 
-from hlotool.cli.options import add_output_options, exit_code_text
+from hlotool.cli.options import add_command, add_output_options
+from hlotool.cli.output import finish
 
 if TYPE_CHECKING:
     from hlotool.report.records import BackendRecord
@@ -17,35 +17,24 @@ _TIMEOUT = 60.0
 
 def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     """Add the command to the parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "backends",
-        help="list the backends: available or why not",
+    parser = add_command(
+        commands,
+        formatter,
+        execute,
+        usage="backends [options]",
+        about="list the backends: available or why not",
         description="List the backends that `run` can use, each loaded in a process of its own.",
-        epilog=exit_code_text(),
-        formatter_class=formatter,
     )
     add_output_options(parser)
-    parser.set_defaults(command=execute)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
-    from hlotool.cli.output import emit, emit_bytes
     from hlotool.report.records import BackendsRecord
 
     record = BackendsRecord(backends=describe())
-    if arguments.json:
-        import msgspec
 
-        emit_bytes(msgspec.json.encode(record) + b"\n")
-        return record.exit_code
-    import sys
-
-    from hlotool.report.backends import BackendTable
-    from hlotool.report.console import console_for, render
-
-    emit(render(console_for(sys.stdout), BackendTable(record.backends, arguments.verbose)))
-    return record.exit_code
+    return finish(record, arguments)
 
 
 def describe() -> list[BackendRecord]:
@@ -56,20 +45,20 @@ def describe() -> list[BackendRecord]:
     from hlotool.backends.registry import listed_backends
     from hlotool.errors import BackendFailed
     from hlotool.report.records import BackendRecord
-    from hlotool.workers.pool import Done, Limits, Pool
+    from hlotool.workers.cores import worker_count
+    from hlotool.workers.pool import Limits, Pool
 
     names = listed_backends()
-    found: dict[str, BackendRecord] = {}
-    with Pool(Limits(min(len(names), os.cpu_count() or 1), _TIMEOUT)) as pool:
-        for event in pool.run("hlotool.backends.description:describe_backend", names):
-            if not isinstance(event, Done):
-                continue
-            name = names[event.index]
-            if isinstance(event.value, BackendFailed):
-                found[name] = BackendRecord(name=name, available=False, reason=event.value.message)
-                continue
-            known = msgspec.msgpack.decode(event.value, type=Description)
-            found[name] = BackendRecord(
+    with Pool(Limits(worker_count(0, len(names)), _TIMEOUT)) as pool:
+        ends = pool.call_all("hlotool.backends.description:describe_backend", names)
+    records: list[BackendRecord] = []
+    for name, end in zip(names, ends):
+        if isinstance(end.value, BackendFailed):
+            records.append(BackendRecord(name=name, available=False, reason=end.value.message))
+            continue
+        known = msgspec.msgpack.decode(end.value, type=Description)
+        records.append(
+            BackendRecord(
                 name=name,
                 available=not known.reason,
                 version=known.version,
@@ -77,4 +66,5 @@ def describe() -> list[BackendRecord]:
                 options=known.options,
                 reason=known.reason,
             )
-    return [found[name] for name in names]
+        )
+    return records

@@ -9,23 +9,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlotool.cli.options import (
+    add_command,
     add_execution_options,
     add_input_options,
+    add_only_option,
     add_output_options,
-    confidence,
-    count,
-    exit_code_text,
-    regex,
-    tolerance,
+    add_paths,
+    add_repetition_options,
+    add_tolerance_options,
+    options_from,
 )
-from hlotool.errors import ExitCode, HlotoolError, UsageError
+from hlotool.cli.output import Ending, ending, finish
+from hlotool.errors import UsageError
 
 if TYPE_CHECKING:
+    from hlotool.cache.journal import Journal
     from hlotool.replay.options import RunOptions
     from hlotool.report.bisect_records import BisectRecord
     from hlotool.search.bisection.directory import Findings
     from hlotool.search.bisection.records import CulpritRecord
-    from hlotool.search.journal import Journal
 
 _DESCRIPTION = """\
 Find what made a program wrong: the module, the compiler pass, the instructions. Every stage of a dump is
@@ -45,17 +47,18 @@ examples:
 
 def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     """Add the command to the parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "bisect",
-        help="find the module, the pass and the instructions that made a result wrong",
+    parser = add_command(
+        commands,
+        formatter,
+        execute,
+        usage="bisect [options] PATH ...",
+        about="find the module, the pass and the instructions that made a result wrong",
         description=_DESCRIPTION,
-        epilog=f"{_EXAMPLES}\n{exit_code_text()}",
-        formatter_class=formatter,
-        usage="hlotool bisect [options] PATH ...",
+        examples=_EXAMPLES,
     )
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="dump directory, HLO file, archive or log")
+    add_paths(parser)
     group = parser.add_argument_group("what to search")
-    group.add_argument("--only", metavar="REGEX", type=regex, help="modules whose name matches")
+    add_only_option(group)
     group.add_argument("--every-stage", action="store_true", help="judge all stages: finds repaired faults")
     group.add_argument(
         "--every-module", action="store_true", help="search all modules, not one for each kind of failure"
@@ -64,74 +67,37 @@ def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     group.add_argument(
         "--backend", metavar="NAME", default="", help="compile here, such as with xla, and dump its passes"
     )
-    group.add_argument(
-        "--repeats", metavar="N", type=count, default=3, help="runs of what is compiled here [3]"
-    )
-    group.add_argument(
-        "--confidence", metavar="P", type=confidence, default=0.99, help="about flaky failures [0.99]"
-    )
+    add_repetition_options(group, 3, "runs of what is compiled here")
     add_input_options(parser)
-    group = parser.add_argument_group("tolerance", "derived per output from its type and its sums, unless")
-    group.add_argument("--rtol", type=tolerance, help="relative to the larger magnitude")
-    group.add_argument("--atol", type=tolerance, help="absolute")
+    add_tolerance_options(parser)
     group = parser.add_argument_group("repro bundles")
     group.add_argument("--repro", metavar="DIR", default="hlotool-repro", help="folder [hlotool-repro]")
     group.add_argument("--no-repro", action="store_true", help="write none")
     add_execution_options(parser)
     add_output_options(parser)
-    parser.set_defaults(command=execute)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     start = time.perf_counter()
+    from hlotool.cache.journal import journal_of
+    from hlotool.replay.keys import command_key
     from hlotool.search.bisection.directory import Findings
-    from hlotool.search.journal import Journal
 
-    options = _options(arguments)
-    journal = Journal(_journal_path(arguments, options))
+    options = options_from(arguments, backend=arguments.backend or arguments.reference)
+    journal = journal_of("bisect", command_key(arguments.paths, options))
     if arguments.no_resume:
         _forget(journal)
     findings = Findings()
     notes: list[str] = []
-    error: HlotoolError | None = None
-    interrupted = False
-    try:
+    with ending(arguments) as end:
         _search(arguments, options, journal, findings, notes)
-    except HlotoolError as problem:
-        if not arguments.json:
-            raise
-        error = problem
-    except KeyboardInterrupt:
-        interrupted = True
-    record = _record(arguments, options, findings, notes, error, interrupted)
-    return _show(_timed(record, start), arguments, journal)
+    record = _record(arguments, options, findings, notes, end, start)
 
-
-def _options(arguments: argparse.Namespace) -> RunOptions:
-    from hlotool.replay.options import RunOptions
-
-    return RunOptions(
-        reference=arguments.reference,
-        backend=arguments.backend or arguments.reference,
-        inputs=arguments.inputs,
-        outputs=arguments.outputs,
-        seed=arguments.seed,
-        input_range=arguments.input_range,
-        rtol=arguments.rtol,
-        atol=arguments.atol,
-        timeout=arguments.timeout,
-        memory_limit=arguments.memory_limit,
-        jobs=arguments.jobs,
-        only=arguments.only.pattern if arguments.only else None,
-    )
-
-
-def _journal_path(arguments: argparse.Namespace, options: RunOptions) -> Path:
-    from hlotool.backends.cache import cache_folder
-    from hlotool.replay.batch import command_key
-
-    return cache_folder() / "journals" / f"bisect-{command_key(arguments.paths, options)}.jsonl"
+    code = finish(record, arguments)
+    # Only when everything is printed nothing is lost any more.
+    journal.close() if end.interrupted else _forget(journal)
+    return code
 
 
 def _search(
@@ -142,9 +108,9 @@ def _search(
     notes: list[str],
 ) -> None:
     from hlotool.backends.registry import get_backend
-    from hlotool.cli.run import find_tasks
     from hlotool.replay.options import PRELOAD
-    from hlotool.report.bisect_progress import StepLines
+    from hlotool.replay.task import find_tasks
+    from hlotool.report.progress import StepLines
     from hlotool.search.bisection.compiling import Compiler
     from hlotool.search.bisection.directory import bisect_directory
     from hlotool.search.bisection.stage_oracle import StageOracle
@@ -181,19 +147,15 @@ def _record(
     options: RunOptions,
     findings: Findings,
     notes: list[str],
-    error: HlotoolError | None,
-    interrupted: bool,
+    end: Ending,
+    start: float,
 ) -> BisectRecord:
-    from hlotool.findings.errors import error_record
     from hlotool.report.bisect_records import BisectRecord, bisect_exit_code
     from hlotool.report.records import versions
 
     culprits = findings.culprits
     if not arguments.no_repro:
         culprits = [_with_repro(c, n, arguments, options, notes) for n, c in enumerate(culprits, start=1)]
-    code = bisect_exit_code(culprits, findings.modules, findings.healthy)
-    if error is not None:
-        code = error.exit_code
     return BisectRecord(
         versions=versions(),
         paths=list(arguments.paths),
@@ -204,9 +166,10 @@ def _record(
         comparisons=findings.comparisons,
         unusable=findings.unusable,
         notes=notes,
-        error=error_record(error) if error else None,
-        interrupted=interrupted,
-        exit_code=ExitCode.INTERRUPTED if interrupted else code,
+        error=end.error,
+        interrupted=end.interrupted,
+        exit_code=end.exit_code(bisect_exit_code(culprits, findings.modules, findings.healthy)),
+        seconds=time.perf_counter() - start,
     )
 
 
@@ -237,35 +200,6 @@ def _with_repro(
         notes.append(f"no repro bundle: {error}")
         return culprit
     return msgspec.structs.replace(culprit, repro=str(folder))
-
-
-def _timed(record: BisectRecord, start: float) -> BisectRecord:
-    import msgspec
-
-    return msgspec.structs.replace(record, seconds=time.perf_counter() - start)
-
-
-def _show(record: BisectRecord, arguments: argparse.Namespace, journal: Journal) -> int:
-    """Print the record; only then are the finished steps forgotten."""
-    from hlotool.cli.output import emit, emit_bytes
-
-    if arguments.json:
-        import msgspec
-
-        emit_bytes(msgspec.json.encode(record) + b"\n")
-    else:
-        from hlotool.report.bisect import BisectReport
-        from hlotool.report.console import console_for, render
-
-        for note in record.notes:
-            print(f"hlotool: note: {note}", file=sys.stderr)
-        report = BisectReport(record, quiet=arguments.quiet, verbose=arguments.verbose)
-        emit(render(console_for(sys.stdout), report))
-    if record.interrupted:
-        journal.close()
-    else:
-        _forget(journal)
-    return record.exit_code
 
 
 def _forget(journal: Journal) -> None:

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlotool.check.gpus import DEFAULT_GPU, GPUS
-from hlotool.cli.options import add_output_options, count, exit_code_text, seconds
+from hlotool.cli.options import (
+    add_command,
+    add_output_options,
+    add_paths,
+    add_stages_option,
+    add_worker_options,
+    words,
+)
+from hlotool.cli.output import emit, emit_json, finish
 from hlotool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -39,19 +47,20 @@ _SEVERITIES = ("error", "warning", "note")
 
 def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     """Add the command to the parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "check",
-        help="find what is wrong in programs without running them",
+    parser = add_command(
+        commands,
+        formatter,
+        execute,
+        usage="check [options] PATH ...",
+        about="find what is wrong in programs without running them",
         description=_DESCRIPTION,
-        epilog=f"{_EXAMPLES}\n{exit_code_text()}",
-        formatter_class=formatter,
-        usage="hlotool check [options] PATH ...",
+        examples=_EXAMPLES,
     )
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="dump directory, HLO file, archive or log")
+    add_paths(parser, "*")
     group = parser.add_argument_group("what to check")
-    group.add_argument("--only", metavar="RULE,...", default="", help="these rules only")
-    group.add_argument("--skip", metavar="RULE,...", default="", help="all rules but these")
-    group.add_argument("--stages", metavar="PATTERN,...", default="", help="stages [the first and the last]")
+    group.add_argument("--only", metavar="RULE,...", type=words, default=(), help="these rules only")
+    group.add_argument("--skip", metavar="RULE,...", type=words, default=(), help="all rules but these")
+    add_stages_option(group)
     group.add_argument("--config", metavar="FILE", help="accepted findings [hlotool.toml, if there is one]")
     group.add_argument("--list-rules", action="store_true", help="list the rules and what they find")
     group.add_argument("--gpu", choices=sorted(GPUS), default=DEFAULT_GPU, help="for budgets [%(default)s]")
@@ -63,11 +72,8 @@ def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     group = parser.add_argument_group("mending")
     group.add_argument("--fix", choices=("output-layout", "move-to-device"), help=_FIX)
     group.add_argument("-o", "--output", metavar="FILE", help="where the mended module goes [stdout]")
-    group = parser.add_argument_group("execution")
-    group.add_argument("--timeout", metavar="SECONDS", type=seconds, default=300.0, help="per module [300]")
-    group.add_argument("--jobs", metavar="N", type=count, default=0, help="processes [cores, at most 4]")
+    add_worker_options(parser)
     add_output_options(parser)
-    parser.set_defaults(command=execute)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -81,12 +87,13 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.explain_fusion:
         return _explain_fusion(arguments)
     record = _record(arguments, _check(arguments))
-    _show(record, arguments)
-    return record.exit_code
+    if arguments.sarif:
+        from hlotool.report.sarif import sarif
 
+        emit_json(sarif(record))
+        return record.exit_code
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
+    return finish(record, arguments)
 
 
 def _check(arguments: argparse.Namespace) -> Report:
@@ -97,11 +104,11 @@ def _check(arguments: argparse.Namespace) -> Report:
     from hlotool.workers.pool import Limits, Pool
 
     config = load_config(arguments.config)
-    rules = choose_rules(_names(arguments.only), [*config.skip, *_names(arguments.skip)])
+    rules = choose_rules(arguments.only, [*config.skip, *arguments.skip])
     with Pool(Limits(worker_count(arguments.jobs), arguments.timeout), PRELOAD) as pool:
         pool.start()
         dumps = [open_dump(path) for path in arguments.paths]
-        report = check(dumps, pool, rules, _names(arguments.stages), arguments.gpu)
+        report = check(dumps, pool, rules, arguments.stages, arguments.gpu)
     report.findings, report.ignored = accepted(report.findings, config)
     return report
 
@@ -128,29 +135,9 @@ def _record(arguments: argparse.Namespace, report: Report) -> CheckRecord:
     )
 
 
-def _show(record: CheckRecord, arguments: argparse.Namespace) -> None:
-    from hlotool.cli.output import emit, emit_bytes
-
-    if arguments.json or arguments.sarif:
-        import msgspec
-
-        from hlotool.report.sarif import sarif
-
-        document = sarif(record) if arguments.sarif else record
-        emit_bytes(msgspec.json.encode(document) + b"\n")
-        return
-    from hlotool.report.check import CheckReport
-    from hlotool.report.console import console_for, render
-
-    emit(
-        render(console_for(sys.stdout), CheckReport(record, verbose=arguments.verbose, quiet=arguments.quiet))
-    )
-
-
 def _fix(arguments: argparse.Namespace) -> int:
     """Write the mended module; what was done goes to stderr."""
     from hlotool.check.offload.fix import fixed
-    from hlotool.cli.output import emit
 
     mended, count = fixed(_only_module(arguments.paths, "--fix"), arguments.fix)
     text = mended.to_text()
@@ -180,7 +167,6 @@ def _only_module(paths: list[str], option: str) -> Module:
 def _explain_fusion(arguments: argparse.Namespace) -> int:
     """Print whether A may be fused into B; exit 0 when it may."""
     from hlotool.check.fusion_pairs import explain_fusion
-    from hlotool.cli.output import emit
 
     module = _only_module(arguments.paths, "--explain-fusion")
     answers = explain_fusion(module, *arguments.explain_fusion)
@@ -189,16 +175,12 @@ def _explain_fusion(arguments: argparse.Namespace) -> int:
 
 
 def _list_rules(arguments: argparse.Namespace) -> int:
-    from hlotool.check.rules import all_rules
-    from hlotool.cli.output import emit, emit_bytes
-    from hlotool.report.check import RuleTable, rules_record
-    from hlotool.report.console import console_for, render
+    from hlotool.check.catalogue import all_rules
+    from hlotool.report.records import RuleRecord, RulesRecord
 
-    rules = list(all_rules().values())
-    if arguments.json:
-        import msgspec
+    rules = [
+        RuleRecord(id=rule.id, severity=rule.severity, title=rule.title, remedy=rule.remedy)
+        for rule in all_rules().values()
+    ]
 
-        emit_bytes(msgspec.json.encode(rules_record(rules)) + b"\n")
-    else:
-        emit(render(console_for(sys.stdout), RuleTable(rules)))
-    return ExitCode.AGREE
+    return finish(RulesRecord(rules=rules), arguments)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
-from hlotool.cli.options import add_output_options, exit_code_text, tolerance
+from hlotool.cli.options import add_command, add_output_options, add_stages_option, tolerance
+from hlotool.cli.output import finish
 from hlotool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -32,18 +32,19 @@ examples:
 
 def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     """Add the command to the parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "diff",
-        help="what differs between two programs, dumps or sets of results",
+    parser = add_command(
+        commands,
+        formatter,
+        execute,
+        usage="diff [options] A B",
+        about="what differs between two programs, dumps or sets of results",
         description=_DESCRIPTION,
-        epilog=f"{_EXAMPLES}\n{exit_code_text()}",
-        formatter_class=formatter,
-        usage="hlotool diff [options] A B",
+        examples=_EXAMPLES,
     )
     parser.add_argument("left", metavar="A", help="HLO file, dump, archive; or .npz, .npy, folder of them")
     parser.add_argument("right", metavar="B", help="the same kind of thing")
     group = parser.add_argument_group("programs")
-    group.add_argument("--stages", metavar="PATTERN,...", default="", help="stages [the first and the last]")
+    add_stages_option(group)
     group.add_argument(
         "-U", "--context", metavar="N", type=_lines, default=3, help="equal lines around differences [3]"
     )
@@ -51,7 +52,6 @@ def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     group.add_argument("--rtol", type=tolerance, help="relative to the larger magnitude")
     group.add_argument("--atol", type=tolerance, help="absolute")
     add_output_options(parser)
-    parser.set_defaults(command=execute)
 
 
 def _lines(text: str) -> int:
@@ -71,8 +71,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if len(kinds) > 1:
         raise UsageError("one side holds arrays, the other one programs: they cannot be compared")
     record = _results(arguments) if kinds == {True} else _programs(arguments)
-    _show(record, arguments)
-    return record.exit_code
+
+    return finish(record, arguments)
 
 
 def _programs(arguments: argparse.Namespace) -> DiffRecord:
@@ -82,7 +82,7 @@ def _programs(arguments: argparse.Namespace) -> DiffRecord:
     from hlotool.report.records import versions
 
     left, right = open_dump(arguments.left), open_dump(arguments.right)
-    pairing = pair_dumps(left, right, [pattern for pattern in arguments.stages.split(",") if pattern])
+    pairing = pair_dumps(left, right, arguments.stages)
     record = DiffRecord(
         versions=versions(),
         left=arguments.left,
@@ -129,20 +129,3 @@ def _with_exit_code(record: DiffRecord) -> DiffRecord:
     elif any(program.error for program in record.programs):
         code = ExitCode.USAGE
     return msgspec.structs.replace(record, exit_code=int(code))
-
-
-def _show(record: DiffRecord, arguments: argparse.Namespace) -> None:
-    from hlotool.cli.output import emit, emit_bytes
-
-    if arguments.json:
-        import msgspec
-
-        emit_bytes(msgspec.json.encode(record) + b"\n")
-        return
-    from hlotool.report.console import console_for, render
-    from hlotool.report.diff import DiffReport
-
-    for note in record.notes:
-        print(f"hlotool: note: {note}", file=sys.stderr)
-    report = DiffReport(record, quiet=arguments.quiet, verbose=arguments.verbose)
-    emit(render(console_for(sys.stdout), report))

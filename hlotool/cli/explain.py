@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hlotool.cli.options import add_output_options, exit_code_text
+from hlotool.cli.options import add_command, add_output_options
+from hlotool.cli.output import emit_report, finish
 from hlotool.errors import DumpError, ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -29,13 +30,14 @@ examples:
 
 def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     """Add the command to the parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "explain",
-        help="say what an error message means, and what to do",
+    parser = add_command(
+        commands,
+        formatter,
+        execute,
+        usage="explain [options] [TEXT | FILE | -]",
+        about="say what an error message means, and what to do",
         description=_DESCRIPTION,
-        epilog=f"{_EXAMPLES}\n{exit_code_text()}",
-        formatter_class=formatter,
-        usage="hlotool explain [options] [TEXT | FILE | -]",
+        examples=_EXAMPLES,
     )
     parser.add_argument(
         "text", nargs="*", metavar="TEXT", help="a message, an error code, a file, or - for stdin"
@@ -43,27 +45,21 @@ def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     parser.add_argument("--dump", metavar="DIR", help="dump of the program that the messages are about")
     parser.add_argument("--list", action="store_true", help="list all messages that are known")
     add_output_options(parser)
-    parser.set_defaults(command=execute)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
-    from hlotool.cli.output import emit, emit_bytes
     from hlotool.report.records import ExplainRecord
 
     matches = _everything() if arguments.list else _matches(arguments)
     code = ExitCode.AGREE if matches else ExitCode.NOTHING_COMPARED
-    if arguments.json:
-        import msgspec
+    if arguments.list and not arguments.json:
+        from hlotool.report.explain import Catalogue
 
-        emit_bytes(msgspec.json.encode(ExplainRecord(matches=matches, exit_code=code)) + b"\n")
+        emit_report(Catalogue(matches))
         return code
-    from hlotool.report.console import console_for, render
-    from hlotool.report.explain import Catalogue, Explanation
 
-    report = Catalogue(matches) if arguments.list else Explanation(matches)
-    emit(render(console_for(sys.stdout), report))
-    return code
+    return finish(ExplainRecord(matches=matches, exit_code=code), arguments)
 
 
 def _everything() -> list[MatchRecord]:

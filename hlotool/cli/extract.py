@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hlotool.cli.options import add_input_options, add_output_options, exit_code_text
+from hlotool.cli.options import add_command, add_input_options, add_output_options, options_from
+from hlotool.cli.output import emit, emit_json
 from hlotool.errors import ExitCode, UsageError
 
 _DESCRIPTION = """\
@@ -25,13 +26,14 @@ examples:
 
 def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     """Add the command to the parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "extract",
-        help="cut instructions out of a program, with the values that they got",
+    parser = add_command(
+        commands,
+        formatter,
+        execute,
+        usage="extract [options] FILE INSTRUCTION ...",
+        about="cut instructions out of a program, with the values that they got",
         description=_DESCRIPTION,
-        epilog=f"{_EXAMPLES}\n{exit_code_text()}",
-        formatter_class=formatter,
-        usage="hlotool extract [options] FILE INSTRUCTION ...",
+        examples=_EXAMPLES,
     )
     parser.add_argument("path", metavar="FILE", help="HLO file, or the dump of one module")
     parser.add_argument("names", nargs="+", metavar="INSTRUCTION", help="names; or of one computation")
@@ -42,13 +44,10 @@ def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     group.add_argument("--output", "-o", metavar="FILE", help="the new program [NAME.extracted.hlo]")
     add_input_options(parser)
     add_output_options(parser)
-    parser.set_defaults(command=execute)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
-    from hlotool.cli.output import emit, emit_bytes
-    from hlotool.replay.options import ReplayOptions
     from hlotool.report.reduce_records import ExtractRecord
     from hlotool.search.extraction import cut_named
     from hlotool.search.reduction.files import default_output, write_case
@@ -56,8 +55,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     if arguments.height < 0:
         raise UsageError("--height counts from 0")
-    options = ReplayOptions(inputs=arguments.inputs, seed=arguments.seed, input_range=arguments.input_range)
-    loaded = load_case(arguments.path, options, arguments.stage)
+    loaded = load_case(arguments.path, options_from(arguments), arguments.stage)
     case = loaded.case
     cut = cut_named(case.module, case.arguments, arguments.names, arguments.height, arguments.call)
     output = Path(arguments.output or default_output(arguments.path, "extracted"))
@@ -74,9 +72,7 @@ def execute(arguments: argparse.Namespace) -> int:
         exit_code=ExitCode.AGREE,
     )
     if arguments.json:
-        import msgspec
-
-        emit_bytes(msgspec.json.encode(record) + b"\n")
+        emit_json(record)
         return record.exit_code
     emit(cut.case.text if arguments.verbose else "")
     given = f" --inputs {inputs_file}" if inputs_file else ""

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from hlotool.cli.options import add_output_options, count, exit_code_text, regex, seconds
+from hlotool.cli.options import (
+    add_command,
+    add_only_option,
+    add_output_options,
+    add_paths,
+    add_stages_option,
+    add_worker_options,
+)
+from hlotool.cli.output import finish
 from hlotool.errors import DumpError, ExitCode
 
 if TYPE_CHECKING:
@@ -37,30 +44,26 @@ examples:
 
 def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     """Add the command to the parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "inspect",
-        help="what a dump holds: functions, opcodes, sizes, memory, arithmetic, kernels",
+    parser = add_command(
+        commands,
+        formatter,
+        execute,
+        usage="inspect [options] PATH ...",
+        about="what a dump holds: functions, opcodes, sizes, memory, arithmetic, kernels",
         description=_DESCRIPTION,
-        epilog=f"{_EXAMPLES}\n{exit_code_text()}",
-        formatter_class=formatter,
-        usage="hlotool inspect [options] PATH ...",
+        examples=_EXAMPLES,
     )
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="dump directory, HLO file, archive or log")
+    add_paths(parser)
     group = parser.add_argument_group("what to look at")
-    group.add_argument("--only", metavar="REGEX", type=regex, help="modules whose name matches")
-    group.add_argument(
-        "--stages", metavar="PATTERN,...", default="", help="stages [the first and the last of each module]"
-    )
+    add_only_option(group)
+    add_stages_option(group)
     group = parser.add_argument_group("kernels", "generated for the last stage, as the cuda backend does")
     group.add_argument("--kernels", action="store_true", help="source, launches, resources, host fallbacks")
     group.add_argument(
         "--arch", metavar="SM", type=_architecture, default="sm_90", help="to compile them for [sm_90]"
     )
-    group = parser.add_argument_group("execution")
-    group.add_argument("--timeout", metavar="SECONDS", type=seconds, default=300.0, help="per module [300]")
-    group.add_argument("--jobs", metavar="N", type=count, default=0, help="processes [cores, at most 4]")
+    add_worker_options(parser)
     add_output_options(parser)
-    parser.set_defaults(command=execute)
 
 
 def _architecture(text: str) -> str:
@@ -82,13 +85,11 @@ def execute(arguments: argparse.Namespace) -> int:
         from hlotool.inspect.run import find_tasks, inspect_all
 
         dumps = _dumps(arguments.paths, failures)
-        only = arguments.only.pattern if arguments.only else None
-        stages = [pattern for pattern in arguments.stages.split(",") if pattern]
         architecture = arguments.arch if arguments.kernels else ""
-        modules = inspect_all(find_tasks(dumps, only, stages, architecture), pool)
+        modules = inspect_all(find_tasks(dumps, arguments.only, arguments.stages, architecture), pool)
     record = _record(arguments, dumps, modules, failures, time.perf_counter() - start)
-    _show(record, arguments)
-    return record.exit_code
+
+    return finish(record, arguments)
 
 
 def _dumps(paths: Sequence[str], failures: list[FailedFile]) -> list[Dump]:
@@ -130,20 +131,3 @@ def _record(
         exit_code=ExitCode.AGREE if is_complete else ExitCode.USAGE,
         seconds=elapsed,
     )
-
-
-def _show(record: InspectRecord, arguments: argparse.Namespace) -> None:
-    from hlotool.cli.output import emit, emit_bytes
-
-    if arguments.json:
-        import msgspec
-
-        emit_bytes(msgspec.json.encode(record) + b"\n")
-        return
-    from hlotool.report.console import console_for, render
-    from hlotool.report.inspect import InspectReport
-
-    for note in record.notes:
-        print(f"hlotool: note: {note}", file=sys.stderr)
-    report = InspectReport(record, quiet=arguments.quiet, verbose=arguments.verbose)
-    emit(render(console_for(sys.stdout), report))

@@ -7,13 +7,14 @@ start early when little stands before it.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
 from hlotool._version import __version__
 from hlotool.cli import backends, bisect, check, diff, explain, extract, inspect, opt, reduce, repro, run
 from hlotool.cli.options import exit_code_text, join_signed_values
-from hlotool.errors import ExitCode, HlotoolError
+from hlotool.errors import ExitCode, HlotoolError, UsageError
 
 _DESCRIPTION = """\
 Interpret, replay and check XLA HLO dumps: find the program that computes something wrong.
@@ -56,6 +57,7 @@ def build_parser(pretty: bool = False) -> argparse.ArgumentParser:
 
 def _execute(options: argparse.Namespace) -> int:
     try:
+        _start_log(getattr(options, "log", None))
         code: int = options.command(options)
         return code
     except HlotoolError as error:
@@ -68,6 +70,17 @@ def _execute(options: argparse.Namespace) -> int:
         print(f"hlotool: internal error: {type(error).__name__}: {error}", file=sys.stderr)
         print("next: repeat the command with --debug and report the traceback", file=sys.stderr)
         return ExitCode.BACKEND_FAILED
+
+
+def _start_log(level: str | None) -> None:
+    level = level or os.environ.get("HLOTOOL_LOG")
+    if not level:
+        return
+    from hlotool.logs import LEVELS, start_log
+
+    if level not in LEVELS:
+        raise UsageError(f"HLOTOOL_LOG={level}: it is one of {', '.join(LEVELS)}")
+    start_log(level)
 
 
 def _report(error: HlotoolError, options: argparse.Namespace) -> int:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hlotool.cli.options import add_output_options, exit_code_text
+from hlotool.cli.options import add_command, add_output_options
+from hlotool.cli.output import emit_bytes, emit_json, finish
 from hlotool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -36,13 +37,14 @@ examples:
 
 def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     """Add the command to the parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "opt",
-        help="run passes on a program; convert between text and proto",
+    parser = add_command(
+        commands,
+        formatter,
+        execute,
+        usage="opt [options] FILE",
+        about="run passes on a program; convert between text and proto",
         description=_DESCRIPTION,
-        epilog=f"{_EXAMPLES}\n{exit_code_text()}",
-        formatter_class=formatter,
-        usage="hlotool opt [options] FILE",
+        examples=_EXAMPLES,
     )
     parser.add_argument("path", nargs="?", metavar="FILE", help="HLO text or proto; - for stdin")
     parser.add_argument("--from", dest="form", choices=("text", "proto"), help="what FILE is [look inside]")
@@ -67,7 +69,6 @@ def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     )
     group.add_argument("--dump-to", metavar="DIR", help="write the program after each pass, as XLA does")
     add_output_options(parser)
-    parser.set_defaults(command=execute)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -83,7 +84,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if not arguments.json or arguments.output:
         _write(module, arguments.emit, arguments.output)
     if arguments.json:
-        _emit_json(_record(module, arguments, manager.runs))
+        emit_json(_record(module, arguments, manager.runs))
     elif arguments.verbose:
         from hlotool.report.console import console_for, render
         from hlotool.report.opt import PassTable
@@ -161,8 +162,6 @@ def _fuel(given: Sequence[str]) -> Fuel:
 
 
 def _write(module: Module, form: str, output: str | None) -> None:
-    from hlotool.cli.output import emit_bytes
-
     if form == "proto":
         from hlotool.parse.proto.write import write_module_proto
 
@@ -208,15 +207,8 @@ def _runs(runs: Sequence[PassRun]) -> list[PassRecord]:
 
 def _list(arguments: argparse.Namespace) -> int:
     record = _passes()
-    if arguments.json:
-        _emit_json(record)
-        return record.exit_code
-    from hlotool.cli.output import emit
-    from hlotool.report.console import console_for, render
-    from hlotool.report.opt import PassList
 
-    emit(render(console_for(sys.stdout), PassList(record)))
-    return record.exit_code
+    return finish(record, arguments)
 
 
 def _passes() -> PassesRecord:
@@ -238,11 +230,3 @@ def _passes() -> PassesRecord:
     ]
     pipelines = [PassDescription(name=name, about=text) for name, text in PIPELINES.items()]
     return PassesRecord(passes=passes, pipelines=pipelines)
-
-
-def _emit_json(record: OptRecord | PassesRecord) -> None:
-    import msgspec
-
-    from hlotool.cli.output import emit_bytes
-
-    emit_bytes(msgspec.json.encode(record) + b"\n")

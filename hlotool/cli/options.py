@@ -1,12 +1,17 @@
-"""Option groups that commands share, and the parsers of option values."""
+"""What the commands have in common: their parsers, groups of options, and the parsers of option values."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from hlotool.errors import ExitCode
+
+if TYPE_CHECKING:
+    from hlotool.replay.options import RunOptions
 
 #: What `--help` says about the exit status.
 EXIT_CODES = {
@@ -32,32 +37,120 @@ def exit_code_text() -> str:
     return "\n".join(["exit codes:", *rows])
 
 
+def add_command(
+    commands: Any,
+    formatter: type[argparse.HelpFormatter],
+    execute: Callable[[argparse.Namespace], int],
+    usage: str,
+    about: str,
+    description: str,
+    examples: str = "",
+) -> argparse.ArgumentParser:
+    """Add a command to the command line.
+
+    Args:
+        commands: what `add_subparsers` returned.
+        formatter: renders the help.
+        execute: runs the command; returns the exit code.
+        usage: the command's name and what follows it.
+        about: one line for the list of commands.
+        description: the first paragraph of its help.
+        examples: below the options, before the exit codes.
+    """
+    parser: argparse.ArgumentParser = commands.add_parser(
+        usage.split()[0],
+        help=about,
+        description=description,
+        epilog=f"{examples}\n{exit_code_text()}" if examples else exit_code_text(),
+        formatter_class=formatter,
+        usage=f"hlotool {usage}",
+    )
+    parser.set_defaults(command=execute)
+    return parser
+
+
+def add_paths(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
+    """`PATH ...`: where programs are."""
+    parser.add_argument("paths", nargs=nargs, metavar="PATH", help="dump directory, HLO file, archive or log")
+
+
+def add_only_option(group: argparse._ArgumentGroup) -> None:
+    """`--only`."""
+    group.add_argument("--only", metavar="REGEX", type=regex, help="modules whose name matches")
+
+
+def add_stages_option(group: argparse._ArgumentGroup) -> None:
+    """`--stages`, of commands that look at each stage by itself."""
+    group.add_argument(
+        "--stages", metavar="PATTERN,...", type=words, default=(), help="stages [the first and the last]"
+    )
+
+
 def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """`--json`, `--quiet`, `--verbose`, `--debug`: alike on every command."""
+    """`--json`, `--quiet`, `--verbose`, `--log`, `--debug`: alike on every command."""
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print one versioned JSON record on stdout")
     amount = group.add_mutually_exclusive_group()
     amount.add_argument("-q", "--quiet", action="store_true", help="only what disagrees, and the totals")
     amount.add_argument("-v", "--verbose", action="store_true", help="every detail of every module")
+    group.add_argument(
+        "--log",
+        choices=("debug", "info", "warning"),
+        help="say on stderr what is done: processes, files [$HLOTOOL_LOG]",
+    )
     group.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:
     """`--inputs`, `--outputs`, `--seed`, `--input-range`: what a program is run on."""
     group = parser.add_argument_group("inputs", "captured in the dump, else generated, unless")
-    group.add_argument("--inputs", metavar="FILE", help=".npz, folder of MODULE.npz, or SCRIPT.py:FUNCTION")
-    group.add_argument("--outputs", metavar="FILE", help=".npz or folder: what the program really returned")
+    group.add_argument(
+        "--inputs", metavar="FILE", type=values_file, help=".npz, folder of MODULE.npz, or SCRIPT.py:FUNCTION"
+    )
+    group.add_argument(
+        "--outputs", metavar="FILE", type=values_file, help=".npz or folder: what the program really returned"
+    )
     group.add_argument("--seed", type=int, default=0, help="of generated inputs [0]")
     group.add_argument("--input-range", metavar="LO,HI", type=value_range, help="of generated inputs")
 
 
-def add_execution_options(parser: argparse.ArgumentParser) -> None:
-    """`--timeout`, `--memory-limit`, `--jobs`, `--no-resume`: of commands that run worker processes."""
+def add_tolerance_options(parser: argparse.ArgumentParser) -> None:
+    """`--rtol`, `--atol`."""
+    group = parser.add_argument_group("tolerance", "derived per output from its type and its sums, unless")
+    group.add_argument("--rtol", type=tolerance, help="relative to the larger magnitude")
+    group.add_argument("--atol", type=tolerance, help="absolute")
+
+
+def add_repetition_options(group: argparse._ArgumentGroup, repeats: int, what: str) -> None:
+    """`--repeats`, `--confidence`: of searches for what may fail only sometimes."""
+    group.add_argument("--repeats", metavar="N", type=count, default=repeats, help=f"{what} [{repeats}]")
+    group.add_argument(
+        "--confidence", metavar="P", type=confidence, default=0.99, help="about flaky failures [0.99]"
+    )
+
+
+def add_worker_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """`--timeout`, `--jobs`: of commands that run worker processes."""
     group = parser.add_argument_group("execution")
     group.add_argument("--timeout", metavar="SECONDS", type=seconds, default=300.0, help="per module [300]")
-    group.add_argument("--memory-limit", metavar="SIZE", type=byte_size, default=0, help="per process, as 8G")
     group.add_argument("--jobs", metavar="N", type=count, default=0, help="processes [cores, at most 4]")
+    return group
+
+
+def add_execution_options(parser: argparse.ArgumentParser) -> None:
+    """`--timeout`, `--jobs`, `--memory-limit`, `--no-resume`: of commands that execute programs."""
+    group = add_worker_options(parser)
+    group.add_argument("--memory-limit", metavar="SIZE", type=byte_size, default=0, help="per process, as 8G")
     group.add_argument("--no-resume", action="store_true", help="start anew after an interruption")
+
+
+def options_from(arguments: argparse.Namespace, **chosen: object) -> RunOptions:
+    """The options that decide about results, by their names on the command line; `chosen` replaces some."""
+    from hlotool.replay.options import RunOptions
+
+    fields = set(RunOptions.__struct_fields__)
+    given: dict[str, Any] = {name: value for name, value in vars(arguments).items() if name in fields}
+    return RunOptions(**(given | chosen))
 
 
 def join_signed_values(arguments: Sequence[str]) -> list[str]:
@@ -111,6 +204,14 @@ def count(text: str) -> int:
     return int(text)
 
 
+def values_file(text: str) -> str:
+    """A file or folder of values that is there, or `SCRIPT.py:FUNCTION`: known before anything runs."""
+    path, colon, _ = text.rpartition(":")
+    if not os.path.exists(path if colon and path.endswith(".py") else text):
+        raise argparse.ArgumentTypeError(f"{text}: no such file")
+    return text
+
+
 def value_range(text: str) -> tuple[float, float]:
     """`LO,HI` with LO < HI."""
     low, comma, high = text.partition(",")
@@ -120,12 +221,18 @@ def value_range(text: str) -> tuple[float, float]:
     return bounds
 
 
-def regex(text: str) -> re.Pattern[str]:
+def words(text: str) -> tuple[str, ...]:
+    """`A,B,...`."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def regex(text: str) -> str:
     """A regular expression."""
     try:
-        return re.compile(text)
+        re.compile(text)
     except re.error as error:
         raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+    return text
 
 
 def _number(text: str) -> float:

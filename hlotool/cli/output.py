@@ -1,9 +1,94 @@
-"""Writing to stdout when its reader may go away."""
+"""How a command ends: its record on stdout, as JSON or as a report, and an exit code."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hlotool.errors import ExitCode, HlotoolError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from hlotool.findings.records import ErrorRecord
+
+
+@dataclass(slots=True)
+class Ending:
+    """Why a command ended early, if it did.
+
+    Attributes:
+        problem: the error that ended it.
+        interrupted: the user did.
+    """
+
+    problem: HlotoolError | None = None
+    interrupted: bool = False
+
+    @property
+    def error(self) -> ErrorRecord | None:
+        """The error as records have it."""
+        from hlotool.findings.errors import error_record
+
+        return error_record(self.problem) if self.problem else None
+
+    def exit_code(self, otherwise: ExitCode) -> ExitCode:
+        """The exit code; `otherwise` for a command that came to its end."""
+        if self.interrupted:
+            return ExitCode.INTERRUPTED
+        return self.problem.exit_code if self.problem else otherwise
+
+
+@contextmanager
+def ending(arguments: argparse.Namespace) -> Iterator[Ending]:
+    """What is found until an error or Ctrl-C is told; errors without `--json` remain errors."""
+    end = Ending()
+    try:
+        yield end
+    except HlotoolError as problem:
+        if not arguments.json:
+            raise
+        end.problem = problem
+    except KeyboardInterrupt:
+        end.interrupted = True
+
+
+def finish(record: Any, arguments: argparse.Namespace) -> int:
+    """Print the record of a command; returns the exit code.
+
+    Args:
+        record: it has an `exit_code`; `notes`, if it has any, go to stderr.
+        arguments: decide between JSON and the report.
+    """
+    if arguments.json:
+        emit_json(record)
+    else:
+        for note in getattr(record, "notes", ()):
+            print(f"hlotool: note: {note}", file=sys.stderr)
+        from hlotool.report.show import report_of
+
+        emit_report(report_of(record, arguments.quiet, arguments.verbose))
+    code: int = record.exit_code
+    return code
+
+
+def emit_json(record: object) -> None:
+    """Write a record as one line of JSON."""
+    import msgspec
+
+    emit_bytes(msgspec.json.encode(record) + b"\n")
+
+
+def emit_report(report: RenderableType) -> None:
+    """Write a report, with colours where stdout is a terminal."""
+    from hlotool.report.console import console_for, render
+
+    emit(render(console_for(sys.stdout), report))
 
 
 def emit(text: str) -> None:

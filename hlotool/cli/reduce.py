@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from contextlib import ExitStack
@@ -10,21 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlotool.cli.options import (
+    add_command,
     add_execution_options,
     add_input_options,
     add_output_options,
-    confidence,
-    count,
-    exit_code_text,
+    add_repetition_options,
+    add_tolerance_options,
+    options_from,
     regex,
-    tolerance,
 )
-from hlotool.errors import ExitCode, HlotoolError, UsageError
+from hlotool.cli.output import Ending, ending, finish
+from hlotool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from hlotool.cache.journal import Journal
     from hlotool.replay.options import RunOptions
     from hlotool.report.reduce_records import ReduceRecord
-    from hlotool.search.journal import Journal
     from hlotool.search.reduction.oracle import CaseOracle, Judge
     from hlotool.search.reduction.reducer import Reduction
     from hlotool.search.reduction.task import Loaded
@@ -46,26 +48,24 @@ examples:
 
 def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     """Add the command to the parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "reduce",
-        help="make a failing program small while it fails in the same way",
+    parser = add_command(
+        commands,
+        formatter,
+        execute,
+        usage="reduce [options] FILE",
+        about="make a failing program small while it fails in the same way",
         description=_DESCRIPTION,
-        epilog=f"{_EXAMPLES}\n{exit_code_text()}",
-        formatter_class=formatter,
-        usage="hlotool reduce [options] FILE",
+        examples=_EXAMPLES,
     )
     parser.add_argument("path", metavar="FILE", help="HLO file, or the dump of one module")
     _add_judge_options(parser)
     add_input_options(parser)
-    group = parser.add_argument_group("tolerance", "derived per output from its type and its sums, unless")
-    group.add_argument("--rtol", type=tolerance, help="relative to the larger magnitude")
-    group.add_argument("--atol", type=tolerance, help="absolute")
+    add_tolerance_options(parser)
     group = parser.add_argument_group("result")
     group.add_argument("--output", "-o", metavar="FILE", help="what is left [NAME.reduced.hlo]")
     group.add_argument("--repro", metavar="DIR", help="write a repro bundle, too")
     add_execution_options(parser)
     add_output_options(parser)
-    parser.set_defaults(command=execute)
 
 
 def _add_judge_options(parser: argparse.ArgumentParser) -> None:
@@ -77,62 +77,40 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--fail-regex", metavar="REGEX", type=regex, help="what CMD prints when the failure is there"
     )
-    group.add_argument(
-        "--repeats", metavar="N", type=count, default=2, help="first runs: does it fail always? [2]"
-    )
-    group.add_argument(
-        "--confidence", metavar="P", type=confidence, default=0.99, help="about flaky failures [0.99]"
-    )
+    add_repetition_options(group, 2, "first runs: does it fail always?")
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     start = time.perf_counter()
-    from hlotool.search.journal import Journal
-
-    options = _options(arguments)
-    journal = Journal(_journal_path(arguments, options))
+    options = options_from(arguments, outputs=None)
+    journal = _journal(arguments, options)
     if arguments.no_resume:
         journal.remove()
-    try:
+    record: ReduceRecord | None = None
+    with ending(arguments) as end:
         record = _reduce(arguments, options, journal)
-    except HlotoolError as problem:
-        if not arguments.json:
-            raise
-        record = _empty(arguments, options, problem)
-    except KeyboardInterrupt:
-        record = _empty(arguments, options, None)
-    return _show(record, arguments, journal, time.perf_counter() - start)
+    record = _timed(record or _empty(arguments, options, end), start)
+
+    code = finish(record, arguments)
+    # Only when everything is printed nothing is lost any more.
+    journal.close() if end.interrupted else journal.remove()
+    return code
 
 
-def _options(arguments: argparse.Namespace) -> RunOptions:
-    from hlotool.replay.options import RunOptions
+def _journal(arguments: argparse.Namespace, options: RunOptions) -> Journal:
+    """The journal of this reduction; a check that is a script of one's own is part of the question."""
+    from hlotool.cache.fingerprint import path_fingerprint
+    from hlotool.cache.journal import journal_of
+    from hlotool.replay.keys import command_key
 
-    return RunOptions(
-        reference=arguments.reference,
-        backend=arguments.backend,
-        inputs=arguments.inputs,
-        outputs=None,
-        seed=arguments.seed,
-        input_range=arguments.input_range,
-        rtol=arguments.rtol,
-        atol=arguments.atol,
-        timeout=arguments.timeout,
-        memory_limit=arguments.memory_limit,
-        jobs=arguments.jobs,
-    )
-
-
-def _journal_path(arguments: argparse.Namespace, options: RunOptions) -> Path:
-    from hlotool.backends.cache import cache_folder
-    from hlotool.replay.batch import command_key
-
-    paths = [arguments.path, arguments.check, arguments.stage]
-    return cache_folder() / "journals" / f"reduce-{command_key(paths, options)}.jsonl"
+    scripts = [path_fingerprint(Path(word)) for word in arguments.check.split() if Path(word).is_file()]
+    parts = [arguments.path, arguments.check, arguments.stage, *scripts]
+    return journal_of("reduce", command_key(parts, options))
 
 
 def _reduce(arguments: argparse.Namespace, options: RunOptions, journal: Journal) -> ReduceRecord:
-    from hlotool.report.bisect_progress import StepLines
+    from hlotool.report.progress import StepLines
     from hlotool.search.reduction.oracle import CaseOracle
     from hlotool.search.reduction.task import load_case, reduce_loaded
     from hlotool.search.steps import Silent, Steps
@@ -152,7 +130,8 @@ def _judge(arguments: argparse.Namespace, options: RunOptions, stack: ExitStack)
 
     width = worker_count(options.jobs, most=2)
     if arguments.check:
-        return CommandJudge(arguments.check, options.timeout, width, arguments.fail_regex)
+        wanted = re.compile(arguments.fail_regex) if arguments.fail_regex else None
+        return CommandJudge(arguments.check, options.timeout, width, wanted)
     if options.backend == options.reference:
         raise UsageError("what fails? say --backend NAME (such as xla) or --check CMD")
     from hlotool.replay.options import PRELOAD
@@ -203,9 +182,8 @@ def _record(
     )
 
 
-def _empty(arguments: argparse.Namespace, options: RunOptions, problem: HlotoolError | None) -> ReduceRecord:
+def _empty(arguments: argparse.Namespace, options: RunOptions, end: Ending) -> ReduceRecord:
     """The record of a reduction that was stopped, by an error or by the user."""
-    from hlotool.findings.errors import error_record
     from hlotool.report.records import versions
     from hlotool.report.reduce_records import ReduceRecord
 
@@ -214,27 +192,13 @@ def _empty(arguments: argparse.Namespace, options: RunOptions, problem: HlotoolE
         path=arguments.path,
         options=options,
         check=arguments.check,
-        error=error_record(problem) if problem else None,
-        interrupted=problem is None,
-        exit_code=problem.exit_code if problem else ExitCode.INTERRUPTED,
+        error=end.error,
+        interrupted=end.interrupted,
+        exit_code=end.exit_code(ExitCode.MISMATCH),
     )
 
 
-def _show(record: ReduceRecord, arguments: argparse.Namespace, journal: Journal, elapsed: float) -> int:
-    """Print the record; only then are the finished steps forgotten."""
+def _timed(record: ReduceRecord, start: float) -> ReduceRecord:
     import msgspec
 
-    from hlotool.cli.output import emit, emit_bytes
-
-    record = msgspec.structs.replace(record, seconds=elapsed)
-    if arguments.json:
-        emit_bytes(msgspec.json.encode(record) + b"\n")
-    else:
-        from hlotool.report.console import console_for, render
-        from hlotool.report.reduce import ReduceReport
-
-        for note in record.notes:
-            print(f"hlotool: note: {note}", file=sys.stderr)
-        emit(render(console_for(sys.stdout), ReduceReport(record, arguments.verbose)))
-    journal.close() if record.interrupted else journal.remove()
-    return record.exit_code
+    return msgspec.structs.replace(record, seconds=time.perf_counter() - start)

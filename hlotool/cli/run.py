@@ -13,19 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 from hlotool.cli.backend_options import add_backend_options, chosen_backends
 from hlotool.cli.options import (
+    add_command,
     add_execution_options,
     add_input_options,
+    add_only_option,
     add_output_options,
-    exit_code_text,
-    regex,
-    tolerance,
+    add_paths,
+    add_tolerance_options,
+    options_from,
+    words,
 )
-from hlotool.errors import BackendUnavailable, HlotoolError
+from hlotool.cli.output import Ending, ending, finish
+from hlotool.errors import BackendUnavailable
 
 if TYPE_CHECKING:
     from hlotool.findings.records import ErrorRecord
     from hlotool.replay.batch import Batch
     from hlotool.replay.options import RunOptions
+    from hlotool.replay.records import ModuleRecord
     from hlotool.replay.task import Task
     from hlotool.report.records import RunRecord
     from hlotool.workers.pool import Pool
@@ -51,39 +56,39 @@ examples:
 
 def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
     """Add the command to the parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "run",
-        help="replay every module of a dump and compare its stages",
+    parser = add_command(
+        commands,
+        formatter,
+        execute,
+        usage="run [options] PATH ...",
+        about="replay every module of a dump and compare its stages",
         description=_DESCRIPTION,
-        epilog=f"{_EXAMPLES}\n{exit_code_text()}",
-        formatter_class=formatter,
-        usage="hlotool run [options] PATH ...",
+        examples=_EXAMPLES,
     )
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="dump directory, HLO file, archive or log")
+    add_paths(parser)
     _add_choice_options(parser)
     add_input_options(parser)
     _add_comparison_options(parser)
     add_execution_options(parser)
     add_output_options(parser)
-    parser.set_defaults(command=execute)
 
 
 def _add_choice_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what to compare")
-    group.add_argument("--only", metavar="REGEX", type=regex, help="modules whose name matches")
+    add_only_option(group)
     group.add_argument(
         "--stages",
         metavar="REF,TESTED",
-        default="",
+        type=words,
+        default=(),
         help="shell patterns of stage names, the reference first; '*' tests every stage",
     )
     add_backend_options(group)
 
 
 def _add_comparison_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("tolerance", "derived per output from its type and its sums, unless")
-    group.add_argument("--rtol", type=tolerance, help="relative to the larger magnitude")
-    group.add_argument("--atol", type=tolerance, help="absolute")
+    add_tolerance_options(parser)
+    group = parser.add_argument_group("what is found")
     group.add_argument("--save-outputs", metavar="DIR", help="write expected and actual arrays as .npy")
     group.add_argument(
         "--first-divergence",
@@ -100,55 +105,32 @@ def execute(arguments: argparse.Namespace) -> int:
 
     options = run_options(arguments)
     limits = Limits(options.workers, options.timeout, options.memory_limit)
-    error: HlotoolError | None = None
     notes: list[str] = []
+    rows: list[ModuleRecord] = []
     label = " or ".join(dict.fromkeys((options.reference, *options.tested_backends)))
-    with Pool(limits, PRELOAD, label) as pool:
+    with ending(arguments) as end, Pool(limits, PRELOAD, label) as pool:
         pool.start()
-        from hlotool.replay.batch import Batch
-        from hlotool.replay.task import for_each_backend, unavailable_row
+        from hlotool.replay.task import find_tasks, for_each_backend, unavailable_row
 
-        try:
-            missing = check_backends(options)
-            tasks = find_tasks(arguments.paths, options, notes)
-            batch = _replay(for_each_backend(tasks, missing), pool, arguments, options, notes)
-            batch.rows += [[unavailable_row(backend, why)] for backend, why in missing.items()]
-        except HlotoolError as problem:
-            if not arguments.json:
-                raise
-            error, batch = problem, Batch([])
-    record = _record(arguments, options, batch, error, notes, time.perf_counter() - start)
-    _show(record, arguments)
-    return record.exit_code
+        missing = check_backends(options)
+        tasks = for_each_backend(find_tasks(arguments.paths, options, notes), missing)
+        batch = _replay(tasks, pool, arguments, options, notes)
+        end.interrupted = batch.interrupted
+        rows = batch.records + [unavailable_row(backend, why) for backend, why in missing.items()]
+    record = _record(arguments, options, rows, end, notes, time.perf_counter() - start)
+    if not arguments.json and (problem := _lonely_problem(record)):
+        from hlotool.report.errors import error_text
+
+        print(error_text(problem), file=sys.stderr)
+        return record.exit_code
+
+    return finish(record, arguments)
 
 
 def run_options(arguments: argparse.Namespace) -> RunOptions:
-    """The options as a record.
-
-    Raises:
-        UsageError: as `chosen_backends`.
-    """
-    from hlotool.replay.options import RunOptions
-
+    """The options as a record; raises UsageError as `chosen_backends` does."""
     chosen = chosen_backends(arguments)
-    return RunOptions(
-        reference=chosen.reference,
-        backend=chosen.backend,
-        stages=tuple(filter(None, arguments.stages.split(","))),
-        inputs=arguments.inputs,
-        outputs=arguments.outputs,
-        seed=arguments.seed,
-        input_range=arguments.input_range,
-        rtol=arguments.rtol,
-        atol=arguments.atol,
-        save_outputs=arguments.save_outputs,
-        first_divergence=arguments.first_divergence,
-        timeout=arguments.timeout,
-        memory_limit=arguments.memory_limit,
-        jobs=arguments.jobs,
-        only=arguments.only.pattern if arguments.only else None,
-        compare=chosen.compare,
-    )
+    return options_from(arguments, reference=chosen.reference, backend=chosen.backend, compare=chosen.compare)
 
 
 def check_backends(options: RunOptions) -> dict[str, BackendUnavailable]:
@@ -176,27 +158,6 @@ def check_backends(options: RunOptions) -> dict[str, BackendUnavailable]:
     return missing
 
 
-def find_tasks(paths: Sequence[str], options: RunOptions, notes: list[str]) -> list[Task]:
-    """The modules under `paths` that `--only` asks for; what was passed over goes to `notes`.
-
-    Raises:
-        DumpError: a path cannot be read, or holds nothing to replay.
-        UsageError: no module matches `--only`.
-    """
-    from dataclasses import replace
-
-    from hlotool.dump.directory import open_dump
-    from hlotool.dump.selection import modules_matching
-    from hlotool.replay.task import Task
-
-    dumps = [open_dump(path) for path in paths]
-    notes += [note for dump in dumps for note in dump.notes]
-    # What cannot be replayed need not travel to the workers: a dump has hundreds of object files.
-    return [
-        Task(replace(module, artefacts=()), options) for _, module in modules_matching(dumps, options.only)
-    ]
-
-
 def _replay(
     tasks: Sequence[Task],
     pool: Pool,
@@ -204,12 +165,13 @@ def _replay(
     options: RunOptions,
     notes: list[str],
 ) -> Batch:
-    from hlotool.replay.batch import command_key, replay_all
-    from hlotool.replay.journal import Journal
+    from hlotool.cache.journal import journal_of
+    from hlotool.replay.batch import replay_all
+    from hlotool.replay.keys import command_key
     from hlotool.report.progress import progress_for
 
     # One module has no part that could be finished before the others.
-    journal = Journal(command_key(arguments.paths, options)) if len(tasks) > 1 else None
+    journal = journal_of("run", command_key(arguments.paths, options)) if len(tasks) > 1 else None
     if not arguments.json:
         # The workers are still busy with imports of their own: a good time for those of the report.
         import hlotool.report.terminal  # noqa: F401
@@ -224,49 +186,25 @@ def _replay(
 def _record(
     arguments: argparse.Namespace,
     options: RunOptions,
-    batch: Batch,
-    error: HlotoolError | None,
+    rows: Sequence[ModuleRecord],
+    end: Ending,
     notes: Sequence[str],
     elapsed: float,
 ) -> RunRecord:
-    from hlotool.findings.errors import error_record
     from hlotool.report.records import RunRecord, exit_code_of, summary_of, versions
 
-    rows = batch.records
     return RunRecord(
         versions=versions(),
         paths=list(arguments.paths),
         options=options,
-        modules=rows,
+        modules=list(rows),
         summary=summary_of(rows),
         notes=list(notes),
-        error=error_record(error) if error else None,
-        interrupted=batch.interrupted,
-        exit_code=error.exit_code if error else exit_code_of(rows, batch.interrupted),
+        error=end.error,
+        interrupted=end.interrupted,
+        exit_code=end.exit_code(exit_code_of(rows)),
         seconds=elapsed,
     )
-
-
-def _show(record: RunRecord, arguments: argparse.Namespace) -> None:
-    from hlotool.cli.output import emit, emit_bytes
-
-    if arguments.json:
-        import msgspec
-
-        emit_bytes(msgspec.json.encode(record) + b"\n")
-        return
-    if problem := _lonely_problem(record):
-        from hlotool.report.errors import error_text
-
-        print(error_text(problem), file=sys.stderr)
-        return
-    from hlotool.report.console import console_for, render
-    from hlotool.report.terminal import RunReport
-
-    for note in record.notes:
-        print(f"hlotool: note: {note}", file=sys.stderr)
-    report = RunReport(record, quiet=arguments.quiet, verbose=arguments.verbose)
-    emit(render(console_for(sys.stdout), report))
 
 
 def _lonely_problem(record: RunRecord) -> ErrorRecord | None:

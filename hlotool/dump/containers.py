@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import io
+import logging
 import os
 import tarfile
 import tempfile
@@ -19,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
+from hlotool.cache.fingerprint import stamp_of
 from hlotool.dump import remote
 from hlotool.dump.compression import (
     DAMAGE,
@@ -32,6 +34,8 @@ from hlotool.dump.compression import (
 from hlotool.dump.limits import Limits
 from hlotool.errors import DumpError
 
+_logger = logging.getLogger(__name__)
+
 _TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 #: Up to this size an expanded tar stays in memory.
 _SPOOL_BYTES = 64 << 20
@@ -44,8 +48,10 @@ def is_archive(path: str) -> bool:
 
 def read(path: str, member: str, limits: Limits) -> bytes:
     """The decompressed content of `path`, or of `member` of the archive `path`; raises DumpError."""
+    name = f"{path}!{member}" if member else path
+    _logger.debug("read %s", name)
     with _opened(path, member, limits) as raw:
-        return read_bounded(expanded(raw), limits.file_bytes, f"{path}!{member}" if member else path)
+        return read_bounded(expanded(raw), limits.file_bytes, name)
 
 
 def read_head(path: str, member: str, size: int, limits: Limits) -> bytes:
@@ -148,7 +154,7 @@ def stamp(path: str) -> tuple[int, ...]:
         status = os.stat(path)
     except OSError as error:
         raise unreadable(path, error) from error
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    return stamp_of(status)
 
 
 def _open_archive(path: str, limits: Limits) -> Archive:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import Counter
 from dataclasses import replace
@@ -15,6 +16,8 @@ from hlotool.dump.names import Kind, parse_name
 from hlotool.dump.records import Dump, DumpFile, DumpModule, Stage
 from hlotool.dump.source import Source
 from hlotool.errors import DumpError
+
+_logger = logging.getLogger(__name__)
 
 _FLAGS = 'XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text"'
 
@@ -37,6 +40,7 @@ def open_dump(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> 
     listing = list_files(path, limits)
     files = classify(listing, limits)
     modules, artefacts = group(files, listing.notes)
+    _logger.info("%s: %d files, %d modules", path, len(files), len(modules))
     if not modules:
         raise DumpError(_nothing_found(path, listing, files))
     if listing.is_single_file and not remote.is_remote(path):

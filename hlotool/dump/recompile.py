@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import logging
 import os
 import re
 import shutil
@@ -27,6 +28,8 @@ from hlotool.errors import DumpError
 from hlotool.ir.module import Module
 from hlotool.ir.printer import PrintOptions, print_module
 from hlotool.parse.reader import parse_module
+
+_logger = logging.getLogger(__name__)
 
 #: Seconds that a compilation may take.
 TIMEOUT = 600.0
@@ -123,10 +126,11 @@ def _run_once(text: str, options: str, flags: list[str]) -> str:
     """What the child wrote to stderr."""
     environment = {**os.environ, "XLA_FLAGS": " ".join(flags), "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, str(_CHILD), options]
+    _logger.info("run %s, %g s at most", " ".join(command[:2]), TIMEOUT)
     try:
         child = subprocess.run(
-            command, input=text, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
+            command, input=text.encode(), env=environment, capture_output=True, timeout=TIMEOUT, check=False
         )
     except (subprocess.TimeoutExpired, OSError):
         return ""
-    return child.stderr
+    return child.stderr.decode("utf-8", "replace")

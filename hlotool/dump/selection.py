@@ -1,11 +1,12 @@
-"""Which modules of a dump a command is asked for."""
+"""Which modules and stages of a dump a command is asked for."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 
-from hlotool.dump.records import Dump, DumpModule
+from hlotool.dump.records import Dump, DumpModule, Stage
 from hlotool.errors import UsageError
 
 
@@ -25,3 +26,14 @@ def modules_matching(dumps: Iterable[Dump], only: str | None) -> list[tuple[Dump
         names = ", ".join(m.title for _, m in modules[:5]) + (", …" if len(modules) > 5 else "")
         raise UsageError(f"no module matches --only {only!r}; there are: {names}")
     return wanted
+
+
+def stages_matching(stages: Iterable[Stage], patterns: Sequence[str]) -> tuple[Stage, ...]:
+    """Stages whose title matches one of the shell patterns."""
+    return tuple(s for s in stages if any(fnmatchcase(s.title, pattern) for pattern in patterns))
+
+
+def first_and_last(module: DumpModule) -> tuple[Stage, ...]:
+    """The first and the last stage of a module; the only one where there are no two."""
+    available = module.stages or module.others
+    return (available[0], available[-1]) if len(available) > 1 else tuple(available)

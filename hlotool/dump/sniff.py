@@ -6,6 +6,7 @@ import re
 
 from hlotool.dump.names import Format, Kind
 from hlotool.dump.sections import looks_like_hlo
+from hlotool.parse.proto.wire import varint
 
 #: As much of a file as is looked at.
 HEAD_BYTES = 1 << 16
@@ -26,7 +27,7 @@ def sniff(head: bytes) -> tuple[Kind, Format]:
             return Kind.UNOPTIMIZED_SNAPSHOT, Format.TEXT_PROTO
         return (Kind.PLAIN, Format.TEXT) if looks_like_hlo(head) else (Kind.UNKNOWN, Format.OTHER)
     kind = _NESTING.get(_proto_nesting(head), Kind.UNKNOWN)
-    if kind is Kind.UNKNOWN and _proto_nesting(head[_varint(head, 0)[0] :]) == 1:
+    if kind is Kind.UNKNOWN and _proto_nesting(head, has_length=True) == 1:
         kind = Kind.UNOPTIMIZED_SNAPSHOT
     return kind, Format.PROTO if kind is not Kind.UNKNOWN else Format.OTHER
 
@@ -41,26 +42,22 @@ def _is_text(head: bytes) -> bool:
     return b"\0" not in head[:4096] and not any(c < 9 for c in head[:256])
 
 
-def _proto_nesting(head: bytes) -> int:
-    """How many messages are opened, each as field 1 of the one around it, before a plausible module name."""
-    at = depth = 0
-    while depth <= max(_NESTING) and head[at : at + 1] == b"\x0a":
-        start, length = _varint(head, at + 1)
-        content = head[start : start + length]
-        if len(content) == length and content and _is_name(content):
-            return depth
-        at, depth = start, depth + 1
+def _proto_nesting(head: bytes, has_length: bool = False) -> int:
+    """How many messages are opened, each as field 1 of the one around it, before a plausible module name.
+
+    -1 where there is no such name. With `has_length` the outermost message stands behind its length.
+    """
+    try:
+        at, depth = varint(head)[0] if has_length else 0, 0
+        while depth <= max(_NESTING) and head[at : at + 1] == b"\x0a":
+            start, length = varint(head, at + 1)
+            content = head[start : start + length]
+            if len(content) == length and content and _is_name(content):
+                return depth
+            at, depth = start, depth + 1
+    except ValueError:
+        pass
     return -1
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Position after the base-128 number at `at`, and the number."""
-    value = 0
-    for i, byte in enumerate(data[at : at + 10]):
-        value |= (byte & 0x7F) << (7 * i)
-        if byte < 0x80:
-            return at + i + 1, value
-    return len(data), 0
 
 
 def _is_name(content: bytes) -> bool:

@@ -37,6 +37,16 @@ class SourceRecord(Record, frozen=True, kw_only=True):
     file_line: int = 0
     function: str = ""
 
+    @property
+    def user_line(self) -> str:
+        """`train.py:12`, without a number that is not known; empty where the file is not."""
+        return f"{self.file}:{self.file_line}" if self.file and self.file_line else self.file
+
+    @property
+    def place(self) -> str:
+        """The user's line, else the frontend's name; empty where the dump tells neither."""
+        return self.user_line or self.op_name
+
 
 class ErrorRecord(Record, frozen=True, kw_only=True):
     """Why a module (or the whole command) came to nothing.

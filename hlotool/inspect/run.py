@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -10,12 +9,12 @@ import msgspec
 
 from hlotool.check.findings import FailedFile
 from hlotool.dump.records import Dump, DumpModule, Stage
-from hlotool.dump.selection import modules_matching
+from hlotool.dump.selection import first_and_last, modules_matching, stages_matching
 from hlotool.errors import BackendFailed, UsageError
 from hlotool.findings.errors import error_record
 from hlotool.inspect.records import FunctionInfo, ModuleInfo
 from hlotool.inspect.task import USAGE_REPORT, InspectTask
-from hlotool.workers.pool import Done, Pool
+from hlotool.workers.pool import Pool
 
 #: What a worker imports before its first module.
 PRELOAD = ("hlotool.inspect.task", "hlotool.parse.reader")
@@ -53,19 +52,14 @@ def _slim(module: DumpModule) -> DumpModule:
 
 def _chosen(module: DumpModule, patterns: Sequence[str]) -> tuple[Stage, ...]:
     if patterns:
-        known = (*module.stages, *module.others)
-        return tuple(s for s in known if any(fnmatch.fnmatchcase(s.title, p) for p in patterns))
-    available = module.stages or module.others
-    return (available[0], available[-1]) if len(available) > 1 else tuple(available)
+        return stages_matching((*module.stages, *module.others), patterns)
+    return first_and_last(module)
 
 
 def inspect_all(tasks: Sequence[InspectTask], pool: Pool) -> list[ModuleInfo]:
     """What each module holds, in the order of the tasks."""
-    found: list[ModuleInfo | None] = [None] * len(tasks)
-    for event in pool.run("hlotool.inspect.task:inspect_module", tasks):
-        if isinstance(event, Done):
-            found[event.index] = _result(tasks[event.index], event.value)
-    return [module for module in found if module is not None]
+    ends = pool.call_all("hlotool.inspect.task:inspect_module", tasks)
+    return [_result(task, end.value) for task, end in zip(tasks, ends)]
 
 
 def _result(task: InspectTask, value: bytes | BackendFailed) -> ModuleInfo:

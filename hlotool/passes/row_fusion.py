@@ -18,7 +18,7 @@ from hlotool.passes.fusion_merging import Merging
 #: Number of rows and their length.
 Rows: TypeAlias = tuple[int, int]
 
-#: Shorter rows are reduced by single threads wherever their results are read.
+#: Shorter rows, up to the threads of a warp, are reduced by single threads wherever their results are read.
 _SHORTEST = 32
 #: Few long rows need more blocks than there are rows.
 _FEW, _LONG = 512, 1 << 16

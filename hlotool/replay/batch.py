@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
-from hlotool._version import __version__
-from hlotool.dump.source import Source
-from hlotool.errors import BackendFailed, HlotoolError
-from hlotool.replay.journal import Journal, digest
-from hlotool.replay.options import RunOptions
+from hlotool.cache.journal import Journal
+from hlotool.errors import BackendFailed
+from hlotool.replay.keys import task_key
 from hlotool.replay.records import ModuleRecord
-from hlotool.replay.stages import select_stages
 from hlotool.replay.task import Task, failed_row
 from hlotool.workers.pool import Done, Pool, Started
 
@@ -86,7 +80,7 @@ def _run(
     pool: Pool,
     listener: Listener,
     journal: Journal | None,
-    known: dict[str, list[ModuleRecord]],
+    known: dict[str, Any],
 ) -> None:
     positions: list[int] = []
 
@@ -94,8 +88,9 @@ def _run(
         for position, task in enumerate(tasks):
             key = batch._keys[position] = task_key(task) if journal else ""
             if key in known:
-                batch.rows[position] = known[key]
-                listener.finished(task, known[key])
+                rows = msgspec.convert(known[key], list[ModuleRecord])
+                batch.rows[position] = rows
+                listener.finished(task, rows)
             else:
                 positions.append(position)
                 yield task
@@ -109,7 +104,7 @@ def _run(
         rows = rows_of(task, event)
         batch.rows[position] = rows
         if journal is not None and batch._keys[position]:
-            journal.add(batch._keys[position], rows)
+            journal.add(batch._keys[position], msgspec.to_builtins(rows))
         listener.finished(task, rows)
 
 
@@ -118,35 +113,3 @@ def rows_of(task: Task, done: Done) -> list[ModuleRecord]:
     if isinstance(done.value, BackendFailed):
         return [failed_row(task, done.value, done.seconds)]
     return _decoder.decode(done.value)
-
-
-def command_key(paths: Sequence[str], options: RunOptions) -> str:
-    """What names the journal of a command: the same paths and options find it again."""
-    absolute = [os.path.abspath(path) if os.path.exists(path) else path for path in paths]
-    return digest([__version__.encode(), msgspec.json.encode(options), msgspec.json.encode(absolute)])
-
-
-def task_key(task: Task) -> str:
-    """What the answer of a task depends on; empty when that cannot be read (the worker will say why)."""
-    parts = [__version__.encode(), task.module.title.encode(), msgspec.json.encode(task.options)]
-    with suppress(HlotoolError):
-        parts += [source.read_bytes() for source in _sources(task)]
-        parts += [_fingerprint(path) for path in (task.options.inputs, task.options.outputs) if path]
-        return digest(parts)
-    return ""
-
-
-def _sources(task: Task) -> list[Source]:
-    selection = select_stages(task.module, task.options.stages)
-    stages = [*([selection.reference] if selection.reference else []), *selection.tested]
-    found = [source for stage in stages for source in (stage.text, stage.proto) if source]
-    found += [capture.source for capture in task.module.captures]
-    return found + ([task.module.stablehlo] if task.module.stablehlo else [])
-
-
-def _fingerprint(path: str) -> bytes:
-    """Names, sizes and times of change of a file or of the files in a folder."""
-    script = Path(path.rpartition(":")[0]) if ".py:" in path else Path(path)
-    files = sorted(script.iterdir()) if script.is_dir() else [script] if script.exists() else []
-    stats = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    return msgspec.json.encode(stats)

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.alignment.graph import INLINED, Graph
-from hlotool.alignment.ports import Ports, loop_parts
+from hlotool.alignment.graph import Graph
+from hlotool.alignment.ports import Ports
+from hlotool.analysis.flow import INLINED
 from hlotool.backends.base import TOKEN, Value
 from hlotool.backends.registry import get_backend
 from hlotool.errors import HlotoolError
@@ -124,7 +125,7 @@ class Isolation:
         """What is wrong in the computations that a wrong loop, branch, call or fusion runs."""
         runs: list[tuple[Computation, Iteration]] = []
         if instruction.opcode == "while":
-            condition, body = loop_parts(instruction)
+            condition, body = instruction.computation("condition"), instruction.computation("body")
             for number in range(_MOST_ITERATIONS):
                 runs += [(condition, (*iteration, number)), (body, (*iteration, number))]
         elif instruction.opcode == "conditional":

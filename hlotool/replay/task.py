@@ -1,16 +1,18 @@
-"""One module to replay, and the row of a module that could not be."""
+"""One module to replay, where to find them, and the row of a module that could not be."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 
+from hlotool.dump.directory import open_dump
 from hlotool.dump.records import DumpModule
+from hlotool.dump.selection import modules_matching
 from hlotool.errors import BackendUnavailable, HlotoolError
 from hlotool.findings.errors import error_record, verdict_of
-from hlotool.replay.options import ReplayOptions
+from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.records import ModuleRecord
 
 
@@ -34,6 +36,25 @@ class Task:
         for capture in self.module.captures:
             return str(capture.source)
         return self.module.title
+
+
+def find_tasks(paths: Sequence[str], options: ReplayOptions, notes: list[str]) -> list[Task]:
+    """The modules under `paths`, of which `RunOptions` may want only some.
+
+    Args:
+        paths: of dumps, files, archives or logs.
+        options: what to do with them.
+        notes: gets what was passed over.
+
+    Raises:
+        DumpError: a path cannot be read, or holds nothing to replay.
+        UsageError: no module matches.
+    """
+    dumps = [open_dump(path) for path in paths]
+    notes += [note for dump in dumps for note in dump.notes]
+    only = options.only if isinstance(options, RunOptions) else None
+    # What cannot be replayed need not travel to the workers: a dump has hundreds of object files.
+    return [Task(replace(module, artefacts=()), options) for _, module in modules_matching(dumps, only)]
 
 
 def for_each_backend(tasks: Iterable[Task], missing: Container[str] = ()) -> list[Task]:

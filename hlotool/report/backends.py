@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotool.report.records import BackendRecord
+from hlotool.report.tables import plain_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class BackendTable:
     verbose: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        table = plain_table()
         table.add_column("backend", no_wrap=True)
         table.add_column("status", no_wrap=True)
         table.add_column("device", no_wrap=True)
@@ -41,7 +42,7 @@ class BackendTable:
         for backend in self.backends:
             if not backend.options or ":" in backend.name:
                 continue
-            table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+            table = plain_table(show_header=False)
             for form, meaning in backend.options.items():
                 table.add_row(f"{backend.name}:{form}", meaning)
             yield table

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from hlotool.findings.verdict import DIFFERING
-from hlotool.report.bisect_next import next_command
 from hlotool.report.bisect_records import BisectRecord
 from hlotool.report.leaf import LeafDiff, source_facts
+from hlotool.report.next_command import command_after_bisect
+from hlotool.report.tables import cut, facts, next_line, plain_table
 from hlotool.report.words import plural, seconds
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord
 
@@ -55,8 +55,8 @@ class BisectReport:
             yield from _histories(record.modules)
             yield from _silent(record.modules, self.verbose)
         yield self._totals()
-        if command := next_command(record):
-            yield Text.assemble(("next: ", "dim"), (command, "bold"), no_wrap=True, overflow="ignore")
+        if command := command_after_bisect(record):
+            yield next_line(command)
 
     def _totals(self) -> Text:
         record = self.record
@@ -81,12 +81,7 @@ def _headline(culprit: CulpritRecord, number: int, total: int) -> Text:
 
 
 def _details(culprit: CulpritRecord, verbose: bool) -> Iterator[RenderableType]:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in _facts(culprit, verbose):
-        grid.add_row(name, Text(value))
-    yield Padding(grid, (0, 0, 0, 2))
+    yield Padding(facts(_facts(culprit, verbose)), (0, 0, 0, 2))
     yield from (Padding(part, (1, 0, 0, 2)) for part in _spot(culprit, verbose))
     yield from (Padding(part, (1, 0, 0, 2)) for part in _values(culprit, verbose))
     yield Padding(Text("why"), (1, 0, 0, 2))
@@ -132,7 +127,7 @@ def _spot(culprit: CulpritRecord, verbose: bool) -> Iterator[RenderableType]:
         if culprit.minimal:
             yield Text(f"the smallest program that fails in the same way\n{_body(culprit.minimal, verbose)}")
         return
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table = plain_table(3)
     table.add_column("before", overflow="fold", ratio=1)
     table.add_column("after", overflow="fold", ratio=1)
     table.add_row(Text(_body(spot.before, verbose)), Text(_body(spot.after, verbose)))
@@ -142,10 +137,7 @@ def _spot(culprit: CulpritRecord, verbose: bool) -> Iterator[RenderableType]:
 def _body(text: str, verbose: bool) -> str:
     """A module without its header, cut where it is long."""
     _, _, rest = text.partition("\n")
-    lines = rest.strip("\n").splitlines()
-    if len(lines) > _LINES and not verbose:
-        lines = [*lines[:_LINES], f"… {len(lines) - _LINES} lines more"]
-    return "\n".join(lines)
+    return cut(rest.strip("\n").splitlines(), None if verbose else _LINES)
 
 
 def _values(culprit: CulpritRecord, verbose: bool) -> Iterator[RenderableType]:

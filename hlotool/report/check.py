@@ -8,14 +8,13 @@ from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from hlotool.check.findings import FailedFile, Finding, Severity
-from hlotool.check.rules import Rule
 from hlotool.findings.records import SourceRecord
 from hlotool.report.leaf import source_facts
-from hlotool.report.records import CheckRecord, RuleRecord, RulesRecord
+from hlotool.report.records import CheckRecord, RuleRecord
+from hlotool.report.tables import facts, plain_table
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
@@ -28,8 +27,8 @@ class CheckReport:
     """All findings, notes first, and a summary line."""
 
     record: CheckRecord
-    verbose: bool = False
     quiet: bool = False
+    verbose: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for failure in self.record.failures:
@@ -51,29 +50,26 @@ def _finding(finding: Finding, verbose: bool) -> Iterator[RenderableType]:
         f"  {finding.message}  ",
         (f"[{finding.rule}]", "dim"),
     )
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row("file", Text(where))
+    yield Padding(facts(_facts(finding, where, verbose), gap=4), (0, 0, 1, 2))
+
+
+def _facts(finding: Finding, where: str, verbose: bool) -> Iterator[tuple[str, str | Text]]:
+    yield "file", where
     if finding.source is not None:
-        for name, value in source_facts(finding.source):
-            table.add_row(name, Text(value))
+        yield from source_facts(finding.source)
     shown = finding.details if verbose else finding.details[:_DETAILS]
-    for detail in shown:
-        table.add_row("", Text(detail))
+    yield from (("", detail) for detail in shown)
     if len(shown) < len(finding.details):
-        table.add_row("", Text(f"… and {len(finding.details) - len(shown)} more (--verbose)", "dim"))
-    for number, step in enumerate(finding.path):
-        table.add_row("" if number else "path", _step(step))
+        yield "", Text(f"… and {len(finding.details) - len(shown)} more (--verbose)", "dim")
+    yield from (("" if number else "path", _step(step)) for number, step in enumerate(finding.path))
     if finding.remedy:
-        table.add_row("remedy", Text(finding.remedy))
-    yield Padding(table, (0, 0, 1, 2))
+        yield "remedy", finding.remedy
 
 
 def _step(step: SourceRecord) -> Text:
     text = Text(f"line {step.line}: {step.opcode} %{step.instruction}")
     if step.file:
-        text.append(f"  {step.file}:{step.file_line}", "dim")
+        text.append(f"  {step.user_line}", "dim")
     return text
 
 
@@ -93,23 +89,13 @@ def _summary(record: CheckRecord) -> str:
 class RuleTable:
     """All rules, one line each."""
 
-    rules: Sequence[Rule]
+    rules: Sequence[RuleRecord]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        table = plain_table()
         table.add_column("rule", style="bold", no_wrap=True)
         table.add_column("severity", no_wrap=True)
         table.add_column("what it finds", overflow="fold")
         for rule in self.rules:
             table.add_row(rule.id, Text(rule.severity.value, _STYLES[rule.severity]), Text(rule.title))
         yield table
-
-
-def rules_record(rules: Sequence[Rule]) -> RulesRecord:
-    """The rules as a record."""
-    return RulesRecord(
-        rules=[
-            RuleRecord(id=rule.id, severity=rule.severity, title=rule.title, remedy=rule.remedy)
-            for rule in rules
-        ]
-    )

@@ -15,6 +15,7 @@ from hlotool.findings.verdict import AGREEING
 from hlotool.report.diff_records import DiffRecord
 from hlotool.report.diff_text import ComputationDiff, change_text
 from hlotool.report.leaf import LeafDiff
+from hlotool.report.tables import plain_table
 from hlotool.report.words import number, plural, style_of, ulps, verdict_text
 
 #: Arrays that differ and are shown in full unless everything is asked for.
@@ -127,7 +128,7 @@ def _names(program: ProgramDiffRecord) -> str:
 
 
 def _opcode_table(opcodes: Sequence[OpcodeRecord], verbose: bool) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = plain_table()
     table.add_column("opcode", no_wrap=True)
     for name in ("same", "moved", "changed", "only left", "only right"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -149,7 +150,7 @@ class _NamedLeaf:
 
 
 def _result_table(results: Sequence[ResultDiffRecord]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = plain_table()
     for name in ("verdict", "array", "shape"):
         table.add_column(name, no_wrap=True)
     for name in ("mismatched", "worst absolute", "worst relative", "ulps"):

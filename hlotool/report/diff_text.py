@@ -83,12 +83,7 @@ def _changed(line: LineRecord) -> Iterator[Text]:
 
 def _origin(line: LineRecord) -> str:
     """The user's own line, or the frontend's name."""
-    source = line.source
-    if source is None:
-        return ""
-    if source.file:
-        return f"{source.file}:{source.file_line}" if source.file_line else source.file
-    return source.op_name
+    return line.source.place if line.source else ""
 
 
 def _with_remark(text: Text, remark: str) -> Text:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from hlotool.findings.records import SourceRecord
 from hlotool.locate.records import DeviationRecord, DivergenceRecord, NonFiniteRecord, OperandRecord
+from hlotool.report.tables import facts
 from hlotool.report.words import at, number, plural, share, ulps
 
 #: What is said of a finding.
@@ -33,27 +33,17 @@ class FirstDivergence:
         yield Text.assemble(
             (_FINDINGS[divergence.finding], "bold"), "  ", (_headline(divergence.source), "bold cyan")
         )
-        yield Padding(_grid(_facts(divergence)), (0, 0, 0, 2))
+        yield Padding(facts(_facts(divergence)), (0, 0, 0, 2))
         for made in divergence.not_finite:
             yield Text.assemble((f"first {made.kind}", "bold"), "  ", (_headline(made.source), "bold cyan"))
-            yield Padding(_grid(_not_finite_facts(made)), (0, 0, 0, 2))
+            yield Padding(facts(_not_finite_facts(made)), (0, 0, 0, 2))
 
 
 def _headline(source: SourceRecord) -> str:
     """The user's own line where it is known, else the frontend's name, else the HLO name."""
     if source.file:
-        line = f"{source.file}:{source.file_line}" if source.file_line else source.file
-        return f"{line} in {source.function}" if source.function else line
+        return f"{source.user_line} in {source.function}" if source.function else source.user_line
     return source.op_name or f"{source.opcode} %{source.instruction}"
-
-
-def _grid(rows: Iterator[tuple[str, str]]) -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in rows:
-        grid.add_row(name, Text(value))
-    return grid
 
 
 def _facts(divergence: DivergenceRecord) -> Iterator[tuple[str, str]]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from hlotool.explain.records import MatchRecord
 from hlotool.report.leaf import source_facts
+from hlotool.report.tables import facts, plain_table
 
 #: Longest message that is shown in full.
 _MESSAGE = 300
@@ -35,21 +35,19 @@ class Explanation:
 
 def _block(match: MatchRecord) -> RenderResult:
     yield Text.assemble((match.id, "bold"), f"  {match.title}")
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+    yield Padding(facts(_facts(match), gap=4), (0, 0, 0, 2))
+
+
+def _facts(match: MatchRecord) -> Iterator[tuple[str, str]]:
     if match.message:
-        table.add_row(_where(match.lines), Text(_shortened(match.message)))
+        yield _where(match.lines), _shortened(match.message)
     for place in match.places:
-        table.add_row("file", Text(place.path))
-        for name, value in source_facts(place.source):
-            table.add_row(name, Text(value))
-    table.add_row("cause", Text(match.cause))
-    for number, remedy in enumerate(match.remedy):
-        table.add_row("" if number else "remedy", Text(remedy))
+        yield "file", place.path
+        yield from source_facts(place.source)
+    yield "cause", match.cause
+    yield from (("" if number else "remedy", remedy) for number, remedy in enumerate(match.remedy))
     if match.reference:
-        table.add_row("see", Text(match.reference))
-    yield Padding(table, (0, 0, 0, 2))
+        yield "see", match.reference
 
 
 def _where(lines: Sequence[int]) -> str:
@@ -69,7 +67,7 @@ class Catalogue:
     matches: Sequence[MatchRecord]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        table = plain_table()
         table.add_column("id", style="bold", no_wrap=True)
         table.add_column("what is wrong", overflow="fold")
         for match in self.matches:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.table import Table
 from rich.text import Text
 
 from hlotool.check.findings import FailedFile
@@ -16,6 +15,7 @@ from hlotool.inspect.records import FunctionInfo, ModuleInfo
 from hlotool.report.inspect_kernels import KernelsReport
 from hlotool.report.inspect_module import ModuleReport
 from hlotool.report.inspect_records import InspectRecord
+from hlotool.report.tables import plain_table
 from hlotool.report.words import amount, plural, seconds, size
 
 #: Functions, and files that cannot be read, that are listed unless everything is asked for.
@@ -95,7 +95,7 @@ class _Functions:
         shown = rows if self.verbose else rows[:_LISTED]
         folders = [function.folder for function, _ in rows]
         common = len(os.path.commonpath(folders)) + 1 if len(set(folders)) > 1 else None
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        table = plain_table()
         cells = [_cells(function, module) for function, module in shown]
         table.add_column("function", overflow="ellipsis", no_wrap=True)
         for name, column in zip(_COLUMNS, zip(*cells)):

@@ -11,8 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.findings.records import SourceRecord
 from hlotool.inspect.kernel_records import FallbackInfo, KernelInfo, KernelsInfo, LaunchInfo
+from hlotool.report.tables import plain_table
 from hlotool.report.words import plural, size
 
 
@@ -73,14 +73,14 @@ def _fallbacks(fallbacks: Sequence[FallbackInfo]) -> str:
 
 def _launch_table(found: KernelsInfo) -> Table:
     kernels = {kernel.name: kernel for kernel in found.kernels}
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = plain_table()
     for name in ("instruction", "source", "schedule"):
         table.add_column(name, overflow="fold")
     for name in ("blocks", "read", "written", "registers", "spilled", "shared"):
         table.add_column(name, justify="right", no_wrap=True)
     for launch in found.launches:
         for number, name in enumerate(launch.kernels):
-            first = ("", "") if number else (_instruction(launch), _where(launch.source))
+            first = ("", "") if number else (_instruction(launch), launch.source.place)
             table.add_row(first[0], Text(first[1], "dim"), *_numbers(kernels[name]))
     return table
 
@@ -88,10 +88,6 @@ def _launch_table(found: KernelsInfo) -> Table:
 def _instruction(launch: LaunchInfo) -> str:
     fused = f" ({len(launch.fused)} fused)" if launch.fused else ""
     return f"{launch.source.opcode} %{launch.source.instruction}{fused}"
-
-
-def _where(source: SourceRecord) -> str:
-    return f"{source.file}:{source.file_line}" if source.file else source.op_name
 
 
 def _numbers(kernel: KernelInfo) -> Iterator[str]:
@@ -131,9 +127,7 @@ class _Source:
     def _head(self) -> Iterator[str]:
         kernel = self.kernel
         for user in self.users:
-            names = " ".join(
-                filter(None, (_instruction(user), user.source.op_name, _where_line(user.source)))
-            )
+            names = " ".join(filter(None, (_instruction(user), user.source.op_name, user.source.user_line)))
             yield names + (f": {', '.join(user.fused)}" if user.fused else "")
         grid = f"{plural(kernel.blocks, 'block')} of {kernel.threads} threads"
         moved = f"reads {size(kernel.bytes_read)}, writes {size(kernel.bytes_written)}"
@@ -146,7 +140,3 @@ class _Source:
             )
         yield from (f"p{number} = {text}" for number, text in enumerate(kernel.reads))
         yield from (f"out{number} = {text}" for number, text in enumerate(kernel.writes))
-
-
-def _where_line(source: SourceRecord) -> str:
-    return f"{source.file}:{source.file_line}" if source.file else ""

@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.findings.records import SourceRecord
-from hlotool.inspect.records import ModuleInfo, ResultInfo, StageInfo, TrafficInfo
+from hlotool.inspect.records import ModuleInfo, StageInfo, TrafficInfo
+from hlotool.report.tables import facts, plain_table
 from hlotool.report.words import amount, leaf_name, plural, size
 
 #: Opcodes, parameters, results and stages that are listed unless everything is asked for.
@@ -36,7 +36,7 @@ class ModuleReport:
 
     def _parts(self) -> Iterator[RenderableType]:
         module, last = self.module, self.module.stages[-1]
-        yield _facts(module, self.verbose)
+        yield facts(_facts(module, self.verbose))
         yield Text("")
         yield _numbers(module.stages)
         yield Text("")
@@ -48,19 +48,12 @@ class ModuleReport:
             yield _busiest(last, self.verbose)
         if any((last.loops, last.collectives, last.host_transfers, last.custom_calls)):
             yield Text("")
-            yield _special(last, self.verbose)
-
-
-def _grid() -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    return grid
+            yield facts(_special(last, self.verbose))
 
 
 def _table(*columns: str, right: int) -> Table:
     """A table whose columns from number `right` on hold numbers."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = plain_table()
     for number, name in enumerate(columns):
         table.add_column(name, justify="right" if number >= right else "left", overflow="fold")
     return table
@@ -70,18 +63,14 @@ def _more(hidden: int, noun: str) -> str:
     return f"… and {plural(hidden, f'more {noun}')} (--verbose)"
 
 
-def _facts(module: ModuleInfo, verbose: bool) -> Table:
-    grid = _grid()
+def _facts(module: ModuleInfo, verbose: bool) -> Iterator[tuple[str, str | Text]]:
     between = f", {module.passes} of them between passes" if module.passes else ""
-    grid.add_row("stages", Text(f"{len(module.labels)}{between}"))
+    yield "stages", f"{len(module.labels)}{between}"
     if verbose:
-        for label in module.labels:
-            grid.add_row("", Text(label, "dim"))
+        yield from (("", Text(label, "dim")) for label in module.labels)
     if module.captures:
-        grid.add_row("captured", Text(plural(module.captures, "execution")))
-    for number, stage in enumerate(module.stages):
-        grid.add_row("" if number else "files", Text(stage.file))
-    return grid
+        yield "captured", plural(module.captures, "execution")
+    yield from (("" if number else "files", stage.file) for number, stage in enumerate(module.stages))
 
 
 def _numbers(stages: Sequence[StageInfo]) -> Table:
@@ -154,19 +143,12 @@ def _signature(stage: StageInfo, verbose: bool) -> Table:
         table.add_row(Text(_more(len(stage.parameters) - len(parameters), "parameter"), "dim"))
     results = stage.results if verbose else stage.results[:_LISTED]
     for result in results:
-        table.add_row(leaf_name(result.index), Text(result.shape), _result_source(result), size(result.bytes))
+        table.add_row(
+            leaf_name(result.index), Text(result.shape), Text(result.source.place, "dim"), size(result.bytes)
+        )
     if len(results) < len(stage.results):
         table.add_row(Text(_more(len(stage.results) - len(results), "result"), "dim"))
     return table
-
-
-def _result_source(result: ResultInfo) -> Text:
-    return Text(_where(result.source), "dim")
-
-
-def _where(source: SourceRecord) -> str:
-    """The user's line, else the frontend's name; empty where the dump tells neither."""
-    return f"{source.file}:{source.file_line}" if source.file else source.op_name
 
 
 def _busiest(stage: StageInfo, verbose: bool) -> Table:
@@ -174,30 +156,27 @@ def _busiest(stage: StageInfo, verbose: bool) -> Table:
     for busy in stage.busiest if verbose else stage.busiest[:_BUSY]:
         table.add_row(
             f"{busy.source.opcode} %{busy.source.instruction}",
-            Text(_where(busy.source), "dim"),
+            Text(busy.source.place, "dim"),
             amount(busy.flops),
             size(busy.bytes_accessed),
         )
     return table
 
 
-def _special(stage: StageInfo, verbose: bool) -> Table:
-    grid = _grid()
+def _special(stage: StageInfo, verbose: bool) -> Iterator[tuple[str, str | Text]]:
     loops = stage.loops if verbose else stage.loops[:_LISTED]
     for number, loop in enumerate(loops):
         times = "unknown" if loop.iterations is None else plural(loop.iterations, "iteration")
-        where = f"  {_where(loop.source)}" if _where(loop.source) else ""
-        grid.add_row("" if number else "loops", Text(f"%{loop.source.instruction}: {times}{where}"))
+        where = f"  {loop.source.place}" if loop.source.place else ""
+        yield "" if number else "loops", f"%{loop.source.instruction}: {times}{where}"
     if len(loops) < len(stage.loops):
-        grid.add_row("", Text(_more(len(stage.loops) - len(loops), "loop"), "dim"))
+        yield "", Text(_more(len(stage.loops) - len(loops), "loop"), "dim")
     for name, rows in (
         ("collectives", stage.collectives),
         ("host transfers", stage.host_transfers),
         ("custom calls", stage.custom_calls),
     ):
-        for number, row in enumerate(rows):
-            grid.add_row("" if number else name, Text(_traffic(row)))
-    return grid
+        yield from (("" if number else name, _traffic(row)) for number, row in enumerate(rows))
 
 
 def _traffic(row: TrafficInfo) -> str:

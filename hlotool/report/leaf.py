@@ -16,6 +16,7 @@ from hlotool.locate.records import ElementRecord
 from hlotool.numerics.metrics import BucketRecord
 from hlotool.numerics.verdict import EvidenceRecord
 from hlotool.replay.records import LeafRecord, OutputRecord
+from hlotool.report.tables import facts, plain_table
 from hlotool.report.words import (
     accepted,
     at,
@@ -56,7 +57,7 @@ class LeafDiff:
             f"  {leaf.shape}  ",
             (verdict_text(leaf.verdict), style_of(leaf.verdict)),
         )
-        yield Padding(_facts(list(_leaf_facts(leaf))), (0, 0, 0, 2))
+        yield Padding(facts(_leaf_facts(leaf)), (0, 0, 0, 2))
         if leaf.verdict is Verdict.ROUNDING:
             return
         if leaf.top:
@@ -74,16 +75,7 @@ class OutputSummary:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         output = self.output
         yield Text.assemble((leaf_name(output.index), "bold"), f"  {output.shape}")
-        yield Padding(_facts(list(_output_facts(output))), (0, 0, 0, 2))
-
-
-def _facts(rows: Sequence[tuple[str, str]]) -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in rows:
-        grid.add_row(name, Text(value))
-    return grid
+        yield Padding(facts(_output_facts(output)), (0, 0, 0, 2))
 
 
 def _leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
@@ -153,7 +145,7 @@ def _minimum_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
 def source_facts(source: SourceRecord) -> Iterator[tuple[str, str]]:
     """The user's own line first, the HLO name after it."""
     if source.file:
-        where = f"{source.file}:{source.file_line}" if source.file_line else source.file
+        where = source.user_line
         yield "source", f"{where} in {source.function}" if source.function else where
     if source.op_name:
         yield "operation", source.op_name
@@ -162,7 +154,7 @@ def source_facts(source: SourceRecord) -> Iterator[tuple[str, str]]:
 
 
 def _elements(elements: Sequence[ElementRecord]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table = plain_table(3)
     table.add_column("worst elements", no_wrap=True)
     for name in ("expected", "actual", "absolute", "relative", "ulps"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -179,7 +171,7 @@ def _elements(elements: Sequence[ElementRecord]) -> Table:
 
 
 def _histogram(buckets: Sequence[BucketRecord]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table = plain_table(3)
     table.add_column("magnitude", no_wrap=True)
     table.add_column("mismatched", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, style="red")

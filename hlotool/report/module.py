@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from hlotool.findings.records import ErrorRecord
@@ -16,6 +15,7 @@ from hlotool.findings.verdict import AGREEING, Verdict
 from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord
 from hlotool.report.divergence import FirstDivergence
 from hlotool.report.leaf import LeafDiff, OutputSummary
+from hlotool.report.tables import facts
 from hlotool.report.words import leaf_name, plural, seconds, style_of, verdict_text, within
 
 #: Outputs shown in full unless everything is asked for.
@@ -39,7 +39,7 @@ class ModuleDetails:
             (module.name, "bold"),
             (f"  {seconds(module.seconds)}", "dim"),
         )
-        yield Padding(_facts(module, self.verbose), (0, 0, 0, 2))
+        yield Padding(facts(_module_facts(module, self.verbose)), (0, 0, 0, 2))
         if module.error is not None:
             yield from _error_lines(module.error, self.verbose)
         if module.divergence is not None:
@@ -72,15 +72,6 @@ def _agreement(leaves: list[LeafRecord], noun: str) -> str:
 
 def _block(part: RenderableType) -> Padding:
     return Padding(part, (1, 0, 0, 2))
-
-
-def _facts(module: ModuleRecord, verbose: bool) -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in _module_facts(module, verbose):
-        grid.add_row(name, Text(value))
-    return grid
 
 
 def _sides(module: ModuleRecord) -> Iterator[tuple[str, str]]:

@@ -9,11 +9,11 @@ from typing import Literal
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from hlotool.findings.verdict import AGREEING, Verdict
 from hlotool.replay.records import ModuleRecord
+from hlotool.report.tables import plain_table
 from hlotool.report.words import compared_stages, distance, style_of, verdict_text
 
 #: Names of one group that are listed.
@@ -29,7 +29,7 @@ class ModuleTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         stages = {compared_stages(module) for module in self.modules}
         columns = [column for column in _COLUMNS if column.name != "tested" or len(stages) > 1]
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        table = plain_table()
         rows = [[column.cell(module) for column in columns] for module in worst_last(self.modules)]
         for i, column in enumerate(columns):
             widest = max(len(column.name), *(row[i].cell_len for row in rows))

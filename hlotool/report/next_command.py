@@ -9,9 +9,13 @@ from collections.abc import Sequence
 from hlotool.findings.verdict import DIFFERING, FAILED, Verdict
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import ModuleRecord
+from hlotool.report.bisect_records import BisectRecord
 from hlotool.report.modules import worst_last
 from hlotool.report.records import RunRecord
+from hlotool.report.reduce_records import ReduceRecord
+from hlotool.search.bisection.records import CulpritRecord
 
+_FLAGS = 'XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.*"'
 _SAVE_FOLDER = "hlotool-outputs"
 
 #: What `hlotool bisect` does not take.
@@ -20,7 +24,7 @@ _NOT_BISECTED: dict[str, object] = {
 }  # fmt: skip
 
 
-def next_command(run: RunRecord, verbose: bool) -> str:
+def command_after_run(run: RunRecord, verbose: bool) -> str:
     """A complete command line that looks closer at the worst record; empty when nothing failed."""
     if run.interrupted:
         return command_line(run)
@@ -33,6 +37,32 @@ def next_command(run: RunRecord, verbose: bool) -> str:
     if found := _worst(run.modules, FAILED):
         return command_line(run, found) + " --verbose"
     return ""
+
+
+def command_after_bisect(record: BisectRecord) -> str:
+    """A complete command line; empty when there is nothing to do."""
+    if record.interrupted:
+        return shlex.join(["hlotool", "bisect", *record.paths])
+    if any(map(_lacks_dumps, record.culprits)):
+        return f"{_FLAGS} for the same program, then hlotool bisect DIR"
+    return _verification(next((c.repro for c in record.culprits if c.repro), ""))
+
+
+def _lacks_dumps(culprit: CulpritRecord) -> bool:
+    """No pass is accused, and none of its module was dumped."""
+    is_dumped = any(candidate.pipeline for candidate in culprit.candidates)
+    return culprit.level == "pass" and not culprit.pass_name and not is_dumped
+
+
+def command_after_reduce(record: ReduceRecord) -> str:
+    """A complete command line that shows the failure again; empty where there is none."""
+    if record.repro or not record.check:
+        return _verification(record.repro)
+    return shlex.join([*shlex.split(record.check), record.output])
+
+
+def _verification(folder: str) -> str:
+    return shlex.join(["hlotool", "repro", "verify", folder]) if folder else ""
 
 
 def command_line(run: RunRecord, module: ModuleRecord | None = None, **changes: object) -> str:

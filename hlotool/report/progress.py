@@ -1,14 +1,20 @@
-"""How far a run is, on stderr: a live line on a terminal, plain lines if asked for, else nothing."""
+"""How far a command is, on stderr.
+
+Of a run a live line on a terminal, plain lines if asked for, else nothing; of a search a line for each step.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, TYPE_CHECKING, Self
 
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.report.words import seconds, verdict_text
+
+if TYPE_CHECKING:
+    from hlotool.report.progress_bar import ProgressBar
 
 
 class Silence:
@@ -49,10 +55,39 @@ class ProgressLines(Silence):
         )
 
 
-def progress_for(stream: IO[str], total: int, quiet: bool, verbose: bool) -> Silence:
+def progress_for(stream: IO[str], total: int, quiet: bool, verbose: bool) -> Silence | ProgressBar:
     """What suits `stream` and the user's wish."""
     if stream.isatty() and not quiet:
         from hlotool.report.progress_bar import ProgressBar
 
         return ProgressBar(stream, total)
     return ProgressLines(stream, total) if verbose else Silence()
+
+
+class StepLines:
+    """`step 4/~7  0008 simplification.after_algsimp  wrong  2.1 s`.
+
+    Args:
+        stream: gets the lines.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._count = 0
+        self._estimate: int | None = None
+
+    def phase(self, text: str, steps: int | None = None) -> None:
+        """A new part of the search; its steps are counted from 1."""
+        self._count, self._estimate = 0, steps
+        self._print(text)
+
+    def step(self, text: str, verdict: str, seconds_taken: float, again: bool) -> None:
+        """A step is done."""
+        self._count += 1
+        total = f"/~{max(self._estimate, self._count)}" if self._estimate else ""
+        took = "known" if again else seconds(seconds_taken)
+        parts = [f"  step {self._count}{total}", text, verdict, took]
+        self._print("  ".join(part for part in parts if part))
+
+    def _print(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)

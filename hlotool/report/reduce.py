@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from hlotool.report.next_command import command_after_reduce
 from hlotool.report.reduce_records import ReduceRecord
+from hlotool.report.tables import cut, facts, next_line
 from hlotool.report.words import plural, seconds
 
 #: Lines of a program that are shown unless everything is asked for.
@@ -32,16 +32,12 @@ class ReduceReport:
             return
         sizes = f"{record.instructions_before} → {plural(record.instructions_after, 'instruction')}"
         yield Text.assemble(("✗ ", "bold red"), (sizes, "bold"), f"  {record.failure}")
-        grid = Table.grid(padding=(0, 2, 0, 0))
-        grid.add_column(style="dim", no_wrap=True)
-        grid.add_column(overflow="fold")
-        for name, value in _facts(record):
-            grid.add_row(name, Text(value))
-        yield Padding(grid, (0, 0, 1, 2))
-        yield Padding(Text(_shown(record.program, self.verbose)), (0, 0, 1, 2))
+        yield Padding(facts(_facts(record)), (0, 0, 1, 2))
+        program = record.program.strip().splitlines()
+        yield Padding(Text(cut(program, None if self.verbose else _LINES)), (0, 0, 1, 2))
         yield Text(f"{plural(record.programs_judged, 'program')} judged · {seconds(record.seconds)}", "dim")
-        if command := _next(record):
-            yield Text.assemble(("next: ", "dim"), (command, "bold"), no_wrap=True, overflow="ignore")
+        if command := command_after_reduce(record):
+            yield next_line(command)
 
 
 def _facts(record: ReduceRecord) -> Iterator[tuple[str, str]]:
@@ -55,16 +51,3 @@ def _facts(record: ReduceRecord) -> Iterator[tuple[str, str]]:
         yield "passes", record.passing
     if record.repro:
         yield "repro", record.repro
-
-
-def _shown(program: str, verbose: bool) -> str:
-    lines = program.strip().splitlines()
-    if len(lines) > _LINES and not verbose:
-        lines = [*lines[:_LINES], f"… {len(lines) - _LINES} lines more"]
-    return "\n".join(lines)
-
-
-def _next(record: ReduceRecord) -> str:
-    if record.repro:
-        return shlex.join(["hlotool", "repro", "verify", record.repro])
-    return shlex.join([*shlex.split(record.check), record.output]) if record.check else ""

@@ -12,8 +12,9 @@ from hlotool.findings.verdict import AGREEING, DIFFERING, EXCUSED, Verdict
 from hlotool.replay.records import InputsRecord, ModuleRecord
 from hlotool.report.module import ModuleDetails
 from hlotool.report.modules import ModuleTable, groups, worst_last
-from hlotool.report.next_command import next_command
+from hlotool.report.next_command import command_after_run
 from hlotool.report.records import RunRecord
+from hlotool.report.tables import next_line
 from hlotool.report.words import plural, seconds, style_of
 
 #: Differing modules shown in full unless everything is asked for.
@@ -43,8 +44,8 @@ class RunReport:
         yield self._totals()
         if not self.quiet:
             yield from (Text(line, "dim") for line in _basis(self.run))
-        if command := next_command(self.run, self.verbose):
-            yield Text.assemble(("next: ", "dim"), (command, "bold"), no_wrap=True, overflow="ignore")
+        if command := command_after_run(self.run, self.verbose):
+            yield next_line(command)
 
     def _parts(self) -> Iterator[RenderableType]:
         modules = self.run.modules

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from hlotool.replay.options import ReplayOptions
-from hlotool.repro.bundle import Bundle
-from hlotool.search.bisection.records import CulpritRecord, SpotRecord
+from hlotool.replay.records import ModuleRecord
+from hlotool.repro.bundle import Bundle, Kind
+from hlotool.search.bisection.records import CulpritRecord
 
 
 def culprit_title(culprit: CulpritRecord) -> str:
     """A culprit in one line."""
     source = culprit.source
-    where = f" in {source.file}:{source.file_line}" if source and source.file else ""
+    where = f" in {source.user_line}" if source and source.file else ""
     opcodes = ", ".join(dict.fromkeys(culprit.opcodes[-3:]))
     what = f" of {opcodes}" if opcodes else ""
     if culprit.level == "pass":
@@ -25,77 +27,58 @@ def culprit_title(culprit: CulpritRecord) -> str:
 def bundle_of(culprit: CulpritRecord, options: ReplayOptions, versions: Mapping[str, str]) -> Bundle | None:
     """The bundle of a culprit; None when there is nothing small enough to run again."""
     spot = culprit.spot
-    facts = _facts(culprit)
     if culprit.minimal:
-        return _minimal(culprit, facts, options, versions)
+        return _minimal(culprit, options, versions)
     if spot is None or not spot.after:
         return None
     if culprit.level == "pass":
-        return _stages(culprit, spot, facts, options, versions)
+        if spot.comparison is None:
+            return None
+        stages = _bundle("stages", culprit, spot.comparison, spot.before, options, versions)
+        return replace(stages, after=spot.after, inputs=spot.inputs)
     row = culprit.comparison
     assert row is not None
-    return Bundle(
-        kind="result",
-        title=culprit_title(culprit),
-        verdict=row.verdict.value,
-        signature=str(row.signature),
-        reason=row.reason,
-        program=spot.program,
+    return replace(
+        _bundle("result", culprit, row, spot.program, options, versions),
         kernel=spot.after,
         kernel_inputs=spot.inputs,
         inputs=spot.program_inputs,
         outputs=spot.outputs,
-        reference=options.reference,
-        culprit=facts,
-        evidence=tuple(culprit.evidence),
-        versions=dict(versions),
     )
 
 
-def _minimal(
-    culprit: CulpritRecord, facts: dict[str, Any], options: ReplayOptions, versions: Mapping[str, str]
-) -> Bundle:
+def _minimal(culprit: CulpritRecord, options: ReplayOptions, versions: Mapping[str, str]) -> Bundle:
+    """The smallest program that the backend gets wrong, with the kernel to blame."""
     row = culprit.comparison
     assert row is not None
-    return Bundle(
-        kind="backend",
-        title=culprit_title(culprit),
-        verdict=row.verdict.value,
+    return replace(
+        _bundle("backend", culprit, row, culprit.minimal, options, versions),
         signature=str(row.signature.smaller()),
-        reason=row.reason,
-        program=culprit.minimal,
         kernel=culprit.spot.after if culprit.spot else "",
         kernel_inputs=culprit.spot.inputs if culprit.spot else b"",
         inputs=culprit.minimal_inputs,
-        reference=options.reference,
         backend=options.backend,
-        culprit=facts,
-        evidence=tuple(culprit.evidence),
-        versions=dict(versions),
     )
 
 
-def _stages(
+def _bundle(
+    kind: Kind,
     culprit: CulpritRecord,
-    spot: SpotRecord,
-    facts: dict[str, Any],
+    row: ModuleRecord,
+    program: str,
     options: ReplayOptions,
     versions: Mapping[str, str],
-) -> Bundle | None:
-    row = spot.comparison
-    if row is None:
-        return None
+) -> Bundle:
+    """What all bundles of culprits share."""
     return Bundle(
-        kind="stages",
+        kind=kind,
         title=culprit_title(culprit),
         verdict=row.verdict.value,
         signature=str(row.signature),
         reason=row.reason,
-        program=spot.before,
-        after=spot.after,
-        inputs=spot.inputs,
+        program=program,
         reference=options.reference,
-        culprit=facts,
+        culprit=_facts(culprit),
         evidence=tuple(culprit.evidence),
         versions=dict(versions),
     )
@@ -113,6 +96,6 @@ def _facts(culprit: CulpritRecord) -> dict[str, Any]:
         "stage_before": culprit.stage_before,
         "instructions": culprit.instructions,
         "place": culprit.place,
-        "source": f"{source.file}:{source.file_line}" if source and source.file else "",
+        "source": source.user_line if source else "",
         "op_name": source.op_name if source else "",
     }

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-from hlotool.search.journal import Journal
+from hlotool.cache.journal import Journal
 
 #: Computes the values of several steps at once: pairs of position and value, in any order.
 Evaluate = Callable[[Sequence[int]], Iterator[tuple[int, Any]]]

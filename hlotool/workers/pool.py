@@ -10,12 +10,14 @@ import os
 import queue
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeAlias
 
 from hlotool.errors import BackendCrashed, BackendFailed, BackendTimeout
+from hlotool.logs import log_target
+from hlotool.workers.cores import usable_cores
 from hlotool.workers.messages import Answer, Raised, Ready, Returned
 from hlotool.workers.process import WorkerProcess, out_of_memory
 from hlotool.workers.worker import WorkerOptions
@@ -100,7 +102,7 @@ class Pool:
         self._backend = backend
         self._environment = worker_environment(limits.jobs) if environment is None else environment
         self._interpreter = interpreter
-        self._options = WorkerOptions(tuple(preload), limits.memory)
+        self._options = WorkerOptions(tuple(preload), limits.memory, log_target())
         self._events: queue.SimpleQueue[tuple[WorkerProcess, Answer | None]] = queue.SimpleQueue()
         self._workers: list[WorkerProcess] = []
 
@@ -139,6 +141,11 @@ class Pool:
             worker, answer = self._next_answer()
             if done := self._take(worker, answer):
                 yield done
+
+    def call_all(self, function: str, arguments: Sequence[object]) -> list[Done]:
+        """How the calls on all arguments ended, in their order; otherwise as `run`."""
+        ends = [event for event in self.run(function, arguments) if isinstance(event, Done)]
+        return sorted(ends, key=lambda end: end.index)
 
     def _hand_out(self, tasks: _Tasks) -> Iterator[Started]:
         """Give tasks to all free workers, and start more workers while tasks wait for one."""
@@ -220,7 +227,7 @@ class Pool:
 
 def worker_environment(jobs: int) -> dict[str, str]:
     """Environment of each of `jobs` workers; what the user has set is left alone."""
-    threads = str(max(1, (os.cpu_count() or 1) // jobs))
+    threads = str(max(1, usable_cores() // jobs))
     return dict.fromkeys(_THREAD_VARIABLES, threads) | _BLAS_VARIABLES | _MEMORY_VARIABLES | dict(os.environ)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import pickle
 import queue
@@ -21,6 +22,8 @@ import msgspec
 from hlotool.errors import BackendCrashed, BackendFailed, BackendOutOfMemory, BackendTimeout
 from hlotool.workers.messages import Answer, Call, read_answer, skip_to_greeting, write_message
 from hlotool.workers.worker import BOOT, BOOT_ELSEWHERE, WorkerOptions, is_worker
+
+_logger = logging.getLogger(__name__)
 
 #: Lines of a dead worker's output that go into its report.
 LOG_LINES = 20
@@ -121,7 +124,9 @@ class WorkerProcess:
             stderr=subprocess.PIPE,
             env=environment,
             start_new_session=self._is_leader,
+            pass_fds=() if options.log is None else (options.log.descriptor,),
         )
+        _logger.info("worker %d started: %s", self._process.pid, " ".join(options.preload))
         self._drain = threading.Thread(target=self._drain_log, name="worker log", daemon=True)
         self._drain.start()
         threading.Thread(target=self._receive, args=(events,), name="worker answers", daemon=True).start()
@@ -133,6 +138,9 @@ class WorkerProcess:
             write_message(self._pipe(self._process.stdin), Call(function, pickle.dumps(argument)))
         except OSError:
             return False
+        _logger.debug(
+            "worker %d: task %d of %s, %s s", self._process.pid, task, function, timeout or "no limit of"
+        )
         self.task = task
         self.limit_time(timeout)
         return True
@@ -156,6 +164,7 @@ class WorkerProcess:
     def time_out(self) -> None:
         """Kill it because it took longer than its limit."""
         self._is_timed_out = True
+        _logger.info("worker %d: no answer within %g s", self._process.pid, self._time_limit or 0.0)
         self.deadline = float("inf")
         self.kill()
 
@@ -189,6 +198,7 @@ class WorkerProcess:
             message = f"no answer within {self._time_limit:g} s; the process was killed"
             return BackendTimeout(backend, message, log)
         code = self._process.returncode
+        _logger.info("worker %d %s", self._process.pid, _end_of(code))
         if code == -_SIGKILL:
             message = "killed by SIGKILL from outside, most likely by the system's out-of-memory killer"
             return BackendOutOfMemory(backend, message, log)

@@ -21,6 +21,7 @@ from typing import IO, Any
 import msgspec
 
 from hlotool.errors import BackendFailed, BackendTimeout
+from hlotool.logs import LogTarget, follow_log
 from hlotool.workers.messages import (
     GREETING,
     Answer,
@@ -55,10 +56,12 @@ class WorkerOptions(msgspec.Struct, frozen=True):
     Attributes:
         preload: modules to import before the first call.
         memory_limit: bytes of address space, 0 for no limit.
+        log: where its log goes, if anywhere.
     """
 
     preload: tuple[str, ...] = ()
     memory_limit: int = 0
+    log: LogTarget | None = None
 
 
 def main(options_json: str) -> None:
@@ -70,6 +73,8 @@ def main(options_json: str) -> None:
     calls = _listen(requests)
     _trace_crashes()
     options = msgspec.json.decode(options_json, type=WorkerOptions)
+    if options.log is not None:
+        follow_log(options.log)
     _preload(options.preload)
     write_message(answers, Ready(limit_memory(options.memory_limit)))
     while True:

@@ -15,7 +15,7 @@ from hlotool.cli.main import build_parser, main
 from hlotool.cli.run import run_options
 from hlotool.dump.directory import open_dump
 from hlotool.errors import BackendUnavailable, ExitCode, UsageError
-from hlotool.replay.batch import command_key, task_key
+from hlotool.replay.keys import command_key, task_key
 from hlotool.replay.options import RunOptions
 from hlotool.replay.task import Task, for_each_backend
 
@@ -191,7 +191,7 @@ def test_narrow_floats_are_rounded_less_often_where_asked(
     if shutil.which("g++") is None:
         pytest.skip("there is no g++")
     file = tmp_path / "narrow.hlo"
-    file.write_text(NARROW)
+    file.write_text(NARROW, encoding="utf-8")
     found = {}
     for precision in ("hlo", "wide"):
         main(["run", str(file), "--backend", "cuda-emu", "--precision", precision, "--json"])

@@ -519,22 +519,26 @@ def test_device_counts_are_positive() -> None:
 def test_corpus_is_valid(corpus: Path) -> None:
     """Modules of one opcode each; whole dumps are in the slow run."""
     for path in sorted(corpus.glob("modules/*.hlo")):
-        assert verify(parse_module(path.read_text(), str(path))) == []
+        assert verify(parse_module(path.read_text(encoding="utf-8"), str(path))) == []
 
 
 @pytest.mark.parametrize(
     "path", sorted(Path(__file__).parents[2].glob("corpus/malformed/verifier/*.hlo")), ids=str
 )
 def test_malformed_corpus_is_refused(path: Path) -> None:
-    assert verify(parse_module(path.read_text(), str(path)))
+    assert verify(parse_module(path.read_text(encoding="utf-8"), str(path)))
 
 
 @pytest.mark.slow
 def test_dumps_of_the_corpus_are_valid(corpus: Path) -> None:
-    paths = [p for p in sorted(corpus.rglob("*.txt")) if "HloModule" in p.read_text(errors="replace")[:50]]
+    paths = [
+        p
+        for p in sorted(corpus.rglob("*.txt"))
+        if "HloModule" in p.read_text(errors="replace", encoding="utf-8")[:50]
+    ]
     assert paths
     for path in paths:
-        assert verify(parse_module(path.read_text(), str(path))) == []
+        assert verify(parse_module(path.read_text(encoding="utf-8"), str(path))) == []
 
 
 @pytest.mark.slow
@@ -543,7 +547,7 @@ def test_real_models_are_valid(shared: Path) -> None:
         *sorted((shared / "hlo" / "models").rglob("*.txt")),
         *sorted((shared / "dumps").rglob("*.txt")),
     ):
-        assert verify(parse_module(path.read_text(), str(path))) == []
+        assert verify(parse_module(path.read_text(encoding="utf-8"), str(path))) == []
 
 
 def test_tokens_have_no_sharding_to_check() -> None:

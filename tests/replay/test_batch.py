@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from hlotool.cache.journal import Journal
 from hlotool.dump.names import Kind
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.dump.source import Source
 from hlotool.findings.verdict import Verdict
 from hlotool.replay import batch
-from hlotool.replay.batch import Batch, command_key, replay_all, task_key
-from hlotool.replay.journal import Journal
+from hlotool.replay.batch import Batch, replay_all
+from hlotool.replay.keys import command_key, task_key
 from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
@@ -49,7 +50,7 @@ def tasks(folder: Path, *names: str, **options: object) -> list[Task]:
 def task(folder: Path, number: int, name: str, **options: object) -> Task:
     path = folder / f"module_{number:04d}.{name}.before_optimizations.txt"
     if not path.exists():
-        path.write_text(f"text of {name}")
+        path.write_text(f"text of {name}", encoding="utf-8")
     stage = Stage(Kind.BEFORE_OPTIMIZATIONS, "before_optimizations", text=Source(str(path)))
     return Task(DumpModule(number, name, stages=(stage,)), ReplayOptions(**options))
 
@@ -92,11 +93,11 @@ def test_the_listener_hears_everything(tmp_path: Path) -> None:
 
 def test_an_interrupted_batch_keeps_what_is_finished_and_goes_on(tmp_path: Path) -> None:
     work = tasks(tmp_path, "a", "exit", "b", "c")
-    first = run(work, Recorder(patience=2), Journal("k", tmp_path))
+    first = run(work, Recorder(patience=2), Journal(tmp_path / "k"))
     assert first.interrupted
     assert [row.verdict for row in first.records] == [Verdict.AGREE, Verdict.CRASHED]
     listener = Recorder()
-    second = run(work, listener, Journal("k", tmp_path))
+    second = run(work, listener, Journal(tmp_path / "k"))
     assert not second.interrupted
     assert [h for h in listener.heard if h.startswith("started")] == ["started b", "started c"]
     assert [h for h in listener.heard if h.startswith("finished")] == [
@@ -108,26 +109,26 @@ def test_an_interrupted_batch_keeps_what_is_finished_and_goes_on(tmp_path: Path)
 
 def test_a_finished_batch_starts_anew(tmp_path: Path) -> None:
     work = tasks(tmp_path, "a", "b")
-    run(work, journal=Journal("k", tmp_path))
+    run(work, journal=Journal(tmp_path / "k"))
     listener = Recorder()
-    run(work, listener, Journal("k", tmp_path))
+    run(work, listener, Journal(tmp_path / "k"))
     assert "started a" in listener.heard
 
 
 def test_no_resume(tmp_path: Path) -> None:
     work = tasks(tmp_path, "a", "b")
-    run(work, Recorder(patience=1), Journal("k", tmp_path))
+    run(work, Recorder(patience=1), Journal(tmp_path / "k"))
     listener = Recorder()
-    run(work, listener, Journal("k", tmp_path), resume=False)
+    run(work, listener, Journal(tmp_path / "k"), resume=False)
     assert "started a" in listener.heard
 
 
 def test_a_changed_module_is_run_again(tmp_path: Path) -> None:
     work = tasks(tmp_path, "a", "b", "c")
-    run(work, Recorder(patience=2), Journal("k", tmp_path))
-    Path(work[0].path).write_text("another text")
+    run(work, Recorder(patience=2), Journal(tmp_path / "k"))
+    Path(work[0].path).write_text("another text", encoding="utf-8")
     listener = Recorder()
-    run(work, listener, Journal("k", tmp_path))
+    run(work, listener, Journal(tmp_path / "k"))
     assert [h for h in listener.heard if h.startswith("started")] == ["started a", "started c"]
 
 

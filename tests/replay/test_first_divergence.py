@@ -26,7 +26,7 @@ from hlotool.values.flatten import flatten
 from hlotool.values.generate import generate_inputs
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
-MANIFEST = tomllib.loads((CORPUS / "MANIFEST.toml").read_text())
+MANIFEST = tomllib.loads((CORPUS / "MANIFEST.toml").read_text(encoding="utf-8"))
 PLANTED = [d for d in MANIFEST["directory"] if d["path"].startswith("planted/")]
 
 
@@ -81,7 +81,10 @@ def found(
 
 def planted_instruction(case: dict[str, Any], stage: str) -> str:
     """Name of the only instruction whose line differs between the planted file and its source."""
-    texts = [(CORPUS / case[where] / stage).read_text().splitlines() for where in ("source", "path")]
+    texts = [
+        (CORPUS / case[where] / stage).read_text(encoding="utf-8").splitlines()
+        for where in ("source", "path")
+    ]
     [name] = [re.match(r"\s*(?:ROOT )?%([\w.-]+) =", b) for a, b in zip(*texts) if a != b]
     assert name is not None
     return name[1]
@@ -96,7 +99,7 @@ def test_planted_faults(case: dict[str, Any], final: bool, wide: bool) -> None:
     [before] = folder.glob("*.before_optimizations.txt")
     [after] = folder.glob("*after_optimizations.txt")
     stage = after if final else folder / case["first_wrong"]
-    modules = [parse_module(path.read_text(), str(path)) for path in (before, stage)]
+    modules = [parse_module(path.read_text(encoding="utf-8"), str(path)) for path in (before, stage)]
     inputs = folder / "inputs.npz"
     arguments = (
         load_inputs(str(inputs), modules[0]) if inputs.exists() else generate_inputs(modules[0], 0).values
@@ -124,7 +127,7 @@ PROGRAMS = (
 def test_a_random_fault_is_found(program: str, seed: int) -> None:
     """One instruction of an optimised program is changed: in a fusion, a loop, a branch, anywhere."""
     path = CORPUS / f"{program}.cpu_after_optimizations.txt"
-    module = parse_module(path.read_text(), str(path))
+    module = parse_module(path.read_text(encoding="utf-8"), str(path))
     inputs = path.parent / "inputs.npz"
     arguments = load_inputs(str(inputs), module) if inputs.exists() else generate_inputs(module, 0).values
     edit, outputs = visible_fault(module, arguments, 100 * seed)
@@ -138,7 +141,7 @@ def test_a_real_miscompile() -> None:
     folder = CORPUS / "miscompiles" / "nested_dynamic_slice"
     [before] = folder.glob("*.before_optimizations.txt")
     [after] = folder.glob("*after_optimizations.txt")
-    modules = [parse_module(path.read_text(), str(path)) for path in (before, after)]
+    modules = [parse_module(path.read_text(encoding="utf-8"), str(path)) for path in (before, after)]
     arguments = load_inputs(str(folder / "inputs.npz"), modules[0])
     outputs = differing(modules[0], modules[1], arguments)
     record = first_divergence(modules[0], modules[1], arguments, outputs, Budget())

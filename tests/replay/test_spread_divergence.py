@@ -22,11 +22,11 @@ FOLDER = Path(__file__).resolve().parents[2] / "corpus" / "jax" / "sharded_mlp"
 def programs(folder: Path, old: str = "", new: str = "") -> tuple[Program, Program]:
     """The program before and after partitioning, the latter with one change."""
     for path in FOLDER.glob("*.txt"):
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         if "after_optimizations" in path.name and old:
             assert text.count(old) == 1
             text = text.replace(old, new)
-        (folder / path.name).write_text(text)
+        (folder / path.name).write_text(text, encoding="utf-8")
     [owner] = open_dump(folder).modules
     assert owner.before is not None
     assert owner.after is not None

@@ -10,9 +10,9 @@ from hlotool.findings.verdict import Verdict
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.report.bisect import BisectReport
-from hlotool.report.bisect_next import next_command
 from hlotool.report.bisect_records import BisectRecord, VerifyRecord, bisect_exit_code, verify_exit_code
 from hlotool.report.console import plain_text
+from hlotool.report.next_command import command_after_bisect as next_command
 from hlotool.report.reduce import ReduceReport
 from hlotool.report.reduce_records import ReduceRecord
 from hlotool.report.repro import VerifyReport

@@ -15,7 +15,7 @@ from hlotool.replay.records import ModuleRecord
 from hlotool.report.backends import BackendTable
 from hlotool.report.console import console_for, plain_text, render
 from hlotool.report.modules import groups
-from hlotool.report.next_command import next_command
+from hlotool.report.next_command import command_after_run as next_command
 from hlotool.report.records import BackendRecord, RunRecord
 from hlotool.report.terminal import RunReport
 

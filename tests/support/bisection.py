@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from hlotool.cache.journal import Journal
 from hlotool.dump.directory import open_dump
 from hlotool.replay.options import PRELOAD, ReplayOptions
 from hlotool.replay.task import Task
 from hlotool.search.bisection.directory import Findings, bisect_directory
 from hlotool.search.bisection.stage_oracle import StageOracle
-from hlotool.search.journal import Journal
 from hlotool.search.steps import Listener, Steps
 from hlotool.workers.pool import Limits, Pool
 

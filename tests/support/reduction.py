@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import hlotool
+from hlotool.cache.journal import Journal
 from hlotool.errors import HlotoolError
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
 from hlotool.ir.module import Module
-from hlotool.search.journal import Journal
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.case_worker import Outcome
 from hlotool.search.reduction.oracle import CaseOracle

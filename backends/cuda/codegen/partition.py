@@ -31,7 +31,7 @@ from hlotool.ir.types import ArrayShape, Shape, TupleShape
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class KernelProgram:
     """Kernels in the order in which they run.
 
     Attributes:
@@ -71,7 +71,7 @@ def _packed(shape: Shape, values: Iterator[Any]) -> Any:
 
 def of_fusion(
     computation: Computation, is_probed: bool = False, precision: Precision = Precision.HLO
-) -> Program:
+) -> KernelProgram:
     """The kernels of a fused computation; its parameters are the inputs.
 
     Args:
@@ -98,7 +98,7 @@ def _can_be_seen(instruction: Instruction) -> bool:
     return isinstance(instruction.shape, ArrayShape) and not is_source
 
 
-def of_instruction(instruction: Instruction) -> Program:
+def of_instruction(instruction: Instruction) -> KernelProgram:
     """The kernels of a single operation; its operands are the inputs.
 
     Raises:
@@ -115,7 +115,7 @@ def _program(
     outputs: Sequence[Instruction],
     inputs: tuple[Instruction, ...],
     seen: Mapping[Instruction, Instruction],
-) -> Program:
+) -> KernelProgram:
     copies = {o: _copy(o) for o in (*outputs, *seen.values()) if o in inputs or o.opcode == "constant"}
     outputs = tuple(copies.get(o, o) for o in outputs)
     seen = {i: copies.get(place, place) for i, place in seen.items()}
@@ -124,7 +124,7 @@ def _program(
         kernels = tuple(builder.kernels())
     except RecursionError as error:
         raise NotGenerated("too many operations wait for each other", root) from error
-    return Program(inputs, outputs, kernels, root.shape, seen)
+    return KernelProgram(inputs, outputs, kernels, root.shape, seen)
 
 
 def _copy(instruction: Instruction) -> Instruction:

@@ -6,28 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from hlotool.analysis.custom_calls import ANNOTATIONS
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, BufferShape
-
-#: Targets of custom calls that return their operand.
-ANNOTATIONS = (
-    "AssumeGatherIndicesInBound",
-    "LayoutConstraint",
-    "MoveToDevice",
-    "MoveToHost",
-    "Pin",
-    "PinToDevice",
-    "SetBound",
-    "Sharding",
-    "Unpin",
-    "annotate_device_placement",
-    "xla.sdy.FuncResultSharding",
-    "xla.sdy.PropagationBarrier",
-)
 
 
 @custom_call(*ANNOTATIONS)

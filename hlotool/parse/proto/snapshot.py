@@ -18,6 +18,7 @@ from hlotool.ir.module import Module
 from hlotool.parse.proto.literals import deserialize_literal, read_literal
 from hlotool.parse.proto.module import read_module
 from hlotool.parse.proto.schema import Message, decode, decode_text
+from hlotool.parse.proto.wire import varint
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,10 @@ def _unoptimized(proto: Message, path: str | None, origin: str) -> Execution:
 
 def _parse_large(content: bytes, path: str | None, origin: str) -> Execution:
     """The length of a snapshot without arguments, that snapshot, then the serialized arguments."""
-    start, length = _varint(content)
+    try:
+        start, length = varint(content)
+    except ValueError:
+        start, length = 0, len(content) + 1
     if start + length > len(content):
         raise ProtoError(f"{origin}: not a complete HloUnoptimizedSnapshot: truncated, or something else")
     proto = decode("HloUnoptimizedSnapshot", content[start : start + length], origin)
@@ -97,16 +101,6 @@ def _parse_large(content: bytes, path: str | None, origin: str) -> Execution:
             at += descriptor.argument_size_bytes
         partitions.append(tuple(arguments))
     return Execution(execution.module, tuple(partitions))
-
-
-def _varint(content: bytes) -> tuple[int, int]:
-    """Position after the base-128 number that `content` begins with, and the number."""
-    value = 0
-    for i, byte in enumerate(content[:10]):
-        value |= (byte & 0x7F) << (7 * i)
-        if byte < 0x80:
-            return i + 1, value
-    return 0, len(content) + 1
 
 
 def _literal(proto: Message, origin: str) -> Literal:

@@ -21,7 +21,7 @@ from hlotool.ir.attributes import (
 from hlotool.ir.edit import unique_names
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.printing.defaults import printed_attributes
-from hlotool.ir.walk import Context, call_order, contexts
+from hlotool.ir.walk import Context, async_start, call_order, contexts
 from hlotool.parse.proto.schema import Message, enum_numbers, message_class
 from hlotool.parse.proto.write_attributes import callees, write_attribute
 from hlotool.parse.proto.write_origin import write_frontend_attributes, write_metadata, write_stack_frames
@@ -156,9 +156,7 @@ def _parameter_names(computation: Computation) -> tuple[str, ...]:
 
 def _of_start(instruction: Instruction) -> dict[str, AttributeValue]:
     """Text says where an asynchronous call starts what it calls and on which thread, a proto says it anew."""
-    start = instruction
-    while start.opcode in ("async-update", "async-done"):
-        start = start.operands[0]
+    start = async_start(instruction)
     thread, wrapped = start.text("async_execution_thread", "main"), start.attributes.get("calls")
     return {"async_execution_thread": thread} | ({"calls": wrapped} if wrapped is not None else {})
 

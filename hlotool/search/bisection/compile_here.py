@@ -16,15 +16,16 @@ import msgspec
 from hlotool._version import __version__
 from hlotool.backends.base import Executable, Value
 from hlotool.backends.registry import get_backend
+from hlotool.cache.fingerprint import digest
 from hlotool.dump.directory import open_dump
 from hlotool.errors import BackendFailed, HlotoolError, UsageError
 from hlotool.findings.records import Record
 from hlotool.ir.module import Module
+from hlotool.replay.keys import context_key
 from hlotool.replay.task import Task
 from hlotool.search.arrays import arrays_in, npz_bytes
-from hlotool.search.bisection.stage_oracle import StageOracle, context_digest
+from hlotool.search.bisection.stage_oracle import StageOracle
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials
-from hlotool.search.journal import digest
 
 FUNCTION = "hlotool.search.bisection.compile_here:compile_live"
 
@@ -122,7 +123,7 @@ def go_live(task: Task, backend: str, root: Path, oracle: StageOracle, repeats: 
         oracle: whose workers do it.
         repeats: runs of the compiled program.
     """
-    key = digest(__version__, "live", context_digest(task.module, task.options), backend, str(repeats))
+    key = digest(__version__, "live", context_key(task.module, task.options), backend, str(repeats))
     folder = root / key[:16]
     known = key if folder.is_dir() else f"{key} again"
     question = LiveQuestion(task, backend, str(folder), repeats)

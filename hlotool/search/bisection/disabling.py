@@ -13,17 +13,18 @@ from itertools import count
 import msgspec
 
 from hlotool._version import __version__
+from hlotool.cache.fingerprint import digest
 from hlotool.dump.names import Kind
 from hlotool.dump.records import DumpModule
 from hlotool.errors import HlotoolError
 from hlotool.findings.verdict import Answer
+from hlotool.replay.keys import context_key
 from hlotool.replay.program import compile_program
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.rows import Actual, compare_row
 from hlotool.replay.task import Task, failed_row
-from hlotool.search.bisection.stage_oracle import StageOracle, context_digest
+from hlotool.search.bisection.stage_oracle import StageOracle
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials
-from hlotool.search.journal import digest
 from hlotool.search.minimal_sets import minimal_sets
 
 FUNCTION = "hlotool.search.bisection.disabling:judge_without"
@@ -132,9 +133,7 @@ def find_repairs(origin: Task, dump: DumpModule, backend: str, accused: str, ora
 
     def repaired(chosen: frozenset[str], attempt: int = 0) -> bool:
         spec = without(backend, sorted(chosen, key=order.__getitem__))
-        key = digest(
-            __version__, "without", context_digest(origin.module, origin.options), spec, str(attempt)
-        )
+        key = digest(__version__, "without", context_key(origin.module, origin.options), spec, str(attempt))
         question = WithoutQuestion(origin, spec, attempt)
         value = oracle.call(key, f"without {', '.join(chosen) or 'nothing'}", FUNCTION, question)
         return value is not None and msgspec.convert(value, ModuleRecord).verdict.answer is Answer.GOOD

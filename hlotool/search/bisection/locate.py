@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from hlotool._version import __version__
-from hlotool.dump.records import Stage
+from hlotool.cache.fingerprint import digest
 from hlotool.findings.records import SourceRecord
 from hlotool.findings.verdict import AGREEING, DIFFERING, Answer
+from hlotool.replay.keys import context_key, stage_key
 from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.search.bisection.ends import Ends
 from hlotool.search.bisection.passes import PassSearch, Turn
@@ -23,9 +24,8 @@ from hlotool.search.bisection.spotting import (
     SpotQuestion,
     is_wrong,
 )
-from hlotool.search.bisection.stage_oracle import StageOracle, context_digest, stage_digest
+from hlotool.search.bisection.stage_oracle import StageOracle
 from hlotool.search.bisection.stage_worker import FLAKY_FUNCTION, RESULT, Question
-from hlotool.search.journal import digest
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class Locator:
         return self.ends.result is not None and self.ends.result.verdict in DIFFERING
 
     def _pass_culprit(self, turn: Turn, search: PassSearch) -> CulpritRecord:
-        good, bad = (_label(self.ends.task.module.stages[n]) for n in (turn.good, turn.bad))
+        good, bad = (self.ends.task.module.stages[n].title for n in (turn.good, turn.bad))
         candidates = turn.candidates
         spot = self._stage_spot(turn)
         found = spot if isinstance(spot, SpotRecord) else None
@@ -122,7 +122,7 @@ class Locator:
         if not outputs:
             return turn.comparison.reason
         question = SpotQuestion(self.ends.task, turn.good, turn.bad, outputs)
-        stages = [stage_digest(self.ends.task.module, number) for number in (turn.good, turn.bad)]
+        stages = [stage_key(self.ends.task.module, number) for number in (turn.good, turn.bad)]
         return self._spot(FUNCTION, question, *stages, repr(outputs))
 
     def _flaky_culprit(self) -> CulpritRecord | None:
@@ -131,7 +131,7 @@ class Locator:
         runs = len(task.module.captures)
         if runs < 2 or self.ends.result is None:
             return None
-        key = digest(__version__, FLAKY_FUNCTION, context_digest(task.module, task.options))
+        key = digest(__version__, FLAKY_FUNCTION, context_key(task.module, task.options))
         others = self.oracle.call(key, "equal arguments", FLAKY_FUNCTION, task)
         if not others:
             return None
@@ -156,7 +156,7 @@ class Locator:
         again = self.oracle.ask(Question(task, RESULT, attempt=1), "again result")
         spot = self._result_spot(row)
         found = spot if isinstance(spot, SpotRecord) else None
-        last = _label(task.module.stages[-1])
+        last = task.module.stages[-1].title
         evidence = [
             f"{last}: {_said(self.ends.stages)}",
             f"what the program returned: {_said(row)}",
@@ -187,20 +187,16 @@ class Locator:
         task = self.ends.task
         right = [tuple(leaf.index) for leaf in row.leaves if leaf.verdict in AGREEING]
         question = ResultQuestion(task, tuple(wrong), tuple(right))
-        last = stage_digest(task.module, len(task.module.stages) - 1)
+        last = stage_key(task.module, len(task.module.stages) - 1)
         return self._spot(RESULT_FUNCTION, question, last, repr((wrong, right)))
 
     def _spot(self, function: str, question: object, *parts: str) -> SpotRecord | str:
         task = self.ends.task
-        key = digest(__version__, function, context_digest(task.module, task.options), *parts)
+        key = digest(__version__, function, context_key(task.module, task.options), *parts)
         value: Any = self.oracle.call(key, "instructions", function, question)
         if value is None:
             return "the process that looked for them died"
         return value if isinstance(value, str) else msgspec.convert(value, SpotRecord)
-
-
-def _label(stage: Stage) -> str:
-    return stage.title
 
 
 def _said(row: ModuleRecord | None) -> str:
@@ -217,12 +213,12 @@ def _first_source(row: ModuleRecord) -> SourceRecord | None:
 def _unusable(search: PassSearch) -> Iterator[str]:
     for number, row in sorted(search.rows.items()):
         if row.verdict not in AGREEING | DIFFERING:
-            yield f"{_label(search.task.module.stages[number])}: {_said(row)}"
+            yield f"{search.task.module.stages[number].title}: {_said(row)}"
 
 
 def _turns(search: PassSearch) -> Iterator[str]:
     """The turns of the history in words."""
     for turn in search.history.transitions if search.history else ():
-        before, after = (_label(search.task.module.stages[n]) for n in (turn.before, turn.after))
+        before, after = (search.task.module.stages[n].title for n in (turn.before, turn.after))
         was, becomes = ("right", "wrong") if turn.breaks else ("wrong", "right")
         yield f"{before} is {was}, {after} is {becomes}"

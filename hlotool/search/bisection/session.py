@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from hlotool.backends.registry import get_backend
-from hlotool.dump.directory import open_dump
 from hlotool.replay.options import PRELOAD, ReplayOptions
-from hlotool.replay.task import Task
+from hlotool.replay.task import find_tasks
 from hlotool.search.bisection.compiling import Compiler
 from hlotool.search.bisection.directory import Findings, bisect_directory
 from hlotool.search.bisection.records import CulpritRecord
@@ -35,7 +33,7 @@ def bisect_path(path: str, options: ReplayOptions, backend: str | None = None) -
     """
     if backend is not None:
         get_backend(backend)
-    tasks = [Task(replace(module, artefacts=()), options) for module in open_dump(path).modules]
+    tasks = find_tasks([path], options, [])
     findings = Findings()
     with Pool(Limits(1, _TIMEOUT), PRELOAD, options.reference) as pool:
         oracle = StageOracle(pool, Steps())

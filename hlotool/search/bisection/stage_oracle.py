@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from hlotool._version import __version__
-from hlotool.dump.records import DumpModule, Stage
-from hlotool.dump.source import Source
+from hlotool.cache.fingerprint import digest
 from hlotool.errors import BackendFailed
 from hlotool.findings.verdict import Answer
-from hlotool.replay.options import ReplayOptions
+from hlotool.replay.keys import context_key, stage_key
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import failed_row
 from hlotool.search.bisection.stage_worker import FUNCTION, RESULT, Question
-from hlotool.search.journal import digest
 from hlotool.search.steps import Steps
 from hlotool.workers.pool import Done, Pool
 
@@ -78,10 +73,10 @@ class StageOracle:
         return value
 
     def _call(self, function: str, argument: object) -> Any:
-        for event in self._pool.run(function, [argument]):
-            if isinstance(event, Done) and isinstance(event.value, bytes):
-                return msgspec.to_builtins(msgspec.msgpack.decode(event.value))
-        return None
+        [end] = self._pool.call_all(function, [argument])
+        return (
+            msgspec.to_builtins(msgspec.msgpack.decode(end.value)) if isinstance(end.value, bytes) else None
+        )
 
     def _compute(self, question: Question) -> Any:
         [(_, value)] = self._compute_all([question])
@@ -113,46 +108,12 @@ def _of_stage(row: ModuleRecord, question: Question) -> ModuleRecord:
 def question_key(question: Question) -> str:
     """Everything that the answer depends on: texts, not names."""
     task = question.task
-    tested = "result" if question.tested == RESULT else stage_digest(task.module, question.tested)
+    tested = "result" if question.tested == RESULT else stage_key(task.module, question.tested)
     return digest(
         __version__,
         "stage",
-        context_digest(task.module, task.options),
-        stage_digest(task.module, question.reference),
+        context_key(task.module, task.options),
+        stage_key(task.module, question.reference),
         tested,
         str(question.attempt),
     )
-
-
-@lru_cache(maxsize=4096)
-def stage_digest(module: DumpModule, number: int) -> str:
-    """A key for the text of a stage, and for what fills in its constants."""
-    stage = module.stages[number]
-    return digest(*(source.read_bytes() for source in _sources([stage])))
-
-
-@lru_cache(maxsize=256)
-def context_digest(module: DumpModule, options: ReplayOptions) -> str:
-    """A key for all that the stages of a module are judged on."""
-    captures = [capture.source for capture in module.captures]
-    known = [module.stablehlo] if module.stablehlo else []
-    contents = [source.read_bytes() for source in (*captures, *known)]
-    files = [_file_digest(path) for path in (options.inputs, options.outputs) if path]
-    first = stage_digest(module, 0) if module.stages else ""
-    return digest(msgspec.json.encode(options), first, module.title, *contents, *files)
-
-
-def _sources(stages: Iterable[Stage]) -> list[Source]:
-    return [source for stage in stages for source in (stage.text, stage.proto) if source]
-
-
-def _file_digest(path: str) -> str:
-    """A key for the content of a file, of all files of a folder, or of the script in `SCRIPT.py:FUNCTION`."""
-    place = Path(path.rpartition(":")[0]) if ".py:" in path else Path(path)
-    files = sorted(f for f in place.rglob("*") if f.is_file()) if place.is_dir() else [place]
-    whole = hashlib.blake2b(path.encode())
-    for file in files:
-        whole.update(file.name.encode())
-        if file.is_file():
-            whole.update(file.read_bytes())
-    return whole.hexdigest()

@@ -8,11 +8,11 @@ from typing import Any
 
 from hlotool.backends.base import Value
 from hlotool.backends.registry import get_backend
+from hlotool.cache.fingerprint import digest
 from hlotool.errors import HlotoolError, Unsupported
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.walk import reachable
 from hlotool.search.arrays import arrays_in
-from hlotool.search.journal import digest
 
 #: Bytes of values that may be held while parts of a program are replaced by them.
 LIMIT = 1 << 31

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import shlex
 import subprocess
@@ -16,17 +17,19 @@ from typing import Any, Protocol
 import msgspec
 
 from hlotool._version import __version__
+from hlotool.cache.fingerprint import digest
 from hlotool.errors import BackendFailed, UsageError
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
 from hlotool.replay.options import ReplayOptions
 from hlotool.search.arrays import npz_bytes
-from hlotool.search.journal import digest
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.case_worker import FUNCTION, CaseQuestion, Outcome, failure_of
 from hlotool.search.sequential import Rate, SequentialTest
 from hlotool.search.steps import Steps
 from hlotool.workers.pool import Done, Pool
+
+_logger = logging.getLogger(__name__)
 
 #: Makes a candidate; None when there is none.
 Candidate = Callable[[], Case | None]
@@ -113,6 +116,7 @@ class CommandJudge:
             return self._call([*self._words, str(path)])
 
     def _call(self, command: list[str]) -> Outcome:
+        _logger.info("run %s, %g s at most", shlex.join(command), self._timeout)
         try:
             done = subprocess.run(
                 command,

@@ -9,9 +9,9 @@ import pytest
 from support.reduction import PlantedJudge, holds, reduced
 
 import hlotool
+from hlotool.cache.journal import Journal
 from hlotool.errors import UsageError
 from hlotool.ir.types import ArrayShape
-from hlotool.search.journal import Journal
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.oracle import CaseOracle
 from hlotool.search.steps import Steps

@@ -12,9 +12,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from hlotool.analysis.interval import ANY, NONNEGATIVE, Interval, add, multiply, negate, reciprocal
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, ElementType, Shape
-from hlotool.values.interval import ANY, NONNEGATIVE, Interval, add, multiply, negate, reciprocal
 
 #: Stands for the open end of a range that never reaches 0, such as that of exp.
 _ABOVE_ZERO = 1e-30

@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hlotool.cache.fingerprint import digest
+from hlotool.cache.journal import Journal
 from hlotool.findings.verdict import Answer
 from hlotool.search.ddmin import minimize
 from hlotool.search.history import search_history
-from hlotool.search.journal import Journal, digest
 from hlotool.search.steps import Steps
 
 
@@ -103,16 +104,57 @@ def _full() -> int:
 
 
 def test_a_folder_that_cannot_be_made_is_a_problem(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     journal = Journal(tmp_path / "file" / "j")
     journal.add("a", 1)
-    assert journal.problem
+    assert "the journal cannot be written" in journal.problem
+    journal.remove()
+
+
+def test_a_finished_command_leaves_nothing(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j")
+    journal.add("a", 1)
+    journal.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_torn_last_line_is_dropped_and_written_past(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    for key in ("one", "two"):
+        journal = Journal(path)
+        journal.add(key, [key])
+        journal.close()
+        content = path.read_bytes()
+        path.write_bytes(content + content[-30:-4])
+    assert Journal(path).read() == {"one": ["one"], "two": ["two"]}
+
+
+def test_answers_of_another_version_are_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    older = Journal(tmp_path / "j")
+    with monkeypatch.context() as patch:
+        patch.setattr("hlotool.cache.journal._VERSION", b"hlotool 0.0.1 journal 1")
+        older.add("old", 1)
+        older.close()
+        assert older.read() == {"old": 1}
+    newer = Journal(tmp_path / "j")
+    assert newer.read() == {}
+    newer.add("new", 2)
+    newer.close()
+    assert newer.read() == {"new": 2}
+
+
+@pytest.mark.parametrize("value", [float("inf"), -0.0, "a\nb\ud800", [None, True, {"k": 1 << 70}]])
+def test_values_come_back_as_they_were(value: object, tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j")
+    journal.add("k", value)
+    journal.close()
+    assert repr(journal.read()) == repr({"k": value})
 
 
 _VICTIM = """
 import sys, time
 from pathlib import Path
-from hlotool.search.journal import Journal
+from hlotool.cache.journal import Journal
 journal = Journal(Path(sys.argv[1]))
 for n in range(100000):
     journal.add(str(n), n)
@@ -135,8 +177,3 @@ def test_what_was_added_survives_sigkill(tmp_path: Path) -> None:
     kept = Journal(path).read()
     assert set(map(str, printed)) <= set(kept)
     assert all(kept[key] == int(key) for key in kept)
-
-
-def test_boundaries_of_keys_count() -> None:
-    assert digest("ab", "c") != digest("a", "bc")
-    assert digest("a") == digest(b"a")

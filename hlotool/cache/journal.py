@@ -1,0 +1,122 @@
+"""Answers kept on disk, so that a command that was cut short goes on and repeats nothing that is finished.
+
+One line per answer: a checksum, and a JSON list of the answer's key and its value. A line is on the disk
+(fsync) before the command goes on. Whatever ends the process (Ctrl-C, SIGKILL, a reboot) costs what was
+running; a line cut short fails its checksum and is passed over, and so is one of another version of hlotool.
+When the disk is full the command goes on without keeping its answers, and says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+from hlotool._version import __version__
+from hlotool.cache.folder import cache_folder
+
+_logger = logging.getLogger(__name__)
+
+_CHECK = 8
+#: Goes into every checksum. The number changes with the form of a line.
+_VERSION = f"hlotool {__version__} journal 1".encode()
+
+
+class Journal:
+    """An append-only file of answers. Values are plain data: what JSON can hold.
+
+    Args:
+        path: of the file; its folder is made when the first answer is kept.
+
+    Attributes:
+        problem: why answers are no longer kept, empty as long as they are.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.problem = ""
+        self._descriptor: int | None = None
+
+    def read(self) -> dict[str, Any]:
+        """All answers kept so far, by key; the last one where a key appears twice."""
+        try:
+            content = self.path.read_bytes()
+        except OSError:
+            return {}
+        entries = (_decode(line) for line in content.split(b"\n"))
+        found = {entry[0]: entry[1] for entry in entries if entry is not None}
+        _logger.info("%s: %d answers of an interrupted command", self.path, len(found))
+        return found
+
+    def add(self, key: str, value: Any) -> None:
+        """Keep an answer; returns when it is on the disk."""
+        if self.problem:
+            return
+        try:
+            descriptor = self._opened()
+            _write_all(descriptor, _encode(key, value))
+            os.fsync(descriptor)
+        except OSError as error:
+            reason = error.strerror or error
+            self.problem = f"the journal cannot be written, so an interruption would cost steps: {reason}"
+            self.close()
+
+    def _opened(self) -> int:
+        if self._descriptor is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+            if os.fstat(self._descriptor).st_size:
+                # The last run may have been cut in the middle of a line.
+                _write_all(self._descriptor, b"\n")
+        return self._descriptor
+
+    def close(self) -> None:
+        """Stop writing; what was added stays."""
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                os.close(self._descriptor)
+            self._descriptor = None
+
+    def remove(self) -> None:
+        """The command is through: forget it."""
+        self.close()
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+
+
+def journal_of(command: str, key: str) -> Journal:
+    """The journal of a command in the cache folder.
+
+    Args:
+        command: its name, such as `bisect`.
+        key: of its arguments: the same ones find it again.
+    """
+    return Journal(cache_folder() / "journals" / f"{command}-{key}.jsonl")
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    """Write everything; a full disk may take a part of a line first."""
+    while content:
+        content = content[os.write(descriptor, content) :]
+
+
+def _encode(key: str, value: Any) -> bytes:
+    body = json.dumps([key, value], separators=(",", ":")).encode()
+    return _checksum(body) + b" " + body + b"\n"
+
+
+def _decode(line: bytes) -> tuple[str, Any] | None:
+    """The entry in a line; None for a damaged or foreign one."""
+    check, _, body = line.partition(b" ")
+    if len(check) != 2 * _CHECK or check != _checksum(body):
+        return None
+    key, value = json.loads(body)
+    return key, value
+
+
+def _checksum(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=_CHECK, key=_VERSION).hexdigest().encode()

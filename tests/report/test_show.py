@@ -1,0 +1,31 @@
+"""Every record that a command shows to people has its report."""
+
+from __future__ import annotations
+
+import typing
+from types import SimpleNamespace
+
+import pytest
+
+from hlotool.report.json_schema import SCHEMAS
+from hlotool.report.show import report_of
+
+#: `opt` prints the program, `extract` the file that it wrote.
+WITHOUT_REPORT = {"opt-1.json", "extract-1.json"}
+
+
+def record(name: str) -> SimpleNamespace:
+    """What a report of the record of this schema file needs to be made."""
+    [schema] = typing.get_args(typing.get_type_hints(SCHEMAS[name])["schema"])
+    return SimpleNamespace(schema=schema, bundles=[], rules=[], matches=[], backends=[])
+
+
+@pytest.mark.parametrize("name", sorted(set(SCHEMAS) - WITHOUT_REPORT))
+def test_it_has_a_report(name: str) -> None:
+    assert hasattr(report_of(record(name), quiet=False, verbose=False), "__rich_console__")
+
+
+@pytest.mark.parametrize("name", sorted(WITHOUT_REPORT))
+def test_others_have_none(name: str) -> None:
+    with pytest.raises(ValueError, match="no report shows hlotool"):
+        report_of(record(name), quiet=False, verbose=False)
