@@ -110,6 +110,7 @@ class DumpModule:
         companions: stages that were not asked for, when `open_dump` got one file of a dump directory;
             they serve to fill in elided constants.
         artefacts: other files of the module.
+        has_namesakes: other modules of the dump have the same name.
     """
 
     number: int | None
@@ -122,6 +123,7 @@ class DumpModule:
     stablehlo: Source | None = None
     companions: tuple[Stage, ...] = ()
     artefacts: tuple[DumpFile, ...] = ()
+    has_namesakes: bool = False
 
     @property
     def title(self) -> str:

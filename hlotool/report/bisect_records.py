@@ -26,6 +26,7 @@ class BisectRecord(Record, frozen=True, kw_only=True):
         healthy: names of the modules that agree from end to end.
         comparisons: stages judged, those known from an interrupted run included.
         unusable: steps that gave no answer: what crashed, and what cannot be judged.
+        stages_only: some are called healthy for their stages, and what they return is not known.
         notes: what was passed over, and warnings.
         error: why the whole command came to nothing.
         interrupted: the user stopped it; the same command goes on.
@@ -42,6 +43,7 @@ class BisectRecord(Record, frozen=True, kw_only=True):
     healthy: list[str] = []
     comparisons: int = 0
     unusable: int = 0
+    stages_only: bool = False
     notes: list[str] = []
     error: ErrorRecord | None = None
     interrupted: bool = False

@@ -27,6 +27,7 @@ class Findings:
         culprits: all that were found; where several modules fail in the same way, that of the smallest.
         comparisons: number of stages judged.
         unusable: number of steps that gave no answer: what crashed, and what cannot be judged.
+        stages_only: some are healthy as far as their stages tell; what they return is not known.
     """
 
     modules: list[BisectedModule] = field(default_factory=list)
@@ -34,6 +35,7 @@ class Findings:
     culprits: list[CulpritRecord] = field(default_factory=list)
     comparisons: int = 0
     unusable: int = 0
+    stages_only: bool = False
 
 
 def bisect_directory(
@@ -123,6 +125,7 @@ class _Directory:
         unusable = [*found.unusable, *gaps]
         if ends.agree and not ends.missing and not unusable:
             self.findings.healthy.append(found.name)
+            self.findings.stages_only |= ends.result is None
             return
         row = ends.decisive
         reason = row.reason if row else ends.task.module.unpaired_reason
