@@ -54,7 +54,7 @@ def bisect_directory(
         exhaustive: look at every stage of every module, so that no fault that was repaired can hide.
         every_module: a culprit for each wrong module, also for those that fail in the same way.
     """
-    directory = _Directory(oracle, findings, exhaustive, every_module)
+    directory = _Directory(oracle, findings, exhaustive)
     oracle.steps.listener.phase("modules", len(tasks))
     wrong: dict[str | Signature, list[Ends]] = {}
     for ends in ends_of(tasks, oracle):
@@ -76,7 +76,6 @@ class _Directory:
     oracle: StageOracle
     findings: Findings
     exhaustive: bool
-    every_module: bool
 
     def settled(self, ends: Ends) -> Ends | None:
         """The ends if there is something to search between them; otherwise what they tell is noted."""
@@ -98,20 +97,24 @@ class _Directory:
     def search(self, alike: Sequence[Ends]) -> None:
         """Search modules whose outputs are wrong in the same way, the smallest first."""
         known: list[CulpritRecord] = []
-        for ends in sorted(alike, key=_size):
-            title = ends.task.module.title
-            stages = len(ends.task.module.stages)
-            self.oracle.steps.listener.phase(title, stages.bit_length())
-            hints = [(culprit.stage_before, culprit.stage) for culprit in known]
-            found = Locator(ends, self.oracle, self.exhaustive, hints).run()
-            if not found.culprits:
-                self._note(ends, found, self._bracket(ends))
-                continue
-            fresh = [one for one in found.culprits if not _joined(one, known)]
-            known += fresh
-            if fresh:
-                self.findings.modules.append(msgspec.structs.replace(found, culprits=fresh))
-        self.findings.culprits += known
+        try:
+            for ends in sorted(alike, key=_size):
+                self._search_one(ends, known)
+        finally:
+            self.findings.culprits += known
+
+    def _search_one(self, ends: Ends, known: list[CulpritRecord]) -> None:
+        """Search one module; its culprits join those in `known`, or become one of them."""
+        self.oracle.steps.listener.phase(ends.task.module.title, len(ends.task.module.stages).bit_length())
+        hints = [(culprit.stage_before, culprit.stage) for culprit in known]
+        found = Locator(ends, self.oracle, self.exhaustive, hints).run()
+        if not found.culprits:
+            self._note(ends, found, self._bracket(ends))
+            return
+        fresh = [one for one in found.culprits if not _joined(one, known)]
+        known += fresh
+        if fresh:
+            self.findings.modules.append(msgspec.structs.replace(found, culprits=fresh))
 
     def _bracket(self, ends: Ends) -> Bracket | None:
         """How far the stages agree, where the last one neither agrees nor is wrong."""

@@ -143,7 +143,7 @@ class Locator:
             confirmed=True,
             evidence=[
                 "their arguments are the same, to the bit",
-                f"every stage agrees: {_said(self.ends.stages)}",
+                f"the last stage: {_said(self.ends.stages)}",
             ],
             comparison=self.ends.result,
         )
