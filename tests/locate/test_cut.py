@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 import hlotool
-from hlotool.search.bisection.spot import Spot, find_spot
-from hlotool.search.bisection.trace import frames_of, trace, value_in
+from hlotool.locate.cut import Spot, cut_out
+from hlotool.locate.execution import on_one_device
+from hlotool.locate.frames import frames_of, value_in
+from hlotool.locate.locator import Search
+from hlotool.locate.recorder import trace
+from hlotool.locate.records import DivergenceRecord
+from hlotool.locate.report import divergence_record
+from hlotool.locate.store import Budget
 
 LOOP = """HloModule loop
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
@@ -53,41 +59,49 @@ def loop(body: str = "multiply(x, y)", limit: int = 6) -> str:
 ARGUMENTS = (np.linspace(0.5, 2, 8, dtype=np.float32), np.linspace(-1, 1.5, 8, dtype=np.float32))
 
 
-def spot_of(before: str, after: str, output: tuple[int, ...] = (), arguments: object = ARGUMENTS) -> Spot:
+def located(
+    before: str, after: str, output: tuple[int, ...] = (), arguments: object = ARGUMENTS
+) -> tuple[DivergenceRecord, Spot]:
+    """What is to blame for an output, and the two small programs of it, which differ."""
     assert isinstance(arguments, tuple)
-    found = find_spot(hlotool.parse(before), hlotool.parse(after), arguments, output)
-    one, other = (hlotool.run(m, found.arguments) for m in (found.before, found.after))
+    search = Search(*(on_one_device(hlotool.parse(t), arguments) for t in (before, after)), Budget())
+    try:
+        found = search.first([output])
+        record, spot = divergence_record(search, found, [output]), cut_out(found)
+    finally:
+        search.close()
+    assert spot is not None
+    one, other = (hlotool.run(m, spot.arguments) for m in (spot.before, spot.after))
     assert not np.array_equal(one[0], other[0], equal_nan=True), "the small programs agree"
-    return found
+    return record, spot
 
 
-def names(spot: Spot) -> set[str]:
-    return {i.name for i in spot.instructions if i.opcode != "constant"}
+def names(record: DivergenceRecord) -> set[str]:
+    return {name for name in record.instructions if not name.startswith("constant")}
 
 
 def test_the_first_iteration_that_differs_is_named() -> None:
-    spot = spot_of(loop(), loop("divide(x, y)"), (0,))
-    assert names(spot) == {"z"}
-    assert spot.place == ("body of while %loop, iteration 3",)
+    record, spot = located(loop(), loop("divide(x, y)"), (0,))
+    assert names(record) == {"z"}
+    assert record.around == ["while %loop, iteration 4"]
     assert len(spot.arguments) == 2
 
 
 def test_an_operand_that_was_exchanged_is_named() -> None:
-    spot = spot_of(loop("subtract(x, y)"), loop("subtract(y, x)"), (0,))
-    assert names(spot) == {"z"}
+    record, _ = located(loop("subtract(x, y)"), loop("subtract(y, x)"), (0,))
+    assert names(record) == {"z"}
 
 
 def test_a_loop_that_ends_early_is_its_limit() -> None:
-    spot = spot_of(loop(), loop(limit=5), (0,))
-    assert {i.name for i in spot.instructions} == {"limit"}
+    record, _ = located(loop(), loop(limit=5), (0,))
+    assert set(record.instructions) == {"limit"}
 
 
 def test_a_wrong_reducer_is_named_inside() -> None:
     wrong = loop().replace("ROOT s = f32[] add(a, b)", "ROOT s = f32[] maximum(a, b)")
-    spot = spot_of(loop(), wrong, (1,))
-    assert names(spot) == {"total"}
-    assert spot.inside is not None
-    assert spot.inside.name == "s"
+    record, _ = located(loop(), wrong, (1,))
+    assert record.source.instruction == "total"
+    assert record.inside.startswith("%s = ")
 
 
 BRANCHES = """HloModule branches
@@ -103,9 +117,9 @@ ENTRY main {
 
 def test_a_wrong_branch_is_entered() -> None:
     before, after = (BRANCHES.replace("RIGHT", text) for text in ("sine(c)", "tanh(c)"))
-    spot = spot_of(before, after, (), ARGUMENTS[:1])
-    assert names(spot) == {"rr"}
-    assert spot.place == ("conditional %out",)
+    record, _ = located(before, after, (), ARGUMENTS[:1])
+    assert names(record) == {"rr"}
+    assert record.around == ["conditional %out"]
 
 
 PLAIN = """HloModule plain
@@ -138,9 +152,9 @@ POSITIVE = (np.linspace(0.5, 2, 8, dtype=np.float32), np.linspace(0.1, 1.5, 8, d
 
 def test_a_pattern_that_was_rewritten_is_blamed_as_a_whole() -> None:
     """x / sqrt(a) became x * cbrt(a): everything between equal values is to blame, and nothing before."""
-    spot = spot_of(PLAIN, FUSED.replace("WRONG", "cbrt"), (), POSITIVE)
-    assert names(spot) == {"inverse", "m"}
-    assert spot.place == ("fusion %out",)
+    record, spot = located(PLAIN, FUSED.replace("WRONG", "cbrt"), (), POSITIVE)
+    assert names(record) == {"inverse", "m"}
+    assert record.around == ["fusion %out"]
     assert [i.opcode for i in spot.before.entry.instructions if i.opcode != "parameter"][-1] == "divide"
 
 
@@ -152,8 +166,8 @@ def test_a_wrong_constant_is_named() -> None:
       b = f32[8] broadcast(c), dimensions={}
       ROOT m = f32[8] multiply(p, b)
     }"""
-    spot = spot_of(text, text.replace("constant(2)", "constant(2.5)"), (), ARGUMENTS[:1])
-    assert [i.name for i in spot.instructions] == ["c"]
+    record, _ = located(text, text.replace("constant(2)", "constant(2.5)"), (), ARGUMENTS[:1])
+    assert record.instructions == ["c"]
 
 
 def test_differences_of_rounding_do_not_mislead() -> None:
@@ -167,8 +181,8 @@ def test_differences_of_rounding_do_not_mislead() -> None:
       ROOT m = f32[8] sine(b)
     }"""
     after = before.replace("add(p, q)", "add(p, p)").replace("add(a, p)", "add(a, q)")
-    spot = spot_of(before, after.replace("sine", "cosine"))
-    assert names(spot) == {"m"}
+    record, _ = located(before, after.replace("sine", "cosine"))
+    assert names(record) == {"m"}
 
 
 CALLS = """HloModule calls
@@ -210,5 +224,5 @@ def test_iterations_are_told_apart() -> None:
 
 
 def test_a_trace_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(hlotool.errors.Unsupported, match="do not fit"):
-        trace(hlotool.parse(loop()), ARGUMENTS, limit=100)
+    with pytest.raises(hlotool.errors.Unsupported, match="more than"):
+        trace(hlotool.parse(loop()), ARGUMENTS, Budget(samples=20))

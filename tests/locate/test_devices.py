@@ -9,11 +9,12 @@ import pytest
 
 from hlotool.dump.directory import open_dump
 from hlotool.ir.types import leaves
+from hlotool.locate.locator import NotFound
 from hlotool.locate.records import DivergenceRecord
-from hlotool.replay.first_divergence import NotFound
+from hlotool.locate.report import first_divergence
+from hlotool.locate.store import Budget
+from hlotool.replay.devices.looking import subjects
 from hlotool.replay.program import Program, load_program
-from hlotool.replay.recording import Budget
-from hlotool.replay.spread_divergence import spread_divergence
 from hlotool.values.captured import load_inputs
 
 FOLDER = Path(__file__).resolve().parents[2] / "corpus" / "jax" / "sharded_mlp"
@@ -41,7 +42,7 @@ def search(folder: Path, old: str = "", new: str = "") -> DivergenceRecord:
     actual = tested.runner.run(arguments, expected).value
     assert not old or not np.allclose(expected, actual)
     outputs = [index for index, _ in leaves(reference.module.entry.root.shape)]
-    return spread_divergence(reference, tested, arguments, outputs, Budget())
+    return first_divergence(*subjects(reference, tested, arguments), outputs, Budget())
 
 
 def test_a_fault_on_every_device(tmp_path: Path) -> None:

@@ -17,9 +17,10 @@ from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves, subshape
 from hlotool.ir.walk import reachable
-from hlotool.search.bisection.blame import Blame, find_blame
-from hlotool.search.bisection.embedded import embedded_difference
-from hlotool.search.bisection.trace import Node, operand_nodes, place, resolve, trace
+from hlotool.locate.blame import Blame
+from hlotool.locate.execution import Execution
+from hlotool.locate.frames import Node, Parts, operand_nodes, resolve
+from hlotool.locate.locator import Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,57 +31,27 @@ class Spot:
         before: the right one.
         after: the wrong one.
         arguments: values that occurred, for both.
-        instructions: of the wrong program, that `after` holds.
-        chain: the calls around the last of them, and it; for its source line.
-        place: the calls around it in words, the outermost first.
-        inside: the instruction of a scalar computation that is not as it was.
     """
 
     before: Module
     after: Module
     arguments: tuple[Value, ...]
-    instructions: tuple[Instruction, ...]
-    chain: tuple[Instruction, ...]
-    place: tuple[str, ...]
-    inside: Instruction | None
 
 
-def find_spot(before: Module, after: Module, arguments: Sequence[Value], output: ShapeIndex) -> Spot:
-    """The smallest part of `after` that is found to compute something else than `before` did.
+def cut_out(found: Found) -> Spot | None:
+    """The operations to blame as a program of their own, and what should stand in their place as another.
 
-    Args:
-        before: a program that is right.
-        after: the program that a pass made of it, for one device like the other one.
-        arguments: on which the two differ.
-        output: a leaf of the result that differs.
-
-    Raises:
-        Unsupported: a program cannot be executed, or its values do not fit into memory.
+    None where the values of several devices make up theirs, or where some were not kept.
     """
-    blame = find_blame(trace(before, arguments), trace(after, arguments), output)
+    blame = found.blame
     values, left, right = _parameters(blame)
-    guilty = blame.wiring or blame.after
-    inside = None
-    if sum(node.instruction.opcode != "constant" for node in blame.members_after) == 1:
-        inside = embedded_difference(blame.before.instruction, blame.after.instruction)
+    if any(value is None or isinstance(value, Parts) for value in values):
+        return None
     return Spot(
-        _module(before, "before", blame.before, blame.members_before, left),
-        _module(after, "after", blame.after, blame.members_after, right),
+        _module(found.reference, "before", blame.before, blame.members_before, left),
+        _module(found.tested, "after", blame.after, blame.members_after, right),
         values,
-        tuple(node.instruction for node in (*blame.members_after, *((guilty,) if blame.wiring else ()))),
-        _chain(guilty),
-        tuple(place(guilty)),
-        inside,
     )
-
-
-def _chain(node: Node) -> tuple[Instruction, ...]:
-    calls: list[Instruction] = [node.instruction]
-    frame = node.frame
-    while frame.caller is not None:
-        frame, caller = frame.caller
-        calls.append(caller)
-    return tuple(reversed(calls))
 
 
 #: The parameters of one of the two programs: a shape each, and which node it stands for.
@@ -109,7 +80,7 @@ def _shape(node: Node) -> Shape:
     return subshape(node.instruction.shape, node.index)
 
 
-def _module(origin: Module, name: str, root: Node, members: Sequence[Node], slots: _Slots) -> Module:
+def _module(origin: Execution, name: str, root: Node, members: Sequence[Node], slots: _Slots) -> Module:
     """A module that computes `root` from what the slots stand for."""
     names = Names(())
     made: dict[Node, Instruction] = {}
@@ -132,7 +103,8 @@ def _module(origin: Module, name: str, root: Node, members: Sequence[Node], slot
         made[node] = _part(made[whole], node.index, instructions, names)
     body = Computation("main", instructions, made[root])
     attributes: dict[str, AttributeValue] = {}
-    module = Module(f"{origin.name}_{name}", reachable(body), body, attributes, origin.stack_frames)
+    program = origin.original
+    module = Module(f"{program.name}_{name}", reachable(body), body, attributes, program.stack_frames)
     return clone_module(module).module
 
 

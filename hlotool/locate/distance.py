@@ -9,6 +9,11 @@ import ml_dtypes
 import numpy as np
 
 from hlotool.ir.dtypes import Array
+from hlotool.ir.types import ArrayShape, Shape
+from hlotool.numerics.ulp import epsilon
+
+#: Ulps between two roundings of one operation on equal operands.
+ONE_OPERATION = 8
 
 #: Rounding errors of a few operations, in units of the type's epsilon.
 _ROUNDINGS = 256
@@ -32,16 +37,10 @@ def distance(one: Any, other: Any) -> float:
 
 def _is_float(array: Array) -> bool:
     try:
-        _epsilon(array)
+        ml_dtypes.finfo(array.dtype)  # type: ignore[no-untyped-call]
     except ValueError:
         return False
     return True
-
-
-def _epsilon(array: Array) -> float:
-    """Of a float type; raises ValueError for others."""
-    info: Any = ml_dtypes.finfo(array.dtype)  # type: ignore[no-untyped-call]
-    return float(info.eps)
 
 
 def _float_distance(a: Array, b: Array) -> float:
@@ -57,9 +56,15 @@ def _float_distance(a: Array, b: Array) -> float:
     return apart / magnitude if magnitude else math.inf
 
 
-def rounding_error(array: Any) -> float:
-    """The distance that rounding alone may make in a few operations of the array's type; 0 for integers."""
-    a = np.asarray(array)
-    if not _is_float(a):
+def rounding_of_one(shape: Shape) -> float:
+    """The distance that two roundings of one operation may make in an array's type; 0 for integers."""
+    if not isinstance(shape, ArrayShape) or not shape.element_type.is_inexact:
         return 0.0
-    return _ROUNDINGS * _epsilon(a)
+    return ONE_OPERATION * epsilon(shape.element_type)
+
+
+def rounding_error(shape: Shape) -> float:
+    """The distance that rounding alone may make in a few operations of an array's type; 0 for integers."""
+    if not isinstance(shape, ArrayShape) or not shape.element_type.is_inexact:
+        return 0.0
+    return _ROUNDINGS * epsilon(shape.element_type)

@@ -9,8 +9,8 @@ import numpy as np
 from hlotool.ir.module import Computation, Instruction
 
 
-def embedded_difference(one: Instruction, other: Instruction) -> Instruction | None:
-    """The first instruction of a scalar computation of `other` that is not as in `one`; None if all are."""
+def embedded_difference(one: Instruction, other: Instruction) -> tuple[Instruction, Instruction] | None:
+    """The first instructions of their scalar computations in which two operations differ; None if in none."""
     for left, right in zip(one.called, other.called):
         found = _computation_difference(left, right)
         if found is not None:
@@ -18,15 +18,17 @@ def embedded_difference(one: Instruction, other: Instruction) -> Instruction | N
     return None
 
 
-def _computation_difference(left: Computation, right: Computation) -> Instruction | None:
+def _computation_difference(left: Computation, right: Computation) -> tuple[Instruction, Instruction] | None:
     for a, b in zip(left.instructions, right.instructions):
         if a.opcode != b.opcode or _operand_positions(left, a) != _operand_positions(right, b):
-            return b
+            return a, b
+        if _plain_attributes(a) != _plain_attributes(b):
+            return a, b
         if a.literal is not None and b.literal is not None:
             same: Callable[..., bool] = np.array_equal
             if not same(a.literal.array, b.literal.array):
-                return b
-    return None if len(left.instructions) == len(right.instructions) else right.root
+                return a, b
+    return None if len(left.instructions) == len(right.instructions) else (left.root, right.root)
 
 
 def _operand_positions(computation: Computation, instruction: Instruction) -> list[int]:

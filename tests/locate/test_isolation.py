@@ -14,11 +14,11 @@ from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import Unsupported
 from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Module
+from hlotool.locate import isolation
+from hlotool.locate.isolation import divergence_on
+from hlotool.locate.locator import NotFound
+from hlotool.locate.store import Budget
 from hlotool.parse.reader import parse_module
-from hlotool.replay import isolation
-from hlotool.replay.first_divergence import NotFound
-from hlotool.replay.isolated_divergence import divergence_on
-from hlotool.replay.recording import Budget
 from hlotool.values.captured import load_inputs
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"

@@ -5,12 +5,11 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from hlotool.alignment.flattening import flatten_calls
-from hlotool.alignment.graph import Graph
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.ir.module import Instruction
+from hlotool.locate.frames import Iteration, Node, Trace, iteration_of
+from hlotool.locate.recorder import Recorder, values_of
+from hlotool.locate.store import Budget, Sample, Store
 from hlotool.parse.reader import parse_module
-from hlotool.replay.recording import Budget, Iteration, Recorder, Recording, Store
 
 NESTED = """HloModule m
 inner_cond {
@@ -59,32 +58,30 @@ ENTRY e {
 
 def recorded(
     text: str, *arguments: object, budget: Budget | None = None
-) -> tuple[Recording, dict[str, Instruction]]:
-    module = flatten_calls(parse_module(text)).module
-    recorder = Recorder(Graph(module), budget or Budget())
+) -> tuple[Trace, dict[str, dict[Iteration, Node]]]:
+    """What was seen of an execution, and the nodes of each name by iteration."""
+    module = parse_module(text)
+    recorder = Recorder(module, budget or Budget())
     NumpyBackend().compile(module).run(list(arguments), recorder)  # type: ignore[arg-type]
-    return recorder.recording, {i.name: i for i in module.instructions()}
+    entry = recorder.frame(arguments)  # type: ignore[arg-type]
+    found: dict[str, dict[Iteration, Node]] = {}
+    for frame, instruction, _ in values_of(entry):
+        found.setdefault(instruction.name, {})[iteration_of(frame)] = Node(frame, instruction)
+    return entry.trace, found
 
 
 def test_iterations_of_nested_loops() -> None:
-    recording, named = recorded(NESTED, np.int32(1))
+    """Twice two iterations, three times: powers of two."""
+    _, nodes = recorded(NESTED, np.int32(1))
 
     def values(name: str) -> dict[Iteration, int]:
-        samples = recording.samples[named[name]]
-        found = {at: recording.value(named[name], at) for at in samples}
-        return {at: int(value) for at, value in found.items() if value is not None}
+        return {at: int(node.value) for at, node in sorted(nodes[name].items()) if node.value is not None}  # type: ignore[arg-type]
 
     assert values("grown") == {(0, 0): 2, (0, 1): 4, (1, 0): 8, (1, 1): 16, (2, 0): 32, (2, 1): 64}
     assert list(values("iless").items())[:4] == [((0, 0), 1), ((0, 1), 1), ((0, 2), 0), ((1, 0), 1)]
     assert values("onext") == {(0,): 1, (1,): 2, (2,): 3}
     assert list(values("oless").values()) == [1, 1, 1, 0]
     assert values("r") == {(): 64}
-
-
-def test_transparent_instructions_are_not_recorded() -> None:
-    recording, named = recorded(NESTED, np.int32(1))
-    assert named["init"] not in recording.samples
-    assert recording.count == sum(map(len, recording.samples.values()))
 
 
 FLOATS = """HloModule m
@@ -98,22 +95,30 @@ ENTRY e {
 
 
 def test_nan_infinity_and_equal_bits() -> None:
-    recording, named = recorded(FLOATS, np.float32([0, 1, -1, 2]))
-    [y], [z], [w] = (list(recording.samples[named[name]].values()) for name in "yzw")
+    """log 0 is -infinity, log -1 a NaN; a reshape has the bits of its operand, a conversion has not."""
+    _, nodes = recorded(FLOATS, np.float32([0, 1, -1, 2]))
+    y, z, w = (nodes[name][()].kept for name in "yzw")
+    assert isinstance(y, Sample)
+    assert isinstance(z, Sample)
+    assert isinstance(w, Sample)
     assert (y.nan, y.inf, z.nan, z.inf) == (True, True, True, True)
     assert y.digest == w.digest
     assert y.digest != z.digest
-    value = recording.value(named["w"], ())
+    value = nodes["w"][()].value
     assert value is not None
-    assert value.shape == (2, 2)
-    assert recording.bits[named["y"]] == recording.bits[named["w"]]
-    clean, named = recorded(FLOATS, np.float32([1, 2, 3, 4]))
-    assert not any(s.nan or s.inf for samples in clean.samples.values() for s in samples.values())
+    assert np.shape(value) == (2, 2)
+    _, clean = recorded(FLOATS, np.float32([1, 2, 3, 4]))
+    kept = [node.kept for by_iteration in clean.values() for node in by_iteration.values()]
+    assert not any(sample.nan or sample.inf for sample in kept if sample is not None)
 
 
 def test_the_limit_of_samples() -> None:
-    recording, _ = recorded(NESTED, np.int32(1), budget=Budget(samples=10))
-    assert (recording.count, recording.incomplete) == (10, True)
+    """What was seen before it is there, in calls that have no end."""
+    trace, nodes = recorded(NESTED, np.int32(1), budget=Budget(samples=30))
+    assert trace.incomplete
+    assert trace.count >= 30
+    assert nodes["grown"][0, 0].value == 2
+    assert nodes["ow"][()].kept is None
 
 
 def test_a_store_keeps_equal_values_once_then_writes_then_drops() -> None:
