@@ -15,10 +15,9 @@ import numpy as np
 
 from hlotool.backends.base import DevicesExecutable as DevicesProtocol
 from hlotool.backends.base import Executable
-from hlotool.backends.numpy.devices_executable import DevicesExecutable
+from hlotool.backends.numpy.executables import DevicesExecutable, NumpyExecutable
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import RULES, Calling, Kernel, Reading
-from hlotool.backends.numpy.varied import Planned
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
 from hlotool.ir.module import Instruction, Module
@@ -296,7 +295,7 @@ class DepartingBackend:
 
     def compile(self, module: Module) -> Executable:
         """See `Backend.compile`."""
-        return Planned(module, self._lowering(module).plan(module.entry))
+        return NumpyExecutable(module, self._lowering(module).plan(module.entry))
 
     def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesProtocol:
         """See `DevicesBackend.compile_devices`."""
