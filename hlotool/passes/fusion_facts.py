@@ -48,6 +48,8 @@ _CHEAP = frozenset(
 )  # fmt: skip
 #: Cheap for real numbers, not for complex ones.
 _CHEAP_REAL = frozenset({"abs", "cosine", "sign", "sine", "sinh", "tan"})
+#: Worth neither a kernel nor an output of their own: they show what is there already, or make much of little.
+TRIVIAL = frozenset({"bitcast", "broadcast", "copy", "reshape"})
 #: Consumers that read elements of an operand more than once.
 _REUSING = frozenset({"broadcast", "convolution", "dot", "gather", "reduce-window"})
 
