@@ -24,10 +24,11 @@ from hlotool.backends.numpy import threads
 from hlotool.errors import BackendCrashed, BackendTimeout, BackendUnavailable
 
 #: No contraction of a * b + c: every operation rounds, as HLO says. Vectors change no bits.
-#: Not -fno-trapping-math: it makes (float)(int)x to trunc(x), which keeps the sign of a zero.
+#: Nobody looks at the flags of floating-point exceptions: if they counted, vectors without masks (AVX2) could
+#: not compute what only some lanes need, and loops that choose between two results would stay scalar.
 FLAGS = (
     "-std=c++17", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native",
-    "-ffp-contract=off", "-fno-math-errno", "-fPIC", "-shared", "-w", "-x", "c++",
+    "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared", "-w", "-x", "c++",
 )  # fmt: skip
 
 #: Seconds for one compilation.
@@ -63,7 +64,7 @@ class Builder:
 
     Args:
         backward: the threads of a block run in descending order.
-        flags: further options of g++.
+        flags: further options of g++, which win over `FLAGS`.
         folder: of the compiled kernels; the cache folder if None.
     """
 

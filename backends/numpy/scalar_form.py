@@ -136,6 +136,8 @@ class _Builder:
 
     def _intern(self, instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction:
         _check_scalar(instruction.shape)
+        if instruction.opcode == "select" and (chosen := _chosen(instruction, operands)) is not None:
+            return chosen
         attributes = {k: v for k, v in instruction.attributes.items() if k in instruction.row.attributes}
         key = (
             instruction.opcode,
@@ -210,6 +212,15 @@ def _identity(instruction: Instruction, operand: _Value) -> _Value:
         if instruction.element_type is not operand.element_type:
             raise _NotScalar
     return operand
+
+
+def _chosen(select: Instruction, operands: Sequence[Instruction]) -> Instruction | None:
+    """What a `select` by a constant gives, unless it also converts; None where its predicate varies."""
+    predicate, yes, no = operands
+    if predicate.literal is None or predicate.literal.value is None:
+        return None
+    chosen = yes if predicate.literal.array else no
+    return chosen if chosen.element_type is select.element_type else None
 
 
 def _constant_bytes(instruction: Instruction) -> bytes | int | None:

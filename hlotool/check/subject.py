@@ -9,7 +9,6 @@ from typing import TypeVar, cast
 
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.ranges import ForwardRanges
-from hlotool.check.gpus import DEFAULT_GPU
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.walk import Users, users
@@ -24,12 +23,12 @@ class Subject:
     Attributes:
         module: to look at; it does not change meanwhile.
         is_program: it is the program as the user wrote it, not one that passes have changed.
-        gpu: that budgets of fusions are judged for.
+        gpu: that budgets of fusions are judged for; None where nobody says.
     """
 
     module: Module
     is_program: bool = True
-    gpu: str = DEFAULT_GPU
+    gpu: str | None = None
     _known: dict[type, object] = field(default_factory=dict)
 
     def get(self, analysis: type[T]) -> T:

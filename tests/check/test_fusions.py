@@ -305,10 +305,44 @@ ENTRY e {{
         (2, "f32", "h100", []),
         (3, "f32", "h100", ["shared memory usage would be over the budget of 49152B: 49536B on h100"]),
         (3, "f32", "mi200", []),
+        (3, "f32", None, []),
+        (9, "s8", None, ["over 8 unnested reductions in fusion: 9"]),
         (9, "s8", "h100", ["over 8 unnested reductions in fusion: 9"]),
     ],
 )
-def test_budgets_are_those_of_the_gpu(count: int, element_type: str, gpu: str, messages: list[str]) -> None:
+def test_budgets_are_those_of_the_gpu(
+    count: int, element_type: str, gpu: str | None, messages: list[str]
+) -> None:
     module = reductions(count, element_type)
     found = findings_of(module, [rule for rule in RULES if rule.id == "fusion-budget"], gpu=gpu)
+    assert [finding.message for finding in found] == messages
+
+
+@pytest.mark.parametrize(
+    ("other", "messages"),
+    [("[64]", []), ("[64,32]", ["different loop shapes: outputs of 64, 2048 elements"])],
+)
+def test_a_loop_counts_what_a_reduction_gives(other: str, messages: list[str]) -> None:
+    operand = "x" if other == "[64,32]" else "y"
+    module = parse_module(f"""HloModule m
+add {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}}
+fused {{
+  x = f32[64,32] parameter(0)
+  y = f32[64] parameter(1)
+  z = f32[] constant(0)
+  sum = f32[64] reduce(x, z), dimensions={{1}}, to_apply=add
+  other = f32{other} negate({operand})
+  w = f32[64] abs(y)
+  ROOT t = (f32[64], f32{other}, f32[64]) tuple(sum, other, w)
+}}
+ENTRY e {{
+  x = f32[64,32] parameter(0)
+  y = f32[64] parameter(1)
+  ROOT f = (f32[64], f32{other}, f32[64]) fusion(x, y), kind=kLoop, calls=fused
+}}""")
+    found = findings_of(module, [rule for rule in RULES if rule.id == "fusion-outputs"])
     assert [finding.message for finding in found] == messages

@@ -19,7 +19,7 @@ from support.disasters import DIVIDES, GOOD
 from support.oracle import OracleUnable, need_xla, reason_for_no_xla
 from support.xla import Oracle, XlaError
 
-from hlotool.backends.xla.protocol import Compiled, Program
+from hlotool.backends.xla.protocol import Compiled, CompileRequest
 
 ONES = np.ones(8, np.float32)
 
@@ -38,7 +38,7 @@ def dying() -> Iterator[Oracle]:
     need_xla()
     oracle = Oracle()
 
-    def die(program: Program) -> Compiled:
+    def die(program: CompileRequest) -> Compiled:
         return oracle._process.call("signal:raise_signal", int(signal.SIGILL), Compiled)
 
     oracle._process.compile = die  # type: ignore[method-assign]
@@ -108,13 +108,13 @@ def test_real_xla_dies_of_a_real_program() -> None:
 @pytest.mark.parametrize(
     ("program", "rows"),
     [
-        (Program(GOOD, flags=(("xla_backend_optimization_level", 0),)), [[ONES]]),
-        (Program(GOOD, flags=(("xla_cpu_enable_fast_math", True),)), [[ONES]]),
-        (Program(EXCHANGE, replicas=2), [[ONES], [ONES]]),
+        (CompileRequest(GOOD, flags=(("xla_backend_optimization_level", 0),)), [[ONES]]),
+        (CompileRequest(GOOD, flags=(("xla_cpu_enable_fast_math", True),)), [[ONES]]),
+        (CompileRequest(EXCHANGE, replicas=2), [[ONES], [ONES]]),
     ],
     ids=["flag", "named flag", "devices"],
 )
-def test_xla_alone_runs_what_the_oracle_runs(program: Program, rows: list[list[Any]]) -> None:
+def test_xla_alone_runs_what_the_oracle_runs(program: CompileRequest, rows: list[list[Any]]) -> None:
     need_xla()
     done = judge._run_alone(program, rows, Oracle(len(rows))._process.key)
     assert done.returncode == 0, done.stderr.decode()

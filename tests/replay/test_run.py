@@ -52,6 +52,18 @@ def test_a_miscompiled_program_differs_with_its_source_line(tmp_path: Path) -> N
     assert leaf.source.op_name == "jit(f)/mul"
 
 
+def test_rules_on_the_form_of_programs_are_only_noted(tmp_path: Path) -> None:
+    unread = "z = f32[4] abs(a)\n"
+    fused = f"f {{ a = f32[4] parameter(0)\n{unread} ROOT b = f32[4] negate(a) }}\n"
+    entry = "ENTRY e { x = f32[4] parameter(0)\n ROOT r = f32[4] fusion(x), kind=kLoop, calls=f }\n"
+    text = f"HloModule jit_f\n{fused}{entry}"
+    row = replay_pair(tmp_path, text.replace(unread, ""), text)
+    assert row.verdict is Verdict.IDENTICAL
+    [note] = row.notes
+    assert note.startswith("XLA's verifier rejects this: ")
+    assert note.endswith("z in f must have users [fusion]")
+
+
 def test_the_tolerance_of_the_user_counts(tmp_path: Path) -> None:
     row = replay_pair(tmp_path, DOUBLE, SQUARE, rtol=0.0, atol=1e6)
     assert row.verdict is Verdict.AGREE

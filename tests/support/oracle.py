@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 
 from hlotool.backends.xla.process import ProcessKey, key_for, process_environment
-from hlotool.backends.xla.protocol import Program
+from hlotool.backends.xla.protocol import CompileRequest
 from hlotool.errors import BackendFailed, BackendTimeout
 
 #: What is run alone.
@@ -49,7 +49,9 @@ class OracleUnable(pytest.skip.Exception):
         super().__init__(message, _use_item_location=True)
 
 
-def unable(program: Program, rows: Sequence[Sequence[Any]], key: ProcessKey, error: Exception) -> str | None:
+def unable(
+    program: CompileRequest, rows: Sequence[Sequence[Any]], key: ProcessKey, error: Exception
+) -> str | None:
     """Why the oracle cannot judge `program`, after it failed with `error`.
 
     Args:
@@ -76,7 +78,7 @@ def death_of(error: Exception) -> str | None:
     return found and (found[1] or found[2])
 
 
-def death_alone(program: Program, rows: Sequence[Sequence[Any]], key: ProcessKey) -> str | None:
+def death_alone(program: CompileRequest, rows: Sequence[Sequence[Any]], key: ProcessKey) -> str | None:
     """How XLA alone dies of a program, as `death_of`; None where it lives."""
     try:
         done = _run_alone(program, rows, key)
@@ -86,7 +88,7 @@ def death_alone(program: Program, rows: Sequence[Sequence[Any]], key: ProcessKey
 
 
 def _run_alone(
-    program: Program, rows: Sequence[Sequence[Any]], key: ProcessKey
+    program: CompileRequest, rows: Sequence[Sequence[Any]], key: ProcessKey
 ) -> subprocess.CompletedProcess[bytes]:
     settings = {
         name: getattr(program, name) for name in ("text", "flags", "replicas", "partitions", "shardy")
@@ -106,7 +108,7 @@ def reason_for_no_xla() -> str | None:
     if find_spec("jaxlib") is None or find_spec("jax") is None:
         return "jaxlib is not installed"
     try:
-        done = _run_alone(Program(_SMALLEST), [[np.float32(1)]], key_for("cpu", "", 1, 60.0))
+        done = _run_alone(CompileRequest(_SMALLEST), [[np.float32(1)]], key_for("cpu", "", 1, 60.0))
     except subprocess.TimeoutExpired:
         return "jaxlib is installed, but does not end on this machine"
     if done.returncode == 0:
