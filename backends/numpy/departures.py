@@ -99,10 +99,7 @@ def _sign_extended(instruction: Instruction, kernel: _Function, _: Lowering) -> 
 def _saturated(instruction: Instruction, _: _Function, lowering: Lowering) -> _Function:
     low, high = integer_limits(instruction.element_type)
     wide = replace(instruction, shape=replace(instruction.array_shape, element_type=ElementType.S32))
-    kernel, dtype = (
-        _plain(RULES[instruction.opcode](wide, lowering)),
-        dtype_of(instruction.element_type),
-    )
+    kernel, dtype = _plain(RULES[instruction.opcode](wide, lowering)), dtype_of(instruction.element_type)
     return lambda *operands: np.clip(kernel(*operands), low, high).astype(dtype)
 
 

@@ -26,29 +26,12 @@ _RANDOM = frozenset({"rng", "rng-get-and-update-state"})
 
 #: Elementwise operations whose float results are exact: they choose, split or flip signs.
 EXACT = frozenset(
-    (
-        "abs",
-        "and",
-        "ceil",
-        "clamp",
-        "compare",
-        "complex",
-        "floor",
-        "imag",
-        "is-finite",
-        "maximum",
-        "minimum",
-        "negate",
-        "not",
-        "or",
-        "real",
-        "round-nearest-afz",
-        "round-nearest-even",
-        "select",
-        "sign",
-        "xor",
-    )
-)
+    {
+        "abs", "and", "ceil", "clamp", "compare", "complex", "floor", "imag", "is-finite", "maximum",
+        "minimum", "negate", "not", "or", "real", "round-nearest-afz", "round-nearest-even", "select",
+        "sign", "xor",
+    }
+)  # fmt: skip
 
 #: Those whose accuracy the program may ask for; a square root is rounded correctly everywhere.
 _TRANSCENDENTAL = {"atan2", "power"} | {

@@ -288,10 +288,7 @@ class _Totals:
 
         def element(i: int) -> Element:
             index = tuple(int(n) for n in np.unravel_index(start + i, self.dims))
-            e, a = (
-                _scalar(compared.expected[i], self.element_type),
-                _scalar(compared.actual[i], self.element_type),
-            )
+            e, a = (_scalar(side[i], self.element_type) for side in (compared.expected, compared.actual))
             if compared.nan[i] or compared.inf[i]:
                 error = math.nan if compared.nan[i] else math.inf
                 return Element(index, e, a, error, error, None)

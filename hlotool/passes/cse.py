@@ -17,18 +17,10 @@ from hlotool.passes.base import Context
 #: Opcodes whose instances are not interchangeable: they stand for a place, a pair, or a barrier.
 _UNIQUE = frozenset(
     {
-        "add-dependency",
-        "after-all",
-        "async-done",
-        "async-start",
-        "async-update",
-        "copy-done",
-        "copy-start",
-        "domain",
-        "opt-barrier",
-        "parameter",
+        "add-dependency", "after-all", "async-done", "async-start", "async-update", "copy-done",
+        "copy-start", "domain", "opt-barrier", "parameter",
     }
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,21 +19,10 @@ _ALWAYS = frozenset({"fusion", "map", "reduce", "reduce-window"})
 #: Data movement that a loop over the result can express by where it reads.
 _LOOP_MOVEMENT = frozenset(
     {
-        "bitcast",
-        "broadcast",
-        "concatenate",
-        "copy",
-        "dynamic-slice",
-        "dynamic-update-slice",
-        "gather",
-        "pad",
-        "reduce-window",
-        "reshape",
-        "reverse",
-        "slice",
-        "transpose",
+        "bitcast", "broadcast", "concatenate", "copy", "dynamic-slice", "dynamic-update-slice", "gather",
+        "pad", "reduce-window", "reshape", "reverse", "slice", "transpose",
     }
-)
+)  # fmt: skip
 #: Elementwise opcodes that take little time for every type, as XLA judges.
 _CHEAP = frozenset(
     {

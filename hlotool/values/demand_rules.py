@@ -231,10 +231,7 @@ def _dot(instruction: Instruction, _: ForwardRanges) -> _Asked:
 
 
 def _convolution(instruction: Instruction, _: ForwardRanges) -> _Asked:
-    labels, dims = (
-        instruction.attribute("dim_labels", ConvolutionDimensions),
-        instruction.operands[1].dims,
-    )
+    labels, dims = instruction.attribute("dim_labels", ConvolutionDimensions), instruction.operands[1].dims
     yield from _weights(dims[labels.kernel_input_feature] * prod(dims[d] for d in labels.kernel_spatial))
 
 
