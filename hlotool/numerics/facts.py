@@ -86,11 +86,11 @@ class Facts:
         if self == NOTHING:
             return other
         return Facts(
-            _first(self.random, other.random, _itself),
-            _first(self.decision, other.decision, _itself),
+            _first(self.random, other.random),
+            _first(self.decision, other.decision),
             _first(self.rounding, other.rounding, lambda r: (-r.epsilon, r.origin)),
             _first(self.sum, other.sum, lambda s: (-s.error, s.origin)),
-            _first(self.transcendental, other.transcendental, _itself),
+            _first(self.transcendental, other.transcendental),
         )
 
     @property
@@ -106,10 +106,6 @@ NOTHING = Facts()
 _T = TypeVar("_T")
 
 
-def _itself(origin: Origin) -> Origin:
-    return origin
-
-
-def _first(a: _T | None, b: _T | None, rank: Callable[[_T], Any]) -> _T | None:
-    """Of two facts of one kind the one of lower rank; all facts are true, so that None is that of neither."""
+def _first(a: _T | None, b: _T | None, rank: Callable[[_T], Any] = lambda fact: fact) -> _T | None:
+    """Of two facts of one kind, each None where nothing is known, the one of lower rank."""
     return a or b if a is None or b is None else min(a, b, key=rank)
