@@ -90,7 +90,7 @@ class _Translation:
     keeps_wide: bool
 
     def arguments(self, values: Sequence[Value]) -> list[Any]:
-        """In the program's types; denormal numbers are zero for code that takes them so."""
+        """The arguments in the program's types; denormal numbers are zero for code that takes them so."""
         checked = check_arguments(self.module, values)
         if self.noise.member.flushes:
             checked = [_flushed(v, p.shape) for v, p in zip(checked, self.module.entry.parameters)]
@@ -98,7 +98,7 @@ class _Translation:
         return [retyped_value(value, p.shape) for value, p in zip(checked, parameters)]
 
     def result(self, value: Value) -> Any:
-        """In the declared types, unless they stay wide."""
+        """The result in its declared types, unless they stay wide."""
         return value if self.keeps_wide else retyped_value(value, self.module.entry.root.shape)
 
     def probe(self, probe: Probe | None) -> Probe | None:

@@ -68,7 +68,7 @@ def _item(name: str, instruction: Instruction) -> Iterable[Hashable]:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
-    """Of every instruction that a graph reaches, nodes and transparent ones.
+    """The numbers of every instruction that a graph reaches, nodes and transparent ones.
 
     Attributes:
         labels: what each says of itself.

@@ -14,7 +14,7 @@ ANNOTATIONS: Final = frozenset(
         "annotate_device_placement", "xla.sdy.FuncResultSharding", "xla.sdy.PropagationBarrier",
     }
 )  # fmt: skip
-#: They hand on their operands, or a device's part of them.
+#: They return their operands, or a device's part of them.
 TRANSPARENT: Final = ANNOTATIONS | ENTERS_REGION | LEAVES_REGION
 #: They do no arithmetic.
 EXACT: Final = TRANSPARENT | {

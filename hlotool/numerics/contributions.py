@@ -236,7 +236,9 @@ def _custom_call_terms(instruction: Instruction, part: ArrayShape) -> int:
 def _library_convolution_terms(
     instruction: Instruction, target: str, second: ArrayShape, part: ArrayShape
 ) -> int:
-    """Of a convolution or its gradients; `second` is the kernel, or the gradient of the output.
+    """How many products an element of a convolution, or of one of its gradients, is the sum of.
+
+    `second` is the kernel, or the gradient of the output.
 
     Calls without labels say in their configuration which dimension holds the output's features: one whose
     size both the kernel and the output have.

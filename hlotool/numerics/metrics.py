@@ -30,9 +30,9 @@ from hlotool.numerics.ulp import ulp_distance
 
 Scalar: TypeAlias = bool | int | float | complex
 
-#: Elements looked at together.
+#: Elements looked at together: a temporary array of f64 then takes 2 MiB, whatever the size of the leaf.
 PIECE = 1 << 18
-#: Elements listed one by one.
+#: Elements listed one by one: as many as a reader compares at a glance; the histogram has the rest.
 TOP = 5
 #: Upper ends of the histogram's magnitude buckets; the first one holds exact zeros.
 _EDGES = np.array([0.0, *(10.0**k for k in range(-8, 9, 2))])
