@@ -294,12 +294,8 @@ def _transpose(analysis: CostAnalysis, instruction: Instruction) -> Cost:
 def _keeps_memory(transpose: Instruction) -> bool:
     """Whether it changes the names of the dimensions only: the order in memory stays."""
     permutation = transpose.integers("dimensions")
-    order = tuple(permutation[dimension] for dimension in _minor_to_major(transpose.array_shape))
-    return order == _minor_to_major(transpose.operands[0].array_shape)
-
-
-def _minor_to_major(shape: ArrayShape) -> tuple[int, ...]:
-    return tuple(range(shape.rank))[::-1] if shape.layout is None else shape.layout.minor_to_major
+    order = tuple(permutation[dimension] for dimension in transpose.array_shape.minor_to_major)
+    return order == transpose.operands[0].array_shape.minor_to_major
 
 
 @_costs("all-reduce", "all-reduce-start")

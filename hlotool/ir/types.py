@@ -6,7 +6,7 @@ XLA: docs/shapes.md, docs/tiled_layout.md; xla_data.proto (PrimitiveType, Layout
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
@@ -245,6 +245,18 @@ class ArrayShape:
     def is_dynamic_dimension(self, dimension: int) -> bool:
         """Whether `dimension` is bounded or unbounded dynamic."""
         return bool(self.dynamic) and self.dynamic[dimension]
+
+    def admits(self, sizes: Sequence[int]) -> bool:
+        """Whether an array of these sizes has this shape: up to the bound, where a dimension is dynamic."""
+        return len(sizes) == self.rank and all(
+            bound == UNBOUNDED or (size <= bound if self.is_dynamic_dimension(d) else size == bound)
+            for d, (size, bound) in enumerate(zip(sizes, self.dims))
+        )
+
+    @property
+    def minor_to_major(self) -> tuple[int, ...]:
+        """The dimensions, fastest varying first; row-major where no layout is stated."""
+        return tuple(range(self.rank))[::-1] if self.layout is None else self.layout.minor_to_major
 
     @property
     def byte_size(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from hlotool.ir.module import Computation, Instruction, Module
@@ -41,8 +41,10 @@ def predecessors(instruction: Instruction) -> Iterator[Instruction]:
     yield from instruction.control_predecessors
 
 
-def post_order(roots: Iterable[Instruction]) -> list[Instruction]:
-    """`roots` and everything they need, each after what it needs.
+def post_order(
+    roots: Iterable[Instruction], needs: Callable[[Instruction], Iterable[Instruction]] = predecessors
+) -> list[Instruction]:
+    """`roots` and everything they need, each after what it `needs`.
 
     Raises:
         ValueError: there is a cycle; the message names an instruction on it.
@@ -60,7 +62,7 @@ def post_order(roots: Iterable[Instruction]) -> list[Instruction]:
                     order.append(instruction)
                 continue
             done[instruction] = False
-            for needed in predecessors(instruction):
+            for needed in needs(instruction):
                 if needed not in done:
                     stack.append(needed)
                 elif not done[needed]:

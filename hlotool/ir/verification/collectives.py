@@ -150,19 +150,14 @@ def _check_all_to_all(findings: Findings, instruction: Instruction, size: int) -
         f"all-to-all among {size} devices needs as many operands, not {len(instruction.operands)}",
         instruction,
     )
-    layouts = {_minor_to_major(operand.shape) for operand in instruction.operands}
+    shapes = (operand.shape for operand in instruction.operands)
+    layouts = {shape.minor_to_major if isinstance(shape, ArrayShape) else () for shape in shapes}
     findings.check(
         len(layouts) == 1,
         "collective-layout",
         "the operands of all-to-all must have one layout",
         instruction,
     )
-
-
-def _minor_to_major(shape: Shape) -> Ints:
-    if not isinstance(shape, ArrayShape):
-        return ()
-    return shape.layout.minor_to_major if shape.layout else tuple(reversed(range(shape.rank)))
 
 
 def _first(shape: Shape) -> ArrayShape | None:
