@@ -76,11 +76,6 @@ def print_module(module: Module, options: PrintOptions | None = None) -> str:
     return _Printer(options or PrintOptions(), module.computations).module(module)
 
 
-def print_computation(computation: Computation, options: PrintOptions | None = None) -> str:
-    """One computation without its callees."""
-    return _Printer(options or PrintOptions(), [computation]).computation(computation)
-
-
 def print_instruction(instruction: Instruction, options: PrintOptions | None = None) -> str:
     """One line, without indentation and `ROOT`."""
     return _Printer(options or PrintOptions(), []).instruction(instruction)
