@@ -34,6 +34,13 @@ def predecessors(instruction: Instruction) -> Iterator[Instruction]:
     yield from instruction.control_predecessors
 
 
+def async_start(instruction: Instruction) -> Instruction:
+    """The first instruction of the asynchronous chain that `instruction` updates or ends; else itself."""
+    while instruction.opcode in ("async-update", "async-done") and instruction.operands:
+        instruction = instruction.operands[0]
+    return instruction
+
+
 def post_order(roots: Iterable[Instruction]) -> list[Instruction]:
     """`roots` and everything they need, each after what it needs.
 

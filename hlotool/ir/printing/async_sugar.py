@@ -15,6 +15,7 @@ from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import COMMON_ATTRIBUTES, OPCODES
 from hlotool.ir.printing.defaults import printed_attributes
+from hlotool.ir.walk import async_start
 
 _SUFFIXES = {"async-start": "-start", "async-update": "-update", "async-done": "-done"}
 
@@ -36,9 +37,8 @@ class AsyncSugar:
 
 def sugar_of(instruction: Instruction) -> AsyncSugar | None:
     """The short form of `instruction`, or None when it has none or would lose something."""
-    suffix = _SUFFIXES.get(instruction.opcode)
-    start = _start_of(instruction) if suffix is not None else None
-    if suffix is None or start is None:
+    suffix, start = _SUFFIXES.get(instruction.opcode), async_start(instruction)
+    if suffix is None or start.opcode != "async-start":
         return None
     wrapped = start.attribute("calls", Computation, None)
     if wrapped is None or not _is_implied(wrapped, start):
@@ -48,13 +48,6 @@ def sugar_of(instruction: Instruction) -> AsyncSugar | None:
         return AsyncSugar(wrapped, inner.opcode + suffix, {})
     shown = {k: v for k, v in printed_attributes(inner).items() if k not in COMMON_ATTRIBUTES}
     return AsyncSugar(wrapped, inner.opcode + suffix, shown)
-
-
-def _start_of(instruction: Instruction) -> Instruction | None:
-    """The async-start at the beginning of the chain."""
-    while instruction.opcode in ("async-update", "async-done") and instruction.operands:
-        instruction = instruction.operands[0]
-    return instruction if instruction.opcode == "async-start" else None
 
 
 def _is_implied(wrapped: Computation, start: Instruction) -> bool:

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 
 from hlotool.errors import ProtoError
 from hlotool.ir.attributes import FrontendAttributes, Metadata, RawText, StackFrameTables, Statistics
+from hlotool.parse.proto.metadata import SAME_NAME
 from hlotool.parse.proto.schema import Message
 from hlotool.parse.text.strings import unquote
-
-_SAME_NAME = (
-    "op_type",
-    "op_name",
-    "source_file",
-    "source_line",
-    "source_end_line",
-    "source_column",
-    "source_end_column",
-    "deduplicated_name",
-    "scheduling_name",
-    "stack_frame_id",
-)
 
 
 def as_bytes(text: str) -> bytes:
@@ -30,7 +19,7 @@ def as_bytes(text: str) -> bytes:
 
 def write_metadata(proto: Message, metadata: Metadata) -> None:
     """Fill an OpMetadata; keys that current XLA no longer knows have no field."""
-    for name in _SAME_NAME:
+    for name in SAME_NAME:
         setattr(proto, name, getattr(metadata, name))
     proto.profile_type.extend(metadata.profile_type)
     if metadata.metadata_payload:
@@ -55,14 +44,7 @@ def write_stack_frames(proto: Message, tables: StackFrameTables) -> None:
     proto.file_names.extend(tables.file_names.values())
     proto.function_names.extend(tables.function_names.values())
     for row in tables.file_locations.values():
-        proto.file_locations.add(
-            file_name_id=row.file_name_id,
-            function_name_id=row.function_name_id,
-            line=row.line,
-            end_line=row.end_line,
-            column=row.column,
-            end_column=row.end_column,
-        )
+        proto.file_locations.add(**asdict(row))
     for frame in tables.stack_frames.values():
         parent = frame.parent_frame_id - 1
         proto.stack_frames.add(file_location_id=frame.file_location_id, parent_frame_id=parent)

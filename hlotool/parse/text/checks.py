@@ -12,6 +12,7 @@ from typing import Any
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, leaves, strip_layouts
+from hlotool.ir.walk import async_start
 
 Values = Mapping[str, Any]
 #: Says what is wrong, or None.
@@ -184,9 +185,7 @@ def _async_done(shape: Shape, operands: Sequence[Instruction], values: Values) -
     begun = operands[0]
     if begun.opcode not in ("async-start", "async-update"):
         return f"the operand is an asynchronous instruction, not {begun.opcode} {begun.name}"
-    start = begun
-    while start.opcode == "async-update":
-        start = start.operands[0]
+    start = async_start(begun)
     thread = start.text("async_execution_thread", "main")
     if values.get("async_execution_thread", thread) != thread:
         return f"async_execution_thread differs from that of {start.name}, which is {thread}"
