@@ -157,9 +157,6 @@ class Actions(
 ):
     """Every action of the grammar: rule names are method names."""
 
-    def __init__(self, strict: bool) -> None:
-        self.strict = strict
-
 
 @cache
 def actions(strict: bool) -> Actions:
