@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hlotool.ir.attribute_access import AttributeAccess
 from hlotool.ir.attributes import AttributeValue, Ints
 from hlotool.ir.module import Computation
-from hlotool.ir.shapes.compatibility import compatible, same_type
+from hlotool.ir.shapes.compatibility import compatible, same_dimensions, same_type
 from hlotool.ir.types import (
     UNBOUNDED,
     ArrayShape,
@@ -49,6 +49,11 @@ class Op(AttributeAccess):
         """The shapes of all operands, which must be arrays."""
         return [self.array(i) for i in range(len(self.operands))]
 
+    def some_arrays(self) -> list[ArrayShape]:
+        """The shapes of all operands, one at least, which must be arrays."""
+        self.check(bool(self.operands), "operand-count", f"{self.opcode} needs at least one operand")
+        return self.arrays()
+
     def as_array(self, shape: Shape | None, role: str) -> ArrayShape:
         """`shape`, which must be an array."""
         if not isinstance(shape, ArrayShape):
@@ -84,6 +89,29 @@ class Op(AttributeAccess):
             len(set(values)) == len(values), "dimension-repeated", f"{name} repeats a dimension: {values}"
         )
         return values
+
+    def position(self, name: str, size: int) -> int:
+        """The attribute `name`, a number below `size`."""
+        value = self.integer(name)
+        self.check(0 <= value < size, "attribute-value", f"{name} must be within [0, {size}), not {value}")
+        return value
+
+    def word(self, name: str, allowed: Sequence[str], default: str | None = None) -> str:
+        """The attribute `name`, one of the words that are `allowed`."""
+        value = self.text(name) if default is None else self.text(name, default)
+        wanted = ", ".join(allowed)
+        self.check(value in allowed, "attribute-value", f"{name} must be one of {wanted}, not {value}")
+        return value
+
+    def check_count(self, found: int, needed: int, demand: str, rule: str = "attribute-value") -> None:
+        """There must be as many as needed, as `demand` says in words."""
+        self.check(found == needed, rule, f"{demand}: {needed}, not {found}")
+
+    def elements(self, shape: Shape | None, demand: str) -> tuple[Shape, ...]:
+        """The elements of `shape`, which must be a tuple of two at least, as `demand` says in words."""
+        if not isinstance(shape, TupleShape) or len(shape.elements) < 2:
+            raise self.error("shape-mismatch", f"{demand}, not {shape}")
+        return shape.elements
 
     def only_dimension(self, rank: int) -> int:
         """The single entry of `dimensions`, below `rank`."""
@@ -140,6 +168,11 @@ def array_of(element_type: ElementType, dims: Iterable[int], dynamic: Iterable[b
     return ArrayShape(element_type, sizes, flags if any(flags) else ())
 
 
+def array_of_pairs(element_type: ElementType, dims: Sequence[tuple[int, bool]]) -> ArrayShape:
+    """An array without layout of dimensions that are given as sizes and flags."""
+    return array_of(element_type, [size for size, _ in dims], [flag for _, flag in dims])
+
+
 def flags_of(shape: ArrayShape) -> list[bool]:
     """One dynamic flag per dimension."""
     return [shape.is_dynamic_dimension(i) for i in range(shape.rank)]
@@ -171,6 +204,15 @@ def signature(computation: Computation) -> Signature:
     return Signature(tuple(p.shape for p in computation.parameters), computation.root.shape)
 
 
+def check_parameter_count(op: Op, name: str, callee: Signature, count: int) -> None:
+    """The computation called `name` must take `count` parameters."""
+    op.check(
+        len(callee.parameters) == count,
+        "callee-signature",
+        f"{name} must take {count} parameters, it takes {len(callee.parameters)}",
+    )
+
+
 def check_reducer(
     op: Op,
     name: str,
@@ -186,11 +228,7 @@ def check_reducer(
     """
     count = len(input_types)
     reducer = signature(op.computation(name))
-    op.check(
-        len(reducer.parameters) == 2 * count,
-        "callee-signature",
-        f"{name} must take {2 * count} parameters, it takes {len(reducer.parameters)}",
-    )
+    check_parameter_count(op, name, reducer, 2 * count)
     results = reducer.result.elements if isinstance(reducer.result, TupleShape) else (reducer.result,)
     op.check(
         len(results) == count and all(isinstance(r, ArrayShape) and not r.dims for r in results),
@@ -203,10 +241,11 @@ def check_reducer(
             "callee-signature",
             f"{name} returns {accumulator} but its parameter {i} is {reducer.parameters[i]}",
         )
+        assert isinstance(accumulator, ArrayShape)
         for role, wanted, got in (
             (f"initial value {i}", init_types[i], accumulator),
             (f"element type of input {i}", input_types[i], reducer.parameters[count + i]),
-            (f"result {i}", _type_of(accumulator), reducer.parameters[count + i]),
+            (f"result {i}", accumulator.element_type, reducer.parameters[count + i]),
         ):
             op.check(
                 compatible(ArrayShape(wanted, ()), got, mixed_precision=True),
@@ -214,11 +253,6 @@ def check_reducer(
                 f"{name}: {role} is {wanted}[], which does not fit {got}",
             )
     return reducer
-
-
-def _type_of(shape: Shape) -> ElementType:
-    assert isinstance(shape, ArrayShape)
-    return shape.element_type
 
 
 def check_same_types(op: Op, shapes: Sequence[ArrayShape]) -> None:
@@ -229,4 +263,14 @@ def check_same_types(op: Op, shapes: Sequence[ArrayShape]) -> None:
             same_type(first, shape.element_type, mixed_precision=True),
             "element-type",
             f"operands of {op.opcode} must have one element type, not {first} and {shape.element_type}",
+        )
+
+
+def check_same_dimensions(op: Op, what: str, shapes: Sequence[ArrayShape]) -> None:
+    """All sizes must agree; `what` names the shapes."""
+    for shape in shapes[1:]:
+        op.check(
+            same_dimensions(shape, shapes[0]),
+            "shape-mismatch",
+            f"{what} must have the same dimensions: {shapes[0].logical_text()} and {shape.logical_text()}",
         )

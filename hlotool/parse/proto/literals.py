@@ -96,7 +96,7 @@ def _narrow(raw: Array, element_type: ElementType) -> Array:
 
 def _arranged(flat: Array, shape: ArrayShape, sizes: tuple[int, ...]) -> Array:
     """The logical array whose memory is `flat`; `sizes` are the true extents of dynamic dimensions."""
-    order = shape.layout.minor_to_major[::-1] if shape.layout is not None else tuple(range(shape.rank))
+    order = shape.layout_or_default.minor_to_major[::-1]
     memory = flat.reshape([shape.dims[d] for d in order])
     array = memory.transpose([order.index(d) for d in range(shape.rank)])
     if sizes and shape.is_dynamic:
