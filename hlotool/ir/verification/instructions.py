@@ -10,7 +10,6 @@ from hlotool.ir.shapes.compatibility import compatible
 from hlotool.ir.types import (
     UNBOUNDED,
     ArrayShape,
-    ElementType,
     Shape,
     TokenShape,
     array_shapes,
@@ -199,11 +198,8 @@ def _check_sharding(findings: Findings, instruction: Instruction, sharding: Shar
 
 
 def _check_one_precision(findings: Findings, instruction: Instruction) -> None:
-    found: set[ElementType] = set()
-    for operand in instruction.operands:
-        if isinstance(operand.shape, TokenShape):
-            continue
-        found |= {a.element_type for a in array_shapes(operand.shape) if a.element_type.is_floating}
+    arrays = (array for operand in instruction.operands for array in array_shapes(operand.shape))
+    found = {array.element_type for array in arrays if array.element_type.is_floating}
     findings.check(
         len(found) <= 1,
         "mixed-precision",
