@@ -147,10 +147,8 @@ def _check_pairs(findings: Findings, instruction: Instruction) -> None:
     limit = _limit(findings, group_mode(instruction))
     pairs = source_target_ids(instruction)
     times = _slice_count(findings, instruction) if "slice_sizes" in instruction.attributes else 1
-    for role, ids in (
-        ("source", [source for source, _ in pairs]),
-        ("target", [target for _, target in pairs]),
-    ):
+    for at, role in enumerate(("source", "target")):
+        ids = [pair[at] for pair in pairs]
         findings.check(
             all(i >= 0 and (limit == 1 or i < limit) for i in ids),
             "replica-groups",
