@@ -21,46 +21,14 @@ from hlotool.ir.verification.findings import Findings
 #: Opcodes that pass values through or promise to mix floating-point types. XLA: CheckMixedPrecisionOperands.
 _MAY_MIX = frozenset(
     {
-        "all-gather",
-        "all-gather-done",
-        "all-gather-start",
-        "all-reduce",
-        "all-reduce-done",
-        "all-reduce-start",
-        "async-done",
-        "async-start",
-        "async-update",
-        "call",
-        "collective-permute",
-        "collective-permute-done",
-        "collective-permute-start",
-        "conditional",
-        "constant",
-        "convolution",
-        "copy-done",
-        "copy-start",
-        "custom-call",
-        "domain",
-        "dot",
-        "fusion",
-        "get-tuple-element",
-        "infeed",
-        "opt-barrier",
-        "outfeed",
-        "parameter",
-        "ragged-dot",
-        "recv",
-        "recv-done",
-        "reduce-precision",
-        "reduce-window",
-        "scaled-dot",
-        "send",
-        "send-done",
-        "sort",
-        "tuple",
-        "while",
+        "all-gather", "all-gather-done", "all-gather-start", "all-reduce", "all-reduce-done",
+        "all-reduce-start", "async-done", "async-start", "async-update", "call", "collective-permute",
+        "collective-permute-done", "collective-permute-start", "conditional", "constant", "convolution",
+        "copy-done", "copy-start", "custom-call", "domain", "dot", "fusion", "get-tuple-element", "infeed",
+        "opt-barrier", "outfeed", "parameter", "ragged-dot", "recv", "recv-done", "reduce-precision",
+        "reduce-window", "scaled-dot", "send", "send-done", "sort", "tuple", "while",
     }
-)
+)  # fmt: skip
 
 
 def check_instruction(findings: Findings, instruction: Instruction) -> None:

@@ -24,39 +24,15 @@ Reduced: TypeAlias = Callable[[Layout], Layout]
 
 #: Opcodes besides the elementwise ones whose result lies in memory as their operands of the same rank do.
 _KEEPS_LAYOUT = frozenset(
-    (
-        "add-dependency",
-        "all-gather",
-        "all-gather-done",
-        "all-gather-start",
-        "all-reduce",
-        "all-reduce-done",
-        "all-reduce-start",
-        "all-to-all",
-        "bitcast-convert",
-        "cholesky",
-        "collective-broadcast",
-        "collective-permute",
-        "concatenate",
-        "dynamic-slice",
-        "dynamic-update-slice",
-        "fft",
-        "opt-barrier",
-        "pad",
-        "ragged-all-to-all",
-        "reduce-scatter",
-        "reduce-window",
-        "reverse",
-        "scatter",
-        "select-and-scatter",
-        "set-dimension-size",
-        "slice",
-        "sort",
-        "topk",
-        "triangular-solve",
-        "while",
-    )
-)
+    {
+        "add-dependency", "all-gather", "all-gather-done", "all-gather-start", "all-reduce",
+        "all-reduce-done", "all-reduce-start", "all-to-all", "bitcast-convert", "cholesky",
+        "collective-broadcast", "collective-permute", "concatenate", "dynamic-slice",
+        "dynamic-update-slice", "fft", "opt-barrier", "pad", "ragged-all-to-all", "reduce-scatter",
+        "reduce-window", "reverse", "scatter", "select-and-scatter", "set-dimension-size", "slice", "sort",
+        "topk", "triangular-solve", "while",
+    }
+)  # fmt: skip
 #: Elementwise by name; XLA leaves their layouts open.
 _MAY_CHANGE = frozenset(("mulhi",))
 
