@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from hlotool.ir.attribute_access import AttributeAccess
 from hlotool.ir.attributes import AttributeValue, Ints
@@ -127,6 +129,7 @@ class Op(AttributeAccess):
 
 InferRule = Callable[[Op], Shape]
 CheckRule = Callable[[Op], None]
+_Rule = TypeVar("_Rule", InferRule, CheckRule)
 
 INFER_RULES: dict[str, InferRule] = {}
 CHECK_RULES: dict[str, CheckRule] = {}
@@ -134,14 +137,7 @@ CHECK_RULES: dict[str, CheckRule] = {}
 
 def infers(*opcodes: str) -> Callable[[InferRule], InferRule]:
     """Register the rule that gives the result shape of `opcodes`."""
-
-    def register(rule: InferRule) -> InferRule:
-        for opcode in opcodes:
-            assert opcode not in INFER_RULES, opcode
-            INFER_RULES[opcode] = rule
-        return rule
-
-    return register
+    return partial(_register, INFER_RULES, opcodes)
 
 
 def checks(*opcodes: str) -> Callable[[CheckRule], CheckRule]:
@@ -150,14 +146,14 @@ def checks(*opcodes: str) -> Callable[[CheckRule], CheckRule]:
     It stands in for a comparison with the inferred shape: for opcodes without an infer rule, and for those
     that allow more than one shape.
     """
+    return partial(_register, CHECK_RULES, opcodes)
 
-    def register(rule: CheckRule) -> CheckRule:
-        for opcode in opcodes:
-            assert opcode not in CHECK_RULES, opcode
-            CHECK_RULES[opcode] = rule
-        return rule
 
-    return register
+def _register(rules: dict[str, _Rule], opcodes: Iterable[str], rule: _Rule) -> _Rule:
+    for opcode in opcodes:
+        assert opcode not in rules, opcode
+        rules[opcode] = rule
+    return rule
 
 
 def array_of(element_type: ElementType, dims: Iterable[int], dynamic: Iterable[bool] = ()) -> ArrayShape:

@@ -154,7 +154,7 @@ class AttributeActions:
 
     def span(self, children: list[Token]) -> Span:
         """Text that is read later, or carried along."""
-        return Span(_start(children), _end(children))
+        return Span(children[0].start_pos, children[-1].end_pos)
 
     literal = origin = origin_table = sparsity = span
 
@@ -172,24 +172,12 @@ class AttributeActions:
         keys = [str(token) for token in tokens if token.endswith("=")]
         kinds = [string(token) for token in tokens if token.type == "STRING"]
         if sorted(keys) != ["entry=", "exit=", "kind="] or kinds != ["sharding"]:
-            raise TextError('a domain says kind="sharding", entry and exit, each once', _start(tokens))
+            raise TextError('a domain says kind="sharding", entry and exit, each once', tokens[0].start_pos)
         return self.span(tokens)
 
     def index(self, children: list[Token]) -> Token:
         integers([token for token in children if token.type == "INT"])
         return children[0]
-
-
-def _start(tokens: list[Token]) -> int:
-    start = tokens[0].start_pos
-    assert start is not None
-    return start
-
-
-def _end(tokens: list[Token]) -> int:
-    end = tokens[-1].end_pos
-    assert end is not None
-    return end
 
 
 def _window_entries(value: Token) -> list[Any]:

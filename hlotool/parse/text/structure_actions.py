@@ -50,7 +50,7 @@ class StructureActions:
             text = token[1:]
         elif token.type == "COLON_NAME":
             text = token[:-1]
-        return Name(text, token.start_pos or 0, token.line or 0)
+        return Name(text, token.start_pos, token.line)
 
     # Instructions
 
@@ -60,9 +60,7 @@ class StructureActions:
 
     def parameter(self, children: list[Token]) -> CallSyntax:
         token, number = children
-        call = CallSyntax("parameter", token.start_pos or 0, token.line or 0)
-        call.parameter_number = integer(number)
-        return call
+        return CallSyntax("parameter", token.start_pos, token.line, parameter_number=integer(number))
 
     def constant(self, children: list[Any]) -> CallSyntax:
         token, literal = children
@@ -139,7 +137,7 @@ class StructureActions:
         fields = {key[:-1]: integer(value) for key, value in zip(pairs[::2], pairs[1::2])}
         if 2 * len(fields) != len(pairs):
             raise TextError("a field repeats", number.start_pos)
-        return FieldRow(integer(number), fields, number.start_pos or 0)
+        return FieldRow(integer(number), fields, number.start_pos)
 
     def field_rows(self, children: list[FieldRow]) -> list[FieldRow]:
         return children
