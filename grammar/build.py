@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import lark
 
-from hlotool.grammar import STARTS, TABLES_PATH, Tables, grammar_checksum, grammar_text
 from hlotool.grammar.analysis import engine_tables
+from hlotool.grammar.definition import STARTS, TABLES_PATH, Tables, grammar_checksum, grammar_text
 from hlotool.grammar.regular import RegularRules
 
 #: Rules that are also wanted as regular expressions, and what may stand before each of their tokens.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hlotool.backends.cuda.codegen.elements import array_shape
-from hlotool.backends.cuda.codegen.partition import Program
+from hlotool.backends.cuda.codegen.partition import KernelProgram
 from hlotool.backends.cuda.codegen.schedules import THREADS, Buffer, Kernel, Part, kind_of
 from hlotool.backends.cuda.device import Allocation, Function
 from hlotool.backends.cuda.memory import Memory, Resident, Storage, owns_item, to_residents
@@ -41,7 +41,7 @@ class Launch:
         self,
         memory: Memory,
         instruction: Instruction,
-        program: Program,
+        program: KernelProgram,
         positions: Sequence[int],
         functions: Mapping[str, Function],
         waits: bool,
@@ -119,7 +119,7 @@ class Launch:
             device.synchronize()
 
 
-def _last_uses(program: Program) -> list[list[Buffer]]:
+def _last_uses(program: KernelProgram) -> list[list[Buffer]]:
     """For each kernel, what it is the last to use of what earlier ones computed."""
     kept = {*program.outputs, *program.seen.values(), *program.inputs}
     last = {b: n for n, kernel in enumerate(program.kernels) for b in _used(kernel)}

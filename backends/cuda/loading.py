@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlotool.backends.base import Value
 from hlotool.backends.cuda.codegen.elements import NotGenerated
-from hlotool.backends.cuda.codegen.partition import Program
+from hlotool.backends.cuda.codegen.partition import KernelProgram
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.device import MAX_BLOCKS, Function
 from hlotool.backends.cuda.launch import Launch
@@ -48,7 +48,7 @@ class CudaLoading:
     def build(self, kernels: Iterable[Kernel]) -> None:
         self._functions.update(self._backend.load(kernels))
 
-    def launch(self, instruction: Instruction, program: Program, positions: Sequence[int]) -> Step:
+    def launch(self, instruction: Instruction, program: KernelProgram, positions: Sequence[int]) -> Step:
         if any(kernel.grid > MAX_BLOCKS for kernel in program.kernels):
             raise NotGenerated("more blocks than a grid can have", instruction)
         waits = self._backend.waits

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from hlotool.analysis.custom_calls import ANNOTATIONS
 from hlotool.backends.cuda.codegen.elements import NotGenerated
-from hlotool.backends.cuda.codegen.partition import Program, of_fusion, of_instruction
+from hlotool.backends.cuda.codegen.partition import KernelProgram, of_fusion, of_instruction
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.machine import Loading
-from hlotool.backends.numpy.kernels.annotation_calls import ANNOTATIONS
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel as Step
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
@@ -88,7 +88,7 @@ class KernelLowering(Lowering):
         self.kernels += program.kernels
         return step
 
-    def _program(self, instruction: Instruction) -> Program:
+    def _program(self, instruction: Instruction) -> KernelProgram:
         if instruction.opcode == "fusion":
             (computation,) = (c for c in instruction.called if isinstance(c, Computation))
             return of_fusion(computation, self._is_probed, self._loading.precision)

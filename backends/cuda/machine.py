@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from hlotool.backends.base import Value
-from hlotool.backends.cuda.codegen.partition import Program
+from hlotool.backends.cuda.codegen.partition import KernelProgram
 from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.numpy.lowering import Lowering
@@ -41,7 +41,7 @@ class Loading(Protocol):
             BackendTimeout: it takes too long.
         """
 
-    def launch(self, instruction: Instruction, program: Program, positions: Sequence[int]) -> Step:
+    def launch(self, instruction: Instruction, program: KernelProgram, positions: Sequence[int]) -> Step:
         """The step that runs a program.
 
         Args:

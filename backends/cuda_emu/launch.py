@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hlotool.backends.cuda.codegen.elements import array_shape
-from hlotool.backends.cuda.codegen.partition import Program
+from hlotool.backends.cuda.codegen.partition import KernelProgram
 from hlotool.backends.cuda.codegen.schedules import Buffer, Kernel, Part, kind_of
 from hlotool.backends.cuda_emu.build import Launcher
 from hlotool.backends.numpy.ownership import owns_item
@@ -27,7 +27,9 @@ class Launch:
         launchers: compiled kernels by name; filled before the first run.
     """
 
-    def __init__(self, program: Program, positions: Sequence[int], launchers: Mapping[str, Launcher]) -> None:
+    def __init__(
+        self, program: KernelProgram, positions: Sequence[int], launchers: Mapping[str, Launcher]
+    ) -> None:
         self._program = program
         self._positions = dict(zip(program.inputs, positions))
         self._launchers = launchers

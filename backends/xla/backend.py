@@ -21,7 +21,7 @@ from hlotool.backends.xla.options import XlaOptions
 from hlotool.backends.xla.outside import refuse_the_outside
 from hlotool.backends.xla.partitions import for_grid, manual_module
 from hlotool.backends.xla.process import XlaProcess, key_for, shared_process
-from hlotool.backends.xla.protocol import Flag, Program, Route, Setup
+from hlotool.backends.xla.protocol import CompileRequest, Flag, Route, Setup
 from hlotool.backends.xla.routes import is_optimised, route_for
 from hlotool.backends.xla.signature import flat_signature
 from hlotool.errors import BackendCrashed, HlotoolError, Location, Unsupported
@@ -167,12 +167,12 @@ class XlaBackend:
                 bare = without_field(source.module, field)
                 source = replace(source, module=bare, notes=(*source.notes, note))
 
-    def _program(self, source: _Source, grid: DeviceGrid, released: tuple[int, ...]) -> Program:
+    def _program(self, source: _Source, grid: DeviceGrid, released: tuple[int, ...]) -> CompileRequest:
         module = for_grid(source.module, grid)
         if not source.printing.metadata:
             module = replace(module, stack_frames=None)
         text = print_module(module, source.printing)
-        return Program(
+        return CompileRequest(
             text=text,
             route=source.route,
             host="" if source.route is Route.MLIR else _host_text(source.module, grid),

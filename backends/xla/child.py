@@ -19,9 +19,9 @@ from hlotool.backends.xla import jaxlib_api
 from hlotool.backends.xla.protocol import (
     ArrayData,
     Compiled,
+    CompileRequest,
     Execution,
     Flag,
-    Program,
     Results,
     Route,
     Setup,
@@ -84,7 +84,7 @@ def describe(platform: str) -> Setup:
     return Setup(jaxlib.version.__version__, first.client.platform, first.device_kind, len(found))
 
 
-def compile_program(program: Program) -> Compiled:
+def compile_program(program: CompileRequest) -> Compiled:
     """Compile, and keep the executable until it is released."""
     release(program.released)
     count = program.replicas * program.partitions
@@ -110,7 +110,7 @@ def _serialized(shardings: list[Any] | None) -> list[bytes] | None:
     return None if shardings is None else [bytes(sharding.SerializeToString()) for sharding in shardings]
 
 
-def _inject(program: Program, chosen: list[Any], options: Any) -> Any:
+def _inject(program: CompileRequest, chosen: list[Any], options: Any) -> Any:
     """Compile the host, and let the program take its place on the way."""
     host, proto = jaxlib_api.to_stablehlo(program.host), jaxlib_api.to_proto(program.text)
     is_late = program.route is Route.POST_SCHEDULER
@@ -127,7 +127,7 @@ def release(numbers: Iterable[int]) -> None:
         _executables.pop(number, None)
 
 
-def _compile_options(program: Program) -> Any:
+def _compile_options(program: CompileRequest) -> Any:
     options = jaxlib_api.find("CompileOptions")()
     build = options.executable_build_options
     options.num_replicas = build.num_replicas = program.replicas
@@ -143,7 +143,7 @@ def _compile_options(program: Program) -> Any:
     return options
 
 
-def _notes(program: Program) -> list[str]:
+def _notes(program: CompileRequest) -> list[str]:
     """Passes that there are none of; those of other platforms are in libraries of their own."""
     if program.platform != "cpu":
         return []

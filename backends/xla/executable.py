@@ -11,7 +11,7 @@ import numpy as np
 from hlotool.backends.base import TOKEN, Probe, Value
 from hlotool.backends.xla.partitions import gather, parse_sharding, spread
 from hlotool.backends.xla.process import XlaProcess
-from hlotool.backends.xla.protocol import ArrayData, Compiled, Execution, Program
+from hlotool.backends.xla.protocol import ArrayData, Compiled, CompileRequest, Execution
 from hlotool.backends.xla.signature import dynamic_dimensions
 from hlotool.errors import InputDataError, Unsupported
 from hlotool.ir.attributes import Sharding
@@ -32,7 +32,7 @@ class Loaded:
         notes: what was done to the program before.
     """
 
-    def __init__(self, program: Program, process: XlaProcess, notes: tuple[str, ...] = ()) -> None:
+    def __init__(self, program: CompileRequest, process: XlaProcess, notes: tuple[str, ...] = ()) -> None:
         self._program = program
         self._process = process
         self.compiled = self._compile()

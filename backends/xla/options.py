@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from typing import Final
 
 from hlotool.backends.spec import Options, check_options
-from hlotool.backends.xla import OPTIONS
 from hlotool.backends.xla.failures import REMEDY
+from hlotool.backends.xla.option_forms import OPTIONS
 from hlotool.backends.xla.protocol import Flag, Route
 from hlotool.errors import BackendUnavailable, UsageError
 

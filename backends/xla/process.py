@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from hlotool.backends.xla.failures import typed_error
-from hlotool.backends.xla.protocol import Compiled, Execution, Program, Results, Setup
+from hlotool.backends.xla.protocol import Compiled, CompileRequest, Execution, Results, Setup
 from hlotool.errors import BackendFailed
 from hlotool.workers.pool import Done, Limits, Pool
 from hlotool.workers.worker import address_space_limit
@@ -81,7 +81,7 @@ class XlaProcess:
         """The version of jaxlib in the process and the device that it computes on."""
         return self.call(f"{_CHILD}:describe", self.key.platform, Setup)
 
-    def compile(self, program: Program) -> Compiled:
+    def compile(self, program: CompileRequest) -> Compiled:
         """Compile a program."""
         return self.call(f"{_CHILD}:compile_program", program, Compiled)
 

@@ -53,7 +53,7 @@ class ArrayData(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class CompileRequest:
     """What to compile.
 
     Attributes:

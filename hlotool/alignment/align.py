@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
+from hlotool.alignment import points
 from hlotool.alignment.fingerprints import Table
 from hlotool.alignment.matching import Grower, Matching, Pair
-from hlotool.alignment.similarity import FEW, Side, side_of
+from hlotool.alignment.similarity import Side, side_of
 from hlotool.ir.module import Computation, Instruction, Module
 
 
@@ -136,7 +137,7 @@ def _context(side: Side, instruction: Instruction) -> Hashable | None:
 def _bits(side: Side, instruction: Instruction) -> Hashable | None:
     """Recorded values; one of a few elements may be equal to another by accident."""
     size = side.traits[instruction].size
-    return side.bits.get(instruction) if size is not None and size > FEW else None
+    return side.bits.get(instruction) if size is not None and size > points.FEW else None
 
 
 def _path_and_label(side: Side, instruction: Instruction) -> Hashable | None:

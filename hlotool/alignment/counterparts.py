@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from hlotool.alignment import points
 from hlotool.alignment.align import Alignment
 from hlotool.alignment.matching import COMMUTATIVE
-from hlotool.alignment.similarity import ENOUGH, MATCHED_NEIGHBOURS, Side, likeness
+from hlotool.alignment.similarity import Side, likeness
 from hlotool.ir.module import Instruction
 
 Counterparts = dict[Instruction, Instruction]
+
+#: Candidates of one name path that are looked at: an unrolled loop has hundreds with the same, and all alike.
+_MOST = 64
 
 
 def counterparts(alignment: Alignment) -> Counterparts:
@@ -51,11 +55,11 @@ class _Finder:
                     self._choose(other)
 
     def _choose(self, other: Instruction) -> None:
-        best, most = None, ENOUGH
+        best, most = None, points.ENOUGH
         for one, support in self._candidates(other):
-            points = likeness(self._left, self._right, one, other) + support
-            if points >= most:
-                best, most = one, points
+            found = likeness(self._left, self._right, one, other) + support
+            if found >= most:
+                best, most = one, found
         if best is not None:
             self.found[other] = best
 
@@ -67,9 +71,9 @@ class _Finder:
                 continue
             operands = self._left.graph.operands.get(user, ())
             if use.user.opcode in COMMUTATIVE:
-                yield from ((one, MATCHED_NEIGHBOURS / 2) for one in operands)
+                yield from ((one, points.MATCHED_NEIGHBOURS / 2) for one in operands)
             elif use.position < len(operands):
-                yield operands[use.position], MATCHED_NEIGHBOURS
+                yield operands[use.position], points.MATCHED_NEIGHBOURS
         tail = self._right.traits[other].tail
         for one in self._by_path.get((tail, other.opcode), ())[:_MOST]:
             yield one, self._operand_support(one, other)
@@ -79,8 +83,4 @@ class _Finder:
         if not ones or len(ones) != len(others):
             return 0.0
         good = sum(self.found.get(b) is a for a, b in zip(ones, others))
-        return MATCHED_NEIGHBOURS * good / len(ones)
-
-
-#: Candidates of one name path that are looked at.
-_MOST = 64
+        return points.MATCHED_NEIGHBOURS * good / len(ones)

@@ -8,17 +8,14 @@ made. All other instructions are the graph's nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from hlotool.ir.attributes import AttributeValue
-from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.analysis.calls import CallGraph
+from hlotool.analysis.flow import Part, handed_on
+from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ShapeIndex
-from hlotool.ir.walk import Context, call_sites, context_of_callees, reachable
-
-#: Calls whose result is that of the computation, given the operands as its parameters.
-INLINED = frozenset({"call", "fusion"})
 
 _WHOLE: ShapeIndex = ()
 
@@ -50,23 +47,19 @@ class View:
     users: Mapping[Instruction, Sequence[Use]]
 
 
-class Graph:
+class Graph(CallGraph):
     """The instructions that the entry reaches, with their operands and users as seen through calls.
 
     Attributes:
-        module: the program.
-        computations: callees before callers.
-        home: the computation that each instruction stands in.
-        callers: the call that runs each computation; only those with a single one.
-        position: number of each instruction in textual order, computations in the order above.
+        position: number of each instruction in textual order, computations in the order of `computations`.
+        nodes: instructions whose value is no other's.
+        operands: of each node, as nodes.
+        users: of each node, as nodes.
     """
 
     def __init__(self, module: Module) -> None:
-        self.module = module
-        self.computations = reachable(module.entry)
-        self.home = {i: c for c in self.computations for i in c.instructions}
+        super().__init__(module)
         self.position = {i: n for n, i in enumerate(self.home)}
-        self.callers = _single_callers(module, set(self.computations))
         self._resolved: dict[Instruction, Instruction] = {}
         self.nodes = self._nodes()
         self.operands = {i: tuple(self.resolve(o) for o in i.operands) for i in self.nodes}
@@ -78,17 +71,17 @@ class Graph:
         if known is not None:
             return known
         node, place = instruction, (instruction, _WHOLE)
-        while (following := self._step(*place)) is not None:
+        while (following := self._step(place)) is not None:
             place = following
             if not place[1]:
                 node = place[0]
         self._resolved[instruction] = node
         return node
 
-    def part(self, instruction: Instruction, index: ShapeIndex) -> tuple[Instruction, ShapeIndex]:
+    def part(self, instruction: Instruction, index: ShapeIndex) -> Part:
         """Where a part of a value comes from: the node that makes it, and which part of the node's value."""
         place = instruction, index
-        while (following := self._step(*place)) is not None:
+        while (following := self._step(place)) is not None:
             place = following
         return place
 
@@ -111,31 +104,17 @@ class Graph:
         read.add(self.resolve(self.module.entry.root))
         return [i for i in found if i.opcode != "tuple" or i in read]
 
-    def enclosing(self, instruction: Instruction) -> Iterator[Instruction]:
-        """The calls around an instruction, innermost first, as far as there is a single one."""
-        call = self.callers.get(self.home[instruction])
-        while call is not None:
-            yield call
-            call = self.callers.get(self.home[call])
-
-    def _step(self, instruction: Instruction, index: ShapeIndex) -> tuple[Instruction, ShapeIndex] | None:
+    def _step(self, part: Part) -> Part | None:
         """One step towards the origin of a value; None at a node."""
-        opcode = instruction.opcode
-        if opcode == "get-tuple-element":
-            return instruction.operands[0], (_number(instruction.attributes["index"]), *index)
-        if opcode == "tuple" and index:
-            return instruction.operands[index[0]], index[1:]
-        if opcode == "opt-barrier":
-            return instruction.operands[0], index
-        if opcode in INLINED or opcode == "async-done":
-            start = instruction if opcode in INLINED else _async_start(instruction)
-            callee = next(start.called)
-            return (callee.root, index) if callee in self.callers else None
-        if opcode == "parameter":
-            caller = self.callers.get(self.home[instruction])
-            if caller is not None and caller.opcode in (*INLINED, "async-start"):
-                return caller.operands[instruction.parameter_number or 0], index
-        return None
+        found = list(handed_on(part, self))
+        if len(found) != 1:
+            return None
+        (instruction, _), (origin, _) = part, found[0]
+        if self.home[origin] is self.home[instruction]:
+            return found[0]
+        callee = self.home[instruction if instruction.opcode == "parameter" else origin]
+        call = self.only_caller(callee)
+        return None if call is None or call.opcode == "conditional" else found[0]
 
     @cached_property
     def through_calls(self) -> View:
@@ -160,27 +139,4 @@ def _users(
             found[operand].append(Use(user, position))
         for number, callee in enumerate(user.called):
             found[resolve(callee.root)].append(Use(user, -1 - number))
-    return found
-
-
-def _async_start(done: Instruction) -> Instruction:
-    """What begins the asynchronous call that `done` ends."""
-    start = done.operands[0]
-    while start.opcode == "async-update":
-        start = start.operands[0]
-    return start
-
-
-def _number(value: AttributeValue) -> int:
-    assert isinstance(value, int)
-    return value
-
-
-def _single_callers(module: Module, reached: set[Computation]) -> dict[Computation, Instruction]:
-    """The call of each computation that runs step by step and is called from one place."""
-    found: dict[Computation, Instruction] = {}
-    for callee, sites in call_sites(module).items():
-        inside = [site.instruction for site in sites if site.caller in reached]
-        if len(inside) == 1 and context_of_callees(inside[0]) is not Context.EMBEDDED:
-            found[callee] = inside[0]
     return found

@@ -15,20 +15,16 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import count, product
 
+from hlotool.alignment import points
 from hlotool.alignment.graph import Use, View
-from hlotool.alignment.similarity import (
-    ENOUGH,
-    MATCHED_NEIGHBOURS,
-    STRANGE_NEIGHBOURS,
-    Side,
-    likeness,
-)
+from hlotool.alignment.similarity import Side, likeness
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import OPCODES
 
-#: Pairs of users (or of the members of a bucket) that are looked at one by one; beyond it, in order.
+#: Pairs of users (or of the members of a bucket) that are looked at one by one; beyond it, in order. So
+#: twenty thousand instructions of three kinds still take seconds, as a test demands.
 _MOST_PAIRS = 256
-#: Operands that are asked for evidence: the tuple of a training step has a thousand.
+#: Operands that are asked for evidence: the tuple of a training step has a thousand, of which the first tell.
 _MOST_OPERANDS = 32
 #: Their operands may change places.
 COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"}) & OPCODES.keys()
@@ -99,17 +95,17 @@ class Grower:
         """
         if not self._matching.is_free(one, other):
             return
-        points = self.points(one, other)
-        if points >= ENOUGH:
+        found = self.points(one, other)
+        if found >= points.ENOUGH:
             waits = not is_read and self._is_one_of_many(one, other)
-            entry = (waits, -points, self._distance(one, other), next(self._ticket), one, other)
+            entry = (waits, -found, self._distance(one, other), next(self._ticket), one, other)
             heapq.heappush(self._queue, entry)
 
     def grow(self) -> None:
         """Accept pairs until the queue is empty."""
         while self._queue:
             *_, one, other = heapq.heappop(self._queue)
-            if self._matching.is_free(one, other) and self.points(one, other) >= ENOUGH:
+            if self._matching.is_free(one, other) and self.points(one, other) >= points.ENOUGH:
                 self._matching.add(one, other)
                 self.spread(one, other)
 
@@ -217,14 +213,14 @@ class Grower:
         matched = [self._matching.right_of.get(use.user) for use in ones]
         good = sum(partner in partners for partner in matched if partner is not None)
         strange = sum(partner is not None for partner in matched) - good
-        return (MATCHED_NEIGHBOURS * good + STRANGE_NEIGHBOURS * strange) / most
+        return (points.MATCHED_NEIGHBOURS * good + points.STRANGE_NEIGHBOURS * strange) / most
 
     def _relation(self, one: Instruction, other: Instruction) -> float:
         partner = self._matching.right_of.get(one)
         if partner is other:
-            return MATCHED_NEIGHBOURS
+            return points.MATCHED_NEIGHBOURS
         taken = partner is not None or other in self._matching.left_of
-        return STRANGE_NEIGHBOURS if taken else 0.0
+        return points.STRANGE_NEIGHBOURS if taken else 0.0
 
     def _distance(self, one: Instruction, other: Instruction) -> float:
         """How far apart the two stand in their texts; decides between equals."""

@@ -6,20 +6,12 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from hlotool.alignment.graph import Graph
-from hlotool.ir.module import Computation, Instruction
+from hlotool.analysis.flow import Part, handed_on
+from hlotool.ir.module import Instruction
 from hlotool.ir.types import ShapeIndex
-from hlotool.ir.walk import branches
 
 #: A part of a node's value.
-Port: TypeAlias = "tuple[Instruction, ShapeIndex]"
-
-
-def loop_parts(loop: Instruction) -> tuple[Computation, Computation]:
-    """Condition and body of a `while`."""
-    condition, body = loop.attributes["condition"], loop.attributes["body"]
-    assert isinstance(condition, Computation)
-    assert isinstance(body, Computation)
-    return condition, body
+Port: TypeAlias = Part
 
 
 class Ports:
@@ -49,31 +41,12 @@ class Ports:
         Args:
             port: of a value.
         """
-        node, index = port
+        node, _ = port
+        handed = list(handed_on(port, self._graph))
+        yield from (self.of(*part) for part in handed)
         if node.opcode == "while":
-            yield from self._loop_sources(node, index)
-            yield self.of(loop_parts(node)[0].root)
-        elif node.opcode == "parameter":
-            yield from self._argument_sources(node, index)
+            yield self.of(node.computation("condition").root)
         elif node.opcode == "conditional":
-            yield from (self.of(branch.root, index) for branch in branches(node))
             yield self.of(node.operands[0])
-        else:
+        elif not handed:
             yield from (self.of(operand) for operand in node.operands)
-
-    def _loop_sources(self, loop: Instruction, index: ShapeIndex) -> Iterator[Port]:
-        yield self.of(loop_parts(loop)[1].root, index)
-        yield self.of(loop.operands[0], index)
-
-    def _argument_sources(self, parameter: Instruction, index: ShapeIndex) -> Iterator[Port]:
-        """Of a loop's state: what the body made of it, and what it began with; of a branch: its operand."""
-        home = self._graph.home[parameter]
-        call = self._graph.callers.get(home)
-        if call is None:
-            return
-        if call.opcode == "while":
-            yield from self._loop_sources(call, index)
-        elif call.opcode == "conditional":
-            for branch, operand in zip(branches(call), call.operands[1:]):
-                if branch is home:
-                    yield self.of(operand, index)

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import msgspec
 
+from hlotool.check.catalogue import all_rules
 from hlotool.check.findings import Finding
-from hlotool.check.rules import all_rules
 from hlotool.errors import UsageError
 
 #: Looked for in the current folder.

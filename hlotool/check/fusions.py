@@ -121,7 +121,7 @@ def _has_config(fusion: Instruction) -> bool:
     applies=Applies.EVERY_STAGE,
 )
 def fusion_outputs(subject: Subject) -> Iterator[Problem]:
-    """Several outputs of different sizes in a kLoop fusion; reductions count by what they read."""
+    """Several outputs of different sizes in a kLoop fusion, which computes one element of each at a time."""
     for fusion, body in _fusions(subject):
         if body.root.opcode != "tuple" or fusion.attributes.get("kind") != "kLoop":
             continue
@@ -134,10 +134,9 @@ def fusion_outputs(subject: Subject) -> Iterator[Problem]:
 def _loop_size(root: Instruction) -> int:
     while root.opcode in _VIEWS:
         root = root.operands[0]
-    shape: Shape = root.operands[0].shape if root.opcode in ("reduce", "reduce-window") else root.shape
     if root.opcode in ("dynamic-update-slice", "scatter") and len(root.operands) > 1:
         return -1  # in place: the loop is over the update
-    return shape.size if isinstance(shape, ArrayShape) else -1
+    return root.shape.size if isinstance(root.shape, ArrayShape) else -1
 
 
 @module_rule(
@@ -217,8 +216,7 @@ def _dims(shape: Shape) -> tuple[int, ...]:
     applies=Applies.EVERY_STAGE,
 )
 def fusion_budget(subject: Subject) -> Iterator[Problem]:
-    """Operands and outputs of kernels, reductions of one kernel, shared memory of a block."""
-    budget = GPUS[subject.gpu].shared_memory
+    """Operands and outputs of kernels, reductions of one kernel; of a GPU that is named, shared memory."""
     for fusion, body in _fusions(subject):
         if fusion.attributes.get("kind") != "kInput":
             continue  # loops hold nothing in shared memory; CPU programs have no such kernels
@@ -229,6 +227,7 @@ def fusion_budget(subject: Subject) -> Iterator[Problem]:
         if reductions > MOST_REDUCTIONS:
             yield Problem(f"over {MOST_REDUCTIONS} unnested reductions in fusion: {reductions}", fusion)
         used = sum(map(_shared_memory, body.instructions))
+        budget = GPUS[subject.gpu].shared_memory if subject.gpu is not None else used
         if used > budget:
             message = f"shared memory usage would be over the budget of {budget}B: {used}B on {subject.gpu}"
             yield Problem(message, fusion)

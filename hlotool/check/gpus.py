@@ -28,6 +28,3 @@ GPUS = {
     "b200": Gpu(49152, 232448),
     "mi200": Gpu(65536, 65536),
 }
-
-#: What is assumed when nobody says.
-DEFAULT_GPU = "h100"

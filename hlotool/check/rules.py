@@ -76,7 +76,7 @@ class Rule:
     check_dump: DumpCheck | None = field(default=None, repr=False)
 
 
-#: All rules by id. Filled when the modules of rules are imported; see `all_rules`.
+#: All rules by id. Filled when the modules of rules are imported; see `check.catalogue`.
 RULES: dict[str, Rule] = {}
 
 
@@ -108,13 +108,3 @@ def _add(rule: Rule) -> None:
     if rule.id in RULES:
         raise ValueError(f"two rules are called {rule.id}")
     RULES[rule.id] = rule
-
-
-def all_rules() -> dict[str, Rule]:
-    """All rules by id."""
-    import hlotool.check.fusions
-    import hlotool.check.lints
-    import hlotool.check.offload.rules
-    import hlotool.check.validity  # noqa: F401
-
-    return RULES

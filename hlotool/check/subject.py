@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar, cast
 
-from hlotool.check.gpus import DEFAULT_GPU
+from hlotool.analysis.calls import CallGraph
+from hlotool.analysis.ranges import ForwardRanges
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape
-from hlotool.ir.walk import CallSite, Users, call_sites, reachable, users
-from hlotool.values.forward import ForwardRanges
+from hlotool.ir.walk import Users, users
 
 T = TypeVar("T")
 
@@ -23,12 +23,12 @@ class Subject:
     Attributes:
         module: to look at; it does not change meanwhile.
         is_program: it is the program as the user wrote it, not one that passes have changed.
-        gpu: that budgets of fusions are judged for.
+        gpu: that budgets of fusions are judged for; None where nobody says.
     """
 
     module: Module
     is_program: bool = True
-    gpu: str = DEFAULT_GPU
+    gpu: str | None = None
     _known: dict[type, object] = field(default_factory=dict)
 
     def get(self, analysis: type[T]) -> T:
@@ -39,37 +39,29 @@ class Subject:
         return cast("T", self._known[analysis])
 
     @cached_property
+    def calls(self) -> CallGraph:
+        """Who calls whom, and where each instruction stands."""
+        return CallGraph(self.module)
+
+    @property
     def computations(self) -> list[Computation]:
         """What the entry reaches, callees before callers."""
-        return reachable(self.module.entry)
+        return self.calls.computations
 
-    @cached_property
-    def instructions(self) -> list[Instruction]:
-        """All instructions of those computations."""
-        return [i for computation in self.computations for i in computation.instructions]
-
-    @cached_property
-    def owners(self) -> dict[Instruction, Computation]:
-        """The computation of each instruction."""
-        return {i: computation for computation in self.computations for i in computation.instructions}
+    @property
+    def instructions(self) -> Collection[Instruction]:
+        """All instructions of those computations, in order."""
+        return self.calls.home.keys()
 
     @cached_property
     def users(self) -> Users:
         """Who reads each instruction."""
-        found: Users = {}
-        for computation in self.computations:
-            found.update(users(computation))
-        return found
-
-    @cached_property
-    def call_sites(self) -> dict[Computation, list[CallSite]]:
-        """Where each computation is called."""
-        return call_sites(self.module)
+        return {i: readers for c in self.computations for i, readers in users(c).items()}
 
     @cached_property
     def ranges(self) -> ForwardRanges:
         """What values each instruction is sure to have, whatever the parameters hold."""
-        return ForwardRanges(self.owners)
+        return ForwardRanges(self.calls.home)
 
     def clamped_dimension(self, instruction: Instruction) -> int | None:
         """The first dimension in which a dynamic slice or update starts out of range whatever the data."""

@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
+from hlotool.analysis.calls import CallGraph
 from hlotool.backends.base import Value
 from hlotool.backends.cuda.build import compile_kernels
-from hlotool.backends.cuda.codegen.partition import Program
+from hlotool.backends.cuda.codegen.partition import KernelProgram
 from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import THREADS, Buffer, Kernel, Part
 from hlotool.backends.cuda.compilers import find_compiler
@@ -50,7 +51,7 @@ def kernels_of(module: Module, label: str, file: str, architecture: str) -> Kern
         lowering.plan(program.entry)
     except HlotoolError as error:
         return KernelsInfo(label=label, file=file, architecture=architecture, error=error_record(error))
-    homes = {i: c for c in program.computations for i in c.instructions}
+    homes = CallGraph(program).home
     compiled = _compiled(lowering.kernels, architecture)
     return KernelsInfo(
         label=label,
@@ -94,7 +95,7 @@ class _Nothing(SharedMemory):
     def build(self, kernels: Iterable[Kernel]) -> None:
         pass
 
-    def launch(self, instruction: Instruction, program: Program, positions: Sequence[int]) -> Step:
+    def launch(self, instruction: Instruction, program: KernelProgram, positions: Sequence[int]) -> Step:
         self.launched.append(_Launched(instruction, program.kernels))
         return _never
 

@@ -12,8 +12,8 @@ import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from hlotool.analysis.views import handed_on
 from hlotool.inspect.sizes import array_bytes
-from hlotool.inspect.views import handed_on
 from hlotool.ir.attributes import ParameterAlias
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class

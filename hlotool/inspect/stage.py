@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+from hlotool.analysis.trip_counts import trip_count
 from hlotool.check.facts import parameter_name
 from hlotool.findings.provenance import source_of, source_of_output
 from hlotool.inspect.costs import Cost, CostAnalysis
@@ -23,11 +24,7 @@ from hlotool.inspect.traffic import collectives, custom_calls, host_transfers
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import leaves
 from hlotool.ir.walk import Context, contexts
-from hlotool.numerics.loops import known_trip_count
-from hlotool.passes.trip_count import trip_count
 
-#: Iterations of a loop that are looked for at most.
-_MOST_ITERATIONS = 1 << 16
 #: Instructions with the most work that are named.
 _BUSIEST = 8
 
@@ -42,7 +39,7 @@ def stage_info(module: Module, label: str, file: str, allocated: int | None = No
         allocated: bytes that XLA allocated for it, where that is known.
     """
     instructions = list(module.instructions())
-    loops = {i: _iterations(i) for i in instructions if i.opcode == "while"}
+    loops = {i: trip_count(i) for i in instructions if i.opcode == "while"}
     known = {loop: count for loop, count in loops.items() if count is not None}
     once = CostAnalysis()
     repeated = CostAnalysis(lambda loop: known.get(loop, 1))
@@ -68,12 +65,6 @@ def stage_info(module: Module, label: str, file: str, allocated: int | None = No
         host_transfers=host_transfers(instructions),
         custom_calls=custom_calls(instructions),
     )
-
-
-def _iterations(loop: Instruction) -> int | None:
-    """What the compiler has found out, else what can be found out from the text."""
-    known = known_trip_count(loop)
-    return trip_count(loop, _MOST_ITERATIONS) if known is None else known
 
 
 def _parameters(module: Module) -> Iterator[ParameterInfo]:

@@ -19,9 +19,6 @@ from hlotool.ir.attributes import (
     Window,
 )
 
-if TYPE_CHECKING:
-    from hlotool.ir.module import Computation
-
 _T = TypeVar("_T")
 _D = TypeVar("_D")
 
@@ -90,12 +87,6 @@ class AttributeAccess:
             if not isinstance(value, kind):
                 raise self._of_another_kind(name, f"list of {kind.__name__}")
         return values
-
-    def computation(self, name: str) -> Computation:
-        """The one computation that is called as `name`: `to_apply`, `body`, `condition`, …"""
-        from hlotool.ir.module import Computation
-
-        return self.attribute(name, Computation)
 
     @property
     def window(self) -> Window:

@@ -88,6 +88,10 @@ class Instruction(AttributeAccess):
         """The element types of its operands, which must all be arrays."""
         return tuple(operand.element_type for operand in self.operands)
 
+    def computation(self, name: str) -> Computation:
+        """The one computation that is called as `name`: `to_apply`, `body`, `condition`, …"""
+        return self.attribute(name, Computation)
+
     @property
     def row(self) -> OpcodeRow:
         """Its row of the opcode table."""

@@ -31,17 +31,17 @@ def branches(conditional: Instruction) -> tuple[Computation, ...]:
     return tuple(c for c in named if isinstance(c, Computation))
 
 
+def async_start(instruction: Instruction) -> Instruction:
+    """What begins the chain of asynchronous instructions that `instruction` belongs to."""
+    while instruction.opcode in ("async-update", "async-done") and instruction.operands:
+        instruction = instruction.operands[0]
+    return instruction
+
+
 def predecessors(instruction: Instruction) -> Iterator[Instruction]:
     """What must run before: operands, then control predecessors."""
     yield from instruction.operands
     yield from instruction.control_predecessors
-
-
-def async_start(instruction: Instruction) -> Instruction:
-    """The first instruction of the asynchronous chain that `instruction` updates or ends; else itself."""
-    while instruction.opcode in ("async-update", "async-done") and instruction.operands:
-        instruction = instruction.operands[0]
-    return instruction
 
 
 def post_order(roots: Iterable[Instruction]) -> list[Instruction]:

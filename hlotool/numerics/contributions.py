@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import prod
 
+from hlotool.analysis import custom_calls
 from hlotool.ir.attributes import ConvolutionDimensions
 from hlotool.ir.devices import GroupMode, expand_groups, group_mode
 from hlotool.ir.module import Computation, Instruction
@@ -52,39 +53,6 @@ EXACT = frozenset(
 #: Those whose accuracy the program may ask for; a square root is rounded correctly everywhere.
 _TRANSCENDENTAL = {"atan2", "power"} | {
     name for name, row in OPCODES.items() if "result_accuracy" in row.optional and name != "sqrt"
-}
-
-#: Custom calls that hand on their operand, in the same types on both sides.
-TRANSPARENT_CALLS = frozenset(
-    (
-        "LayoutConstraint",
-        "MoveToDevice",
-        "MoveToHost",
-        "Pin",
-        "PinToDevice",
-        "SPMDFullToShardShape",
-        "SPMDShardToFullShape",
-        "SetBound",
-        "Sharding",
-        "Unpin",
-        "annotate_device_placement",
-        "xla.sdy.FuncResultSharding",
-        "xla.sdy.GlobalToLocalShape",
-        "xla.sdy.LocalToGlobalShape",
-        "xla.sdy.PropagationBarrier",
-    )
-)
-#: Custom calls that do no arithmetic.
-EXACT_CALLS = TRANSPARENT_CALLS | {
-    "AllocateBuffer",
-    "AssumeGatherIndicesInBound",
-    "CreateBuffer",
-    "PadToStatic",
-    "SliceToDynamic",
-    "TopK",
-    "X64Combine",
-    "X64SplitHigh",
-    "X64SplitLow",
 }
 
 #: Collectives that combine values of several devices, arithmetically if their computation does.
@@ -167,7 +135,7 @@ def _convert_epsilon(source: Shape, target: ElementType) -> float:
 def does_arithmetic(instruction: Instruction) -> bool:
     """Whether float results of `instruction` are rounded, instead of being chosen or moved."""
     if instruction.opcode == "custom-call":
-        return instruction.custom_call_target not in EXACT_CALLS
+        return instruction.custom_call_target not in custom_calls.EXACT
     match instruction.row.opcode_class:
         case Class.ELEMENTWISE:
             return instruction.opcode not in EXACT

@@ -11,11 +11,12 @@ from functools import reduce
 from itertools import chain
 from typing import TypeAlias
 
+from hlotool.analysis.trip_counts import loop_repetitions
+from hlotool.analysis.views import handed_on
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.types import Shape, TupleShape
+from hlotool.ir.types import Shape, leaves
 from hlotool.numerics.contributions import contribution
 from hlotool.numerics.facts import NOTHING, Facts
-from hlotool.numerics.loops import loop_repetitions
 
 #: One entry per leaf of a value, in tuple order.
 Leaves: TypeAlias = tuple[Facts, ...]
@@ -35,9 +36,7 @@ def join_leaves(a: Leaves, b: Leaves) -> Leaves:
 
 def leaf_count(shape: Shape) -> int:
     """Number of leaves of `shape`."""
-    if isinstance(shape, TupleShape):
-        return sum(leaf_count(e) for e in shape.elements)
-    return 1
+    return sum(1 for _ in leaves(shape))
 
 
 class _Analysis:
@@ -65,9 +64,19 @@ class _Analysis:
             if rule is not None:
                 values[instruction] = rule(self, instruction, operands)
             else:
-                inherited = _join_all(operands)
-                values[instruction] = contribution(instruction, inherited, repetitions, self._devices)
+                values[instruction] = self._computed(instruction, values, repetitions)
         return values[computation.root]
+
+    def _computed(
+        self, instruction: Instruction, values: Mapping[Instruction, Leaves], repetitions: int
+    ) -> Leaves:
+        """Leaves that an instruction hands on as they are, and those that depend on all it reads."""
+        handed = handed_on(instruction, values)
+        if len(handed) == leaf_count(instruction.shape):
+            return tuple(handed[index] for index, _ in leaves(instruction.shape))
+        inherited = _join_all(values[operand] for operand in instruction.operands)
+        own = contribution(instruction, inherited, repetitions, self._devices)
+        return tuple(handed.get(index, facts) for (index, _), facts in zip(leaves(instruction.shape), own))
 
     def fixpoint(self, body: Computation, condition: Computation, state: Leaves) -> Leaves:
         """Facts of the state after any number of iterations."""
@@ -88,20 +97,6 @@ def _join_all(operands: Iterable[Leaves]) -> Facts:
     return reduce(Facts.join, chain.from_iterable(operands), NOTHING)
 
 
-def _tuple(_: _Analysis, __: Instruction, operands: list[Leaves]) -> Leaves:
-    return tuple(leaf for operand in operands for leaf in operand)
-
-
-def _get_tuple_element(_: _Analysis, instruction: Instruction, operands: list[Leaves]) -> Leaves:
-    before = instruction.operands[0].tuple_shape.elements[: instruction.integer("index")]
-    start = sum(map(leaf_count, before))
-    return operands[0][start : start + leaf_count(instruction.shape)]
-
-
-def _identity(_: _Analysis, __: Instruction, operands: list[Leaves]) -> Leaves:
-    return operands[0]
-
-
 def _call(analysis: _Analysis, instruction: Instruction, operands: list[Leaves]) -> Leaves:
     return analysis.evaluate(next(instruction.called), tuple(operands))
 
@@ -109,13 +104,8 @@ def _call(analysis: _Analysis, instruction: Instruction, operands: list[Leaves])
 def _async_start(analysis: _Analysis, instruction: Instruction, operands: list[Leaves]) -> Leaves:
     """Its result is ((operands), result, context…); the context holds nothing of interest."""
     result = _call(analysis, instruction, operands)
-    leaves = _tuple(analysis, instruction, operands) + result
-    return leaves + (NOTHING,) * (leaf_count(instruction.shape) - len(leaves))
-
-
-def _async_done(_: _Analysis, instruction: Instruction, operands: list[Leaves]) -> Leaves:
-    skipped = leaf_count(instruction.operands[0].tuple_shape.elements[0])
-    return operands[0][skipped : skipped + leaf_count(instruction.shape)]
+    found = (*chain.from_iterable(operands), *result)
+    return found + (NOTHING,) * (leaf_count(instruction.shape) - len(found))
 
 
 def _while(analysis: _Analysis, instruction: Instruction, operands: list[Leaves]) -> Leaves:
@@ -131,16 +121,9 @@ def _conditional(analysis: _Analysis, instruction: Instruction, operands: list[L
 
 
 _RULES: dict[str, _Rule] = {
-    "tuple": _tuple,
-    "get-tuple-element": _get_tuple_element,
-    "opt-barrier": _identity,
-    "domain": _identity,
-    "add-dependency": _identity,
-    "async-update": _identity,
     "call": _call,
     "fusion": _call,
     "async-start": _async_start,
-    "async-done": _async_done,
     "while": _while,
     "conditional": _conditional,
 }

@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hlotool.analysis import custom_calls
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, BufferShape, ElementType, Shape, TupleShape
 from hlotool.ir.walk import call_order, reachable
-from hlotool.numerics.contributions import TRANSPARENT_CALLS
 
 #: The type that takes the place of another one.
 TypeMap: TypeAlias = Callable[[ElementType], ElementType]
@@ -104,7 +104,7 @@ def _keeps_types(instruction: Instruction) -> bool:
         case "bitcast":
             return _element_type(instruction) is not _element_type(instruction.operands[0])
         case "custom-call":
-            return instruction.custom_call_target not in TRANSPARENT_CALLS
+            return instruction.custom_call_target not in custom_calls.TRANSPARENT
     return instruction.row.opcode_class in (Class.RANDOM, Class.HOST)
 
 

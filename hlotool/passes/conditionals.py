@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from hlotool.analysis.constants import integer_constant
 from hlotool.ir.builder import array
 from hlotool.ir.edit import Editor, Names, computation_names, editing
 from hlotool.ir.edit_calls import insert_body
@@ -21,7 +22,6 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, leaves
 from hlotool.ir.walk import branches, call_order, reachable
 from hlotool.passes.base import Context
-from hlotool.passes.constants import integer_constant
 
 
 @dataclass(frozen=True, slots=True)

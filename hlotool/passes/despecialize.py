@@ -12,7 +12,7 @@ from hlotool.ir.edit import Editor, computation_names, editing, with_attributes
 from hlotool.ir.edit_calls import insert_body
 from hlotool.ir.edit_dead import remove_dead_computations
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.walk import call_order
+from hlotool.ir.walk import async_start, call_order
 from hlotool.passes.base import Context
 
 
@@ -68,7 +68,7 @@ class Synchronize:
                     if done.opcode in _TOGETHER and context.spend(_TOGETHER[done.opcode]):
                         _join(edit, done)
                     elif done.opcode == "async-done" and context.spend("async call"):
-                        start = _start_of(done)
+                        start = async_start(done)
                         (body,) = set(start.called)
                         result = insert_body(module, edit, body, start.operands, start, names)
                         _put(edit, done, result)
@@ -83,13 +83,6 @@ def _join(edit: Editor, done: Instruction) -> None:
     )
     joined.control_predecessors = start.control_predecessors
     _put(edit, done, edit.add(joined, before=start))
-
-
-def _start_of(done: Instruction) -> Instruction:
-    start = done.operands[0]
-    while start.opcode == "async-update":
-        start = start.operands[0]
-    return start
 
 
 def _put(edit: Editor, done: Instruction, result: Instruction) -> None:

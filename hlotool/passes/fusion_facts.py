@@ -5,11 +5,11 @@ XLA: HloInstruction::IsFusible, gpu_fusible.cc (loop fusible, heroes), instructi
 
 from __future__ import annotations
 
+from hlotool.analysis.constants import uniform
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
-from hlotool.ir.types import ArrayShape, Shape, TupleShape
-from hlotool.passes.constants import uniform
+from hlotool.ir.types import ArrayShape, TupleShape
 
 _NEVER = frozenset(
     {"async-done", "async-start", "async-update", "call", "conditional", "domain", "parameter", "while"}
@@ -96,8 +96,7 @@ def is_expensive(instruction: Instruction) -> bool:
 def is_always_duplicable(instruction: Instruction) -> bool:
     """Whether every consumer may have a copy of its own: it makes much of little."""
     if instruction.opcode == "convert":
-        given, made = instruction.operands[0].shape, instruction.shape
-        return byte_size(given) < byte_size(made)
+        return instruction.operands[0].array_shape.byte_size < instruction.array_shape.byte_size
     return instruction.opcode in ("broadcast", "iota") or is_scalar_constant(instruction)
 
 
@@ -123,10 +122,3 @@ def loop_shape(instruction: Instruction) -> tuple[int, ...]:
     """The dimensions that a kernel for this root would iterate over: those of what a reduction reads."""
     shape = instruction.operands[0].shape if instruction.opcode == "reduce" else instruction.shape
     return shape.dims if isinstance(shape, ArrayShape) else ()
-
-
-def byte_size(shape: Shape) -> int:
-    """Bytes of the arrays in a shape."""
-    if isinstance(shape, TupleShape):
-        return sum(map(byte_size, shape.elements))
-    return shape.byte_size if isinstance(shape, ArrayShape) else 0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hlotool.analysis.ancestors import Ancestors
 from hlotool.ir.edit import Editor, Names, copied
 from hlotool.ir.edit_calls import copy_body, outline
 from hlotool.ir.module import Instruction, Module
-from hlotool.passes.ancestors import Ancestors
 from hlotool.passes.base import Context
 from hlotool.passes.fusion_facts import is_scalar_constant
 from hlotool.passes.fusion_legality import Part

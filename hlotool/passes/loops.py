@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlotool.analysis.trip_counts import static_trip_count
 from hlotool.ir.attributes import BackendConfig
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.edit import Editor, Names, add_computation, computation_names, editing, with_attributes
@@ -18,7 +19,6 @@ from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import TupleShape
 from hlotool.ir.walk import call_order
 from hlotool.passes.base import Context
-from hlotool.passes.trip_count import trip_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class AnnotateTripCounts:
     def run(self, module: Module, context: Context) -> None:
         """See `Pass.run`."""
         for instruction in module.instructions():
-            trips = trip_count(instruction, self.max_trips) if instruction.opcode == "while" else None
-            if trips is None:
+            trips = static_trip_count(instruction) if instruction.opcode == "while" else None
+            if trips is None or trips > self.max_trips:
                 continue
             annotated = _with_trip_count(instruction, trips)
             if annotated is not None and context.spend("loop"):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlotool.analysis.trip_counts import static_trip_count
 from hlotool.ir.edit import Editor, Names, computation_names, editing
 from hlotool.ir.edit_calls import insert_body
 from hlotool.ir.edit_dead import remove_dead_computations
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.walk import call_order, reachable
 from hlotool.passes.base import Context
-from hlotool.passes.trip_count import trip_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,13 @@ class Unroll:
 
     def _unroll_all(self, module: Module, edit: Editor, names: Names, context: Context) -> None:
         for loop in edit:
-            trips = trip_count(loop, self.max_trips) if loop.opcode == "while" else None
+            trips = static_trip_count(loop) if loop.opcode == "while" else None
             if trips is not None and self._may(loop, trips) and context.spend("loop"):
                 _unroll(module, edit, loop, trips, names)
 
     def _may(self, loop: Instruction, trips: int) -> bool:
+        if trips > self.max_trips:
+            return False
         body = loop.computation("body")
         own = all("channel_id" not in i.attributes for c in reachable(body) for i in c.instructions)
         # Two instructions may not use one channel.

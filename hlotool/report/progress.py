@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, TYPE_CHECKING, Self
 
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.report.words import seconds, verdict_text
+
+if TYPE_CHECKING:
+    from hlotool.report.progress_bar import ProgressBar
 
 
 class Silence:
@@ -52,7 +55,7 @@ class ProgressLines(Silence):
         )
 
 
-def progress_for(stream: IO[str], total: int, quiet: bool, verbose: bool) -> Silence:
+def progress_for(stream: IO[str], total: int, quiet: bool, verbose: bool) -> Silence | ProgressBar:
     """What suits `stream` and the user's wish."""
     if stream.isatty() and not quiet:
         from hlotool.report.progress_bar import ProgressBar

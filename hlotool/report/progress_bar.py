@@ -19,13 +19,12 @@ from rich.progress import (
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.report.console import console_for
-from hlotool.report.progress import Silence
 
 #: Columns of a module's name.
 _NAME = 40
 
 
-class ProgressBar(Silence):
+class ProgressBar:
     """A live line on a terminal; vanishes when the run is over."""
 
     def __init__(self, stream: IO[str], total: int) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hlotool._version import __version__
+from hlotool.check.catalogue import all_rules
 from hlotool.check.findings import Finding
-from hlotool.check.rules import all_rules
 from hlotool.report.records import CheckRecord
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

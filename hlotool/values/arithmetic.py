@@ -10,17 +10,17 @@ import math
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
+from hlotool.analysis.interval import ANY, NONNEGATIVE, NONZERO, POSITIVE, Interval, negate
+from hlotool.analysis.ranges import ForwardRanges
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
 from hlotool.values.demands import Demand, InRange, Matrix, MatrixKind, Ordered
-from hlotool.values.forward import ForwardRanges
-from hlotool.values.interval import ANY, NONNEGATIVE, NONZERO, POSITIVE, Interval, negate
 
 #: Intervals for operands, by number.
 _Solved: TypeAlias = Iterator[tuple[int, Interval]]
 _Rule: TypeAlias = Callable[[Instruction, Interval, ForwardRanges], _Solved]
 
-#: The largest fraction that truncation or rounding down drops.
+#: The largest fraction that truncation or rounding down drops; a bf16 of one has no finer one below it.
 _BELOW_ONE = 1 - 2**-8
 
 

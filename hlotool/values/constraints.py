@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from hlotool.analysis.interval import ANY, Interval
 from hlotool.ir.types import ShapeIndex
 from hlotool.values.demand_flow import Finding
 from hlotool.values.demands import (
@@ -18,7 +19,6 @@ from hlotool.values.demands import (
     Ordered,
     Scaled,
 )
-from hlotool.values.interval import ANY, Interval
 
 
 @dataclass(slots=True)

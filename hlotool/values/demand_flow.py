@@ -7,23 +7,27 @@ cannot (through a dot, say), they end without effect.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.analysis.calls import CallGraph
+from hlotool.analysis.flow import handed_on
+from hlotool.analysis.ranges import ForwardRanges
+from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ShapeIndex
 from hlotool.values.arithmetic import solved
 from hlotool.values.demand_rules import Source, sources
 from hlotool.values.demands import Demand, InRange
-from hlotool.values.forward import ForwardRanges
 from hlotool.values.movement import carried, moved
 
 #: Values visited for one demand at most, so that the time stays linear in the size of the module.
 _MOST_VISITS: Final = 500
 
-#: Call other computations on whole values; reducers and comparators see single elements and are left out.
-_CALLERS = frozenset(("async-start", "call", "conditional", "fusion", "while"))
+#: Operand i becomes element i of the result.
+_ELEMENT_BY_ELEMENT = frozenset(
+    ("all-gather", "all-reduce", "all-to-all", "collective-broadcast", "collective-permute", "sort")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,26 +58,12 @@ def parameter_demands(module: Module) -> list[Finding]:
 
 class _Trace:
     def __init__(self, module: Module) -> None:
-        self.entry = module.entry
-        self.callers: dict[Computation, list[Instruction]] = {module.entry: []}
-        self.owners: dict[Instruction, Computation] = {}
-        self._collect(module.entry)
-        self.ranges = ForwardRanges(self.owners)
-
-    def _collect(self, computation: Computation) -> None:
-        """Owners and callers of everything that `computation` reaches."""
-        for instruction in computation.instructions:
-            self.owners[instruction] = computation
-            if instruction.opcode in _CALLERS:
-                for callee in instruction.called:
-                    is_new = callee not in self.callers
-                    self.callers.setdefault(callee, []).append(instruction)
-                    if is_new:
-                        self._collect(callee)
+        self.calls = CallGraph(module)
+        self.ranges = ForwardRanges(self.calls.home)
 
     def findings(self) -> Iterator[Finding]:
         seen: set[tuple[Instruction, Demand]] = set()
-        for instruction in self.owners:
+        for instruction in self.calls.in_order_of_execution():
             for source in sources(instruction, self.ranges):
                 if (source.value, source.demand) not in seen:
                     seen.add((source.value, source.demand))
@@ -88,7 +78,7 @@ class _Trace:
             if (instruction, index) in visited or self._is_met(instruction, demand):
                 continue
             visited.add((instruction, index))
-            if instruction.opcode == "parameter" and self.owners[instruction] is self.entry:
+            if instruction.opcode == "parameter" and self.calls.home[instruction] is self.calls.module.entry:
                 assert instruction.parameter_number is not None
                 yield Finding(instruction.parameter_number, index, demand, source.purpose)
             else:
@@ -101,93 +91,15 @@ class _Trace:
         return all(interval.contains(self.ranges.of(instruction)) for interval in demand.intervals)
 
     def _producers(self, instruction: Instruction, index: ShapeIndex, demand: Demand) -> Iterator[_Item]:
-        route = _ROUTES.get(instruction.opcode)
-        if route is not None:
-            for source, part in route(self, instruction, index):
-                yield source, part, demand
+        if instruction.opcode in _ELEMENT_BY_ELEMENT:
+            yield instruction.operands[index[0] if index else 0], (), demand
+            return
+        handed = list(handed_on((instruction, index), self.calls))
+        if handed:
+            yield from ((source, part, demand) for source, part in handed)
             return
         rounds = instruction.opcode == "convert" and isinstance(demand, InRange)
         is_movement = carried(instruction) and not rounds
         step = moved(instruction, demand) if is_movement else solved(instruction, demand, self.ranges)
         for number, asked in step:
             yield instruction.operands[number], (), asked
-
-
-_Parts: TypeAlias = Iterator[tuple[Instruction, ShapeIndex]]
-
-
-def _tuple(_: _Trace, instruction: Instruction, index: ShapeIndex) -> _Parts:
-    yield instruction.operands[index[0]], index[1:]
-
-
-def _get_tuple_element(_: _Trace, instruction: Instruction, index: ShapeIndex) -> _Parts:
-    yield instruction.operands[0], (instruction.integer("index"), *index)
-
-
-def _identity(_: _Trace, instruction: Instruction, index: ShapeIndex) -> _Parts:
-    yield instruction.operands[0], index
-
-
-def _elementwise_tuple(_: _Trace, instruction: Instruction, index: ShapeIndex) -> _Parts:
-    """Operand i becomes element i: sort, variadic collectives."""
-    yield instruction.operands[index[0] if index else 0], ()
-
-
-def _call(_: _Trace, instruction: Instruction, index: ShapeIndex) -> _Parts:
-    yield next(instruction.called).root, index
-
-
-def _async_done(_: _Trace, instruction: Instruction, index: ShapeIndex) -> _Parts:
-    start = instruction.operands[0]
-    while start.opcode == "async-update":
-        start = start.operands[0]
-    if start.opcode == "async-start":
-        yield next(start.called).root, index
-
-
-def _while(_: _Trace, instruction: Instruction, index: ShapeIndex) -> _Parts:
-    yield instruction.operands[0], index
-    yield instruction.computation("body").root, index
-
-
-def _conditional(_: _Trace, instruction: Instruction, index: ShapeIndex) -> _Parts:
-    for branch in instruction.called:
-        yield branch.root, index
-
-
-def _parameter(trace: _Trace, instruction: Instruction, index: ShapeIndex) -> _Parts:
-    """The arguments of all callers; in a loop also what the body returns."""
-    computation = trace.owners[instruction]
-    number = instruction.parameter_number or 0
-    for caller in trace.callers[computation]:
-        if caller.opcode == "while":
-            yield from _while(trace, caller, index)
-        elif caller.opcode == "conditional":
-            for position, branch in enumerate(caller.called, 1):
-                if branch is computation:
-                    yield caller.operands[position], index
-        else:
-            yield caller.operands[number], index
-
-
-_Route: TypeAlias = Callable[[_Trace, Instruction, ShapeIndex], _Parts]
-
-_ROUTES: dict[str, _Route] = {
-    "tuple": _tuple,
-    "get-tuple-element": _get_tuple_element,
-    "add-dependency": _identity,
-    "domain": _identity,
-    "opt-barrier": _identity,
-    "all-gather": _elementwise_tuple,
-    "all-reduce": _elementwise_tuple,
-    "all-to-all": _elementwise_tuple,
-    "collective-broadcast": _elementwise_tuple,
-    "collective-permute": _elementwise_tuple,
-    "sort": _elementwise_tuple,
-    "call": _call,
-    "fusion": _call,
-    "async-done": _async_done,
-    "while": _while,
-    "conditional": _conditional,
-    "parameter": _parameter,
-}

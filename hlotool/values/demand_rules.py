@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
+from hlotool.analysis.interval import NONNEGATIVE, NONZERO, POSITIVE, Interval
+from hlotool.analysis.ranges import ForwardRanges
 from hlotool.ir.attributes import ConvolutionDimensions
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.values.demands import AnyBits, Demand, Exactly, InRange, Matrix, MatrixKind, Ordered, Scaled
-from hlotool.values.forward import ForwardRanges
-from hlotool.values.interval import NONNEGATIVE, NONZERO, POSITIVE, Interval
 from hlotool.values.loops import loop_demands
 from hlotool.values.monoids import identities
 

@@ -10,7 +10,7 @@ import enum
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hlotool.values.interval import Interval
+from hlotool.analysis.interval import Interval
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hlotool.analysis.interval import ANY, Interval
 from hlotool.errors import InputDataError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
@@ -19,9 +20,8 @@ from hlotool.values.demand_flow import parameter_demands
 from hlotool.values.flatten import Value, unflatten
 from hlotool.values.generators import Draw, generate
 from hlotool.values.integers import integer_range
-from hlotool.values.interval import ANY, Interval
 
-#: Actual size of a dimension without a bound.
+#: Actual size of a dimension without a bound: more than one, so that orders and strides can be wrong.
 _UNBOUNDED_SIZE = 4
 
 

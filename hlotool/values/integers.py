@@ -10,11 +10,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from hlotool.analysis.interval import Interval
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
 from hlotool.ir.types import ElementType
 from hlotool.values.constraints import Constraint
 from hlotool.values.demands import Ordered
-from hlotool.values.interval import Interval
 
 #: Largest magnitudes of integers that nothing constrains: small, so that loops end and powers stay exact.
 _SIGNED, _UNSIGNED = 10, 20

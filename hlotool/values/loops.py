@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from hlotool.analysis.interval import Interval
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape
 from hlotool.values.demands import InRange
-from hlotool.values.interval import Interval
 
 #: What parameters that decide about a loop may hold: counters and Collatz sequences end soon.
 SMALL_COUNTS: Final = InRange((Interval(1, 16),), required=False)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
+from hlotool.analysis import custom_calls
 from hlotool.ir.attributes import SliceDim
 from hlotool.ir.module import Instruction
 from hlotool.values.demands import AnyBits, Demand, InRange, Matrix, Ordered
@@ -31,20 +32,6 @@ _CARRIED: dict[str, slice] = {
     "transpose": slice(1),
 }
 
-#: Custom calls that return their first operand as it is.
-_IDENTITY_CALLS = frozenset(
-    (
-        "AssumeGatherIndicesInBound",
-        "MoveToDevice",
-        "MoveToHost",
-        "SPMDFullToShardShape",
-        "SPMDShardToFullShape",
-        "SetBound",
-        "Sharding",
-        "annotate_device_placement",
-    )
-)
-
 #: Keep every element in its place.
 _IN_PLACE = frozenset(("clamp", "convert", "copy", "custom-call", "reduce-precision", "select"))
 #: Repeat or drop elements at positions that the data decides.
@@ -55,7 +42,7 @@ def carried(instruction: Instruction) -> range:
     """Numbers of the operands whose elements reappear in the result."""
     opcode, count = instruction.opcode, len(instruction.operands)
     if opcode == "custom-call":
-        known = instruction.custom_call_target in _IDENTITY_CALLS
+        known = instruction.custom_call_target in custom_calls.TRANSPARENT
         return range(1 if known and count else 0)
     if opcode == "scatter":
         return range(0, 3, 2) if count == 3 else range(0)

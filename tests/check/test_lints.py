@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hlotool.check.catalogue import all_rules
 from hlotool.check.findings import Finding, Severity
-from hlotool.check.rules import RULES, all_rules
+from hlotool.check.rules import RULES
 from hlotool.check.task import findings_of
 from hlotool.parse.reader import parse_module
 
@@ -192,7 +193,7 @@ def test_a_tensor_array_that_should_have_grown() -> None:
     found = [
         finding.message
         for path in sorted(folder.glob("*before_optimizations.txt"))
-        for finding in lint(path.read_text(), "truncated-tensor-array")
+        for finding in lint(path.read_text(encoding="utf-8"), "truncated-tensor-array")
     ]
     assert found == [
         "3 writes to a TensorArray had no room and left nothing",

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hlotool.check.catalogue import all_rules
 from hlotool.check.findings import Finding, Severity
 from hlotool.check.offload.fix import FIXES, fixed
-from hlotool.check.rules import all_rules
 from hlotool.check.task import findings_of
 from hlotool.cli.main import main
 from hlotool.ir.module import Module
@@ -369,7 +369,7 @@ def test_jax_lowered_for_tpu(shared: Path, tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize("name", ["remat", "roundtrip"])
 def test_jax_programs_that_are_right(shared: Path, platform: str, name: str) -> None:
     file = shared / "dumps" / "lowered_for_tpu_gpu" / f"{platform}.offload_{name}.hlo.txt"
-    assert check(file.read_text()) == []
+    assert check(file.read_text(encoding="utf-8")) == []
 
 
 LAYOUTS = {

@@ -8,7 +8,6 @@ from support.rewrites import Program, check, rewrite
 from hlotool.ir.edit import Editor
 from hlotool.ir.module import Instruction, Module
 from hlotool.parse.reader import parse_module
-from hlotool.passes.ancestors import Ancestors
 from hlotool.passes.fusion_facts import is_always_duplicable, is_expensive, is_fusible, loop_shape
 from hlotool.passes.fusion_legality import (
     LOOP_RULES,
@@ -388,21 +387,3 @@ def test_duplicable_and_fusible() -> None:
 def test_a_reduction_iterates_over_what_it_reads() -> None:
     module = module_of(f"x = f32[4,8] parameter(0) z = f32[] parameter(1) ROOT r = {REDUCTION}")
     assert loop_shape(module.entry.root) == (4, 8)
-
-
-def test_ancestors_follow_merges() -> None:
-    module = module_of(
-        """x = f32[] parameter(0) y = f32[] parameter(1) a = f32[] sine(x) b = f32[] cosine(y)
-        c = f32[] abs(b) d = f32[] negate(a) ROOT e = f32[] add(c, d)"""
-    )
-    x, y, a, b, c, d, e = module.entry.instructions
-    ancestors = Ancestors(module.entry.instructions)
-    assert ancestors.leads(x, d)
-    assert not ancestors.leads(d, x)
-    assert not ancestors.leads(y, d)
-    merged, part = (Instruction(name, "tanh", a.shape, (x, y)) for name in "mp")
-    ancestors.merge(a, b, [merged, part])
-    for needed in (x, y, merged, part):
-        assert all(ancestors.leads(needed, user) for user in (c, d, e))
-    assert not any(ancestors.leads(merged, other) for other in (x, y, merged, part))
-    assert not ancestors.leads(c, d)

@@ -4,24 +4,24 @@
     outputs = oracle().run(hlo_text, [array, …])
 
 It takes texts as they are, past hlotool's parser and printer; what holds XLA is the process of the backend
-`xla`, which is replaced when XLA aborts or hangs.
+`xla`, which is replaced when XLA aborts or hangs. Where XLA alone dies of a program, too, that is no fault of
+ours, and the test is skipped: see `support.oracle`.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 
 from hlotool.backends.xla.partitions import parse_sharding
 from hlotool.backends.xla.process import XlaProcess, key_for
-from hlotool.backends.xla.protocol import ArrayData, Execution, Program
+from hlotool.backends.xla.protocol import ArrayData, CompileRequest, Execution
 from hlotool.errors import BackendFailed, HlotoolError
 from hlotool.ir.printing.sharding import sharding_text
+from support.oracle import OracleUnable, need_xla, unable
 
 Array = npt.NDArray[Any]
 
@@ -31,7 +31,7 @@ _CHILD = "support.xla_child"
 
 
 class XlaError(Exception):
-    """XLA rejected the module, or the process died on it."""
+    """XLA rejected the module, or the process died of it as XLA alone does not."""
 
 
 class Oracle:
@@ -57,9 +57,10 @@ class Oracle:
             The leaves of the result in tuple order.
 
         Raises:
-            XlaError: rejected, aborted or timed out.
+            XlaError: rejected; or the process died or timed out, as XLA alone does not.
+            OracleUnable: XLA alone dies of it, too.
         """
-        program = Program(text, flags=tuple(options.items()), released=self._process.take_released())
+        program = CompileRequest(text, flags=tuple(options.items()), released=self._process.take_released())
         return self._execute(program, [arguments])[0][0]
 
     def run_devices(
@@ -77,7 +78,7 @@ class Oracle:
             Per device, the leaves of the result in tuple order.
 
         Raises:
-            XlaError: rejected, aborted or timed out.
+            XlaError, OracleUnable: as `run`.
         """
         return self.run_sharded(text, arguments, replicas, partitions)[0]
 
@@ -85,7 +86,7 @@ class Oracle:
         self, text: str, arguments: list[list[Any]], replicas: int = 1, partitions: int = 1
     ) -> tuple[list[list[Array]], list[str]]:
         """As `run_devices`, for a program that XLA partitions; also the sharding of each leaf."""
-        program = Program(
+        program = CompileRequest(
             text,
             replicas=replicas,
             partitions=partitions,
@@ -95,7 +96,9 @@ class Oracle:
         results, shardings = self._execute(program, arguments)
         return results, [sharding_text(parse_sharding(sharding)) for sharding in shardings]
 
-    def _execute(self, program: Program, arguments: list[list[Any]]) -> tuple[list[list[Array]], list[bytes]]:
+    def _execute(
+        self, program: CompileRequest, arguments: list[list[Any]]
+    ) -> tuple[list[list[Array]], list[bytes]]:
         """Per device, what goes in and what comes out; and the shardings of the results."""
         rows = [[ArrayData.of(np.asarray(argument)) for argument in row] for row in arguments]
         try:
@@ -103,6 +106,8 @@ class Oracle:
             self._process.release(compiled.executable)
             results = self._process.run(Execution(compiled.executable, rows))
         except HlotoolError as error:
+            if reason := unable(program, arguments, self._process.key, error):
+                raise OracleUnable(reason) from None
             raise _xla_error(error) from None
         arrays = [[data.to_array() for data in row] for row in results.devices]
         return arrays, compiled.results or []
@@ -155,7 +160,6 @@ def _xla_error(error: HlotoolError) -> XlaError:
 
 @cache
 def oracle(devices: int = 1) -> Oracle:
-    """The oracle that all tests of this process share; skips the test when jaxlib is absent."""
-    if find_spec("jaxlib") is None or find_spec("jax") is None:
-        pytest.skip("jaxlib is not installed")
+    """The oracle that all tests of this process share; skips the test where no XLA runs."""
+    need_xla()
     return Oracle(devices)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hlotool.analysis.interval import ANY, NONZERO, POSITIVE, Interval
 from hlotool.ir.dtypes import dtype_of, integer_limits
 from hlotool.ir.types import ElementType
 from hlotool.values.constraints import Constraint, combine
@@ -26,7 +27,6 @@ from hlotool.values.demands import (
 )
 from hlotool.values.generators import Draw, generate
 from hlotool.values.integers import integer_range
-from hlotool.values.interval import ANY, NONZERO, POSITIVE, Interval
 
 INTEGERS = st.sampled_from([t for t in ElementType if t.is_integer])
 SEEDS = st.integers(0, 1000)

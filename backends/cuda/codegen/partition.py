@@ -23,15 +23,16 @@ from hlotool.backends.cuda.codegen.rows import Rows
 from hlotool.backends.cuda.codegen.rules import OPCODES
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.codegen.transpositions import transposition
-from hlotool.backends.cuda.codegen.trees import SERIAL, Geometry, State, geometry, reads_rows, states_of
+from hlotool.backends.cuda.codegen.trees import State, geometry, reads_rows, states_of
 from hlotool.backends.numpy.lowering import literal_value
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
+from hlotool.passes.reduction_geometry import Geometry
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class KernelProgram:
     """Kernels in the order in which they run.
 
     Attributes:
@@ -71,7 +72,7 @@ def _packed(shape: Shape, values: Iterator[Any]) -> Any:
 
 def of_fusion(
     computation: Computation, is_probed: bool = False, precision: Precision = Precision.HLO
-) -> Program:
+) -> KernelProgram:
     """The kernels of a fused computation; its parameters are the inputs.
 
     Args:
@@ -98,7 +99,7 @@ def _can_be_seen(instruction: Instruction) -> bool:
     return isinstance(instruction.shape, ArrayShape) and not is_source
 
 
-def of_instruction(instruction: Instruction) -> Program:
+def of_instruction(instruction: Instruction) -> KernelProgram:
     """The kernels of a single operation; its operands are the inputs.
 
     Raises:
@@ -115,7 +116,7 @@ def _program(
     outputs: Sequence[Instruction],
     inputs: tuple[Instruction, ...],
     seen: Mapping[Instruction, Instruction],
-) -> Program:
+) -> KernelProgram:
     copies = {o: _copy(o) for o in (*outputs, *seen.values()) if o in inputs or o.opcode == "constant"}
     outputs = tuple(copies.get(o, o) for o in outputs)
     seen = {i: copies.get(place, place) for i, place in seen.items()}
@@ -124,7 +125,7 @@ def _program(
         kernels = tuple(builder.kernels())
     except RecursionError as error:
         raise NotGenerated("too many operations wait for each other", root) from error
-    return Program(inputs, outputs, kernels, root.shape, seen)
+    return KernelProgram(inputs, outputs, kernels, root.shape, seen)
 
 
 def _copy(instruction: Instruction) -> Instruction:
@@ -137,7 +138,7 @@ def _copy(instruction: Instruction) -> Instruction:
 def is_long(reduction: Instruction) -> bool:
     """Whether a reduction is not left to one thread for each result."""
     shape = geometry(reduction)
-    return shape.length > SERIAL and shape.results > 0
+    return not shape.is_serial and shape.results > 0
 
 
 def is_tree(reduction: Instruction) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hlotool.analysis.custom_calls import ANNOTATIONS
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
@@ -13,29 +14,17 @@ from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, BufferShape
 
-#: Targets of custom calls that return their operand.
-ANNOTATIONS = (
-    "AssumeGatherIndicesInBound",
-    "LayoutConstraint",
-    "MoveToDevice",
-    "MoveToHost",
-    "Pin",
-    "PinToDevice",
-    "SetBound",
-    "Sharding",
-    "Unpin",
-    "annotate_device_placement",
-    "xla.sdy.FuncResultSharding",
-    "xla.sdy.PropagationBarrier",
-)
-
 
 @custom_call(*ANNOTATIONS)
 def annotation(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The operand.
 
-    XLA: sharding_op_util.h, host_offload_utils.h, shardy/constants.h, despecializer.cc, dynamic_padder.cc.
+    XLA: sharding_op_util.h, hlo_sharding_util.h, host_offload_utils.h, shardy/constants.h, despecializer.cc,
+    dynamic_padder.cc.
     """
+    if len(instruction.operands) != 1:
+        target = instruction.custom_call_target
+        raise lowering.unsupported(instruction, f"{target} of {len(instruction.operands)} operands")
     return _same
 
 

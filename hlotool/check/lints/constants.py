@@ -43,18 +43,15 @@ def elided_constant(subject: Subject) -> Iterator[Problem]:
 def large_constant(subject: Subject) -> Iterator[Problem]:
     """Constants of 100 kB and more whose elements are not all alike."""
     for instruction in subject.instructions:
-        size = _bytes(instruction)
+        if instruction.opcode != "constant" or not isinstance(instruction.shape, ArrayShape):
+            continue
+        size = instruction.shape.byte_size
         if size >= NOTED_BYTES and not _is_splat(instruction):
             yield Problem(
                 f"{instruction.shape} of {size / 1e6:.1f} MB is part of the program",
                 instruction,
                 severity=Severity.WARNING if size >= LARGE_BYTES else None,
             )
-
-
-def _bytes(instruction: Instruction) -> int:
-    is_constant = instruction.opcode == "constant" and isinstance(instruction.shape, ArrayShape)
-    return instruction.shape.byte_size if is_constant and isinstance(instruction.shape, ArrayShape) else 0
 
 
 def _is_splat(instruction: Instruction) -> bool:

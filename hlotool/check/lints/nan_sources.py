@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from hlotool.analysis.interval import Interval
 from hlotool.check.findings import Severity
 from hlotool.check.rules import Problem, module_rule
 from hlotool.check.subject import Subject
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
-from hlotool.values.interval import Interval
 
 
 @module_rule(

@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from hlotool.analysis.flow import Part
 from hlotool.check.offload.annotations import Placement, placement
 from hlotool.check.subject import Subject
 from hlotool.ir.attributes import OperandAlias
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Instruction
 from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import branches
 
 #: A part of an instruction's result.
-Position: TypeAlias = tuple[Instruction, ShapeIndex]
+Position: TypeAlias = Part
 
 #: What hands a buffer on as it is. XLA: IsValidDuringPureMemoryOffload.
 PASSES_ON = frozenset(
@@ -41,14 +42,15 @@ class Positions:
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
+        self._calls = subject.calls
 
     def successors(self, position: Position) -> list[Position]:
         """Where the buffer at `position` is next."""
         instruction, index = position
         found: list[Position] = []
-        computation = self._subject.owners[instruction]
+        computation = self._calls.home[instruction]
         if instruction is computation.root:
-            found += [(caller, index) for caller in self.callers(computation)]
+            found += [(caller, index) for caller in self._calls.callers[computation]]
         for user in self._subject.users[instruction]:
             found += self._into(user, instruction, index)
         return found
@@ -96,15 +98,11 @@ class Positions:
                 return [(instruction.computation("body").root, index)]
             case "parameter":
                 number = instruction.parameter_number or 0
-                callers = self.callers(self._subject.owners[instruction])
+                callers = self._calls.callers[self._calls.home[instruction]]
                 return [(caller.operands[number], index) for caller in callers]
             case "dynamic-slice" | "dynamic-update-slice" | "pad":
                 return [(instruction.operands[0], index)]
         return [(instruction.operands[0], index)] if len(instruction.operands) == 1 else None
-
-    def callers(self, computation: Computation) -> list[Instruction]:
-        """The instructions that call `computation`."""
-        return [site.instruction for site in self._subject.call_sites.get(computation, [])]
 
     def is_entry_root(self, instruction: Instruction) -> bool:
         """It makes the program's result."""

@@ -74,7 +74,7 @@ def _allocate(
 def _check_condition(memory: HostMemory, positions: Positions, position: Position) -> None:
     """A loop's condition must do nothing with the buffer."""
     parameter, index = position
-    for caller in positions.callers(memory.subject.owners[parameter]):
+    for caller in memory.subject.calls.callers[memory.subject.calls.home[parameter]]:
         if caller.opcode != "while":
             continue
         condition = caller.computation("condition")
@@ -85,7 +85,7 @@ def _check_condition(memory: HostMemory, positions: Positions, position: Positio
                 memory.add("offload-condition", _used_in_condition(current[0]))
                 continue
             memory.host.add(current)
-            if memory.subject.owners[current[0]] is condition:
+            if memory.subject.calls.home[current[0]] is condition:
                 queue.extend(p for p in positions.successors(current) if p not in memory.host)
 
 

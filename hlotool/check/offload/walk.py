@@ -234,8 +234,8 @@ class HostMemory:
 
     def _runs_on_host(self, instruction: Instruction) -> bool:
         """It belongs to a host computation, which is what the tensor was moved for."""
-        computation = self.subject.owners[instruction]
-        callers = self._positions.callers(computation)
+        computation = self.subject.calls.home[instruction]
+        callers = self.subject.calls.callers[computation]
         return computation.execution_thread == _HOST_THREAD or any(
             map(is_host_compute, [instruction, *callers])
         )

@@ -43,6 +43,10 @@ class Op(AttributeAccess):
     stated: Shape | None = None
     mixed_precision: bool = True
 
+    def computation(self, name: str) -> Computation:
+        """The one computation that is called as `name`."""
+        return self.attribute(name, Computation)
+
     def array(self, index: int, role: str = "") -> ArrayShape:
         """The shape of an operand that must be an array."""
         return self.as_array(self.operands[index], role or f"operand {index}")

@@ -153,7 +153,7 @@ def _may_change_width(instruction: Instruction, operand: ArrayShape) -> bool:
 
 
 def _check_size(findings: Findings, bitcast: Instruction) -> None:
-    """A bitcast reinterprets bytes: there are as many before and after."""
+    """A bitcast reinterprets bytes: there are as many before and after. XLA: ShapeUtil::ByteSizeOf."""
     sizes = [s.byte_size for s in (bitcast.operands[0].shape, bitcast.shape) if isinstance(s, ArrayShape)]
     findings.check(
         len(set(sizes)) == 1, "bitcast-size", f"a bitcast of {sizes[0]} bytes into {sizes[-1]}", bitcast

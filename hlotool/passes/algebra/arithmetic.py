@@ -7,11 +7,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from hlotool.analysis.constants import is_uniform, is_zero, uniform
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 from hlotool.passes.algebra.rules import Exactness, Op, Rewrite, is_real, rule
-from hlotool.passes.constants import is_uniform, is_zero, uniform
 
 #: The floats that have subnormals, infinities and signed zeros like IEEE's.
 _IEEE = frozenset({ElementType.F16, ElementType.BF16, ElementType.F32, ElementType.F64})

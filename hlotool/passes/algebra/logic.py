@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from hlotool.analysis.constants import is_uniform, is_zero, uniform
 from hlotool.ir.attributes import default_comparison
 from hlotool.ir.dtypes import integer_limits
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 from hlotool.passes.algebra.rules import Exactness, Op, Rewrite, rule
-from hlotool.passes.constants import is_uniform, is_zero, uniform
 
 _INVERTED = {"EQ": "NE", "NE": "EQ", "LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT"}
 #: Comparisons that hold for equal values.

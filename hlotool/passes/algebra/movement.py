@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from hlotool.analysis.constants import integer_constant
 from hlotool.ir.attributes import PaddingDim, SliceDim
 from hlotool.ir.module import Instruction
 from hlotool.passes.algebra.rules import Op, Rewrite, inverse, rule
-from hlotool.passes.constants import integer_constant
 
 
 def _is_scalar_broadcast(value: Instruction) -> bool:

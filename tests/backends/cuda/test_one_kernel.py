@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from hlotool.backends.cuda.codegen.partition import Program, of_fusion
+from hlotool.backends.cuda.codegen.partition import KernelProgram, of_fusion
 from hlotool.backends.cuda.codegen.schedules import Kernel, Part
 from hlotool.ir.module import Computation
 from hlotool.parse.reader import parse_module
@@ -31,7 +31,7 @@ ENTRY main {{
 """
 
 
-def _program(size: int) -> Program:
+def _program(size: int) -> KernelProgram:
     module = parse_module(_SUM.format(size=size))
     Fuse().run(module, Context("fuse"))
     (fusion,) = (i for i in module.entry.instructions if i.opcode == "fusion")

@@ -1,0 +1,202 @@
+"""What range each instruction's values are sure to have, whatever the entry parameters hold.
+
+A plain interval analysis: it proves that `exp(x) + 1` or `max(x, 1e-6)` needs no constraint on x. Wrap-around
+of integers and overflow of floats are left out: inputs are generated so that they do not happen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from hlotool.analysis.interval import ANY, NONNEGATIVE, Interval, add, multiply, negate, reciprocal
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.types import ArrayShape, ElementType, Shape
+
+#: Stands for the open end of a range that never reaches 0, such as that of exp.
+_ABOVE_ZERO = 1e-30
+#: The values of larger constants are not looked at.
+_LARGEST_CONSTANT = 1 << 20
+
+_Operands: TypeAlias = list[Interval]
+_Rule: TypeAlias = Callable[["ForwardRanges", Instruction, _Operands], Interval]
+
+
+class ForwardRanges:
+    """Ranges of the instructions of a module, computed per computation when first asked for.
+
+    Args:
+        owners: the computation of every instruction.
+    """
+
+    def __init__(self, owners: dict[Instruction, Computation]) -> None:
+        self._owners = owners
+        self._ranges: dict[Instruction, Interval] = {}
+
+    def of(self, instruction: Instruction) -> Interval:
+        """A range that holds every value of `instruction`; any number for tuples."""
+        if instruction not in self._ranges:
+            self._sweep(self._owners[instruction])
+        return self._ranges[instruction]
+
+    def _sweep(self, computation: Computation) -> None:
+        for instruction in computation.instructions:
+            limits = _limits(instruction.shape)
+            rule = _RULES.get(instruction.opcode)
+            if rule is not None and isinstance(instruction.shape, ArrayShape):
+                operands = [self._ranges[o] for o in instruction.operands]
+                narrowed = limits.intersect(rule(self, instruction, operands))
+                limits = limits if narrowed.is_empty else narrowed
+            self._ranges[instruction] = Interval(limits.low, limits.high)
+
+
+def _limits(shape: Shape) -> Interval:
+    """What the element type alone says."""
+    if not isinstance(shape, ArrayShape):
+        return ANY
+    if shape.element_type.is_unsigned:
+        return NONNEGATIVE
+    return Interval(0, 1) if shape.element_type is ElementType.PRED else ANY
+
+
+def _constant(_: ForwardRanges, instruction: Instruction, __: _Operands) -> Interval:
+    literal = instruction.literal
+    if literal is None or literal.elided or not isinstance(literal.value, np.ndarray):
+        return ANY
+    value = literal.value
+    if value.size == 0 or value.size > _LARGEST_CONSTANT or value.dtype.kind == "c":
+        return ANY
+    numbers = value.astype(np.float64)
+    return ANY if np.isnan(numbers).any() else Interval(float(numbers.min()), float(numbers.max()))
+
+
+def _iota(_: ForwardRanges, instruction: Instruction, __: _Operands) -> Interval:
+    size = instruction.dims[instruction.integer("iota_dimension")]
+    return Interval(0, max(0, size - 1))
+
+
+def _same(_: ForwardRanges, __: Instruction, operands: _Operands) -> Interval:
+    return operands[0]
+
+
+def _any_operand(_: ForwardRanges, __: Instruction, operands: _Operands) -> Interval:
+    result = operands[0]
+    for operand in operands[1:]:
+        result = result.union(operand)
+    return result
+
+
+def _select(_: ForwardRanges, __: Instruction, operands: _Operands) -> Interval:
+    return operands[1].union(operands[2])
+
+
+def _clamp(_: ForwardRanges, __: Instruction, operands: _Operands) -> Interval:
+    low, value, high = operands
+    at_least = max(value.low, low.low)
+    return Interval(min(at_least, high.low), min(max(value.high, low.high), high.high))
+
+
+def _multiply(_: ForwardRanges, instruction: Instruction, operands: _Operands) -> Interval:
+    product = multiply(*operands)
+    a, b = instruction.operands
+    return product.intersect(NONNEGATIVE) if a is b else product
+
+
+def _power(_: ForwardRanges, __: Instruction, operands: _Operands) -> Interval:
+    base, exponent = operands
+    if base.low > 0:
+        return Interval(_ABOVE_ZERO)
+    even = exponent.is_point and exponent.low % 2 == 0
+    return NONNEGATIVE if base.low >= 0 or even else ANY
+
+
+def _call(ranges: ForwardRanges, instruction: Instruction, _: _Operands) -> Interval:
+    return ranges.of(next(instruction.called).root)
+
+
+def _reduce(_: ForwardRanges, instruction: Instruction, operands: _Operands) -> Interval:
+    """Sums of what is not negative are not negative; extrema stay in the range."""
+    opcode = next(instruction.called).root.opcode
+    values, init = operands
+    if opcode in ("maximum", "minimum"):
+        return values.union(init)
+    if opcode == "add" and values.low >= 0 and init.low >= 0:
+        return Interval(min(values.low, _ABOVE_ZERO))
+    return ANY
+
+
+def _get_tuple_element(ranges: ForwardRanges, instruction: Instruction, _: _Operands) -> Interval:
+    source, index = instruction.operands[0], instruction.integer("index")
+    return ranges.of(source.operands[index]) if source.opcode == "tuple" else ANY
+
+
+def _monotone(function: Callable[[float], float]) -> _Rule:
+    def rule(_: ForwardRanges, __: Instruction, operands: _Operands) -> Interval:
+        low, high = (function(end) for end in (operands[0].low, operands[0].high))
+        return Interval(low, high)
+
+    return rule
+
+
+def _fixed(low: float, high: float) -> _Rule:
+    return lambda _, __, ___: Interval(low, high)
+
+
+def _exponential(value: float) -> float:
+    return max(_ABOVE_ZERO, math.exp(value)) if value < 700 else math.inf
+
+
+def _logarithm(value: float) -> float:
+    return math.log(value) if 0 < value < math.inf else (math.inf if value > 0 else -math.inf)
+
+
+_RULES: dict[str, _Rule] = {
+    "constant": _constant,
+    "iota": _iota,
+    "add": lambda _, __, operands: add(*operands),
+    "subtract": lambda _, __, operands: add(operands[0], negate(operands[1])),
+    "multiply": _multiply,
+    "divide": lambda _, __, operands: multiply(operands[0], reciprocal(operands[1])),
+    "negate": lambda _, __, operands: negate(operands[0]),
+    "abs": lambda _, __, operands: operands[0] if operands[0].low >= 0 else NONNEGATIVE,
+    "sqrt": _monotone(lambda x: math.sqrt(max(x, 0.0))),
+    "rsqrt": _fixed(_ABOVE_ZERO, math.inf),
+    "exponential": _monotone(_exponential),
+    "log": _monotone(_logarithm),
+    "logistic": _fixed(_ABOVE_ZERO, 1),
+    "tanh": _fixed(-1, 1),
+    "erf": _fixed(-1, 1),
+    "sine": _fixed(-1, 1),
+    "cosine": _fixed(-1, 1),
+    "cosh": _fixed(1, math.inf),
+    "power": _power,
+    "maximum": lambda _, __, ops: Interval(max(o.low for o in ops), max(o.high for o in ops)),
+    "minimum": lambda _, __, ops: Interval(min(o.low for o in ops), min(o.high for o in ops)),
+    "clamp": _clamp,
+    "select": _select,
+    "reduce": _reduce,
+    "concatenate": _any_operand,
+    "pad": _any_operand,
+    "dynamic-update-slice": lambda _, __, operands: operands[0].union(operands[1]),
+    "get-tuple-element": _get_tuple_element,
+    "call": _call,
+    "fusion": _call,
+    **dict.fromkeys(
+        (
+            "broadcast",
+            "convert",
+            "copy",
+            "dynamic-slice",
+            "reshape",
+            "reverse",
+            "slice",
+            "transpose",
+            "gather",
+            "reduce-precision",
+        ),
+        _same,
+    ),
+}
