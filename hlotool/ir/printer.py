@@ -38,17 +38,11 @@ class PrintOptions:
         large_constants: constants of more than ten elements in full, not as `{...}`.
         metadata: where instructions come from.
         backend_config: what a compiler backend decided.
-        operand_shapes: the shape of each operand before its name.
-        layouts: the layout after each shape of an instruction.
-        percent: `%` before names.
     """
 
     large_constants: bool = True
     metadata: bool = True
     backend_config: bool = True
-    operand_shapes: bool = False
-    layouts: bool = True
-    percent: bool = True
 
 
 #: One line of a report: what is computed, without where it came from and how.
@@ -86,7 +80,6 @@ class _Printer:
 
     def __init__(self, options: PrintOptions, computations: Sequence[Computation]) -> None:
         self.options = options
-        self.percent = "%" if options.percent else ""
         self.computation_names = printed_names(computations)
         self.instruction_names: dict[int, str] = {}
         self._texts: dict[tuple[int, str], tuple[object, str]] = {}
@@ -117,14 +110,14 @@ class _Printer:
             for i in computation.instructions
         ]
         name = self.computation_names.get(id(computation), computation.name)
-        return f"{self.percent}{name} {signature} {{\n{''.join(lines)}}}{_thread(computation)}"
+        return f"%{name} {signature} {{\n{''.join(lines)}}}{_thread(computation)}"
 
     def instruction(self, instruction: Instruction) -> str:
         """`%name = shape opcode(operands), attributes`."""
         sugar = sugar_of(instruction)
         opcode = instruction.opcode if sugar is None else sugar.opcode
         text = (
-            f"{self.percent}{self._name_of(instruction)} = {self._shape(instruction.shape)} {opcode}"
+            f"%{self._name_of(instruction)} = {self._once(instruction.shape, 'shape', str)} {opcode}"
             f"({self._operands(instruction)}){self._attributes(instruction, sugar)}"
         )
         if instruction.metadata is not None and self.options.metadata:
@@ -138,9 +131,6 @@ class _Printer:
 
     def _name_of(self, instruction: Instruction) -> str:
         return self.instruction_names.get(id(instruction), instruction.name)
-
-    def _shape(self, shape: Shape) -> str:
-        return self._once(shape, "shape", str) if self.options.layouts else self._logical(shape)
 
     def _logical(self, shape: Shape) -> str:
         return self._once(shape, "logical", lambda s: str(strip_layouts(s)))
@@ -158,10 +148,7 @@ class _Printer:
             return str(instruction.parameter_number)
         if instruction.literal is not None:
             return literal_text(instruction.literal, self.options.large_constants)
-        percent = self.percent
-        names = [percent + self._name_of(o) for o in instruction.operands]
-        if self.options.operand_shapes:
-            names = [f"{self._shape(o.shape)} {name}" for o, name in zip(instruction.operands, names)]
+        names = ["%" + self._name_of(o) for o in instruction.operands]
         return ", ".join(names) if len(names) <= 5 else join_indexed(names)
 
     def _attributes(self, instruction: Instruction, sugar: AsyncSugar | None) -> str:
@@ -176,13 +163,13 @@ class _Printer:
             inner, opcode = sugar.shown, sugar.wrapped.root.opcode
             texts.update((k, f", {k}={self._value(opcode, k, v)}") for k, v in inner.items())
         if predecessors:
-            names = ", ".join(self.percent + self._name_of(p) for p in predecessors)
+            names = ", ".join("%" + self._name_of(p) for p in predecessors)
             texts["control-predecessors"] = f", control-predecessors={{{names}}}"
         return "".join(texts[name] for name in sorted(texts, key=lambda name: rank_of(opcode, name)))
 
     def _value(self, opcode: str, name: str, value: AttributeValue) -> str:
         if isinstance(value, Computation):
-            return self.percent + self.computation_names.get(id(value), value.name)
+            return "%" + self.computation_names.get(id(value), value.name)
         if isinstance(value, tuple) and value and isinstance(value[0], Computation):
             return "{" + ", ".join(self._value(opcode, name, c) for c in value) + "}"
         metadata = self.options.metadata
