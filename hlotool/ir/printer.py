@@ -126,7 +126,7 @@ class _Printer:
                 text += f", metadata={{{metadata}}}"
         config = instruction.attributes.get("backend_config")
         if config is not None and self.options.backend_config:
-            text += f", backend_config={self._once(config, 'backend_config', _config_text)}"
+            text += f", backend_config={self._value('', 'backend_config', config)}"
         return text
 
     def _name_of(self, instruction: Instruction) -> str:
@@ -174,10 +174,6 @@ class _Printer:
             return "{" + ", ".join(self._value(opcode, name, c) for c in value) + "}"
         metadata = self.options.metadata
         return self._once(value, name, lambda v: value_text(opcode, name, v, metadata))
-
-
-def _config_text(config: AttributeValue) -> str:
-    return value_text("", "backend_config", config)
 
 
 def header_parts(attributes: Mapping[str, AttributeValue]) -> Iterator[str]:

@@ -7,7 +7,7 @@ types below 8 bits one per byte), literal.h (Serialize: the same, types below 8 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sized
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -146,12 +146,8 @@ def _deserialize(reader: _Bytes, shape: Shape) -> Literal:
         sizes = tuple(np.frombuffer(reader.take(4 * shape.rank), "<i4").tolist())
     bits = shape.element_type.bits
     content = reader.take(math.ceil(shape.size * bits / 8))
-    unpack: Callable[[bytes, ArrayShape], Array] = _unpacked if bits < 8 else _whole
-    return Literal(shape, _arranged(unpack(content, shape), shape, sizes))
-
-
-def _whole(content: bytes, shape: ArrayShape) -> Array:
-    return _from_bytes(content, shape.element_type)
+    flat = _unpacked(content, shape) if bits < 8 else _from_bytes(content, shape.element_type)
+    return Literal(shape, _arranged(flat, shape, sizes))
 
 
 def _unpacked(content: bytes, shape: ArrayShape) -> Array:

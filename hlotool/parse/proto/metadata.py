@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from operator import attrgetter
 
 from hlotool.errors import ProtoError
@@ -20,17 +21,10 @@ from hlotool.ir.printing.metadata import lexes_as_dictionary, quote
 from hlotool.parse.proto.schema import Message
 
 #: Fields of OpMetadata that Metadata has under the same name.
-SAME_NAME = (
-    "op_type",
-    "op_name",
-    "source_file",
-    "source_line",
-    "source_end_line",
-    "source_column",
-    "source_end_column",
-    "deduplicated_name",
-    "scheduling_name",
-    "stack_frame_id",
+SAME_NAME = tuple(
+    field.name
+    for field in fields(Metadata)
+    if field.name not in ("profile_type", "metadata_payload", "obsolete")
 )
 
 

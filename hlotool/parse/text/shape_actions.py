@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from hlotool.grammar import Token
@@ -22,19 +23,8 @@ from hlotool.ir.types import (
 from hlotool.parse.text.syntax import TextError
 from hlotool.parse.text.tokens import integer, integers
 
-#: The parts after the colon of a layout, in the order that XLA demands.
-_LAYOUT_ORDER = (
-    "dim_levels",
-    "tiles",
-    "tail_padding_alignment",
-    "index_type",
-    "pointer_type",
-    "element_bits",
-    "memory_space",
-    "split_configs",
-    "physical_shape",
-    "metadata_prefix_bytes",
-)
+#: The parts after the colon of a layout, in the order that XLA demands: that of the fields.
+_LAYOUT_ORDER = ("dim_levels", *(field.name for field in fields(Layout)))
 
 
 def _part(name: str, value: Callable[[Token], object]) -> Callable[[object, list[Token]], tuple[str, object]]:

@@ -85,8 +85,11 @@ class StructureActions:
 
     # Computations
 
-    def body(self, children: list[InstructionSyntax]) -> list[InstructionSyntax]:
+    def listed(self, children: list[Any]) -> list[Any]:
+        """All parts, in order."""
         return children
+
+    body = computations = field_rows = listed
 
     def declaration(self, children: list[Any]) -> None:
         """Names and shapes of parameters in a signature mean nothing: XLA does not look at them."""
@@ -99,9 +102,6 @@ class StructureActions:
         is_entry = isinstance(children[0], Token)
         name, *result, instructions, attributes = children[1:] if is_entry else children
         return ComputationSyntax(name, instructions, is_entry, result[0] if result else None, attributes)
-
-    def computations(self, children: list[ComputationSyntax]) -> list[ComputationSyntax]:
-        return children
 
     def remainder(self, children: list[Any]) -> Remainder:
         continued, *others = children
@@ -138,9 +138,6 @@ class StructureActions:
         if 2 * len(fields) != len(pairs):
             raise TextError("a field repeats", number.start_pos)
         return FieldRow(integer(number), fields, number.start_pos)
-
-    def field_rows(self, children: list[FieldRow]) -> list[FieldRow]:
-        return children
 
     def tables(self, children: list[Any]) -> TablesSyntax:
         return TablesSyntax(*children[1::2])
