@@ -71,6 +71,11 @@ class Stage:
         assert source is not None
         return source
 
+    @property
+    def format(self) -> Format:
+        """How `source` is written."""
+        return Format.TEXT if self.text else Format.PROTO
+
 
 @dataclass(frozen=True, slots=True)
 class Capture:

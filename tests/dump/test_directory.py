@@ -10,7 +10,7 @@ import pytest
 from support.dumps import Write, module_text
 
 from hlotool.dump.directory import open_dump
-from hlotool.dump.names import Kind
+from hlotool.dump.names import Format, Kind
 from hlotool.errors import DumpError
 
 
@@ -113,9 +113,9 @@ def test_text_and_proto_of_a_stage_are_one_stage(write: Write) -> None:
     [module] = dump.modules
     before, after = module.stages
     assert before.source.name.endswith(".txt")
-    assert before.source is before.text
+    assert before.format is Format.TEXT
     assert before.proto is not None
-    assert after.source is after.proto
+    assert after.format is Format.PROTO
     assert any("before_optimizations.hlo.pb.gz: the same stage" in note for note in dump.notes)
 
 
@@ -231,7 +231,7 @@ def test_any_file_is_judged_by_its_content_when_it_is_named(write: Write) -> Non
     [module] = open_dump(root / "report.html").modules
     assert module.stages[0].kind is Kind.PLAIN
     [module] = open_dump(root / "weird").modules
-    assert module.stages[0].source is module.stages[0].proto
+    assert module.stages[0].format is Format.PROTO
 
 
 @pytest.mark.parametrize(
