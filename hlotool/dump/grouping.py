@@ -177,8 +177,8 @@ def _key(file: DumpFile) -> _Key:
 
 
 def _stage(file: DumpFile) -> Stage:
-    name = file.name
-    stage = Stage(
+    name, is_proto = file.name, file.name.format is Format.PROTO
+    return Stage(
         name.kind,
         name.label,
         name.platform,
@@ -186,9 +186,9 @@ def _stage(file: DumpFile) -> Stage:
         name.pipeline,
         name.after_pass,
         name.before_pass,
+        text=None if is_proto else file.source,
+        proto=file.source if is_proto else None,
     )
-    is_proto = name.format is Format.PROTO
-    return replace(stage, proto=file.source) if is_proto else replace(stage, text=file.source)
 
 
 def _merge(known: Stage, new: Stage) -> Stage | None:

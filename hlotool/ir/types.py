@@ -256,12 +256,17 @@ class ArrayShape:
     @property
     def minor_to_major(self) -> tuple[int, ...]:
         """The dimensions, fastest varying first; row-major where no layout is stated."""
-        return tuple(range(self.rank))[::-1] if self.layout is None else self.layout.minor_to_major
+        return self.layout_or_default.minor_to_major
 
     @property
     def byte_size(self) -> int:
-        """Bytes of one element times elements, sub-byte types unpacked as XLA stores them by default."""
+        """Bytes of the elements, of which each takes one or more. XLA: ShapeUtil::ByteSizeOf."""
         return self.size * max(1, self.element_type.bits // 8)
+
+    @property
+    def layout_or_default(self) -> Layout:
+        """The layout that is written, else the row-major one."""
+        return self.layout or Layout(tuple(range(self.rank - 1, -1, -1)))
 
     def without_layout(self) -> ArrayShape:
         """The shape of the same array with no layout stated."""
