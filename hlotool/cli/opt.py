@@ -6,9 +6,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hlotool.cli.options import add_command, add_output_options
+from hlotool.cli.options import add_output_options
 from hlotool.cli.output import emit_bytes, emit_json, finish
 from hlotool.errors import ExitCode, UsageError
 
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from hlotool.passes.observers import DumpModules
     from hlotool.report.opt_records import OptRecord, PassesRecord, PassRecord
 
-_DESCRIPTION = """\
+USAGE = "opt [options] FILE"
+ABOUT = "run passes on a program; convert between text and proto"
+DESCRIPTION = """\
 Run passes on an HLO program and print it. Without --passes it is printed as it is: in XLA's form, verified,
 as text or as a proto.
 """
-
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   hlotool opt FILE --passes 'inline,fix(simplify,cse,dce),fuse{kind=loop}'
   hlotool opt FILE --passes despecialize -o plain.hlo
@@ -35,17 +36,8 @@ examples:
 """
 
 
-def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
-    """Add the command to the parser."""
-    parser = add_command(
-        commands,
-        formatter,
-        execute,
-        usage="opt [options] FILE",
-        about="run passes on a program; convert between text and proto",
-        description=_DESCRIPTION,
-        examples=_EXAMPLES,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes to its parser."""
     parser.add_argument("path", nargs="?", metavar="FILE", help="HLO text or proto; - for stdin")
     parser.add_argument("--from", dest="form", choices=("text", "proto"), help="what FILE is [look inside]")
     parser.add_argument("--emit", choices=("text", "proto"), default="text", help="what to write [text]")
@@ -207,7 +199,6 @@ def _runs(runs: Sequence[PassRun]) -> list[PassRecord]:
 
 def _list(arguments: argparse.Namespace) -> int:
     record = _passes()
-
     return finish(record, arguments)
 
 

@@ -8,10 +8,9 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hlotool.cli.options import (
-    add_command,
     add_execution_options,
     add_input_options,
     add_output_options,
@@ -31,32 +30,24 @@ if TYPE_CHECKING:
     from hlotool.search.reduction.reducer import Reduction
     from hlotool.search.reduction.task import Loaded
 
-_DESCRIPTION = """\
+USAGE = "reduce [options] FILE"
+ABOUT = "make a failing program small while it fails in the same way"
+DESCRIPTION = """\
 Make a failing program small: fewer instructions, inlined calls, shorter loops, smaller shapes, simpler types
 and values. The way in which it fails is kept: a wrong value never becomes a crash.
 
 A command given as --check is called with the file of a candidate; the arguments lie beside it as .npz. Its
 exit status means what it means to `git bisect run`: 0 good, 125 cannot be judged, others bad.
 """
-
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   hlotool reduce FILE.hlo --backend xla           where XLA and the reference differ
   hlotool reduce FILE.hlo --check ./fails.sh --output small.hlo
 """
 
 
-def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
-    """Add the command to the parser."""
-    parser = add_command(
-        commands,
-        formatter,
-        execute,
-        usage="reduce [options] FILE",
-        about="make a failing program small while it fails in the same way",
-        description=_DESCRIPTION,
-        examples=_EXAMPLES,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes to its parser."""
     parser.add_argument("path", metavar="FILE", help="HLO file, or the dump of one module")
     _add_judge_options(parser)
     add_input_options(parser)

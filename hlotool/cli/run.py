@@ -9,11 +9,10 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hlotool.cli.backend_options import add_backend_options, chosen_backends
 from hlotool.cli.options import (
-    add_command,
     add_execution_options,
     add_input_options,
     add_only_option,
@@ -35,12 +34,13 @@ if TYPE_CHECKING:
     from hlotool.report.records import RunRecord
     from hlotool.workers.pool import Pool
 
-_DESCRIPTION = """\
+USAGE = "run [options] PATH ..."
+ABOUT = "replay every module of a dump and compare its stages"
+DESCRIPTION = """\
 Replay every module of a dump: run the program as the frontend gave it (before optimizations) and
 the program that was compiled (after optimizations) on the same inputs, and compare their results.
 """
-
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   hlotool run DIR                                 every module of a dump directory
   hlotool run DIR --only train_step --verbose     one module, every detail
@@ -54,17 +54,8 @@ examples:
 """
 
 
-def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
-    """Add the command to the parser."""
-    parser = add_command(
-        commands,
-        formatter,
-        execute,
-        usage="run [options] PATH ...",
-        about="replay every module of a dump and compare its stages",
-        description=_DESCRIPTION,
-        examples=_EXAMPLES,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes to its parser."""
     add_paths(parser)
     _add_choice_options(parser)
     add_input_options(parser)
@@ -123,7 +114,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
         print(error_text(problem), file=sys.stderr)
         return record.exit_code
-
     return finish(record, arguments)
 
 
