@@ -45,12 +45,13 @@ def execute(arguments: argparse.Namespace) -> int:
 
     matches = _everything() if arguments.list else _matches(arguments)
     code = ExitCode.AGREE if matches else ExitCode.NOTHING_COMPARED
+    record = ExplainRecord(matches=matches, exit_code=code)
     if arguments.list and not arguments.json:
         from hlotool.report.explain import Catalogue
 
-        emit_report(Catalogue(matches))
+        emit_report(Catalogue(record))
         return code
-    return finish(ExplainRecord(matches=matches, exit_code=code), arguments)
+    return finish(record, arguments)
 
 
 def _everything() -> list[MatchRecord]:

@@ -3,9 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from rich.table import Table
 from rich.text import Text
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Report(Generic[R]):
+    """Base of what shows the record of a command to people.
+
+    Attributes:
+        record: what to show.
+        quiet: only what disagrees, and the totals, where a report is long enough for a difference.
+        verbose: everything in full.
+    """
+
+    record: R
+    quiet: bool = False
+    verbose: bool = False
 
 
 def facts(rows: Iterable[tuple[str, str | Text]], gap: int = 2) -> Table:
