@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from hlotool.check.findings import Severity
 from hlotool.check.gpus import GPUS
-from hlotool.check.offload.annotations import HOST_MEMORY, memory_space
+from hlotool.check.offload.annotations import on_host
 from hlotool.check.rules import Applies, Problem, module_rule
 from hlotool.check.subject import Subject
 from hlotool.ir.effects import has_own_side_effect
@@ -132,8 +132,7 @@ def fusion_outputs(subject: Subject) -> Iterator[Problem]:
 
 
 def _loop_size(root: Instruction) -> int:
-    while root.opcode in _VIEWS:
-        root = root.operands[0]
+    root = _behind_views(root)
     shape: Shape = root.operands[0].shape if root.opcode in ("reduce", "reduce-window") else root.shape
     if root.opcode in ("dynamic-update-slice", "scatter") and len(root.operands) > 1:
         return -1  # in place: the loop is over the update
@@ -150,8 +149,7 @@ def _loop_size(root: Instruction) -> int:
 def fusion_in_place(subject: Subject) -> Iterator[Problem]:
     """The order of reads and writes is then open: what is read may be overwritten already."""
     for fusion, body in _fusions(subject):
-        roots = body.root.operands if body.root.opcode == "tuple" else (body.root,)
-        for root in dict.fromkeys(map(_behind_views, roots)):
+        for root in dict.fromkeys(_roots(body)):
             buffer = in_place_operand(root)
             source = _behind_views(buffer) if buffer is not None else None
             if source is None or source.opcode != "parameter":
@@ -163,6 +161,12 @@ def fusion_in_place(subject: Subject) -> Iterator[Problem]:
                     path=[source, reader, root],
                     details=[f"in fusion %{fusion.name}, line {fusion.line}"],
                 )
+
+
+def _roots(body: Computation) -> list[Instruction]:
+    """What makes the outputs of a fusion."""
+    parts = body.root.operands if body.root.opcode == "tuple" else (body.root,)
+    return [_behind_views(part) for part in parts]
 
 
 def _behind_views(instruction: Instruction) -> Instruction:
@@ -180,22 +184,16 @@ def _other_readers(
         if inner.opcode in _VIEWS and inner.operands[0] in views:
             views.add(inner)
     for inner in body.instructions:
-        reads = any(operand in views for operand in inner.operands)
-        if (
-            reads
-            and inner is not root
-            and inner not in views
-            and not _is_harmless(subject, inner, body, root)
-        ):
+        if inner is root or inner in views or views.isdisjoint(inner.operands):
+            continue
+        if not _is_harmless(subject, inner, body, root):
             yield inner
 
 
 def _is_harmless(subject: Subject, reader: Instruction, body: Computation, root: Instruction) -> bool:
     """It reads the very slice that is written, or element by element for such a slice alone."""
     if reader.opcode == "dynamic-slice" and root.opcode == "dynamic-update-slice":
-        return reader.operands[1:] == root.operands[2:] and _dims(reader.shape) == _dims(
-            root.operands[1].shape
-        )
+        return reader.operands[1:] == root.operands[2:] and reader.dims == root.operands[1].dims
     users = subject.users[reader]
     return (
         is_elementwise(reader)
@@ -203,10 +201,6 @@ def _is_harmless(subject: Subject, reader: Instruction, body: Computation, root:
         and reader is not body.root
         and all(_is_harmless(subject, user, body, root) for user in users)
     )
-
-
-def _dims(shape: Shape) -> tuple[int, ...]:
-    return shape.dims if isinstance(shape, ArrayShape) else ()
 
 
 @module_rule(
@@ -218,14 +212,14 @@ def _dims(shape: Shape) -> tuple[int, ...]:
 )
 def fusion_budget(subject: Subject) -> Iterator[Problem]:
     """Operands and outputs of kernels, reductions of one kernel, shared memory of a block."""
-    budget = GPUS[subject.gpu].shared_memory
+    budget = GPUS[subject.gpu]
     for fusion, body in _fusions(subject):
         if fusion.attributes.get("kind") != "kInput":
             continue  # loops hold nothing in shared memory; CPU programs have no such kernels
         buffers = len(set(fusion.operands)) + sum(1 for _ in leaves(fusion.shape))
         if buffers > MOST_BUFFERS:
             yield Problem(f"{buffers} operands and outputs; the budget of a fusion is {MOST_BUFFERS}", fusion)
-        reductions = _root_reductions(body)
+        reductions = sum(root.opcode == "reduce" for root in _roots(body))
         if reductions > MOST_REDUCTIONS:
             yield Problem(f"over {MOST_REDUCTIONS} unnested reductions in fusion: {reductions}", fusion)
         used = sum(map(_shared_memory, body.instructions))
@@ -254,11 +248,6 @@ def _shared_memory(inner: Instruction) -> int:
     return _WARP * element if is_row else _WARP * (_VECTOR * _WARP + 1) * element
 
 
-def _root_reductions(body: Computation) -> int:
-    roots = body.root.operands if body.root.opcode == "tuple" else (body.root,)
-    return sum(_behind_views(root).opcode == "reduce" for root in roots)
-
-
 @module_rule(
     "fusion-memory",
     Severity.WARNING,
@@ -269,10 +258,6 @@ def _root_reductions(body: Computation) -> int:
 def fusion_memory(subject: Subject) -> Iterator[Problem]:
     """By the memory spaces in layouts."""
     for fusion, _ in _fusions(subject):
-        host = [operand for operand in fusion.operands if _on_host(operand.shape)]
-        if host and not _is_custom(fusion) and not _on_host(fusion.shape):
+        host = [operand for operand in fusion.operands if on_host(operand.shape)]
+        if host and not _is_custom(fusion) and not on_host(fusion.shape):
             yield Problem(f"operand %{host[0].name} is in host memory", fusion)
-
-
-def _on_host(shape: Shape) -> bool:
-    return any(memory_space(part) == HOST_MEMORY for _, part in leaves(shape))

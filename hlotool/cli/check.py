@@ -160,16 +160,15 @@ def _explain_fusion(arguments: argparse.Namespace) -> int:
 
     module = _only_module(arguments.paths, "--explain-fusion")
     answers = explain_fusion(module, *arguments.explain_fusion)
-    emit("".join(f"{answer.kind}: {answer.reason or 'yes'}\n" for answer in answers))
-    return ExitCode.AGREE if any(not answer.reason for answer in answers) else ExitCode.MISMATCH
+    emit("".join(f"{kind}: {reason or 'yes'}\n" for kind, reason in answers.items()))
+    return ExitCode.MISMATCH if all(answers.values()) else ExitCode.AGREE
 
 
 def _list_rules(arguments: argparse.Namespace) -> int:
-    from hlotool.check.catalogue import all_rules
-    from hlotool.report.records import RuleRecord, RulesRecord
+    import msgspec
 
-    rules = [
-        RuleRecord(id=rule.id, severity=rule.severity, title=rule.title, remedy=rule.remedy)
-        for rule in all_rules().values()
-    ]
-    return finish(RulesRecord(rules=rules), arguments)
+    from hlotool.check.catalogue import all_rules
+    from hlotool.report.records import RulesRecord
+
+    rules = list(all_rules().values())
+    return finish(msgspec.convert({"rules": rules}, RulesRecord, from_attributes=True), arguments)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -13,7 +15,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Report(Generic[R]):
+class Report(ABC, Generic[R]):
     """Base of what shows the record of a command to people.
 
     Attributes:
@@ -25,6 +27,10 @@ class Report(Generic[R]):
     record: R
     quiet: bool = False
     verbose: bool = False
+
+    @abstractmethod
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """What rich prints."""
 
 
 def facts(rows: Iterable[tuple[str, str | Text]], gap: int = 2) -> Table:

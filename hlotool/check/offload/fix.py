@@ -28,7 +28,7 @@ def fixed(module: Module, fix: str) -> tuple[Module, int]:
         fix: `output-layout` to promise host memory, `move-to-device` to keep the promise.
     """
     mended = clone_module(module).module
-    returned = Subject(mended).get(HostMemory).returned
+    returned = HostMemory(Subject(mended)).returned
     done: set[ShapeIndex] = set()
     for each in returned:
         index = each.position[1]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hlotool.check.findings import Severity
 from hlotool.check.offload.fix import OutputLayout
 from hlotool.check.offload.memory_spaces import changed_spaces
-from hlotool.check.offload.walk import HostMemory, Returned
+from hlotool.check.offload.walk import Returned, host_memory
 from hlotool.check.rules import Applies, ModuleCheck, Problem, module_rule
 from hlotool.check.subject import Subject
 
@@ -20,7 +20,7 @@ from hlotool.check.subject import Subject
 )
 def offload_output(subject: Subject) -> Iterator[Problem]:
     """With the tensor's whole path and both ways out."""
-    for returned in subject.get(HostMemory).returned:
+    for returned in host_memory(subject).returned:
         yield _returned(subject, returned)
 
 
@@ -47,7 +47,7 @@ def _returned(subject: Subject, returned: Returned) -> Problem:
 
 def _reports(rule: str) -> ModuleCheck:
     def check(subject: Subject) -> Iterator[Problem]:
-        yield from subject.get(HostMemory).problems.get(rule, ())
+        yield from host_memory(subject).problems.get(rule, ())
 
     check.__doc__ = f"What the walk through host memory found for {rule}."
     return check
