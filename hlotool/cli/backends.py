@@ -52,14 +52,5 @@ def describe() -> list[BackendRecord]:
             records.append(BackendRecord(name=name, available=False, reason=end.value.message))
             continue
         known = msgspec.msgpack.decode(end.value, type=Description)
-        records.append(
-            BackendRecord(
-                name=name,
-                available=not known.reason,
-                version=known.version,
-                device=known.device,
-                options=known.options,
-                reason=known.reason,
-            )
-        )
+        records.append(BackendRecord(name=name, available=not known.reason, **msgspec.structs.asdict(known)))
     return records

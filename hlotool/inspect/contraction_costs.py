@@ -20,13 +20,7 @@ def _array(instruction: Instruction) -> ArrayShape:
 
 
 def _dot(instruction: Instruction) -> int:
-    contracted = instruction.integers("lhs_contracting_dims", ())
-    width = prod(_array(instruction.operands[0]).dims[dimension] for dimension in contracted)
-    return _MULTIPLY_ADD * _array(instruction).size * width
-
-
-def _ragged_dot(instruction: Instruction) -> int:
-    """Each row belongs to one group: as if the result had no dimension for the groups."""
+    """Of a ragged product each row belongs to one group: as if the result had no dimension for the groups."""
     groups = len(instruction.integers("rhs_group_dims", ()))
     contracted = instruction.integers("lhs_contracting_dims", ())
     width = prod(_array(instruction.operands[0]).dims[dimension] for dimension in contracted)
@@ -76,7 +70,7 @@ CONTRACTIONS: Mapping[str, Callable[[Instruction], int]] = {
     "convolution": _convolution,
     "dot": _dot,
     "fft": _fft,
-    "ragged-dot": _ragged_dot,
+    "ragged-dot": _dot,
     "scaled-dot": _dot,
     "sort": _sort,
 }

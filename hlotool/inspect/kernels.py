@@ -59,16 +59,10 @@ def kernels_of(module: Module, label: str, file: str, architecture: str) -> Kern
         architecture=architecture,
         compiler=compiled.compiler,
         note=compiled.note,
-        launches=[_launch_info(program, homes, launched) for launched in lowering.launched],
+        launches=[_launch_info(program, homes, *launched) for launched in lowering.launched],
         kernels=[_kernel_info(kernel, compiled) for kernel in _distinct(lowering.kernels)],
         fallbacks=[_fallback_info(program, homes, instruction) for instruction in lowering.on_host],
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Launched:
-    instruction: Instruction
-    kernels: tuple[Kernel, ...]
 
 
 class _Listing(KernelLowering):
@@ -90,13 +84,13 @@ class _Nothing(SharedMemory):
     precision = Precision.HLO
 
     def __init__(self) -> None:
-        self.launched: list[_Launched] = []
+        self.launched: list[tuple[Instruction, KernelProgram]] = []
 
     def build(self, kernels: Iterable[Kernel]) -> None:
         pass
 
     def launch(self, instruction: Instruction, program: KernelProgram, positions: Sequence[int]) -> Step:
-        self.launched.append(_Launched(instruction, program.kernels))
+        self.launched.append((instruction, program))
         return _never
 
     def library_call(self, instruction: Instruction, host: Lowering) -> tuple[Step, Sequence[Kernel]] | None:
@@ -136,23 +130,22 @@ def _distinct(kernels: Iterable[Kernel]) -> list[Kernel]:
     return list({kernel.name: kernel for kernel in kernels}.values())
 
 
-def _launch_info(module: Module, homes: dict[Instruction, Computation], launched: _Launched) -> LaunchInfo:
-    instruction = launched.instruction
+def _launch_info(
+    module: Module, homes: dict[Instruction, Computation], instruction: Instruction, made: KernelProgram
+) -> LaunchInfo:
     return LaunchInfo(
         source=source_of(module, [instruction]),
         computation=homes[instruction].name,
         fused=list(_fused_opcodes(instruction)),
         library="" if product_of(instruction) is None else "cuBLAS",
-        kernels=[kernel.name for kernel in launched.kernels],
+        kernels=[kernel.name for kernel in made.kernels],
     )
 
 
 def _fused_opcodes(instruction: Instruction) -> Iterator[str]:
     if instruction.opcode == "fusion":
-        for computation in instruction.called:
-            yield from (
-                i.opcode for i in computation.instructions if i.opcode not in ("parameter", "constant")
-            )
+        inside = (i.opcode for computation in instruction.called for i in computation.instructions)
+        yield from (opcode for opcode in inside if opcode not in ("parameter", "constant"))
 
 
 def _fallback_info(

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hlotool.analysis.views import handed_on
+from hlotool.inspect.records import MemoryInfo
 from hlotool.inspect.sizes import array_bytes
 from hlotool.ir.attributes import ParameterAlias
 from hlotool.ir.module import Computation, Instruction, Module
@@ -24,25 +25,8 @@ from hlotool.ir.walk import Context, context_of_callees
 _IN_PLACE = frozenset({"dynamic-update-slice", "scatter", "sort"})
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """Bytes on one device.
-
-    Attributes:
-        arguments: of the entry.
-        results: of the entry.
-        constants: of all computations.
-        peak: the most that is needed at once, all of these included.
-    """
-
-    arguments: int
-    results: int
-    constants: int
-    peak: int
-
-
-def memory_of(module: Module) -> Memory:
-    """Estimate the memory that `module` needs."""
+def memory_of(module: Module, allocated: int | None = None) -> MemoryInfo:
+    """Estimate the memory that `module` needs; `allocated` is what XLA took, where that is known."""
     entry = module.entry
     donated = {(alias.parameter, alias.parameter_index) for alias in parameter_aliases(module)}
     roles = [_Role.DONATED if place in donated else _Role.KEPT for place in _places(entry)]
@@ -50,7 +34,13 @@ def memory_of(module: Module) -> Memory:
     constants = sum(_bytes(i) for i in module.instructions() if i.opcode == "constant")
     most = _Estimate().peak(entry, roles)
     given_away = sum(size for role, size in zip(roles, _sizes_of(entry)) if role is _Role.DONATED)
-    return Memory(arguments, _bytes(entry.root), constants, constants + arguments - given_away + most)
+    return MemoryInfo(
+        arguments=arguments,
+        results=_bytes(entry.root),
+        constants=constants,
+        peak=constants + arguments - given_away + most,
+        allocated=allocated,
+    )
 
 
 def parameter_aliases(module: Module) -> tuple[ParameterAlias, ...]:
