@@ -85,6 +85,7 @@ class Planted:
         kind: of fault.
         stage: label of the first wrong stage.
         names: instructions that the fault changed or added there.
+        last_names: likewise in the last stage.
     """
 
     folder: Path
@@ -92,6 +93,7 @@ class Planted:
     kind: FaultKind
     stage: str
     names: frozenset[str]
+    last_names: frozenset[str]
 
 
 @dataclass
@@ -151,7 +153,7 @@ def plant(kind: FaultKind, folder: Path, target: Path, rng: np.random.Generator)
     seed = int(rng.integers(1 << 30))
     try:
         arguments = poisoned(generate_inputs(loaded(folder, 0), 0).values, kind.poison)
-        texts = planted_texts(kind, folder, first, site, seed, arguments)
+        texts, last_names = planted_texts(kind, folder, first, site, seed, arguments)
     except (HlotoolError, KeyError, ValueError, TypeError):
         return None
     target.mkdir(parents=True)
@@ -162,7 +164,7 @@ def plant(kind: FaultKind, folder: Path, target: Path, rng: np.random.Generator)
         )
     (target / "inputs.npz").write_bytes(npz_bytes(arguments))
     names = changed_names(module, kind.plant(module, site, seed)) | {site.instruction}
-    return Planted(target, folder.name, kind, stages[first].label, frozenset(names))
+    return Planted(target, folder.name, kind, stages[first].label, frozenset(names), last_names)
 
 
 def changed_names(right: Module, wrong: Module) -> set[str]:
@@ -194,9 +196,10 @@ def described(instruction: Instruction) -> tuple[object, ...]:
 
 def planted_texts(
     kind: FaultKind, folder: Path, first: int, site: Site, seed: int, arguments: Sequence[Any]
-) -> dict[int, str]:
-    """The texts of the stages from `first` on."""
+) -> tuple[dict[int, str], frozenset[str]]:
+    """The texts of the stages from `first` on, and what the fault changed in the last of them."""
     last = ""
+    names: set[str] = set()
     texts: dict[int, str] = {}
     result: list[Any] = []
     for number in range(first, len(opened(folder).stages)):
@@ -211,13 +214,14 @@ def planted_texts(
                 raise ValueError("the fault changes nothing")
             if number == first or hlotool.compare(result, made, module=wrong).verdict.value in _SAME:
                 last, result = wrong.to_text(), made
+                names = changed_names(module, wrong) | {site.instruction}
             else:
                 # The same edit means another thing here: an inlined copy, another layout of the loop.
                 result = []
         else:
             result = []
         texts[number] = last
-    return texts
+    return texts, frozenset(names)
 
 
 def same_bits(one: Any, other: Any) -> bool:

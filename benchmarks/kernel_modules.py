@@ -89,7 +89,7 @@ def _records(folder: Path, backend: str, options: argparse.Namespace) -> list[di
     command += ["--jobs", "1", "--timeout", str(options.timeout), "--memory-limit", options.memory_limit]
     command += ["--only", options.only] if options.only else []
     command += ["--no-resume"] if options.no_resume else []
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", cwd=ROOT, check=False)
     if not done.stdout:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
     records: list[dict[str, Any]] = json.loads(done.stdout)["modules"]

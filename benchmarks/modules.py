@@ -76,4 +76,4 @@ def benchmark_modules(paths: list[str], only: str = "") -> Iterator[BenchmarkMod
         for file in sorted(path.rglob("*before_optimizations.txt")) if path.is_dir() else [path]:
             name = f"{file.parent.name}/{file.name.removesuffix('.before_optimizations.txt')}"
             if re.search(only, name):
-                yield BenchmarkModule("dump", name, file.read_text())
+                yield BenchmarkModule("dump", name, file.read_text(encoding="utf-8"))

@@ -45,7 +45,7 @@ def main() -> None:
     print(f"{'ms':32}{'wall min':>10}{'median':>10}{'cpu min':>10}{'median':>10}")
     with tempfile.TemporaryDirectory() as folder:
         small = Path(folder) / "small.hlo"
-        small.write_text(_SMALL)
+        small.write_text(_SMALL, encoding="utf-8")
         hlotool = [sys.executable, "-m", "hlotool"]
         commands = {
             "python -c pass": [sys.executable, "-c", "pass"],

@@ -1,6 +1,7 @@
 """Can the verdicts be trusted? Legal executions that must not be accused, planted faults that must be found.
 
-    python benchmarks/verdicts.py [legal] [faults] [--only REGEX] [--limit N] [--other-python PATH] [--again]
+    python benchmarks/verdicts.py [legal] [faults] [--only REGEX] [--limit N] [--seed N] [--other-python PATH]
+                                  [--again]
 
 **Legal pairs**: every program of the corpus that XLA runs, on generated inputs: numpy against XLA, XLA at
 lower optimisation levels, with passes disabled that change the program, another version of jaxlib; the
@@ -31,10 +32,10 @@ from pathlib import Path
 from typing import Any
 
 from faults import CATALOGUE
-from verdicts_faults import PlantedFault, Planter
+from verdicts_faults import PlantedFault, Planter, fault_subjects
 from verdicts_judge import PairVerdict, judged
 from verdicts_legal import Failure, Pair, legal_pairs
-from verdicts_programs import Subject, subjects
+from verdicts_programs import subjects
 from verdicts_records import FaultRecord, LegalRecord, Record, UnitDone, read_records, write_records
 from verdicts_report import is_alarm, report
 from verdicts_runs import Leaves, Runs
@@ -46,13 +47,13 @@ from hlotool.ir.module import Module
 WANTED, TRIED = 44, 140
 
 
-def legal_records(name: str, folder: Path, other_python: str) -> list[Record]:
+def legal_records(name: str, folder: Path, other_python: str, seed: int = 0) -> list[Record]:
     """All pairs of one program, judged."""
     (subject,) = (s for s in subjects(f"^{re.escape(name)}$"))
     found: list[Record] = []
     cost: tuple[float, float] | None = None
     judgements: dict[tuple[int, bytes], PairVerdict] = {}
-    for pair in legal_pairs(subject, Runs(folder / "runs"), other_python):
+    for pair in legal_pairs(subject, Runs(folder / "runs"), other_python, seed):
         if isinstance(pair, Failure):
             found.append(LegalRecord(name, pair.way, pair.detail, 0, None, pair.reason))
             continue
@@ -87,23 +88,18 @@ def _cost(module: Module, arguments: list[Any]) -> tuple[float, float]:
     return min(times), planning
 
 
-def fault_records(name: str, folder: Path, _: str) -> list[Record]:
+def fault_records(name: str, folder: Path, _: str, seed: int = 0) -> list[Record]:
     """Faults of one kind, judged, until there are enough that count."""
     kind = next(k for k in CATALOGUE if k.name == name)
-    planter = Planter(Runs(folder / "runs"), folder / "spreads")
+    planter = Planter(Runs(folder / "runs"), folder / "spreads", seed)
     found: list[Record] = []
     counting = 0
-    for number, fault in enumerate(planter.faults(kind, _fault_subjects())):
+    for number, fault in enumerate(planter.faults(kind, fault_subjects())):
         found.append(_fault_record(fault))
         counting += fault.counts
         if counting == WANTED or number == TRIED:
             break
     return found
-
-
-def _fault_subjects() -> list[Subject]:
-    """Programs whose results two runs agree on."""
-    return [s for s in subjects() if not re.search(r"\brng(-get-and-update-state)?\(|rng_default", s.text)]
 
 
 def _fault_record(fault: PlantedFault) -> FaultRecord:
@@ -132,16 +128,16 @@ def _units(part: str, only: str, limit: int | None) -> list[str]:
     return [n for n in names if re.search(only, n)][:limit]
 
 
-_PARTS: dict[str, Callable[[str, Path, str], list[Record]]] = {
+_PARTS: dict[str, Callable[[str, Path, str, int], list[Record]]] = {
     "legal": legal_records,
     "faults": fault_records,
 }
 
 
-def _work(part: str, name: str, folder: Path, other_python: str) -> list[Record]:
+def _work(part: str, name: str, folder: Path, other_python: str, seed: int = 0) -> list[Record]:
     began = time.perf_counter()
     try:
-        records = _PARTS[part](name, folder, other_python)
+        records = _PARTS[part](name, folder, other_python, seed)
     except Exception as error:
         # Not every exception survives the way to another process.
         raise RuntimeError(f"{name}:\n{traceback.format_exc()}") from error
@@ -150,7 +146,7 @@ def _work(part: str, name: str, folder: Path, other_python: str) -> list[Record]
 
 def run(part: str, names: list[str], arguments: argparse.Namespace) -> Iterator[Record]:
     """Judge what is not judged yet; yields all records of the named units."""
-    path = arguments.folder / f"{part}.jsonl"
+    path = arguments.folder / f"{part}{arguments.seed or ''}.jsonl"
     if arguments.again:
         path.unlink(missing_ok=True)
     known = list(read_records(path))
@@ -159,7 +155,8 @@ def run(part: str, names: list[str], arguments: argparse.Namespace) -> Iterator[
     missing = [n for n in names if n not in done]
     context = get_context("spawn")
     with ProcessPoolExecutor(arguments.processes, context) as pool:
-        futures = {pool.submit(_work, part, n, arguments.folder, arguments.other_python): n for n in missing}
+        how = arguments.folder, arguments.other_python, arguments.seed
+        futures = {pool.submit(_work, part, name, *how): name for name in missing}
         for number, future in enumerate(as_completed(futures), start=1):
             records = future.result()
             write_records(path, records)
@@ -183,6 +180,7 @@ def main() -> int:
     parser.add_argument("--other-python", default="", help="interpreter that has another version of jaxlib")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "hlotool-verdicts")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0, help="first one of the inputs, and that of the faults")
     parser.add_argument("--again", action="store_true", help="judge anew; XLA's results are kept")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)

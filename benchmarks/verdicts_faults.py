@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from faults import FaultKind, Site, poisoned
 from verdicts_limit import TooSlow, time_limit
-from verdicts_programs import Subject
+from verdicts_programs import Subject, subjects
 from verdicts_runs import PLAIN, Leaves, Runs, cut, leaves_of
 from verdicts_truth import FACTOR, LeafSpread, legal_spread
 
@@ -74,29 +75,43 @@ class PlantedFault:
         return self.ratio > FACTOR
 
 
+def fault_subjects() -> list[Subject]:
+    """Programs whose results two runs agree on."""
+    return [s for s in subjects() if not re.search(r"\brng(-get-and-update-state)?\(|rng_default", s.text)]
+
+
 class Planter:
     """Plants faults and knows what legal executions look like.
 
     Args:
         runs: executions on XLA.
         folder: where legal spreads are kept.
+        seed: of the inputs and of what is planted where.
     """
 
-    def __init__(self, runs: Runs, folder: Path) -> None:
+    def __init__(self, runs: Runs, folder: Path, seed: int = 0) -> None:
         self._runs = runs
         self._folder = folder
+        self._seed = seed
+        self._seed_names = (str(seed),) if seed else ()
         self._spreads: dict[str, list[LeafSpread]] = {}
         self._compiled: Counter[str] = Counter()
 
     def faults(self, kind: FaultKind, subjects: list[Subject]) -> Iterator[PlantedFault]:
-        """Faults of one kind that change something; which ones depends on names only."""
-        for subject in sorted(subjects, key=lambda s: _number(kind.name, s.name)):
-            number = _number(kind.name, subject.name)
+        """Faults of one kind that change something; which ones depends on names and the seed only."""
+        for subject in sorted(subjects, key=lambda s: _number(kind.name, s.name, *self._seed_names)):
+            number = _number(kind.name, subject.name, *self._seed_names)
             stage, module = "before", subject.module
             # Every third program in its optimised form: that is where fusions are.
             if number % 3 == 0 and subject.optimized_module is not None:
                 stage, module = "after", subject.optimized_module
-            yield from self._in_program(kind, subject, stage, module, np.random.default_rng(number))
+            yield from self._in_program(
+                kind,
+                subject,
+                stage,
+                module,
+                np.random.default_rng(number),
+            )
 
     def _in_program(
         self, kind: FaultKind, subject: Subject, stage: str, module: Module, rng: np.random.Generator
@@ -105,7 +120,7 @@ class Planter:
         if not sites:
             return
         try:
-            arguments = poisoned(subject.arguments(0), kind.poison)
+            arguments = poisoned(subject.arguments(self._seed), kind.poison)
             spread = self._spread(subject, stage, module, arguments, kind.poison)
         except HlotoolError:
             return
@@ -166,7 +181,8 @@ class Planter:
     def _spread(
         self, subject: Subject, stage: str, module: Module, arguments: list[Any], poison: float | None
     ) -> list[LeafSpread]:
-        key = hashlib.sha256(f"{stage} {poison} {subject.name} {module.to_text()}".encode()).hexdigest()[:20]
+        names = (stage, str(poison), subject.name, module.to_text(), *self._seed_names)
+        key = hashlib.sha256(" ".join(names).encode()).hexdigest()[:20]
         if key not in self._spreads:
             path = self._folder / f"{key}.pickle"
             if path.exists():

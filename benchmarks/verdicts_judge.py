@@ -36,6 +36,7 @@ class PairVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
         run_seconds: of one run of the reference, planned already.
         plan_seconds: of planning it.
         peers: which fixed tolerances are content.
+        ratio: largest one of an array with the module's verdict, where an ensemble decided about it.
     """
 
     verdict: str
@@ -47,6 +48,7 @@ class PairVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
     run_seconds: float
     plan_seconds: float
     peers: list[str]
+    ratio: float | None = None
 
 
 def judged(
@@ -76,6 +78,8 @@ def judged(
         failure = f"{type(error).__name__}: {error}"
         return PairVerdict("no verdict", failure, [], [], 0, time.perf_counter() - began, *cost, [])
     seconds = time.perf_counter() - began
+    decisive = [leaf.evidence for leaf in comparison.leaves if leaf.verdict is comparison.verdict]
+    ratios = [e.ratio for e in decisive if e is not None and e.members and e.ratio and e.wide != "outside"]
     evidence = [leaf.evidence for leaf in comparison.leaves if leaf.evidence is not None]
     return PairVerdict(
         verdict=comparison.verdict.value,
@@ -86,5 +90,6 @@ def judged(
         seconds=seconds,
         run_seconds=cost[0],
         plan_seconds=cost[1],
+        ratio=max(ratios, default=None),
         peers=[name for name, bounds in BOUNDS.items() if passes(expected, actual, bounds)],
     )

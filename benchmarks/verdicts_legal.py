@@ -58,15 +58,18 @@ class Failure:
     reason: str
 
 
-def legal_pairs(subject: Subject, runs: Runs, other_python: str) -> Iterator[Pair | Failure]:
+def legal_pairs(
+    subject: Subject, runs: Runs, other_python: str, first_seed: int = 0
+) -> Iterator[Pair | Failure]:
     """All pairs of a program.
 
     Args:
         subject: the program.
         runs: where executions come from.
         other_python: interpreter that has another version of jaxlib; empty for none.
+        first_seed: of the inputs; those after it follow.
     """
-    arguments = [subject.arguments(seed) for seed in range(SEEDS)]
+    arguments = [subject.arguments(first_seed + number) for number in range(SEEDS)]
     try:
         executable = NumpyBackend().compile(subject.module)
         reference = [leaves_of(subject.module, executable.run(a)) for a in arguments]
@@ -89,7 +92,7 @@ def legal_pairs(subject: Subject, runs: Runs, other_python: str) -> Iterator[Pai
     if subject.optimized_module is not None:
         yield from _stages(subject, "before vs after", "", subject.optimized_module, arguments, reference)
     for path in subject.passes:
-        tested = parse_module(path.read_text(), path.name)
+        tested = parse_module(path.read_text(encoding="utf-8"), path.name)
         yield from _stages(subject, "before vs every pass", path.name, tested, arguments[:1], reference[:1])
 
 

@@ -90,7 +90,7 @@ def subjects(only: str = "") -> Iterator[Subject]:
     """
     for path in _files():
         name = _name(path)
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         if re.search(only, name) and not _obstacle(text) and not NOT_HEALTHY.keys() & set(name.split("/")):
             yield Subject(name, text, _optimized(path), _passes(path))
 
@@ -125,7 +125,7 @@ def _optimized(path: Path) -> str:
     beside = path.with_name(path.name.removesuffix(_BEFORE) + ".cpu_after_optimizations.txt")
     if path.suffix == ".hlo" or not beside.exists():
         return ""
-    text = beside.read_text()
+    text = beside.read_text(encoding="utf-8")
     return "" if "constant({...})" in text else text
 
 

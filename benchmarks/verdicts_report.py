@@ -22,6 +22,7 @@ def report(records: Iterable[Record]) -> Iterator[str]:
     known = list(records)
     legal = [r for r in known if isinstance(r, LegalRecord)]
     faults = [r for r in known if isinstance(r, FaultRecord)]
+    yield from _margins(known)
     if legal:
         yield from _legal(legal)
         yield from _cost([r.judgement for r in legal if r.judgement is not None])
@@ -33,6 +34,18 @@ def report(records: Iterable[Record]) -> Iterator[str]:
 def is_alarm(judgement: PairVerdict | None) -> bool:
     """Whether the tested side is accused."""
     return judgement is not None and judgement.verdict in ACCUSING
+
+
+def _margins(records: list[Record]) -> Iterator[str]:
+    """How far legal pairs and faults are from the ratio that tells them apart."""
+    legal = [r.judgement.ratio for r in records if isinstance(r, LegalRecord) and r.judgement]
+    faults = [r.as_program.ratio for r in records if isinstance(r, FaultRecord) and r.counts and r.as_program]
+    for name, ratios, edge in (("legal pairs", legal, max), ("planted faults", faults, min)):
+        known = [ratio for ratio in ratios if ratio is not None]
+        if known:
+            middle, end = median(known), edge(known)
+            yield f"- ratios of {len(known)} {name}: {middle:.2g} in the median, {end:.2g} at the edge"
+    yield ""
 
 
 def _legal(records: list[LegalRecord]) -> Iterator[str]:

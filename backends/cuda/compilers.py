@@ -180,7 +180,12 @@ class Nvcc:
     def _run(self, arguments: list[str]) -> subprocess.CompletedProcess[str]:
         try:
             return subprocess.run(
-                [self._path, *arguments], capture_output=True, text=True, timeout=_LIMIT, check=False
+                [self._path, *arguments],
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=_LIMIT,
+                check=False,
             )
         except subprocess.TimeoutExpired as error:
             raise BackendTimeout("cuda", f"nvcc took more than {_LIMIT} seconds") from error

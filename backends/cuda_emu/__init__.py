@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 OPTIONS: dict[str, str] = {
     "backward": "the threads of a block run in descending order, which shows races",
     "generated": "large products by generated kernels, too, with the bits of cuda:generated, not by BLAS",
+    "march=ARCH": "for another CPU than this one, as g++ calls it: x86-64-v3 has AVX2 and no AVX-512",
     "precision=NAME": "hlo: narrow floats are rounded after each operation; wide: where a fusion stores them",
     "unfused": "one kernel for each operation outside the fusions of the program",
 }
@@ -28,10 +29,12 @@ def create(options: Options = NO_OPTIONS) -> EmulatorBackend:
     check_options("cuda-emu", options, OPTIONS)
     from hlotool.backends.cuda.codegen.precision import precision_of
     from hlotool.backends.cuda_emu.backend import EmulatorBackend
+    from hlotool.backends.cuda_emu.build import Builder
 
+    march = (f"-march={options['march']}",) if "march" in options else ()
     return EmulatorBackend(
         str(BackendSpec("cuda-emu", options)),
-        backward="backward" in options,
+        builder=Builder("backward" in options, march),
         fuses="unfused" not in options,
         precision=precision_of("cuda-emu", options),
         calls_libraries="generated" not in options,

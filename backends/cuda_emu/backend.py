@@ -61,11 +61,10 @@ class EmulatorBackend:
 
     Args:
         name: as on the command line.
-        backward: threads run in descending order.
         fuses: operations are fused first.
         precision: of narrow floats inside of fusions.
         calls_libraries: large products are left to BLAS.
-        builder: compiles the kernels; g++ as `backward` says if None.
+        builder: compiles the kernels; for this machine, with threads in ascending order, if None.
 
     Raises:
         BackendUnavailable: there is no g++.
@@ -75,7 +74,6 @@ class EmulatorBackend:
         self,
         name: str = "cuda-emu",
         *,
-        backward: bool = False,
         fuses: bool = True,
         precision: Precision = Precision.HLO,
         calls_libraries: bool = True,
@@ -85,7 +83,7 @@ class EmulatorBackend:
         self._precision = precision
         self._calls_libraries = calls_libraries
         self._fuses = fuses
-        self._builder = builder or Builder(backward)
+        self._builder = builder or Builder()
 
     @property
     def version(self) -> str:

@@ -24,10 +24,11 @@ from hlotool.backends.numpy import threads
 from hlotool.errors import BackendCrashed, BackendTimeout, BackendUnavailable
 
 #: No contraction of a * b + c: every operation rounds, as HLO says. Vectors change no bits.
-#: Not -fno-trapping-math: it makes (float)(int)x to trunc(x), which keeps the sign of a zero.
+#: Nobody looks at the flags of floating-point exceptions: if they counted, vectors without masks (AVX2) could
+#: not compute what only some lanes need, and loops that choose between two results would stay scalar.
 FLAGS = (
     "-std=c++17", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native",
-    "-ffp-contract=off", "-fno-math-errno", "-fPIC", "-shared", "-w", "-x", "c++",
+    "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared", "-w", "-x", "c++",
 )  # fmt: skip
 
 #: Seconds for one compilation.
@@ -52,7 +53,7 @@ def compiler() -> tuple[str, str]:
     path = shutil.which("g++")
     if path is None:
         raise BackendUnavailable("backend cuda-emu compiles kernels with g++, and there is none on the PATH")
-    done = subprocess.run([path, "-dumpfullversion"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([path, "-dumpfullversion"], capture_output=True, encoding="utf-8", timeout=60)
     if done.returncode:
         raise BackendUnavailable(f"backend cuda-emu: {path} does not run: {done.stderr.strip()}")
     return path, done.stdout.strip()
@@ -63,7 +64,7 @@ class Builder:
 
     Args:
         backward: the threads of a block run in descending order.
-        flags: further options of g++.
+        flags: further options of g++, which win over `FLAGS`.
         folder: of the compiled kernels; the cache folder if None.
     """
 
@@ -105,12 +106,14 @@ class Builder:
         command = [self._path, *self._flags, "-o", str(target), "-"]
         try:
             done = subprocess.run(
-                command, input=source, capture_output=True, text=True, timeout=_LIMIT, check=False
+                command, input=source.encode(), capture_output=True, timeout=_LIMIT, check=False
             )
         except subprocess.TimeoutExpired as error:
             raise BackendTimeout("cuda-emu", f"g++ took more than {_LIMIT} seconds") from error
         if done.returncode:
-            raise BackendCrashed("cuda-emu", "g++ refused a generated kernel", done.stderr[:4000])
+            raise BackendCrashed(
+                "cuda-emu", "g++ refused a generated kernel", done.stderr[:4000].decode("utf-8", "replace")
+            )
 
 
 def _key(kernel: Kernel) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -30,58 +30,72 @@ _WRAPPERS = ("custom_call_backend_config", "custom_call_config")
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Named values; what is absent has the default of its type, as in proto3.
+    """Named values.
 
-    Every accessor raises Unsupported when the value is of another type.
+    Every accessor raises Unsupported when the value is of another type. What is absent has the default that
+    the accessor is given, else that of its type in a config that leaves out defaults; elsewhere nobody knows
+    it, which is Unsupported as well.
 
     Attributes:
         values: as decoded.
         unsupported: makes the error for a config that cannot be handled, from the reason.
+        leaves_out_defaults: it is a message of proto3; other configs say everything.
     """
 
     values: Mapping[str, Any]
     unsupported: Callable[[str], Unsupported]
+    leaves_out_defaults: bool = True
 
     def __contains__(self, name: object) -> bool:
         return name in self.values
 
     def section(self, name: str) -> Config:
         """A nested message; an empty one when it is absent."""
-        return Config(self._typed(name, Mapping, {}), self.unsupported)
+        values = self.values.get(name, {})
+        if not isinstance(values, Mapping):
+            raise self._malformed(name)
+        return Config(values, self.unsupported, self.leaves_out_defaults)
 
-    def flag(self, name: str, default: bool = False) -> bool:
+    def needed(self, *names: str) -> Config:
+        """This config, in which all of `names` must stand although a default may be left out."""
+        for name in names:
+            if name not in self.values:
+                raise self.unsupported(f"no {name} in the backend config")
+        return self
+
+    def flag(self, name: str, default: bool | None = None) -> bool:
         """A boolean; FFI calls also write 0 and 1."""
-        return bool(self._typed(name, int, default))
+        return bool(self._typed(name, int, default, False))
 
-    def integer(self, name: str, default: int = 0) -> int:
+    def integer(self, name: str, default: int | None = None) -> int:
         """An integer, which JSON may write as a string."""
-        return self._converted(name, int, default)
+        return self._converted(name, int, default, 0)
 
-    def number(self, name: str, default: float = 0.0) -> float:
+    def number(self, name: str, default: float | None = None) -> float:
         """A floating-point number, which JSON writes as a string when it is infinite or NaN."""
-        return self._converted(name, float, default)
+        return self._converted(name, float, default, 0.0)
 
-    def text(self, name: str, default: str = "") -> str:
+    def text(self, name: str, default: str | None = None) -> str:
         """A string."""
-        return str(self._typed(name, str, default))
+        return str(self._typed(name, str, default, ""))
 
     def integers(self, name: str) -> tuple[int, ...]:
         """A list of integers."""
         try:
-            return tuple(int(value) for value in self._typed(name, Sequence, ()))
+            return tuple(int(value) for value in self._typed(name, Sequence, None, ()))
         except (TypeError, ValueError):
             raise self._malformed(name) from None
 
     def numbers(self, name: str) -> tuple[float, ...]:
         """A list of floating-point numbers."""
         try:
-            return tuple(float(value) for value in self._typed(name, Sequence, ()))
+            return tuple(float(value) for value in self._typed(name, Sequence, None, ()))
         except (TypeError, ValueError):
             raise self._malformed(name) from None
 
     def choice(self, name: str, names: Sequence[str]) -> str:
         """The name of an enum's value, of which `names` lists all by number."""
-        value = self.values.get(name, 0)
+        value = self._value(name, None, 0)
         if str(value).isdecimal() and int(value) < len(names):
             return names[int(value)]
         if value in names:
@@ -90,18 +104,25 @@ class Config:
 
     def choices(self, name: str, names: Sequence[str]) -> list[str]:
         """The names of a list of enum values."""
-        values = self._typed(name, Sequence, ())
+        values = self._typed(name, Sequence, None, ())
         return [Config({name: value}, self.unsupported).choice(name, names) for value in values]
 
-    def _typed(self, name: str, kind: type | tuple[type, ...], default: Any) -> Any:
-        value = self.values.get(name, default)
+    def _value(self, name: str, default: Any, of_type: Any) -> Any:
+        """The value, else the default of this name, else that of its type."""
+        if name not in self.values and default is None and not self.leaves_out_defaults:
+            raise self.unsupported(f"no {name} in the backend config")
+        return self.values.get(name, of_type if default is None else default)
+
+    def _typed(self, name: str, kind: type | tuple[type, ...], default: Any, of_type: Any) -> Any:
+        value = self._value(name, default, of_type)
         if not isinstance(value, kind):
             raise self._malformed(name)
         return value
 
-    def _converted(self, name: str, convert: Callable[[Any], _T], default: _T) -> _T:
+    def _converted(self, name: str, convert: Callable[[Any], _T], default: _T | None, of_type: _T) -> _T:
+        value = self._value(name, default, of_type)
         try:
-            return convert(self.values.get(name, default))
+            return convert(value)
         except (TypeError, ValueError):
             raise self._malformed(name) from None
 
@@ -109,23 +130,28 @@ class Config:
         return self.unsupported(f"{name} is malformed in the backend config: {self.values.get(name)!r}")
 
 
-def read_config(instruction: Instruction, lowering: Lowering) -> Config:
-    """The backend config of an instruction; empty when it has none."""
-    return Config(_decode(instruction.config_text), partial(lowering.unsupported, instruction))
+def read_config(instruction: Instruction, lowering: Lowering, message: str = "") -> Config:
+    """The backend config of an instruction, or the `message` in it; empty when there is none."""
+    values, is_proto = _decode(instruction.config_text)
+    config = Config(values, partial(lowering.unsupported, instruction), is_proto)
+    if not message:
+        return config
+    return replace(config.section(message), leaves_out_defaults=is_proto and message in config)
 
 
-def _decode(text: str) -> Mapping[str, Any]:
+def _decode(text: str) -> tuple[Mapping[str, Any], bool]:
+    """The values, and whether they are a message of proto3, which `{}` need not be."""
     try:
         values = json.loads(text)
     except ValueError:
-        return _dictionary(text)
+        return _dictionary(text), False
     if not isinstance(values, Mapping):
-        return {}
+        return {}, False
     for wrapper in _WRAPPERS:
         inner = values.get(wrapper)
         if isinstance(inner, Mapping):
-            return _dictionary(str(inner.get("attributes", "")))
-    return values
+            return _dictionary(str(inner.get("attributes", ""))), False
+    return values, bool(values)
 
 
 def _dictionary(text: str) -> Mapping[str, Any]:

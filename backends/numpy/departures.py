@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,8 +17,10 @@ import numpy as np
 from hlotool.backends.base import DevicesExecutable as DevicesProtocol
 from hlotool.backends.base import Executable
 from hlotool.backends.numpy.devices_executable import DevicesExecutable
+from hlotool.backends.numpy.lanes import lanes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import RULES, Calling, Kernel, Reading
+from hlotool.backends.numpy.run import Run
 from hlotool.backends.numpy.varied import Planned
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
@@ -147,6 +150,38 @@ def _element_itself(instruction: Instruction, kernel: _Function, _: Lowering) ->
     return reduce
 
 
+#: XLA's CPU compiler cuts reductions of fewer elements into windows of so many along each dimension.
+_IN_WINDOWS, _WINDOW = 4096, 32
+
+
+def _init_of_each_window(instruction: Instruction, kernel: _Function, lowering: Lowering) -> _Function:
+    axes = instruction.integers("dimensions")
+    to_apply = instruction.computation("to_apply")
+    combine = lanes(to_apply, lowering)
+
+    def reduce(x: Any, init: Any) -> Any:
+        total = np.asarray(init)
+        sizes = [x.shape[axis] for axis in axes]
+        while x.size < _IN_WINDOWS and any(size > _WINDOW for size in sizes):
+            sizes = [-(-size // _WINDOW) for size in sizes]
+            for _ in range(prod(sizes)):
+                (total,) = combine(total, init)
+        return kernel(x, total)
+
+    return reduce
+
+
+def _drops_nan(instruction: Instruction, kernel: _Function, lowering: Lowering) -> _Function:
+    if len(lowering.grid) == 1:
+        return kernel
+    lowest = -np.inf if _reducer(instruction) == "maximum" else np.inf
+    return lambda *operands: kernel(*(_where(np.isnan(x), lowest, x, x) for x in operands))
+
+
+def _reducer(instruction: Instruction) -> str:
+    return instruction.computation("to_apply").root.opcode
+
+
 def _all_unknown(instruction: Instruction, kernel: _Function, _: Lowering) -> _Function:
     def solve(matrix: Array, right: Array) -> Any:
         singular = (np.diagonal(matrix, axis1=-2, axis2=-1) == 0).any(axis=-1)
@@ -255,6 +290,23 @@ DEPARTURES = (
         _element_itself,
     ),
     Departure(
+        "init-of-each-window",
+        "reduces windows of 32 elements first, and applies the initial value in each of them",
+        "reduce",
+        lambda instruction: isinstance(instruction.shape, ArrayShape),
+        _init_of_each_window,
+    ),
+    *(
+        Departure(
+            "all-reduce-drops-nan",
+            "takes the extremum of those devices only that have a number",
+            opcode,
+            lambda instruction: _reducer(instruction) in ("maximum", "minimum"),
+            _drops_nan,
+        )
+        for opcode in ("all-reduce", "reduce-scatter")
+    ),
+    Departure(
         "singular-triangular-solve",
         "makes all unknowns NaN where a triangular matrix is singular",
         "triangular-solve",
@@ -316,6 +368,19 @@ class _DepartingLowering(Lowering):
     def kernel(self, instruction: Instruction) -> Kernel:
         kernel = super().kernel(instruction)
         for rule in self._rules:
-            if rule.concerns(instruction) and not isinstance(kernel, Calling | Reading):
-                kernel = rule.kernel(instruction, kernel, self)
+            if rule.concerns(instruction):
+                kernel = self._under(rule, instruction, kernel)
         return kernel
+
+    def _under(self, rule: Departure, instruction: Instruction, kernel: Kernel) -> Kernel:
+        if isinstance(kernel, Reading):
+            return kernel
+        if not isinstance(kernel, Calling):
+            return rule.kernel(instruction, kernel, self)
+        usual = kernel.function
+
+        def calling(values: list[Any], run: Run) -> Any:
+            function = rule.kernel(instruction, lambda *operands: usual(list(operands), run), self)
+            return function(*values)
+
+        return Calling(calling)

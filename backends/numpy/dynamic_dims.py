@@ -10,19 +10,28 @@ from hlotool.backends.numpy.registry import Kernel
 from hlotool.ir.types import UNBOUNDED, ArrayShape
 
 
-def on_common_prefix(function: Callable[..., Any]) -> Kernel:
-    """An elementwise kernel for operands whose actual sizes differ.
+def on_common_prefix(function: Callable[..., Any], shapes: Sequence[ArrayShape]) -> Kernel:
+    """An elementwise kernel for operands of `shapes` whose actual sizes differ.
 
-    Where one operand is dynamic and the others are not, XLA looks only at the part that all of them have.
-    Scalars go with any size.
+    XLA looks only at the part that all of them have. Of two operands, a dimension that is dynamic in both and
+    actually 1 in one of them is repeated there, as NumPy does. Scalars go with any size.
+    XLA: dynamic_padder.cc (RewriteDynamicBinaryOp).
     """
+    repeats = [
+        len(shapes) == 2 and all(shape.is_dynamic_dimension(dimension) for shape in shapes)
+        for dimension in range(max(shape.rank for shape in shapes))
+    ]
+
+    def common(sizes: Sequence[int], repeat: bool) -> slice:
+        smallest = min(sizes)
+        return slice(max(sizes) if repeat and smallest == 1 else smallest)
 
     def kernel(*operands: Any) -> Any:
         arrays = [o for o in operands if o.ndim]
         if len({a.shape for a in arrays}) <= 1:
             return function(*operands)
-        common = tuple(slice(min(sizes)) for sizes in zip(*(a.shape for a in arrays)))
-        return function(*[o[common] if o.ndim else o for o in operands])
+        part = tuple(map(common, zip(*(a.shape for a in arrays)), repeats))
+        return function(*[o[part] if o.ndim else o for o in operands])
 
     return kernel
 

@@ -20,7 +20,7 @@ from hlotool.backends.numpy.precision import narrow, widen
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, ElementType, TypeClass
+from hlotool.ir.types import ElementType, TypeClass
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -51,13 +51,14 @@ def elementwise(
     if function is None:
         raise lowering.unsupported(instruction, f"{instruction.opcode} is not defined on {operand_type}")
     types = [operand.element_type for operand in instruction.operands]
-    result = instruction.array_shape
-    return for_shape(adapt(function, types, result.element_type), result)
+    return for_sizes(adapt(function, types, instruction.element_type), instruction)
 
 
-def for_shape(function: Function, shape: ArrayShape) -> Kernel:
-    """`function` as the kernel of an elementwise instruction of that shape."""
-    return on_common_prefix(function) if shape.is_dynamic else function
+def for_sizes(function: Function, instruction: Instruction) -> Kernel:
+    """`function` as the kernel of an elementwise instruction, whose operands may be of dynamic size."""
+    if not instruction.array_shape.is_dynamic:
+        return function
+    return on_common_prefix(function, [operand.array_shape for operand in instruction.operands])
 
 
 def adapt(function: Function, operand_types: list[ElementType], result_type: ElementType) -> Function:

@@ -135,7 +135,7 @@ def read_gemm(instruction: Instruction, lowering: Lowering, config: Config) -> G
     kinds = instruction.operand_types
     result = result_shapes(instruction, lowering)[0]
     dtype = operand_dtype(result.element_type, *kinds[:2])
-    alpha = complex(config.number("alpha_real", 1.0), config.number("alpha_imag"))
+    alpha = complex(config.needed("alpha_real").number("alpha_real"), config.number("alpha_imag"))
     return Gemm(
         dimensions=read_dot_dimensions(config.section("dot_dimension_numbers")),
         kinds=kinds,

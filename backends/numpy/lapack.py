@@ -58,9 +58,15 @@ class LapackCall:
         function: Callable[..., Any] = getattr(lapack, self.letter + name)
         return function
 
+    def option(self, name: str) -> int:
+        """An option; no call may leave one out."""
+        if name not in self.options:
+            raise self.unsupported(f"no {name} in the backend config")
+        return self.options[name]
+
     def is_option(self, name: str, letter: str) -> bool:
         """Whether a character option is `letter`."""
-        return self.options.get(name) == ord(letter)
+        return self.option(name) == ord(letter)
 
     def workspace(self, name: str, *arguments: Any, **options: Any) -> dict[str, int]:
         """The sizes of the work arrays that LAPACK asks for, as arguments of the routine itself."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from hlotool.backends.numpy.patterns import reinterpret
 from hlotool.ir.dtypes import Array
-from hlotool.ir.types import ArrayShape
+from hlotool.ir.types import COMBINE, ArrayShape
 
 
 def major_to_minor(shape: ArrayShape) -> tuple[int, ...]:
@@ -25,15 +25,45 @@ def bitcaster(source: ArrayShape, target: ArrayShape) -> Callable[[Array], Array
     """The function that reads the buffer of a `source` array as a `target` array.
 
     Raises:
-        ValueError: the two do not describe the same buffer, or they are tiled unlike each other.
+        ValueError: the two do not describe the same buffer, or tiles leave padding between elements.
     """
     if source.is_dynamic or target.is_dynamic:
         raise ValueError("an array of dynamic size")
     if source.size * source.element_type.bits != target.size * target.element_type.bits:
         raise ValueError(f"{source} and {target} have unequal sizes")
     if not have_same_tiles(source, target):
-        raise ValueError(f"layouts of {source} and {target} are tiled differently")
+        return _between_tiles(source, target)
     return _reinterpreter(source, target)
+
+
+def _between_tiles(source: ArrayShape, target: ArrayShape) -> Callable[[Array], Array]:
+    """Each element of the result is the one of the operand that lies at the same place in memory."""
+    if source.element_type is not target.element_type:
+        raise ValueError(f"layouts of {source} and {target} are tiled differently")
+    before, after = _elements_in_memory(source), _elements_in_memory(target)
+    places = np.flatnonzero(after >= 0)
+    if places.max(initial=-1) >= len(before) or (before[places] < 0).any():
+        raise ValueError(f"{target} has elements where {source} is padded")
+    order = np.empty(target.size, np.int64)
+    order[after[places]] = before[places]
+    dims = target.dims
+    return lambda x: x.reshape(-1)[order].reshape(dims)
+
+
+def _elements_in_memory(shape: ArrayShape) -> Array:
+    """Row-major number of the element at each place in memory, -1 where there is padding."""
+    places = np.arange(shape.size).reshape(shape.dims).transpose(major_to_minor(shape))
+    for tile in shape.layout.tiles if shape.layout else ():
+        if COMBINE in tile or len(tile) > places.ndim:
+            raise ValueError(f"the tiles of {shape}")
+        outer = places.shape[: places.ndim - len(tile)]
+        inner = list(zip(places.shape[len(outer) :], tile))
+        padding = [(0, 0)] * len(outer) + [(0, -size % extent) for size, extent in inner]
+        padded = np.pad(places, padding, constant_values=-1)
+        split = [n for size, extent in inner for n in (-(-size // extent), extent)]
+        axes = [len(outer) + 2 * i + part for part in (0, 1) for i in range(len(tile))]
+        places = padded.reshape((*outer, *split)).transpose([*range(len(outer)), *axes])
+    return places.reshape(-1)
 
 
 def have_same_tiles(source: ArrayShape, target: ArrayShape) -> bool:

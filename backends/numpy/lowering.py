@@ -36,6 +36,11 @@ class Lowering:
         self._policy = policy
         self._plans: dict[Computation, Plan] = {}
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether kernels do what the program says, the same in every call, and no policy varies them."""
+        return self._policy is None
+
     def plan(self, computation: Computation) -> Plan:
         """The plan of `computation`.
 

@@ -143,6 +143,8 @@ class _Builder:
 
     def _intern(self, instruction: Instruction, operands: tuple[Instruction, ...]) -> Instruction:
         _check_scalar(instruction.shape)
+        if instruction.opcode == "select" and (chosen := _chosen(instruction, operands)) is not None:
+            return chosen
         attributes = {k: v for k, v in instruction.attributes.items() if k in instruction.row.attributes}
         key = (
             instruction.opcode,
@@ -217,6 +219,15 @@ def _identity(instruction: Instruction, operand: _Value) -> _Value:
         if element_type(instruction) is not element_type(operand):
             raise _NotScalar
     return operand
+
+
+def _chosen(select: Instruction, operands: Sequence[Instruction]) -> Instruction | None:
+    """What a `select` by a constant gives, unless it also converts; None where its predicate varies."""
+    predicate, yes, no = operands
+    if predicate.literal is None or predicate.literal.value is None:
+        return None
+    chosen = yes if predicate.literal.array else no
+    return chosen if element_type(chosen) is element_type(select) else None
 
 
 def _constant_bytes(instruction: Instruction) -> bytes | int | None:

@@ -7,12 +7,13 @@ number of cores.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import cache
 from typing import TypeVar
+
+from hlotool.workers.cores import usable_cores
 
 Part = TypeVar("Part")
 
@@ -29,8 +30,7 @@ def thread_count() -> int:
     chosen = os.environ.get(VARIABLE, "")
     if chosen.isdecimal() and int(chosen):
         return int(chosen)
-    allowed = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return min(_MOST, allowed)
+    return min(_MOST, usable_cores())
 
 
 @cache

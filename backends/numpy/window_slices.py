@@ -17,6 +17,9 @@ from hlotool.ir.attributes import WindowDim
 
 Slices = tuple[slice, ...]
 
+#: Position in the window, output slice and input slice of one dimension.
+AxisSlices = tuple[int, slice, slice]
+
 
 def output_size(dim: WindowDim, input_size: int) -> int:
     """Number of window positions along a dimension of `input_size` elements."""
@@ -37,13 +40,20 @@ def window_slices(
 
     Positions that no output sees are left out.
     """
-    axes = [list(_axis_slices(d, n, m)) for d, n, m in zip(dims, input_sizes, output_sizes)]
+    return combined([list(axis_slices(d, n, m)) for d, n, m in zip(dims, input_sizes, output_sizes)])
+
+
+def combined(axes: Sequence[Sequence[AxisSlices]]) -> Iterator[tuple[tuple[int, ...], Slices, Slices]]:
+    """`window_slices` from what each dimension has."""
     for parts in product(*axes):
         yield tuple(p[0] for p in parts), tuple(p[1] for p in parts), tuple(p[2] for p in parts)
 
 
-def _axis_slices(dim: WindowDim, input_size: int, output_size: int) -> Iterator[tuple[int, slice, slice]]:
-    """Of one dimension: output o sees input (o · stride + position · dilation - padding) / base dilation."""
+def axis_slices(dim: WindowDim, input_size: int, output_size: int) -> Iterator[AxisSlices]:
+    """`window_slices` of one dimension.
+
+    Output o sees input (o · stride + position · dilation - padding) / base dilation.
+    """
     common = gcd(dim.stride, dim.base_dilation)
     step = dim.base_dilation // common
     for position in range(dim.size):

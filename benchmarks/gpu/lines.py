@@ -35,6 +35,8 @@ class Reporter:
     def __init__(self) -> None:
         self._out = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(2, 1)
+        # A process that dies has no time to flush.
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
     def say(self, **about: object) -> None:
         """Something that concerns no item."""
@@ -158,7 +160,12 @@ def lines_of(command: Sequence[str], limits: Limits, environment: Mapping[str, s
     """
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment, start_new_session=True
+            command,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            encoding="utf-8",
+            env=environment,
+            start_new_session=True,
         )
         assert process.stdout is not None
         read: queue.Queue[str | None] = queue.Queue()

@@ -41,7 +41,7 @@ def _version(package: str) -> str:
 def _said(command: Sequence[str]) -> str:
     """The output of a command, in one line; nothing where it cannot be run."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return "" if done.returncode else " ".join(done.stdout.split())

@@ -191,7 +191,7 @@ def run(command: Sequence[str], work: Work) -> tuple[int | None, str]:
         env=dict(work.settings.environment),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
+        encoding="utf-8",
         errors="replace",
         start_new_session=True,
     )

@@ -154,6 +154,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> int:
     """Run the suite; returns the exit status."""
     options = _parser().parse_args(arguments)
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     # Leaving in order ends the processes, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="gpu-suite-") as scratch:

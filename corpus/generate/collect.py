@@ -41,13 +41,13 @@ def _wanted(name: str, directory: Directory) -> bool:
 def _read(path: Path, scratch: Path) -> bytes:
     if path.suffix in BINARY_SUFFIXES:
         return path.read_bytes()
-    return neutral(path.read_text(), scratch).encode()
+    return neutral(path.read_text(encoding="utf-8"), scratch).encode()
 
 
 def collect(directory: Directory, scratch: Path) -> dict[str, bytes]:
     """The files of a corpus directory by relative name, read from the scratch directory of a run."""
     if directory.pack == "log":
-        log = (scratch / "stdout.log").read_text()
+        log = (scratch / "stdout.log").read_text(encoding="utf-8")
         return {"stdout.log": neutral(log, scratch).encode()}
     dump = scratch / "dump"
     names = sorted(str(path.relative_to(dump)) for path in dump.rglob("*") if path.is_file())

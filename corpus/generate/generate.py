@@ -78,7 +78,7 @@ def run(directory: Directory, program: Program, framework: str) -> dict[str, byt
                 stdout=log,
                 stderr=subprocess.PIPE,
                 timeout=TIMEOUT_SECONDS,
-                text=True,
+                encoding="utf-8",
             )
         if child.returncode != 0:
             raise RunError(f"{directory.name}: exit code {child.returncode}\n{child.stderr[-4000:]}")

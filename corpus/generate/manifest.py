@@ -31,7 +31,7 @@ def read(path: Path) -> dict[str, dict[str, Any]]:
     """The tables of a manifest by directory path; empty when there is no manifest yet."""
     if not path.exists():
         return {}
-    return {entry["path"]: entry for entry in tomllib.loads(path.read_text())["directory"]}
+    return {entry["path"]: entry for entry in tomllib.loads(path.read_text(encoding="utf-8"))["directory"]}
 
 
 def _value(value: Any) -> str:
@@ -50,4 +50,4 @@ def write(path: Path, entries: dict[str, dict[str, Any]]) -> None:
         "[[directory]]\n" + "".join(f"{key} = {_value(value)}\n" for key, value in entries[name].items())
         for name in sorted(entries)
     ]
-    path.write_text(HEADER + "\n" + "\n".join(blocks))
+    path.write_text(HEADER + "\n" + "\n".join(blocks), encoding="utf-8")

@@ -112,7 +112,7 @@ def plant(fault: Fault, source: Path) -> dict[str, bytes]:
     for path in sorted(source.iterdir()):
         is_pass = re.search(r"\.\d{4}\..*\.txt$", path.name)
         if path.name.endswith((BEFORE, AFTER)) or (is_pass and fault.first_pass is not None):
-            text = path.read_text()
+            text = path.read_text(encoding="utf-8")
             if _wrong(path.name, fault):
                 text = _plant(text, fault, path.name)
             files[path.name] = text.encode()

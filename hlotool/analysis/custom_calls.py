@@ -16,6 +16,8 @@ ANNOTATIONS: Final = frozenset(
         "Pin",
         "PinToDevice",
         "SetBound",
+        "ShardBarrierFrom",
+        "ShardBarrierTo",
         "Sharding",
         "Unpin",
         "annotate_device_placement",

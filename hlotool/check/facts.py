@@ -20,6 +20,10 @@ _JAX = re.compile(r"(?P<kind>jit|pmap)_(?P<function>.+)")
 #: PyTorch/XLA has one name for all: the number tells programs apart.
 _TORCH = re.compile(r"(?P<function>SyncTensorsGraph)\.\d+")
 
+#: What stands around operations, and what brings operands into the shape and type that one needs.
+_GIVEN = frozenset({"constant", "get-tuple-element", "parameter", "tuple"})
+_PREPARING = frozenset({"broadcast", "convert", "reshape"})
+
 
 class ParameterFact(Record, frozen=True, kw_only=True):
     """An entry parameter.
@@ -49,6 +53,7 @@ class ProgramFacts(Record, frozen=True, kw_only=True):
         text: digest of the program without names and positions.
         constants: small constants, `name: shape value`, in order.
         source: file and line of the user's program, empty when the dump does not tell.
+        is_eager: one operation that was executed as soon as it was called: no function of the user's.
     """
 
     module: str
@@ -63,6 +68,7 @@ class ProgramFacts(Record, frozen=True, kw_only=True):
     text: str
     constants: list[str]
     source: str = ""
+    is_eager: bool = False
 
 
 def program_facts(module: Module, title: str, file: str) -> ProgramFacts:
@@ -89,6 +95,7 @@ def program_facts(module: Module, title: str, file: str) -> ProgramFacts:
         text=text.hexdigest()[:16],
         constants=list(_constants(instructions)),
         source=_source(module),
+        is_eager=frontend == "jax" and _is_eager(module, function),
     )
 
 
@@ -107,6 +114,22 @@ def parameter_name(parameter: Instruction) -> str:
     """JAX writes the argument's own name into the metadata, TensorFlow one name for all."""
     name = parameter.metadata.op_name if parameter.metadata else ""
     return name if name and "/" not in name and name != "XLA_Args" else parameter.name
+
+
+def _is_eager(module: Module, function: str) -> bool:
+    """Whether this is a single operation, called outside of `function`, which only bears its name.
+
+    Dumps without the functions of the user's program tell by the name of the operation alone.
+    """
+    computed = [i for i in module.entry.instructions if i.opcode not in _GIVEN]
+    operations = [i for i in computed if i.opcode not in _PREPARING] or computed
+    if len(operations) != 1:
+        return False
+    if module.stack_frames is not None and module.stack_frames.function_names:
+        names = module.stack_frames.function_names.values()
+        return function not in {name.rpartition(".")[2] for name in names}
+    (operation,) = operations
+    return operation.metadata is not None and operation.metadata.op_name.rpartition("/")[2] == function
 
 
 def _logical(instruction: Instruction) -> str:

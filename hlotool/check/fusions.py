@@ -15,7 +15,7 @@ from hlotool.check.rules import Applies, Problem, module_rule
 from hlotool.check.subject import Subject
 from hlotool.ir.effects import has_own_side_effect
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.types import ArrayShape, Shape, leaves
+from hlotool.ir.types import ArrayShape, leaves
 from hlotool.passes.fusion_facts import in_place_operand, is_elementwise
 from hlotool.passes.fusion_legality import MOST_BUFFERS, MOST_REDUCTIONS
 
@@ -121,7 +121,7 @@ def _has_config(fusion: Instruction) -> bool:
     applies=Applies.EVERY_STAGE,
 )
 def fusion_outputs(subject: Subject) -> Iterator[Problem]:
-    """Several outputs of different sizes in a kLoop fusion; reductions count by what they read."""
+    """Several outputs of different sizes in a kLoop fusion, which computes one element of each at a time."""
     for fusion, body in _fusions(subject):
         if body.root.opcode != "tuple" or fusion.attributes.get("kind") != "kLoop":
             continue
@@ -133,10 +133,9 @@ def fusion_outputs(subject: Subject) -> Iterator[Problem]:
 
 def _loop_size(root: Instruction) -> int:
     root = _behind_views(root)
-    shape: Shape = root.operands[0].shape if root.opcode in ("reduce", "reduce-window") else root.shape
     if root.opcode in ("dynamic-update-slice", "scatter") and len(root.operands) > 1:
         return -1  # in place: the loop is over the update
-    return shape.size if isinstance(shape, ArrayShape) else -1
+    return root.shape.size if isinstance(root.shape, ArrayShape) else -1
 
 
 @module_rule(
@@ -211,8 +210,7 @@ def _is_harmless(subject: Subject, reader: Instruction, body: Computation, root:
     applies=Applies.EVERY_STAGE,
 )
 def fusion_budget(subject: Subject) -> Iterator[Problem]:
-    """Operands and outputs of kernels, reductions of one kernel, shared memory of a block."""
-    budget = GPUS[subject.gpu]
+    """Operands and outputs of kernels, reductions of one kernel; of a GPU that is named, shared memory."""
     for fusion, body in _fusions(subject):
         if fusion.attributes.get("kind") != "kInput":
             continue  # loops hold nothing in shared memory; CPU programs have no such kernels
@@ -223,6 +221,7 @@ def fusion_budget(subject: Subject) -> Iterator[Problem]:
         if reductions > MOST_REDUCTIONS:
             yield Problem(f"over {MOST_REDUCTIONS} unnested reductions in fusion: {reductions}", fusion)
         used = sum(map(_shared_memory, body.instructions))
+        budget = used if subject.gpu is None else GPUS[subject.gpu]
         if used > budget:
             message = f"shared memory usage would be over the budget of {budget}B: {used}B on {subject.gpu}"
             yield Problem(message, fusion)

@@ -13,6 +13,3 @@ GPUS = {
     "b200": 49152,
     "mi200": 65536,
 }
-
-#: What is assumed when nobody says.
-DEFAULT_GPU = "h100"

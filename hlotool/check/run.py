@@ -10,7 +10,6 @@ import msgspec
 from hlotool.check.catalogue import all_rules
 from hlotool.check.facts import ProgramFacts
 from hlotool.check.findings import FailedFile, Finding
-from hlotool.check.gpus import DEFAULT_GPU
 from hlotool.check.task import CheckResult, CheckTask
 from hlotool.dump.names import Kind
 from hlotool.dump.records import Dump, DumpModule, Stage
@@ -49,7 +48,7 @@ def check(
     pool: Pool,
     rules: frozenset[str],
     stages: Sequence[str] = (),
-    gpu: str = DEFAULT_GPU,
+    gpu: str | None = None,
 ) -> Report:
     """Apply `rules` to all modules of `dumps`.
 
@@ -58,7 +57,7 @@ def check(
         pool: where the work is done.
         rules: ids.
         stages: shell patterns of stage names; without any, the first and the last stage of each module.
-        gpu: that budgets of fusions are judged for.
+        gpu: that budgets of fusions are judged for; None where nobody says.
     """
     modules = [module for dump in dumps for module in dump.modules]
     tasks = [task for module in modules if (task := _task(module, rules, stages, gpu))]
@@ -80,7 +79,9 @@ def dump_findings(facts: Sequence[ProgramFacts], rules: frozenset[str]) -> Itera
             yield from rule.check_dump(facts)
 
 
-def _task(module: DumpModule, rules: frozenset[str], patterns: Sequence[str], gpu: str) -> CheckTask | None:
+def _task(
+    module: DumpModule, rules: frozenset[str], patterns: Sequence[str], gpu: str | None
+) -> CheckTask | None:
     chosen = stages_matching(module.stages or module.others, patterns) if patterns else first_and_last(module)
     if not chosen:
         return None

@@ -8,7 +8,6 @@ from functools import cached_property
 
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.ranges import ForwardRanges
-from hlotool.check.gpus import DEFAULT_GPU
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.walk import Users, users
@@ -20,11 +19,11 @@ class Subject:
 
     Attributes:
         module: to look at; it does not change meanwhile.
-        gpu: that budgets of fusions are judged for.
+        gpu: that budgets of fusions are judged for; None where nobody says.
     """
 
     module: Module
-    gpu: str = DEFAULT_GPU
+    gpu: str | None = None
 
     @cached_property
     def calls(self) -> CallGraph:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from hlotool.check.catalogue import all_rules
 from hlotool.check.facts import ProgramFacts, program_facts
 from hlotool.check.findings import FailedFile, Finding
-from hlotool.check.gpus import DEFAULT_GPU
 from hlotool.check.rules import Applies, Problem, Rule
 from hlotool.check.subject import Subject
 from hlotool.dump.loading import read_stage
@@ -29,14 +28,14 @@ class CheckTask:
         stages: those to look at, the program as the user wrote it first.
         rules: ids.
         has_program: the first stage is the program as the user wrote it.
-        gpu: that budgets of fusions are judged for.
+        gpu: that budgets of fusions are judged for; None where nobody says.
     """
 
     module: DumpModule
     stages: tuple[Stage, ...]
     rules: frozenset[str]
     has_program: bool
-    gpu: str = DEFAULT_GPU
+    gpu: str | None = None
 
 
 class CheckResult(Record, frozen=True, kw_only=True):
@@ -79,7 +78,7 @@ def findings_of(
     title: str = "",
     file: str = "",
     is_program: bool = True,
-    gpu: str = DEFAULT_GPU,
+    gpu: str | None = None,
 ) -> Iterator[Finding]:
     """What `rules` say of `module`; rules on graphs are skipped where the graph itself is broken."""
     subject = Subject(module, gpu)

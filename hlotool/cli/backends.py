@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from typing import TYPE_CHECKING
 
 from hlotool.cli.options import add_output_options
@@ -41,10 +40,11 @@ def describe() -> list[BackendRecord]:
     from hlotool.backends.registry import listed_backends
     from hlotool.errors import BackendFailed
     from hlotool.report.records import BackendRecord
+    from hlotool.workers.cores import worker_count
     from hlotool.workers.pool import Limits, Pool
 
     names = listed_backends()
-    with Pool(Limits(min(len(names), os.cpu_count() or 1), _TIMEOUT)) as pool:
+    with Pool(Limits(worker_count(0, len(names)), _TIMEOUT)) as pool:
         ends = pool.call_all("hlotool.backends.description:describe_backend", names)
     records: list[BackendRecord] = []
     for name, end in zip(names, ends):

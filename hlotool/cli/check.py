@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlotool.check.gpus import DEFAULT_GPU, GPUS
+from hlotool.check.gpus import GPUS
 from hlotool.cli.options import (
     add_output_options,
     add_paths,
@@ -54,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_stages_option(group)
     group.add_argument("--config", metavar="FILE", help="accepted findings [hlotool.toml, if there is one]")
     group.add_argument("--list-rules", action="store_true", help="list the rules and what they find")
-    group.add_argument("--gpu", choices=sorted(GPUS), default=DEFAULT_GPU, help="for budgets [%(default)s]")
+    group.add_argument("--gpu", choices=sorted(GPUS), help="whose shared memory fusions must do with")
     group.add_argument("--explain-fusion", nargs=2, metavar=("A", "B"), help=_EXPLAIN)
     group = parser.add_argument_group("result")
     group.add_argument("--show", choices=_SEVERITIES, default="note", help="least severity shown [note]")

@@ -129,8 +129,8 @@ def _run_once(text: str, options: str, flags: list[str]) -> str:
     _logger.info("run %s, %g s at most", " ".join(command[:2]), TIMEOUT)
     try:
         child = subprocess.run(
-            command, input=text, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
+            command, input=text.encode(), env=environment, capture_output=True, timeout=TIMEOUT, check=False
         )
     except (subprocess.TimeoutExpired, OSError):
         return ""
-    return child.stderr
+    return child.stderr.decode("utf-8", "replace")

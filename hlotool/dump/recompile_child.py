@@ -26,7 +26,7 @@ def main() -> None:
         _lapack.initialize()
     wanted = json.loads(sys.argv[1])
     partitions = wanted["partitions"]
-    text = sys.stdin.read()
+    text = sys.stdin.buffer.read().decode()
     devices = jax.devices()[:partitions]
     options = _jax.CompileOptions()
     options.num_partitions = partitions

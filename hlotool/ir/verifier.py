@@ -12,14 +12,14 @@ from hlotool.ir.verification.buffers import check_buffers
 from hlotool.ir.verification.calls import check_calls
 from hlotool.ir.verification.channels import check_host_channels
 from hlotool.ir.verification.collectives import check_collectives
-from hlotool.ir.verification.findings import Findings, VerifyOptions
+from hlotool.ir.verification.findings import FORMAL_RULES, Findings, VerifyOptions
 from hlotool.ir.verification.header import check_header
 from hlotool.ir.verification.instructions import check_instruction
 from hlotool.ir.verification.layouts import check_layouts
 from hlotool.ir.verification.structure import check_structure
 from hlotool.ir.walk import call_sites, users
 
-__all__ = ["VerifyOptions", "verify", "verify_or_raise"]
+__all__ = ["VerifyOptions", "verify", "verify_or_raise", "verify_to_execute"]
 
 
 def verify(module: Module, options: VerifyOptions | None = None) -> list[VerificationError]:
@@ -50,3 +50,16 @@ def verify_or_raise(module: Module, options: VerifyOptions | None = None) -> Non
     findings = verify(module, options)
     if findings:
         raise findings[0]
+
+
+def verify_to_execute(module: Module) -> list[VerificationError]:
+    """Raise the first finding that execution depends on as a VerificationError.
+
+    Returns:
+        The other findings: broken rules on the form of programs, which XLA breaks now and then itself.
+    """
+    findings = verify(module)
+    for finding in findings:
+        if finding.rule not in FORMAL_RULES:
+            raise finding
+    return findings

@@ -102,6 +102,8 @@ class DivergenceRecord(Record, frozen=True, kw_only=True):
         unaligned: instructions between it and the values that agree that the reference has no counterpart of.
         not_finite: what made the NaNs and infinities of the differing outputs.
         notes: what was not looked at.
+        instructions: all that is to blame in the tested program, operands first; `source` is one of them.
+        device: the first device on which the value is wrong; None in a program for one device.
     """
 
     finding: str
@@ -121,3 +123,5 @@ class DivergenceRecord(Record, frozen=True, kw_only=True):
     unaligned: list[str] = []
     not_finite: list[NonFiniteRecord] = []
     notes: list[str] = []
+    instructions: list[str] = []
+    device: int | None = None

@@ -65,7 +65,7 @@ def unstable_reason(found: Finding, facts: Facts) -> str:
 
 
 def range_reason(misplaced: int, origin: Origin | None) -> str:
-    """The reason of `range`: which value on the way may be too large for its type."""
+    """The reason of `range`: how many elements are NaN or infinite on one side only, and what overflows."""
     where = f" at {origin}" if origin is not None else ""
     return (
         f"{misplaced} elements are NaN or infinite on one side only: a value on the way is too large "

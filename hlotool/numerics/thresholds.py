@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 #: Headings in `benchmarks/RESULTS.md`.
 SENSITIVITY = "Thresholds"
+MARGINS = "Margins of the ratio"
 LEGAL = "Legal pairs"
 FAULTS = "Planted faults"
 
@@ -62,27 +63,28 @@ FIRST_MEMBERS = Threshold(
 MOST_MEMBERS = Threshold(
     16,
     decides="executions that it doubles to while the answer is near",
-    why="the largest of 16 legal statistics moves by less than a tenth with one member more",
+    why="the first four settle nearly all; what is still open after sixteen is not worth more executions",
 )
 CLEAR = Threshold(
     1.0,
     decides="ratio up to which the first members settle a leaf",
-    why="the result is no further out than a member itself; legal ones have ratios of a quarter to a half",
+    why="the result is no further out than a member itself; of legal ones half have ratios below 0.35",
 )
 CERTAIN = Threshold(
     100.0,
     decides="ratio from which more members cannot acquit any more",
-    why="thirty times RATIO: sixteen members instead of four lower a ratio by a factor of two at most",
+    why="thirty times RATIO: more members widen what is legal, but not thirtyfold",
 )
 RATIO = Threshold(
     3.0,
     decides="how many times as far out as legal executions a result is `wrong`",
-    why="legal pairs end at about one, and faults of ten legal spreads begin beyond it",
+    why="legal pairs end at 0.9, those of one program at 2.5; faults begin at 5.6",
+    table=MARGINS,
 )
 UNSTABLE_ULPS = Threshold(
     8.0,
     decides="times the square root of an ulp: the relative spread from which nothing can be said",
-    why="half of the digits are lost by then; sums of squares that cancel lose as many and must stay judged",
+    why="half of the digits are lost by then; what loses fewer is still worth a verdict",
 )
 UNSTABLE_WIDTH = Threshold(
     0.25,
@@ -92,7 +94,7 @@ UNSTABLE_WIDTH = Threshold(
 UNSTABLE_SHARE = Threshold(
     0.05,
     decides="share of integers that legal executions may differ in before nothing can be said",
-    why="ties are rare in real data; one integer out of twenty is a program that rounds into its decisions",
+    why="single ties are common; one integer out of twenty is a program that decides by its rounding",
 )
 
 # What the statistics of exchangeability may be at least: four lucky members could be close together.
@@ -100,12 +102,12 @@ UNSTABLE_SHARE = Threshold(
 LEAST_WORST = Threshold(
     3.0,
     decides="distance in spreads that the worst element may always have",
-    why="of a spread that few members estimate, three times as much is common",
+    why="with four degrees of freedom one element in 25 is that far out (Student's t)",
 )
 LEAST_WHOLE = Threshold(
     0.6,
     decides="root mean square of the distances that an output may always have",
-    why="uniform errors around a known centre give 1; the interval of centres takes off nearly half",
+    why="independent errors give 1, less what the interval of centres takes off",
 )
 LEAST_PART = Threshold(
     0.8,
@@ -163,7 +165,7 @@ MANY_FLIPS = Threshold(
 SAVED = Threshold(
     1e-3,
     decides="relative error up to which a finite result is what the reference lost to an overflow",
-    why="what is saved went another way through exp and log, which amplify an ulp by the exponent",
+    why="a way round an overflow, through exp and log, rounds by some hundred ulps of f32; a fault is larger",
 )
 
 # Two programs in f64.
@@ -171,12 +173,12 @@ SAVED = Threshold(
 SAME_IN_F64 = Threshold(
     1e-10,
     decides="relative differences that f64 itself makes",
-    why="a hundred thousand ulps of f64; rewrites of 555 instructions differ by 2e-16 to 1e-12",
+    why="half a million ulps of f64; legal rewrites of whole programs differ by 2e-16 to 1e-12",
 )
 WIDE_MEMBERS = Threshold(
     6,
     decides="executions with constants rounded anew, of each side",
-    why="three of them make the ties flip that one rounding of a constant decides",
+    why="a tie that the rounding of a constant decides goes either way: six miss it in one case of 64",
 )
 WIDE_RATIO = Threshold(
     5.0,

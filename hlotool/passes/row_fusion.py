@@ -6,7 +6,6 @@ A kernel that has a row at hand can do all that. XLA: softmax_rewriter_triton.cc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 from typing import TypeAlias
 
 from hlotool.ir.module import Instruction
@@ -14,14 +13,10 @@ from hlotool.ir.types import ArrayShape
 from hlotool.passes.fusion_facts import is_fusible, is_loop_fusible
 from hlotool.passes.fusion_legality import Part
 from hlotool.passes.fusion_merging import Merging
+from hlotool.passes.reduction_geometry import Geometry
 
 #: Number of rows and their length.
 Rows: TypeAlias = tuple[int, int]
-
-#: Shorter rows, up to the threads of a warp, are reduced by single threads wherever their results are read.
-_SHORTEST = 32
-#: Few long rows need more blocks than there are rows.
-_FEW, _LONG = 512, 1 << 16
 
 
 class RowFusion(Merging):
@@ -86,25 +81,20 @@ def _reductions(instruction: Instruction) -> list[Instruction]:
 
 
 def rows_of(instruction: Instruction) -> Rows | None:
-    """What all reductions of an instruction or fusion reduce; None if that differs, or there are none."""
-    found = {_rows(reduction) for reduction in _reductions(instruction)}
-    rows = found.pop() if len(found) == 1 else None
-    if rows is None:
-        return None
-    count, length = rows
-    return None if length <= _SHORTEST or (count < _FEW and length > _LONG) else rows
+    """What all reductions of an instruction or fusion reduce; None if that differs, or one kernel cannot."""
+    shapes = [_geometry(reduction) for reduction in _reductions(instruction)]
+    found = {(s.results, s.length) if s is not None and s.has_whole_rows else None for s in shapes}
+    first = shapes[0] if len(found) == 1 else None
+    is_left_alone = first is None or first.is_serial or first.has_few_long_rows
+    return None if is_left_alone else found.pop()
 
 
-def _rows(reduction: Instruction) -> Rows | None:
-    """Number and length of the rows that it reduces; None if what it reduces does not lie together."""
-    shape, reduced = reduction.operands[0].shape, reduction.integers("dimensions")
+def _geometry(reduction: Instruction) -> Geometry | None:
+    """None if what it reduces has no fixed size."""
+    shape = reduction.operands[0].shape
     if not isinstance(shape, ArrayShape) or shape.is_dynamic:
         return None
-    sizes = {d: size for d, size in enumerate(shape.dims) if size != 1}
-    kept, gone = [d for d in sizes if d not in reduced], [d for d in sizes if d in reduced]
-    if kept and gone and max(kept) > min(gone):
-        return None
-    return prod(sizes[d] for d in kept), prod(sizes[d] for d in gone)
+    return Geometry(shape.dims, tuple(sorted(reduction.integers("dimensions"))))
 
 
 def _fits(instruction: Instruction, rows: Rows) -> bool:

@@ -8,6 +8,8 @@ import msgspec
 
 from hlotool.errors import HlotoolError
 from hlotool.findings.verdict import Verdict
+from hlotool.ir.module import Module
+from hlotool.ir.types import ArrayShape, leaves
 from hlotool.locate.records import DivergenceRecord
 from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.options import ReplayOptions, RunOptions
@@ -16,7 +18,7 @@ from hlotool.replay.records import ModuleRecord
 from hlotool.replay.trials import Trial
 
 if TYPE_CHECKING:
-    from hlotool.replay.recording import Budget
+    from hlotool.locate.store import Budget
 
 #: Looked for unasked when the comparison took no longer: the search costs a few executions more.
 _CHEAP_SECONDS = 5.0
@@ -70,18 +72,33 @@ def _search(
     budget: Budget,
 ) -> DivergenceRecord:
     # Imported where it is needed: most modules agree, and every worker would pay for it as it starts.
-    from hlotool.replay.first_divergence import first_divergence
-    from hlotool.replay.isolated_divergence import divergence_on
-    from hlotool.replay.spread_divergence import spread_divergence
+    from hlotool.locate.isolation import divergence_on
+    from hlotool.locate.report import first_divergence
+    from hlotool.replay.devices.looking import subjects
 
     outputs = [tuple(leaf.index) for leaf in row.leaves if leaf.verdict in _WORTH]
-    modules = reference.module, tested.module
     if not _is_numpy(options.backend):
-        return divergence_on(options.backend, *modules, trial.arguments, outputs, budget)
-    if not isinstance(tested.runner, OneDevice):
-        return spread_divergence(reference, tested, trial.arguments, outputs, budget)
-    is_wide = any(leaf.evidence is not None and leaf.evidence.wide == "outside" for leaf in row.leaves)
-    return first_divergence(*modules, trial.arguments, outputs, budget, is_wide)
+        return divergence_on(
+            options.backend, reference.module, tested.module, trial.arguments, outputs, budget
+        )
+    if reference.runner.copies > 1:
+        outputs = [index[1:] for index in outputs]
+    return first_divergence(
+        *subjects(reference, tested, trial.arguments),
+        list(dict.fromkeys(outputs)),
+        budget,
+        is_wide_enough(row, tested.module),
+    )
+
+
+def is_wide_enough(row: ModuleRecord, tested: Module) -> bool:
+    """Whether to look in f64: the sides differ there, too, and rounding hides much in the declared types."""
+    is_outside = any(leaf.evidence is not None and leaf.evidence.wide == "outside" for leaf in row.leaves)
+    return is_outside and any(
+        isinstance(part, ArrayShape) and part.element_type.is_narrow_float
+        for instruction in tested.instructions()
+        for _, part in leaves(instruction.shape)
+    )
 
 
 def _is_numpy(backend: str) -> bool:
@@ -94,8 +111,6 @@ def _obstacle(options: ReplayOptions, reference: Program, tested: Program) -> st
         return f"the {options.reference} backend does not show the values inside of a program"
     if tested.module is reference.module and _is_numpy(options.backend):
         return "both sides run the same program on numpy"
-    if not isinstance(reference.runner, OneDevice):
-        return "it is looked for where the reference is a program for one device"
     if not isinstance(tested.runner, OneDevice) and not _is_numpy(options.backend):
         return f"{options.backend} does not show the values of several devices"
     return ""
@@ -107,7 +122,7 @@ def _noted(row: ModuleRecord, reason: str) -> ModuleRecord:
 
 def _budget(options: ReplayOptions, elapsed: float) -> Budget:
     """What the search may take, so that the module's own time limit stays far."""
-    from hlotool.replay.recording import Budget
+    from hlotool.locate.store import Budget
 
     if options.first_divergence:
         return Budget()

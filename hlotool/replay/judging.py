@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from hlotool.backends.base import Backend, Value
 from hlotool.numerics.dataflow import Leaves
@@ -18,7 +19,11 @@ from hlotool.replay.program import Program
 from hlotool.replay.task import Task
 from hlotool.replay.trials import Trial
 
-#: Of the time limit per module: what one judgement may take.
+if TYPE_CHECKING:
+    from hlotool.replay.rows import Actual
+
+#: Of the time limit per module: what one judgement may take. Both sides have run by then, and the search for
+#: the first divergence takes a fifth of what is left three times.
 _SHARE = 0.4
 #: One ulp at 1 of the types in which TPUs and GPUs multiply f32, unless a program asks for more.
 _BF16, _TF32 = 2.0**-7, 2.0**-10
@@ -29,8 +34,7 @@ def judged(
     reference: Program,
     trial: Trial,
     expected: Value,
-    actual: Value,
-    tested: Program | None,
+    actual: Actual,
     facts: Leaves,
 ) -> Comparison:
     """The verdict on `actual`.
@@ -41,15 +45,14 @@ def judged(
         trial: what both sides ran on.
         expected: the reference's result.
         actual: the result in question.
-        tested: the program that gave it, or None for what the reference itself returned elsewhere.
         facts: of the leaves, joined over both sides.
     """
-    options = task.options
+    options, tested = task.options, actual.program
     is_other = tested is not None and tested.path != reference.path
     judgement = Judgement(
         reference=_side(reference, trial),
         expected=expected,
-        actual=actual,
+        actual=actual.outcome.value,
         facts=facts,
         tested=_side(tested, trial, expected) if tested is not None and is_other else None,
         seed=options.seed,

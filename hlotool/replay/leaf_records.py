@@ -15,9 +15,9 @@ from hlotool.findings.verdict import EXCUSED, Verdict
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves
-from hlotool.locate.records import ElementRecord
+from hlotool.locate.elements import element_record, scalar_text
 from hlotool.numerics.facts import Facts
-from hlotool.numerics.metrics import Element, Metrics, Scalar
+from hlotool.numerics.metrics import Metrics
 from hlotool.numerics.tolerance import Tolerance
 from hlotool.numerics.verdict import Comparison, LeafComparison
 from hlotool.replay.records import LeafRecord, OutputRecord, ToleranceRecord
@@ -85,33 +85,10 @@ def comparison_record(leaf: LeafComparison) -> LeafRecord:
     )
 
 
-def element_record(element: Element | None) -> ElementRecord | None:
-    """One element of a comparison."""
-    if element is None:
-        return None
-    return ElementRecord(
-        index=list(element.index),
-        expected=scalar_text(element.expected),
-        actual=scalar_text(element.actual),
-        absolute=finite_or_none(element.absolute),
-        relative=finite_or_none(element.relative),
-        ulps=element.ulps,
-    )
-
-
 def _tolerance(tolerance: Tolerance | None) -> ToleranceRecord | None:
     if tolerance is None:
         return None
     return ToleranceRecord(relative=tolerance.rtol, absolute=tolerance.atol, origin=tolerance.reason)
-
-
-def scalar_text(value: Scalar) -> str:
-    """`true`, `-7`, `0.1`, `nan`, `1+2j`: nine digits tell every f32 apart."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, complex):
-        return f"{value.real:.9g}{value.imag:+.9g}j"
-    return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
 def output_records(shape: Shape, value: Value) -> list[OutputRecord]:

@@ -17,7 +17,7 @@ from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import has_manual_regions, is_per_device
 from hlotool.ir.types import strip_layouts
-from hlotool.ir.verifier import verify_or_raise
+from hlotool.ir.verifier import verify_to_execute
 from hlotool.numerics.dataflow import Leaves, leaf_facts
 from hlotool.parse.sdy import module_meshes
 from hlotool.replay.devices.result_sharding import result_shardings, stated_sharding
@@ -35,6 +35,7 @@ class Program:
         runner: runs it.
         backend: name and version of what runs it.
         compiled_by: compiles it by another backend, in the same way.
+        warnings: rules of the language that it breaks, on which execution does not depend.
     """
 
     label: str
@@ -43,6 +44,7 @@ class Program:
     runner: Runner
     backend: str
     compiled_by: Callable[[Backend], Runner]
+    warnings: tuple[str, ...] = ()
 
     @cached_property
     def facts(self) -> Leaves:
@@ -86,13 +88,13 @@ def compile_program(
     sharding: Sharding | None = None,
 ) -> Program:
     """Verify and compile `module`, whose result is spread as `sharding` says; raises as `load_program`."""
-    verify_or_raise(module)
+    warnings = tuple(f"XLA's verifier rejects this: {finding}" for finding in verify_to_execute(module))
     engine = get_backend(backend)
 
     def compiled_by(engine: Backend) -> Runner:
         return _compile(module, engine, reference, sharding, path)
 
-    return Program(label, path, module, compiled_by(engine), engine.version, compiled_by)
+    return Program(label, path, module, compiled_by(engine), engine.version, compiled_by, warnings)
 
 
 def _compile(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -12,7 +13,6 @@ from hlotool.findings.verdict import Verdict
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, leaves, strip_layouts
 from hlotool.numerics.dataflow import Leaves, join_leaves
-from hlotool.numerics.verdict import Comparison
 from hlotool.replay.devices.runners import Outcome, Runner
 from hlotool.replay.leaf_records import leaf_records, output_records
 from hlotool.replay.program import Program
@@ -85,9 +85,12 @@ def compare_row(
     task: Task, reference: Program, trial: Trial, expected: Value, actual: Actual
 ) -> ModuleRecord:
     """The row of one comparison."""
+    # What judges takes time to import, and not every run has two sides.
+    from hlotool.replay.judging import judged
+
     shape = reference.runner.result
     facts = join_leaves(reference.facts, actual.facts)
-    comparison = _judged(task, reference, trial, expected, actual, facts)
+    comparison = judged(task, reference, trial, expected, actual, facts)
     verdict = comparison.verdict
     runner = actual.runner
     records = leaf_records(comparison, actual.module, facts, runner.result, runner.copies)
@@ -108,18 +111,14 @@ def compare_row(
         reason=comparison.reason,
         inputs=trial.inputs,
         leaves=records,
-        notes=list(actual.outcome.notes),
+        notes=[*_warnings(reference, actual.program), *actual.outcome.notes],
     )
     return _with_faults(row, actual) if actual.outcome.faults else row
 
 
-def _judged(
-    task: Task, reference: Program, trial: Trial, expected: Value, actual: Actual, facts: Leaves
-) -> Comparison:
-    # What judges takes time to import, and not every run has two sides.
-    from hlotool.replay.judging import judged
-
-    return judged(task, reference, trial, expected, actual.outcome.value, actual.program, facts)
+def _warnings(*programs: Program | None) -> Iterator[str]:
+    """What is formally wrong with the programs of a row, each once."""
+    yield from dict.fromkeys(warning for program in programs if program for warning in program.warnings)
 
 
 def _with_faults(row: ModuleRecord, actual: Actual) -> ModuleRecord:
@@ -192,6 +191,7 @@ def lonely_row(task: Task, program: Program, trial: Trial, value: Value) -> Modu
         reason=task.module.unpaired_reason or "no stage to compare it with was asked for",
         inputs=trial.inputs,
         outputs=outputs,
+        notes=list(program.warnings),
     )
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from hlotool.errors import Unsupported, UsageError
 from hlotool.ir.edit_extract import cone, extract
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.search.bisection.trace import frames_of, trace, value_in
+from hlotool.locate.frames import frames_of, value_in
+from hlotool.locate.recorder import trace
 from hlotool.search.reduction.case import Case
 
 

@@ -17,6 +17,7 @@ from typing import Self, TypeAlias
 
 from hlotool.errors import BackendCrashed, BackendFailed, BackendTimeout
 from hlotool.logs import log_target
+from hlotool.workers.cores import usable_cores
 from hlotool.workers.messages import Answer, Raised, Ready, Returned
 from hlotool.workers.process import WorkerProcess, out_of_memory
 from hlotool.workers.worker import WorkerOptions
@@ -226,7 +227,7 @@ class Pool:
 
 def worker_environment(jobs: int) -> dict[str, str]:
     """Environment of each of `jobs` workers; what the user has set is left alone."""
-    threads = str(max(1, (os.cpu_count() or 1) // jobs))
+    threads = str(max(1, usable_cores() // jobs))
     return dict.fromkeys(_THREAD_VARIABLES, threads) | _BLAS_VARIABLES | _MEMORY_VARIABLES | dict(os.environ)
 
 

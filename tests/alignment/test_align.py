@@ -39,7 +39,7 @@ PROGRAMS = (
 @cache
 def load(name: str) -> Module:
     path = CORPUS / f"{name}.txt"
-    return parse_module(path.read_text(), str(path))
+    return parse_module(path.read_text(encoding="utf-8"), str(path))
 
 
 def unmatched(alignment: Alignment) -> list[str]:
@@ -103,7 +103,7 @@ def test_what_is_executed_stays_itself_from_pass_to_pass() -> None:
     """Between two dumps of one compilation, what keeps its name and its opcode is not taken for another."""
     folder = CORPUS / "planted" / "dynamic_rnn_trip_count"
     stages = sorted(folder.glob("*.0*.txt"))
-    modules = [parse_module(path.read_text(), str(path)) for path in stages]
+    modules = [parse_module(path.read_text(encoding="utf-8"), str(path)) for path in stages]
     strange = 0
     total = 0
     for left, right in pairwise(modules):

@@ -67,7 +67,7 @@ def room(module: str) -> str:
 
 def imports(path: Path) -> Iterator[str]:
     """Modules that the file imports, at the top or inside functions."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -42,7 +42,7 @@ def elsewhere(path: Path) -> str:
         "print(path_fingerprint(Path(sys.argv[1])))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, path], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, path], cwd=ROOT, capture_output=True, encoding="utf-8", check=True
     )
     return done.stdout.strip()
 

@@ -104,7 +104,7 @@ def _full() -> int:
 
 
 def test_a_folder_that_cannot_be_made_is_a_problem(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     journal = Journal(tmp_path / "file" / "j")
     journal.add("a", 1)
     assert "the journal cannot be written" in journal.problem

@@ -30,7 +30,7 @@ EXPECTED = {
 
 def errors(path: Path) -> list[Finding]:
     try:
-        module = parse_module(path.read_text(errors="replace"), str(path))
+        module = parse_module(path.read_text(errors="replace", encoding="utf-8"), str(path))
     except HlotoolError:
         return []  # whether it is HLO at all, other tests ask
     return [f for f in findings_of(module, RULES) if f.severity is Severity.ERROR]

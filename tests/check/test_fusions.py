@@ -43,13 +43,13 @@ def fusions(module: Module) -> list[tuple[Instruction, Computation]]:
 
 @pytest.mark.parametrize("path", OPTIMIZED, ids=lambda path: path.parent.name)
 def test_what_xla_fused_is_legal(path: Path) -> None:
-    assert found(parse_module(path.read_text(), str(path))) == set()
+    assert found(parse_module(path.read_text(encoding="utf-8"), str(path))) == set()
 
 
 def test_the_real_in_place_fault_is_found() -> None:
     folder = CORPUS / "miscompiles" / "shifted_update_in_place"
     [path] = folder.glob("*after_optimizations.txt")
-    [finding] = findings_of(parse_module(path.read_text()), RULES)
+    [finding] = findings_of(parse_module(path.read_text(encoding="utf-8")), RULES)
     assert (finding.rule, finding.severity) == ("fusion-in-place", Severity.WARNING)
     assert [step.opcode for step in finding.path] == ["parameter", "slice", "dynamic-update-slice"]
 
@@ -203,7 +203,9 @@ BREAKAGES: list[Breakage] = [
 
 def test_three_hundred_broken_fusions_are_all_found() -> None:
     rng = random.Random(0)
-    modules = [parse_module(path.read_text(), str(path)) for path in rng.sample(OPTIMIZED, 40)]
+    modules = [
+        parse_module(path.read_text(encoding="utf-8"), str(path)) for path in rng.sample(OPTIMIZED, 40)
+    ]
     modules = [module for module in modules if fusions(module)]
     seen: dict[str, int] = {}
     missed: list[str] = []
@@ -259,7 +261,7 @@ def test_a_pair_is_explained(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     file = tmp_path / "m.hlo"
-    file.write_text(PROGRAM)
+    file.write_text(PROGRAM, encoding="utf-8")
     assert main(["check", str(file), "--explain-fusion", producer, consumer]) == code
     shown = capsys.readouterr().out
     assert all(answer.split(": ", 1)[1] in shown for answer in answers), shown
@@ -267,7 +269,7 @@ def test_a_pair_is_explained(
 
 def test_a_pair_needs_two_known_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "m.hlo"
-    file.write_text(PROGRAM)
+    file.write_text(PROGRAM, encoding="utf-8")
     assert main(["check", str(file), "--explain-fusion", "m", "nobody"]) == 2
     assert "no instruction is called 'nobody'" in capsys.readouterr().err
 
@@ -303,10 +305,44 @@ ENTRY e {{
         (2, "f32", "h100", []),
         (3, "f32", "h100", ["shared memory usage would be over the budget of 49152B: 49536B on h100"]),
         (3, "f32", "mi200", []),
+        (3, "f32", None, []),
+        (9, "s8", None, ["over 8 unnested reductions in fusion: 9"]),
         (9, "s8", "h100", ["over 8 unnested reductions in fusion: 9"]),
     ],
 )
-def test_budgets_are_those_of_the_gpu(count: int, element_type: str, gpu: str, messages: list[str]) -> None:
+def test_budgets_are_those_of_the_gpu(
+    count: int, element_type: str, gpu: str | None, messages: list[str]
+) -> None:
     module = reductions(count, element_type)
     found = findings_of(module, [rule for rule in RULES if rule.id == "fusion-budget"], gpu=gpu)
+    assert [finding.message for finding in found] == messages
+
+
+@pytest.mark.parametrize(
+    ("other", "messages"),
+    [("[64]", []), ("[64,32]", ["different loop shapes: outputs of 64, 2048 elements"])],
+)
+def test_a_loop_counts_what_a_reduction_gives(other: str, messages: list[str]) -> None:
+    operand = "x" if other == "[64,32]" else "y"
+    module = parse_module(f"""HloModule m
+add {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}}
+fused {{
+  x = f32[64,32] parameter(0)
+  y = f32[64] parameter(1)
+  z = f32[] constant(0)
+  sum = f32[64] reduce(x, z), dimensions={{1}}, to_apply=add
+  other = f32{other} negate({operand})
+  w = f32[64] abs(y)
+  ROOT t = (f32[64], f32{other}, f32[64]) tuple(sum, other, w)
+}}
+ENTRY e {{
+  x = f32[64,32] parameter(0)
+  y = f32[64] parameter(1)
+  ROOT f = (f32[64], f32{other}, f32[64]) fusion(x, y), kind=kLoop, calls=fused
+}}""")
+    found = findings_of(module, [rule for rule in RULES if rule.id == "fusion-outputs"])
     assert [finding.message for finding in found] == messages

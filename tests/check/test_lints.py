@@ -193,7 +193,7 @@ def test_a_tensor_array_that_should_have_grown() -> None:
     found = [
         finding.message
         for path in sorted(folder.glob("*before_optimizations.txt"))
-        for finding in lint(path.read_text(), "truncated-tensor-array")
+        for finding in lint(path.read_text(encoding="utf-8"), "truncated-tensor-array")
     ]
     assert found == [
         "3 writes to a TensorArray had no room and left nothing",

@@ -369,7 +369,7 @@ def test_jax_lowered_for_tpu(shared: Path, tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize("name", ["remat", "roundtrip"])
 def test_jax_programs_that_are_right(shared: Path, platform: str, name: str) -> None:
     file = shared / "dumps" / "lowered_for_tpu_gpu" / f"{platform}.offload_{name}.hlo.txt"
-    assert check(file.read_text()) == []
+    assert check(file.read_text(encoding="utf-8")) == []
 
 
 LAYOUTS = {

@@ -141,5 +141,39 @@ def test_different_folders_are_different_runs() -> None:
     assert list(recompilation(apart)) == []
 
 
+#: As JAX 0.10.2 dumps `x + x` outside of any jitted function, and `@jit def add(a): return helper(a)`.
+EAGER = """HloModule jit_add
+FileNames
+1 "model.py"
+FunctionNames
+1 "<module>"
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=5 end_line=5 column=0 end_column=5}
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+ENTRY e {
+  x = f32[SIZE] parameter(0)
+  y = f32[SIZE] parameter(1)
+  ROOT r = f32[SIZE] add(x, y), metadata={op_name="jit(add)/add" stack_frame_id=1}
+}"""
+OWN = EAGER.replace('1 "<module>"', '1 "helper"\n2 "Model.add"')
+#: Of versions that do not tell functions.
+EARLY = """HloModule jit_add
+ENTRY e {
+  x = f32[SIZE] parameter(0)
+  ROOT r = f32[SIZE] add(x, x), metadata={op_name="jit(add)/jit(main)/add" source_file="m.py" source_line=3}
+}"""
+EARLY_OWN = EARLY.replace('/add"', '/mul"')
+
+
+@pytest.mark.parametrize(("text", "findings"), [(EAGER, 0), (OWN, 1), (EARLY, 0), (EARLY_OWN, 1)], ids=str)
+def test_operations_that_run_one_by_one_are_no_functions(text: str, findings: int) -> None:
+    found = [
+        program_facts(parse_module(text.replace("SIZE", str(size))), f"module_{size:04d}.jit_add", "f.txt")
+        for size in (3, 4)
+    ]
+    assert len(list(recompilation(found))) == findings
+
+
 def fields(program: ProgramFacts) -> dict[str, object]:
     return {name: getattr(program, name) for name in program.__struct_fields__}

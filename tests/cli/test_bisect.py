@@ -33,7 +33,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def record(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    jsonschema.validate(found, json.loads((FOLDER / f"{name}-1.json").read_text()))
+    jsonschema.validate(found, json.loads((FOLDER / f"{name}-1.json").read_text(encoding="utf-8")))
     return found
 
 
@@ -67,7 +67,7 @@ def test_bisect_of_a_healthy_dump_accuses_nobody(corpus: Path, capsys: pytest.Ca
 def test_a_folder_that_cannot_be_written_hides_nothing(
     corpus: Path, scratch: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (scratch / "file").write_text("")
+    (scratch / "file").write_text("", encoding="utf-8")
     path = str(corpus / "planted/model_fn_opcode")
     assert main(["bisect", path, "-q", "--repro", str(scratch / "file" / "x")]) == ExitCode.MISMATCH
     shown = capsys.readouterr()
@@ -90,7 +90,7 @@ def test_nothing_to_bisect_is_an_error(tmp_path: Path, capsys: pytest.CaptureFix
 
 def check_script(folder: Path) -> Path:
     script = folder / "fails.sh"
-    script.write_text('#!/bin/sh\ngrep -q "tanh(" "$1" && exit 1\nexit 0\n')
+    script.write_text('#!/bin/sh\ngrep -q "tanh(" "$1" && exit 1\nexit 0\n', encoding="utf-8")
     script.chmod(0o755)
     return script
 
@@ -101,9 +101,9 @@ def test_reduce_with_a_command(corpus: Path, scratch: Path, capsys: pytest.Captu
     assert main(["reduce", path, "--check", str(script), "--repro", "bundle", "--json"]) == 1
     found = record("reduce", capsys)
     assert found["instructions_after"] == 1
-    assert "tanh" in Path("dynamic_rnn.reduced.hlo").read_text()
+    assert "tanh" in Path("dynamic_rnn.reduced.hlo").read_text(encoding="utf-8")
     assert Path("dynamic_rnn.reduced.npz").exists()
-    assert "tanh" not in Path(found["passing"]).read_text()
+    assert "tanh" not in Path(found["passing"]).read_text(encoding="utf-8")
     assert main(["repro", "verify", "bundle", "--json"]) == ExitCode.MISMATCH
     assert record("repro", capsys)["bundles"][0]["same"]
 

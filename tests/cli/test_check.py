@@ -31,14 +31,14 @@ ENTRY e {
 @pytest.fixture
 def bad(tmp_path: Path) -> str:
     path = tmp_path / "bad.hlo"
-    path.write_text(BAD)
+    path.write_text(BAD, encoding="utf-8")
     return str(path)
 
 
 @pytest.fixture
 def random(tmp_path: Path) -> str:
     path = tmp_path / "random.hlo"
-    path.write_text(RANDOM)
+    path.write_text(RANDOM, encoding="utf-8")
     return str(path)
 
 
@@ -60,14 +60,17 @@ def test_a_broken_rule_of_the_language(bad: str, capsys: pytest.CaptureFixture[s
 
 def test_a_healthy_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "good.hlo"
-    path.write_text("HloModule g\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] negate(x)\n}\n")
+    path.write_text(
+        "HloModule g\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] negate(x)\n}\n",
+        encoding="utf-8",
+    )
     assert main(["check", str(path)]) == 0
     assert capsys.readouterr().out == "1 modules, 1 files: nothing found\n"
 
 
 def test_a_file_that_is_no_hlo_stops_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "module_0000.a.before_optimizations.txt").write_text("HloModule broken {")
-    (tmp_path / "module_0001.b.before_optimizations.txt").write_text(RANDOM)
+    (tmp_path / "module_0000.a.before_optimizations.txt").write_text("HloModule broken {", encoding="utf-8")
+    (tmp_path / "module_0001.b.before_optimizations.txt").write_text(RANDOM, encoding="utf-8")
     assert main(["check", str(tmp_path), "--json"]) == 1
     record = json.loads(capsys.readouterr().out)
     assert [failure["module"] for failure in record["failures"]] == ["module_0000.a"]
@@ -94,7 +97,9 @@ def test_nothing_to_check(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_accepted_findings(random: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "hlotool.toml"
-    config.write_text('[[check.ignore]]\nrule = "stateful-rng"\nreason = "a demonstration"\n')
+    config.write_text(
+        '[[check.ignore]]\nrule = "stateful-rng"\nreason = "a demonstration"\n', encoding="utf-8"
+    )
     assert main(["check", random, "--config", str(config)]) == 0
     assert "1 accepted by the configuration" in capsys.readouterr().out
 
@@ -111,7 +116,7 @@ def test_accepted_findings(random: str, tmp_path: Path, capsys: pytest.CaptureFi
 )
 def test_a_wrong_configuration(text: str, random: str, tmp_path: Path) -> None:
     config = tmp_path / "wrong.toml"
-    config.write_text(text)
+    config.write_text(text, encoding="utf-8")
     assert main(["check", random, "--config", str(config)]) == 2
     assert main(["check", random, "--config", str(tmp_path / "none.toml")]) == 2
 

@@ -23,7 +23,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
     found = {}
     for name, text in (("double", DOUBLE), ("sum", SUM), ("square", SQUARE), ("broken", BROKEN)):
         found[name] = tmp_path / f"{name}.hlo"
-        found[name].write_text(text)
+        found[name].write_text(text, encoding="utf-8")
     return found
 
 
@@ -37,7 +37,7 @@ def test_two_files(diff: Shell, files: dict[str, Path]) -> None:
 
 def test_a_file_and_itself_under_other_names(diff: Shell, files: dict[str, Path], tmp_path: Path) -> None:
     renamed = tmp_path / "renamed.hlo"
-    renamed.write_text(SUM.replace("y = ", "total.7 = ").replace("main.1", "main.9"))
+    renamed.write_text(SUM.replace("y = ", "total.7 = ").replace("main.1", "main.9"), encoding="utf-8")
     record = diff.json(files["sum"], renamed)
     [program] = record["programs"]
     assert record["exit_code"] == ExitCode.AGREE

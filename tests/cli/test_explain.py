@@ -49,7 +49,7 @@ def test_a_log_file(capsys: pytest.CaptureFixture[str]) -> None:
 def test_standard_input(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.stdin", Stdin((LOGS / "jax_nan.log").read_text()))
+    monkeypatch.setattr("sys.stdin", Stdin((LOGS / "jax_nan.log").read_text(encoding="utf-8")))
     assert main(arguments) == 0
     assert "jax-nan" in capsys.readouterr().out
 
@@ -66,7 +66,7 @@ def test_nothing_recognised(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_instruction_of_a_dump(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "module_0000.step.before_optimizations.txt").write_text(MODULE)
+    (tmp_path / "module_0000.step.before_optimizations.txt").write_text(MODULE, encoding="utf-8")
     assert main(["explain", MESSAGE, "--dump", str(tmp_path), "--json"]) == 0
     [match] = json.loads(capsys.readouterr().out)["matches"]
     [place] = match["places"]

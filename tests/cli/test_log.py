@@ -24,7 +24,7 @@ LINE = re.compile(r"\d\d:\d\d:\d\d\.\d{3} (\d+) (\w+) +(hlotool\.[\w.]+): (.+)")
 @pytest.fixture
 def module(tmp_path: Path) -> Path:
     path = tmp_path / "small.hlo"
-    path.write_text(MODULE)
+    path.write_text(MODULE, encoding="utf-8")
     return path
 
 
@@ -34,7 +34,7 @@ def run(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[s
         cwd=REPOSITORY,
         env={k: v for k, v in os.environ.items() if k != "HLOTOOL_LOG"} | environment,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=60,
         check=False,
     )
@@ -78,7 +78,8 @@ def test_time_limits_are_logged(tmp_path: Path) -> None:
         "HloModule slow\nc { p = (s64[]) parameter(0) ROOT t = pred[] constant(true) }\n"
         "b { ROOT p = (s64[]) parameter(0) }\n"
         "ENTRY e { z = s64[] constant(0) i = (s64[]) tuple(z)\n"
-        "  ROOT w = (s64[]) while(i), condition=c, body=b }\n"
+        "  ROOT w = (s64[]) while(i), condition=c, body=b }\n",
+        encoding="utf-8",
     )
     ended = run("run", slow, "--timeout", "1", "--log", "info")
     assert ended.returncode == ExitCode.BACKEND_FAILED

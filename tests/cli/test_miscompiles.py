@@ -14,7 +14,7 @@ from hlotool.cli.main import main
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 ENTRIES: list[dict[str, Any]] = [
     entry
-    for entry in tomllib.loads((CORPUS / "MANIFEST.toml").read_text())["directory"]
+    for entry in tomllib.loads((CORPUS / "MANIFEST.toml").read_text(encoding="utf-8"))["directory"]
     if entry["path"].startswith("miscompiles/")
 ]
 ENTRIES.append(

@@ -45,7 +45,7 @@ PIPELINE = "fix(simplify,dce),fuse"
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
     path = tmp_path / "add.hlo"
-    path.write_text(PROGRAM)
+    path.write_text(PROGRAM, encoding="utf-8")
     return path
 
 
@@ -96,7 +96,7 @@ def test_json(opt: Shell, program: Path, tmp_path: Path) -> None:
     assert record["runs"][0]["changes"] == {"subtract-zero": 1}
     written = printed(opt, "opt-1.json", program, "-o", tmp_path / "out.hlo")
     assert (written["text"], written["output"], written["changed"]) == ("", str(tmp_path / "out.hlo"), False)
-    assert (tmp_path / "out.hlo").read_text() == PROGRAM
+    assert (tmp_path / "out.hlo").read_text(encoding="utf-8") == PROGRAM
 
 
 def test_text_to_proto_and_back(opt: Shell, program: Path, tmp_path: Path) -> None:
@@ -191,6 +191,8 @@ def test_mistakes(opt: Shell, program: Path, arguments: tuple[str, ...], message
 
 def test_broken_programs_are_not_passed_on(opt: Shell, tmp_path: Path) -> None:
     path = tmp_path / "bad.hlo"
-    path.write_text("HloModule m ENTRY e { x = f32[2] parameter(0) ROOT n = f32[3] negate(x) }")
+    path.write_text(
+        "HloModule m ENTRY e { x = f32[2] parameter(0) ROOT n = f32[3] negate(x) }", encoding="utf-8"
+    )
     assert opt(path) == ExitCode.USAGE
     assert "negate must give f32[2]" in opt.error

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from support.programs import BROKEN, DOUBLE, PAIR, SQUARE, SUM, UNKNOWN_CALL, write_module
-from support.shell import Shell
+from support.shell import Shell, seconds_of_children
 
 from hlotool.cli.main import main
 from hlotool.errors import ExitCode
@@ -94,7 +94,7 @@ def test_the_same_seed_gives_the_same_record(run: Shell, dump: Path) -> None:
 
 def test_one_file_alone(run: Shell, tmp_path: Path) -> None:
     path = tmp_path / "f.hlo"
-    path.write_text(PAIR)
+    path.write_text(PAIR, encoding="utf-8")
     assert run(path) == ExitCode.NOTHING_COMPARED
     assert "out[0]  s32[]" in run.out
     assert "first   7" in run.out
@@ -121,7 +121,9 @@ def test_only(run: Shell, dump: Path) -> None:
 
 def test_stages(run: Shell, dump: Path) -> None:
     write_module(dump, 0, DOUBLE, SUM)
-    (dump / "module_0000.jit_f.0001.simplification.after_algsimp.before_dce.txt").write_text(SQUARE)
+    (dump / "module_0000.jit_f.0001.simplification.after_algsimp.before_dce.txt").write_text(
+        SQUARE, encoding="utf-8"
+    )
     assert run(dump) == ExitCode.AGREE
     assert run(dump, "--stages", "before_optimizations,*algsimp*") == ExitCode.MISMATCH
     assert run(dump, "--stages", "before_optimizations,*") == ExitCode.MISMATCH
@@ -131,7 +133,7 @@ def test_stages(run: Shell, dump: Path) -> None:
 def test_several_paths(run: Shell, dump: Path, tmp_path: Path) -> None:
     write_module(dump, 0, DOUBLE, SUM)
     alone = tmp_path / "alone.hlo"
-    alone.write_text(PAIR)
+    alone.write_text(PAIR, encoding="utf-8")
     record = run.json(dump, alone)
     assert [m["verdict"] for m in record["modules"]] == ["identical", "not compared"]
 
@@ -148,11 +150,11 @@ def bad_paths(folder: Path) -> Iterator[tuple[str, Path, str]]:
     yield "missing path", folder / "missing", "missing"
     (folder / "binary.hlo").write_bytes(bytes(range(256)) * 20)
     yield "binary garbage", folder / "binary.hlo", "binary.hlo"
-    (folder / "broken.hlo").write_text(BROKEN)
+    (folder / "broken.hlo").write_text(BROKEN, encoding="utf-8")
     yield "broken text", folder / "broken.hlo", "broken.hlo:"
-    (folder / "cut.hlo").write_text(DOUBLE[: len(DOUBLE) // 2])
+    (folder / "cut.hlo").write_text(DOUBLE[: len(DOUBLE) // 2], encoding="utf-8")
     yield "truncated text", folder / "cut.hlo", "cut.hlo"
-    (folder / "nothing.hlo").write_text("")
+    (folder / "nothing.hlo").write_text("", encoding="utf-8")
     yield "empty file", folder / "nothing.hlo", "nothing.hlo"
     (folder / "cut.hlo.pb").write_bytes(b"\n\x10truncated")
     yield "truncated proto", folder / "cut.hlo.pb", "cut.hlo.pb"
@@ -162,9 +164,9 @@ def bad_paths(folder: Path) -> Iterator[tuple[str, Path, str]]:
 
 def test_bad_input_is_one_clear_line(run: Shell, tmp_path: Path) -> None:
     for what, path, name in bad_paths(tmp_path):
-        start = time.perf_counter()
+        start = time.process_time()
         assert run(path) == ExitCode.USAGE, what
-        assert time.perf_counter() - start < 5, what
+        assert time.process_time() - start < 5, what
         assert run.out == "", what
         lines = run.error.splitlines()
         assert lines[0].startswith("hlotool: error: "), what
@@ -177,7 +179,7 @@ def test_bad_input_is_one_clear_line(run: Shell, tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
 def test_a_file_that_may_not_be_read(run: Shell, tmp_path: Path) -> None:
     path = tmp_path / "f.hlo"
-    path.write_text(DOUBLE)
+    path.write_text(DOUBLE, encoding="utf-8")
     path.chmod(0)
     assert run(path) == ExitCode.USAGE
     assert "ermission" in run.error
@@ -205,7 +207,7 @@ def child(*arguments: object, **settings: Any) -> subprocess.Popen[str]:
         cwd=REPOSITORY,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
         **settings,
     )
 
@@ -247,10 +249,10 @@ ENTRY main {{
 def test_a_timeout(run: Shell, dump: Path) -> None:
     write_module(dump, 0, endless("jit_slow"), endless("jit_slow"), "jit_slow")
     write_module(dump, 1, DOUBLE, SUM)
-    assert run(dump, "--timeout", 1) == ExitCode.BACKEND_FAILED
+    assert run(dump, "--timeout", 3) == ExitCode.BACKEND_FAILED
     assert "1 identical · 1 timeout" in run.out
     assert (
-        run.out.splitlines()[-1] == f"next: hlotool run {dump} --timeout 10 --only '^module_0000\\.jit_slow$'"
+        run.out.splitlines()[-1] == f"next: hlotool run {dump} --timeout 30 --only '^module_0000\\.jit_slow$'"
     )
 
 
@@ -274,7 +276,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(dump: Path) 
     first = json.loads(out)
     assert first["interrupted"]
     assert [m["name"] for m in first["modules"]] == ["module_0000.jit_f"]
-    (dump / f"{slow}.before_optimizations.txt").write_text(DOUBLE)
+    (dump / f"{slow}.before_optimizations.txt").write_text(DOUBLE, encoding="utf-8")
     out, _ = child(dump, "--jobs", 1, "--json").communicate(timeout=30)
     second = json.loads(out)
     assert [m["verdict"] for m in second["modules"]] == ["identical", "not compared"]
@@ -297,14 +299,12 @@ def test_an_interrupted_report_says_how_to_go_on(dump: Path) -> None:
 
 def test_a_small_program_takes_little_time(tmp_path: Path) -> None:
     """0.4 s of wall time on an idle machine. Processor time is what other work does not change."""
-    resource = pytest.importorskip("resource")
     path = tmp_path / "small.hlo"
-    path.write_text(DOUBLE)
+    path.write_text(DOUBLE, encoding="utf-8")
     used = []
     for _ in range(3):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        before = seconds_of_children()
         child(path).communicate(timeout=60)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        used.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+        used.append(seconds_of_children() - before)
     # Twice what it needs without compiled bytecode.
     assert min(used) < 2.0

@@ -191,7 +191,7 @@ def test_narrow_floats_are_rounded_less_often_where_asked(
     if shutil.which("g++") is None:
         pytest.skip("there is no g++")
     file = tmp_path / "narrow.hlo"
-    file.write_text(NARROW)
+    file.write_text(NARROW, encoding="utf-8")
     found = {}
     for precision in ("hlo", "wide"):
         main(["run", str(file), "--backend", "cuda-emu", "--precision", precision, "--json"])

@@ -55,7 +55,7 @@ def test_it_can_be_turned_off(dump: Path, capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out.splitlines()[-1] == f"next: hlotool bisect {dump}"
 
 
-def test_replicas_are_left_out(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replicas_are_compared_device_by_device(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
     header = "HloModule jit_f, replica_count=2"
     texts = [text.replace("HloModule jit_f", header) for text in (DOUBLE, SQUARE)]
     summed = [
@@ -66,8 +66,10 @@ def test_replicas_are_left_out(dump: Path, capsys: pytest.CaptureFixture[str]) -
     ]
     write_module(dump, 0, *summed)
     [row] = rows(capsys, dump, "--first-divergence")
-    assert row["divergence"] is None
-    assert row["divergence_missing"] == "it is looked for where the reference is a program for one device"
+    divergence = row["divergence"]
+    assert divergence["finding"] == "wrong"
+    assert divergence["source"]["instruction"] == "z"
+    assert divergence["device"] == 0
 
 
 def test_a_slow_comparison_is_not_searched_unasked(monkeypatch: pytest.MonkeyPatch) -> None:

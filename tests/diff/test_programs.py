@@ -21,7 +21,7 @@ def test_every_instruction_is_counted_once(before: Path) -> None:
     stem = before.name.removesuffix("before_optimizations.txt")
     afters = sorted(before.parent.glob(f"{stem}*after_optimizations.txt"))
     for after in afters:
-        left, right = (parse_module(path.read_text(), str(path)) for path in (before, after))
+        left, right = (parse_module(path.read_text(encoding="utf-8"), str(path)) for path in (before, after))
         record = diff_modules("program", left, right)
         assert record.matched + record.only_left == record.left_instructions
         assert record.matched + record.only_right == record.right_instructions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from support.agreement import EXACT, Tolerance, wrong
 from support.departures import DEPARTURES
 from support.differential import Array, leaves
 from support.merging import merge
+from support.oracle import OracleUnable
 from support.xla import XlaError, oracle
 
 from hlotool.backends.numpy import NumpyBackend
@@ -39,21 +40,21 @@ class Tally:
         cases: compared, by opcode.
         rules: cases that a rule explains, by rule.
         refused: cases that XLA cannot compile or run, with its message.
-        aborted: cases that XLA's process dies of.
+        unable: cases that XLA alone dies of on this machine, and that have no stored answer.
         mismatches: descriptions of what no rule explains.
     """
 
     cases: Counter[str] = field(default_factory=Counter)
     rules: Counter[str] = field(default_factory=Counter)
     refused: list[tuple[Case, str]] = field(default_factory=list)
-    aborted: list[Case] = field(default_factory=list)
+    unable: list[Case] = field(default_factory=list)
     mismatches: list[str] = field(default_factory=list)
 
     def __iadd__(self, other: Tally) -> Self:
         self.cases += other.cases
         self.rules += other.rules
         self.refused += other.refused
-        self.aborted += other.aborted
+        self.unable += other.unable
         self.mismatches += other.mismatches
         return self
 
@@ -61,7 +62,7 @@ class Tally:
         counts = ", ".join(f"{opcode} {count}" for opcode, count in sorted(self.cases.items()))
         rules = ", ".join(f"{rule} {count}" for rule, count in sorted(self.rules.items()))
         found = f"{len(self.mismatches)} mismatches, {len(self.refused)} refused by XLA"
-        died = "".join(f"\nXLA aborts: {case.number} ({case.opcode})" for case in self.aborted)
+        died = "".join(f"\nXLA dies of {case.number} ({case.opcode})" for case in self.unable)
         return (
             f"{self.cases.total()} cases, {found}\nby opcode: {counts}\nby rule: {rules or 'none used'}{died}"
         )
@@ -89,16 +90,18 @@ def on_numpy(case: Case) -> list[Array]:
     return leaves(NumpyBackend().compile(case.module).run(list(case.arguments)))
 
 
-def on_xla(cases: Sequence[Case], options: dict[str, Any]) -> Iterator[tuple[Case, list[Array] | str]]:
-    """The leaves of each case's result, or XLA's message; a batch that fails is halved."""
+def on_xla(
+    cases: Sequence[Case], options: dict[str, Any]
+) -> Iterator[tuple[Case, list[Array] | XlaError | OracleUnable]]:
+    """The leaves of each case's result, or why there is none; a batch that fails is halved."""
     if not cases:
         return
     arguments = [argument for case in cases for argument in case.arguments]
     try:
         outputs = oracle().run(merge([case.module for case in cases]).to_text(), arguments, **options)
-    except XlaError as error:
+    except (XlaError, OracleUnable) as error:
         if len(cases) == 1:
-            yield cases[0], str(error)
+            yield cases[0], error
             return
         middle = len(cases) // 2
         yield from on_xla(cases[:middle], options)
@@ -116,18 +119,22 @@ def result_shapes(case: Case) -> list[ArrayShape]:
     return [shape for shape in found if isinstance(shape, ArrayShape)]
 
 
-def compare_all(cases: Sequence[Case], batch: int = 60) -> Tally:
-    """Compare on both sides, `batch` cases at a time."""
+def compare_all(
+    cases: Sequence[Case], stored: Callable[[Case], list[Array] | None], batch: int = 60
+) -> Tally:
+    """Compare on both sides, `batch` cases at a time; `stored` answers where XLA cannot."""
     tally = Tally()
     for start in range(0, len(cases), batch):
         options = DEFAULT if start // batch % 4 == 3 else QUICK
         for case, theirs in on_xla(cases[start : start + batch], options):
-            if isinstance(theirs, str) and theirs.startswith("process ended"):
-                tally.aborted.append(case)
-            elif isinstance(theirs, str):
-                tally.refused.append((case, theirs))
+            if isinstance(theirs, XlaError):
+                tally.refused.append((case, str(theirs)))
+                continue
+            answer = stored(case) if isinstance(theirs, OracleUnable) else theirs
+            if answer is None:
+                tally.unable.append(case)
             else:
-                compare(case, theirs, tally)
+                compare(case, answer, tally)
     return tally
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,21 @@ def files() -> list[Path]:
     return sorted(FOLDER.glob("jaxlib-*.npz"))
 
 
+@cache
+def _newest() -> dict[int, Stored]:
+    return {stored.case.number: stored for stored in read(files()[-1])}
+
+
+def stored_answer(case: Case) -> list[Array] | None:
+    """What XLA once gave for the same program on the same arguments; None where it was not asked."""
+    known = _newest().get(case.number)
+    return known.results if known is not None and _content(known.case) == _content(case) else None
+
+
+def _content(case: Case) -> tuple[str, list[bytes]]:
+    return case.module.to_text(), [argument.tobytes() for argument in case.arguments]
+
+
 def main() -> None:
     """Measure with the jaxlib that is installed, through its default code generators."""
     from importlib.metadata import version
@@ -79,7 +95,7 @@ def main() -> None:
     found = []
     for start in range(0, QUICK, 50):
         for measured, results in on_xla(cases[start : start + 50], DEFAULT):
-            if isinstance(results, str):
+            if not isinstance(results, list):
                 raise SystemExit(f"{measured}\n{results}")
             found.append(Stored(measured, results))
     FOLDER.mkdir(exist_ok=True)

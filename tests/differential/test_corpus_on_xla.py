@@ -54,7 +54,7 @@ def short_id(path: Path) -> str:
 
 @pytest.mark.parametrize("path", module_files(), ids=short_id)
 def test_same_as_xla(path: Path) -> None:
-    text, name = path.read_text(), name_of(path)
+    text, name = path.read_text(encoding="utf-8"), name_of(path)
     if reason := reason_not_to_run(text):
         pytest.skip(reason)
     comparison = against_xla(parse_module(text, str(path)), text, value_range=INPUT_RANGES.get(name))

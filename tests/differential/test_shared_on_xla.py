@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support.against_xla import against_xla, against_xla_on_devices, reason_not_to_run, run_on_xla
 from support.devices import devices_named
+from support.oracle import OracleUnable
 from support.xla import XlaError, oracle
 
 from hlotool.dump.directory import open_dump
@@ -85,7 +86,7 @@ def judge(found: DumpModule, stage: Stage) -> str:
         return "left out: too large"
     try:
         comparisons = compare(module, text)
-    except XlaError as error:
+    except (XlaError, OracleUnable) as error:
         return f"XLA cannot run it: {error}"
     except HlotoolError as error:
         return who_runs_it(module, text, error)
@@ -113,6 +114,6 @@ def who_runs_it(module: Module, text: str, error: HlotoolError) -> str:
     """Whether XLA runs what we cannot."""
     try:
         run_on_xla(module, text)
-    except (XlaError, HlotoolError):
+    except (XlaError, OracleUnable, HlotoolError):
         return f"neither runs it: {re.sub('^.*?: ', '', str(error))}"
     return f"only XLA runs it: {error}"

@@ -176,7 +176,7 @@ def test_a_changed_archive_is_read_anew(write: Write) -> None:
     root = write("a.hlo")
     path = pack(root, "d.tar.gz")
     source = open_dump(path).modules[0].stages[0].source
-    (root / "a.hlo").write_text(module_text(opcode="abs"))
+    (root / "a.hlo").write_text(module_text(opcode="abs"), encoding="utf-8")
     pack(root, "d.tar.gz")
     assert "abs(" in source.read_text()
 

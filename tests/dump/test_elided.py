@@ -324,7 +324,6 @@ for f in (layers, scanned, sharded):
 @pytest.fixture(scope="module")
 def dumped(tmp_path_factory: pytest.TempPathFactory) -> dict[str, DumpModule]:
     """Three programs, as text with elided constants and as protos; the protos are the truth."""
-    pytest.importorskip("jax")
     folder = tmp_path_factory.mktemp("dump")
     flags = f"--xla_dump_to={folder} --xla_dump_hlo_as_text --xla_dump_hlo_as_proto"
     flags += " --xla_force_host_platform_device_count=2 --xla_dump_hlo_pass_re=.*"

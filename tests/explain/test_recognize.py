@@ -65,10 +65,12 @@ def ids(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in LOGS.glob("*.log")))
 def test_a_real_log_is_understood(name: str) -> None:
-    assert ids((LOGS / f"{name}.log").read_text()) == [EXPECTED[name]]
+    assert ids((LOGS / f"{name}.log").read_text(encoding="utf-8")) == [EXPECTED[name]]
 
 
-@pytest.mark.parametrize("message", tomllib.loads((FOLDER / "documented.toml").read_text())["message"])
+@pytest.mark.parametrize(
+    "message", tomllib.loads((FOLDER / "documented.toml").read_text(encoding="utf-8"))["message"]
+)
 def test_a_documented_message_is_understood(message: dict[str, str]) -> None:
     assert ids(BEFORE + message["text"] + AFTER) == [message["id"]]
 

@@ -246,7 +246,7 @@ def test_an_illegal_address_is_an_error_and_no_abort(gpu: CudaBackend) -> None:
         [sys.executable, "-c", _ILLEGAL],
         env={**os.environ, "PYTHONPATH": search},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=120,
         check=False,
     )

@@ -110,7 +110,7 @@ def test_a_process_that_cannot_begin_ends_it(environment: dict[str, str]) -> Non
 def test_numbers_that_json_has_no_word_for_are_errors(environment: dict[str, str]) -> None:
     script = "from benchmarks.gpu.lines import Reporter\nReporter().add('x', bad=float('inf'))"
     done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", script], env=environment, capture_output=True, encoding="utf-8", timeout=60
     )
     assert done.returncode
     assert done.stdout == ""

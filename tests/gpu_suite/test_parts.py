@@ -87,7 +87,9 @@ def test_a_batch_that_failed_counts_when_time_is_up(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_tests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, body: str, state: str, reason: str) -> None:
-    (tmp_path / "test_it.py").write_text(f"import pytest, time\ndef test_it():\n    {body}\n")
+    (tmp_path / "test_it.py").write_text(
+        f"import pytest, time\ndef test_it():\n    {body}\n", encoding="utf-8"
+    )
     monkeypatch.setattr(parts, "_TESTS", tmp_path)
     work = _work(4 if state == "unfinished" else 60)
     parts.tests(work)

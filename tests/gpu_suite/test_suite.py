@@ -40,10 +40,10 @@ def _run(
         command,
         env={**os.environ, "PYTHON": sys.executable, **environment},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=600,
     )
-    results: dict[str, Any] = json.loads((out / "gpu.json").read_text())
+    results: dict[str, Any] = json.loads((out / "gpu.json").read_text(encoding="utf-8"))
     return done, results
 
 
@@ -70,7 +70,7 @@ def test_dry_run(tmp_path: Path) -> None:
         assert found["compile_cached"] > 0
         assert "speedup" in found["xla"] or "missing" in found["xla"]
     assert measured["about"]["is_hardware"] is False
-    table = (tmp_path / "gpu.md").read_text()
+    table = (tmp_path / "gpu.md").read_text(encoding="utf-8")
     assert table in done.stdout
     assert all(f"| {name} |" in table for name in names)
     assert "| measure | passed |" in table
@@ -105,9 +105,9 @@ def test_without_a_gpu_each_part_says_why(tmp_path: Path) -> None:
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
     hidden = {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": path}
     done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, **hidden}, capture_output=True, text=True, timeout=120
+        command, cwd=ROOT, env={**os.environ, **hidden}, capture_output=True, encoding="utf-8", timeout=120
     )
-    measured, fuzzed = json.loads((tmp_path / "gpu.json").read_text())["parts"].values()
+    measured, fuzzed = json.loads((tmp_path / "gpu.json").read_text(encoding="utf-8"))["parts"].values()
     assert done.returncode == 1
     assert fuzzed["state"] == "unfinished"
     assert fuzzed["reason"].startswith("ended with status 1: backend cuda")
@@ -122,7 +122,7 @@ def test_without_a_gpu_each_part_says_why(tmp_path: Path) -> None:
 def test_sanitizers(tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
-    (tools / "compute-sanitizer").write_text(_SANITIZER)
+    (tools / "compute-sanitizer").write_text(_SANITIZER, encoding="utf-8")
     (tools / "compute-sanitizer").chmod(0o755)
     path = os.pathsep.join([str(tools), os.environ["PATH"]])
     done, results = _run(tmp_path / "out", "--part", "sanitizers", *_cases("row_sum_f32"), PATH=path)
@@ -154,7 +154,7 @@ def test_a_fault_in_one_part_leaves_the_others(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(suite, "PARTS", {"one": Kind(faulty, 9), "two": Kind(good, 9)})
     results = Results(tmp_path, "title", Settings("cuda", 1, 1, None))
     assert not run_parts(["one", "two"], results=results, settings=Settings("cuda", 1, 1, None), limit=60)
-    left = json.loads((tmp_path / "gpu.json").read_text())["parts"]
+    left = json.loads((tmp_path / "gpu.json").read_text(encoding="utf-8"))["parts"]
     assert (left["one"]["state"], left["two"]["state"]) == ("failed", "passed")
     assert "this part is broken" in left["one"]["reason"]
 
@@ -174,12 +174,12 @@ def test_terminated_it_ends_what_it_started(tmp_path: Path) -> None:
     process.terminate()
     assert process.wait(timeout=30) == 143
     assert json.loads(text)["parts"]["measure"]["cases"]
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, encoding="utf-8").stdout
     assert not [line for line in listed.splitlines() if "gpu.measure" in line and scale in line]
 
 
 def _text(path: Path) -> str:
-    return path.read_text() if path.exists() else ""
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 @pytest.mark.slow
@@ -210,7 +210,11 @@ def test_carried_wheels_are_installed(tmp_path: Path) -> None:
         str(tmp_path / "out"),
     ]
     done = subprocess.run(
-        command, env={**os.environ, "PYTHON": sys.executable}, capture_output=True, text=True, timeout=120
+        command,
+        env={**os.environ, "PYTHON": sys.executable},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
     )
     assert "do not fit Python" in done.stderr
     assert (tmp_path / "out" / "gpu.json").exists()

@@ -15,13 +15,13 @@ _NOT_CARRIED = {"numpy", "scipy", "ml-dtypes"}
 
 
 def _run(*options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["bash", str(SCRIPT), *options], capture_output=True, text=True, timeout=60)
+    return subprocess.run(["bash", str(SCRIPT), *options], capture_output=True, encoding="utf-8", timeout=60)
 
 
 def test_every_requirement_is_carried_in_a_version_that_fits() -> None:
     with (ROOT / "pyproject.toml").open("rb") as file:
         wanted = tomllib.load(file)["project"]["dependencies"]
-    carried = dict(re.findall(r"([\w-]+)==([\d.]+)", SCRIPT.read_text()))
+    carried = dict(re.findall(r"([\w-]+)==([\d.]+)", SCRIPT.read_text(encoding="utf-8")))
     named = {name.lower().replace("_", "-"): version for name, version in carried.items()}
     for requirement in wanted:
         name, least = re.match(r"([\w-]+)>=([\d.]+)", requirement).groups()  # type: ignore[union-attr]

@@ -137,6 +137,5 @@ def test_branches_are_not_taken_together() -> None:
 )  # fmt: skip
 def test_the_estimate_is_near_what_xla_allocates(name: str) -> None:
     """XLA gives results memory before they are made, and so needs more; it never needs less."""
-    pytest.importorskip("jax")
     text, allocated = oracle().allocated(name)
     assert 0.85 * allocated <= memory_of(parse_module(text)).peak <= 1.01 * allocated

@@ -148,8 +148,10 @@ def test_stages_by_pattern(corpus: Path) -> None:
 
 
 def test_a_stage_that_cannot_be_read_costs_itself_only(tmp_path: Path) -> None:
-    (tmp_path / "module_0000.jit_f.before_optimizations.txt").write_text(PROGRAM.replace("ROOT r", "ROOT !"))
-    (tmp_path / "module_0000.jit_f.cpu_after_optimizations.txt").write_text(PROGRAM)
+    (tmp_path / "module_0000.jit_f.before_optimizations.txt").write_text(
+        PROGRAM.replace("ROOT r", "ROOT !"), encoding="utf-8"
+    )
+    (tmp_path / "module_0000.jit_f.cpu_after_optimizations.txt").write_text(PROGRAM, encoding="utf-8")
     [task] = find_tasks([open_dump(tmp_path)], None)
     module = inspect_module(task)
     assert [stage.label for stage in module.stages] == ["cpu_after_optimizations"]

@@ -38,11 +38,11 @@ def test_every_opcode(start: int) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_corpus(path: Path) -> None:
-    check(path.read_text())
+    check(path.read_text(encoding="utf-8"))
 
 
 def test_golden_file_is_what_xla_prints() -> None:
-    text = (Path(__file__).parents[1] / "golden" / "ir" / "everything.hlo").read_text()
+    text = (Path(__file__).parents[1] / "golden" / "ir" / "everything.hlo").read_text(encoding="utf-8")
     assert oracle().canonical(text) == text
 
 
@@ -50,7 +50,7 @@ def test_golden_file_is_what_xla_prints() -> None:
 def test_real_models_print_unchanged(shared: Path) -> None:
     """Texts that XLA wrote come back to the letter, shorter forms with the same meaning."""
     for path in sorted((shared / "hlo" / "models").rglob("*.txt")):
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         if "\n%" in text:
             assert parse_module(text).to_text().strip() == text.strip(), path
         elif "{...}" not in text:  # XLA fills what is elided with numbers of its own
@@ -60,4 +60,4 @@ def test_real_models_print_unchanged(shared: Path) -> None:
 @pytest.mark.slow
 def test_optimised_dumps_mean_the_same(shared: Path) -> None:
     for path in sorted((shared / "dumps").rglob("*.txt")):
-        check(path.read_text())
+        check(path.read_text(encoding="utf-8"))

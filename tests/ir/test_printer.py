@@ -40,7 +40,9 @@ def root_text(line: str, options: PrintOptions | None = None) -> str:
 
 def test_everything_prints_as_xla_prints_it() -> None:
     """The golden file is XLA's own output."""
-    assert parse_module(EVERYTHING.read_text()).to_text() == EVERYTHING.read_text()
+    assert parse_module(EVERYTHING.read_text(encoding="utf-8")).to_text() == EVERYTHING.read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_metadata_of_shardings_is_metadata() -> None:
 
 
 def test_options() -> None:
-    module = parse_module(EVERYTHING.read_text())
+    module = parse_module(EVERYTHING.read_text(encoding="utf-8"))
     root, dot = module.entry.root, next(i for i in module.instructions() if i.opcode == "dot")
     assert "metadata" not in print_instruction(root, PrintOptions(metadata=False))
     assert "backend_config" not in print_instruction(root, PrintOptions(backend_config=False))
@@ -403,7 +405,7 @@ def test_attributes_that_repeat_are_printed_for_each_instruction() -> None:
 
 
 def test_printing_changes_nothing() -> None:
-    module = parse_module(EVERYTHING.read_text())
+    module = parse_module(EVERYTHING.read_text(encoding="utf-8"))
     before = [(i.name, i.opcode, dict(i.attributes)) for i in module.instructions()]
     print_module(module, replace(SHORT, percent=False))
     assert before == [(i.name, i.opcode, dict(i.attributes)) for i in module.instructions()]

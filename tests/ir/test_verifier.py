@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from hlotool.ir.builder import Builder, array
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import TOKEN, TupleShape
-from hlotool.ir.verifier import VerifyOptions, verify, verify_or_raise
+from hlotool.ir.verification.findings import FORMAL_RULES
+from hlotool.ir.verifier import VerifyOptions, verify, verify_or_raise, verify_to_execute
 from hlotool.parse.reader import parse_module
 
 F32 = array("f32", 4)
@@ -197,7 +199,16 @@ BROKEN: dict[str, tuple[str, str]] = {
         "f { a = f32[4] parameter(0) ROOT c = f32[4] negate(a) }",
         "x = f32[4] parameter(0)\nROOT r = f32[4] call(x), to_apply=f, is_composite=true",
     ),
-    "async-pair": ("", "x = f32[4] parameter(0)\nROOT r = (f32[4], f32[4], u32[]) copy-start(x)"),
+    "async-pair": (
+        "",
+        "x = (f32[4], f32[4], u32[]) parameter(0)\nROOT r = f32[4] copy-done(x)",
+    ),
+    "async-users": ("", "x = f32[4] parameter(0)\nROOT r = (f32[4], f32[4], u32[]) copy-start(x)"),
+    "collective-layout": (
+        "",
+        "x = f32[2,3]{1,0} parameter(0)\ny = f32[2,3]{0,1} parameter(1)\n"
+        "ROOT r = (f32[2,3], f32[2,3]) all-to-all(x, y), replica_groups={{0,1}}",
+    ),
     "async-computation": (
         "f { a = f32[4] parameter(0) b = f32[4] abs(a) ROOT c = f32[4] negate(b) }",
         "x = f32[4] parameter(0)\ns = ((f32[4]), f32[4], u32[]) async-start(x), calls=f\n"
@@ -215,6 +226,21 @@ BROKEN: dict[str, tuple[str, str]] = {
 def test_broken_rules(rule: str) -> None:
     callees, body = BROKEN[rule]
     assert rules(parse_module(f"HloModule m\n{callees}\nENTRY e {{\n{body}\n}}\n")) == [rule]
+
+
+@pytest.mark.parametrize("rule", BROKEN)
+def test_what_execution_does_not_depend_on_is_no_error_there(rule: str) -> None:
+    callees, body = BROKEN[rule]
+    module = parse_module(f"HloModule m\n{callees}\nENTRY e {{\n{body}\n}}\n")
+    if rule in FORMAL_RULES:
+        assert [finding.rule for finding in verify_to_execute(module)] == [rule]
+    else:
+        with pytest.raises(VerificationError, match=re.escape(f"[{rule}]")):
+            verify_to_execute(module)
+
+
+def test_each_formal_rule_has_a_case() -> None:
+    assert set(BROKEN) >= FORMAL_RULES
 
 
 @pytest.mark.parametrize(
@@ -259,6 +285,13 @@ def test_replica_groups(attributes: str, valid: bool) -> None:
             "dimensions={0}, replica_groups={{0,1},{2,3}}, to_apply=f",
             "replica-groups",
         ),
+        ("all-gather", "f32[8]", "dimensions={0}, replica_groups={}", "replica-groups"),
+        ("all-gather", "f32[16]", "dimensions={0}, replica_groups={}", None),
+        ("all-gather-start", "(f32[4], f32[16])", "dimensions={0}, replica_groups={}", None),
+        ("all-gather-start", "(f32[4], f32[8])", "dimensions={0}, replica_groups={}", "replica-groups"),
+        ("reduce-scatter", "f32[2]", "to_apply=f, dimensions={0}, replica_groups={}", "replica-groups"),
+        ("all-to-all", "f32[4]", "dimensions={0}, replica_groups={}", None),
+        ("all-to-all", "f32[4]", "dimensions={0}, replica_groups={{0,1,2},{3}}", "replica-groups"),
         ("all-to-all", "(f32[4])", "replica_groups={{0,1},{2,3}}", "operand-count"),
         ("collective-permute", "f32[4]", "source_target_pairs={{0,1},{1,0}}", None),
         ("collective-permute", "f32[4]", "source_target_pairs={{0,1},{0,2}}", "replica-groups"),
@@ -441,7 +474,7 @@ def test_operands_of_all_to_all_have_one_layout() -> None:
       ROOT r = (f32[4,4], f32[4,4]) all-to-all(x, y), replica_groups={{0,1}}
     }"""
     assert rules(parse_module(text % "1,0")) == []
-    assert rules(parse_module(text % "0,1")) == ["layout"]
+    assert rules(parse_module(text % "0,1")) == ["collective-layout"]
 
 
 def test_loops_and_branches_are_sharded_alike() -> None:
@@ -519,22 +552,26 @@ def test_device_counts_are_positive() -> None:
 def test_corpus_is_valid(corpus: Path) -> None:
     """Modules of one opcode each; whole dumps are in the slow run."""
     for path in sorted(corpus.glob("modules/*.hlo")):
-        assert verify(parse_module(path.read_text(), str(path))) == []
+        assert verify(parse_module(path.read_text(encoding="utf-8"), str(path))) == []
 
 
 @pytest.mark.parametrize(
     "path", sorted(Path(__file__).parents[2].glob("corpus/malformed/verifier/*.hlo")), ids=str
 )
 def test_malformed_corpus_is_refused(path: Path) -> None:
-    assert verify(parse_module(path.read_text(), str(path)))
+    assert verify(parse_module(path.read_text(encoding="utf-8"), str(path)))
 
 
 @pytest.mark.slow
 def test_dumps_of_the_corpus_are_valid(corpus: Path) -> None:
-    paths = [p for p in sorted(corpus.rglob("*.txt")) if "HloModule" in p.read_text(errors="replace")[:50]]
+    paths = [
+        p
+        for p in sorted(corpus.rglob("*.txt"))
+        if "HloModule" in p.read_text(errors="replace", encoding="utf-8")[:50]
+    ]
     assert paths
     for path in paths:
-        assert verify(parse_module(path.read_text(), str(path))) == []
+        assert verify(parse_module(path.read_text(encoding="utf-8"), str(path))) == []
 
 
 @pytest.mark.slow
@@ -543,7 +580,7 @@ def test_real_models_are_valid(shared: Path) -> None:
         *sorted((shared / "hlo" / "models").rglob("*.txt")),
         *sorted((shared / "dumps").rglob("*.txt")),
     ):
-        assert verify(parse_module(path.read_text(), str(path))) == []
+        assert verify(parse_module(path.read_text(encoding="utf-8"), str(path))) == []
 
 
 def test_tokens_have_no_sharding_to_check() -> None:

@@ -141,10 +141,10 @@ def test_optimised_programs_break_none(corpus: Path, name: str) -> None:
     paths = list((corpus / "jax" / name).glob("*_after_optimizations.txt"))
     assert paths
     for path in paths:
-        assert verify(parse_module(path.read_text(), str(path)), STRICT) == []
+        assert verify(parse_module(path.read_text(encoding="utf-8"), str(path)), STRICT) == []
 
 
 @pytest.mark.slow
 def test_no_optimised_program_breaks_any(corpus: Path) -> None:
     for path in corpus.rglob("*_after_optimizations.txt"):
-        assert verify(parse_module(path.read_text(), str(path)), STRICT) == []
+        assert verify(parse_module(path.read_text(encoding="utf-8"), str(path)), STRICT) == []

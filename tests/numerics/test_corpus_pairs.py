@@ -56,7 +56,7 @@ PROGRAMS = (
 @cache
 def _load(program: str, stage: str) -> Module:
     path = CORPUS / f"{program}.{stage}.txt"
-    return parse_module(path.read_text(), str(path))
+    return parse_module(path.read_text(encoding="utf-8"), str(path))
 
 
 def _run(module: Module, inputs: Any) -> Any:

@@ -49,7 +49,7 @@ def _types(module: Module) -> set[ElementType]:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_in_other_types_are_valid_and_run(name: str, stage: str) -> None:
     path = sorted((CORPUS / "jax" / name).glob(f"*.{stage}.txt"))[0]
-    module = parse_module(path.read_text(), str(path))
+    module = parse_module(path.read_text(encoding="utf-8"), str(path))
     arguments = generate_inputs(module).values
     for retyped in (widened(module), without_narrow_floats(module)):
         verify_or_raise(retyped.module)

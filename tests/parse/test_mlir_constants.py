@@ -186,7 +186,6 @@ print(json.dumps(found))
 @pytest.fixture(scope="module")
 def written_by_jax() -> dict[str, tuple[str, str]]:
     """MLIR text and bytes of one array per type and way of writing."""
-    pytest.importorskip("jax")
     types = (
         "bool int4 uint4 int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64"
     )
@@ -195,7 +194,9 @@ def written_by_jax() -> dict[str, tuple[str, str]]:
     )
     environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, "-c", _AUTHOR, json.dumps(types.split())]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, encoding="utf-8", check=True, timeout=120
+    )
     return {key: (text, content) for key, (text, content) in json.loads(done.stdout).items()}
 
 
@@ -212,7 +213,9 @@ def test_constants_as_jax_writes_them(written_by_jax: dict[str, tuple[str, str]]
 
 def test_the_program_of_the_corpus(corpus: Path) -> None:
     folder = corpus / "jax" / "table_lookup_elided"
-    program = read_mlir_constants((folder / "module_0000.jit_table_lookup" / "module.mlir").read_text())
+    program = read_mlir_constants(
+        (folder / "module_0000.jit_table_lookup" / "module.mlir").read_text(encoding="utf-8")
+    )
     big = [c for c in program.constants if c.shape.size > 10]
     assert big
     for constant in big:

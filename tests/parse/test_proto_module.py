@@ -24,7 +24,9 @@ from hlotool.parse.proto.schema import message_class
 from hlotool.parse.reader import parse_module
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
-TEXTS = {path.stem: path.read_text() for path in sorted((CORPUS / "modules").glob("*.hlo"))} | PROGRAMS
+TEXTS = {
+    path.stem: path.read_text(encoding="utf-8") for path in sorted((CORPUS / "modules").glob("*.hlo"))
+} | PROGRAMS
 #: Text has these, a proto has them not, or only with a device assignment.
 _LOST = re.compile(
     r", (?:allow_spmd_sharding_propagation_to_\w+=\{[^}]*\}|replica_count=\d+|num_partitions=\d+"

@@ -83,6 +83,10 @@ def test_both_implementations_of_protobuf_read_a_dump(implementation: str, corpu
     path = f"{corpus}/jax/protos/module_0000.jit_table_lookup.before_optimizations.hlo.pb"
     environment = {**os.environ, "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": implementation}
     done = subprocess.run(
-        [sys.executable, "-c", program, path], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, path],
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
     )
     assert done.stdout.strip() == "jit_table_lookup"

@@ -113,7 +113,6 @@ def test_the_large_form(corpus: Path, plain: bytes) -> None:
 
 @pytest.mark.xla
 def test_the_large_form_as_xla_writes_it(tmp_path: Path) -> None:
-    pytest.importorskip("jax")
     program = (
         "import jax, numpy as np\n"
         "x = np.arange(12, dtype=np.float32).reshape(3, 4)\n"

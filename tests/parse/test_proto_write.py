@@ -25,7 +25,9 @@ from hlotool.parse.reader import parse_module
 from hlotool.parse.text.strings import unquote
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
-TEXTS = {path.stem: path.read_text() for path in sorted((CORPUS / "modules").glob("*.hlo"))} | PROGRAMS
+TEXTS = {
+    path.stem: path.read_text(encoding="utf-8") for path in sorted((CORPUS / "modules").glob("*.hlo"))
+} | PROGRAMS
 DUMPS = (
     "jax/train_mnist_mlp",
     "jax/sharded_mlp",
@@ -81,7 +83,7 @@ def test_what_is_written_reads_back(name: str) -> None:
 @pytest.mark.parametrize("directory", DUMPS)
 def test_dumped_programs_read_back_with_their_header(directory: str) -> None:
     for path in sorted((CORPUS / directory).glob("*_optimizations.txt")):
-        module = parse_module(path.read_text(), str(path))
+        module = parse_module(path.read_text(encoding="utf-8"), str(path))
         read = parse_module_proto(write_module_proto(module), str(path))
         assert lines(read) == lines(module)
         assert _LOST.sub("", read.to_text().split("\n")[0]) == _LOST.sub("", module.to_text().split("\n")[0])

@@ -137,7 +137,7 @@ def test_a_file_cut_short_is_refused_soon(share: float, large_from: int) -> None
 
 
 def test_every_prefix_of_a_module_is_refused_or_read(corpus: Path) -> None:
-    text = (corpus / "malformed" / "verifier" / "while_body_changes_shape.hlo").read_text()
+    text = (corpus / "malformed" / "verifier" / "while_body_changes_shape.hlo").read_text(encoding="utf-8")
     readings = 0
     for end in range(len(text)):
         try:

@@ -163,7 +163,11 @@ def test_many_damaged_texts(seed: int, corpus: Path, shared: Path) -> None:
 def damage(seed: int, count: int, paths: list[Path]) -> None:
     """Both accept the same ones of `count` damaged texts."""
     generator = random.Random(seed)
-    small = [text for path in paths if len(text := path.read_text(errors="surrogateescape")) < 4000]
+    small = [
+        text
+        for path in paths
+        if len(text := path.read_text(errors="surrogateescape", encoding="utf-8")) < 4000
+    ]
     verdicts = Verdicts()
     for _ in range(count):
         text = mutated(generator, generator.choice(small))

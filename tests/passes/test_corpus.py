@@ -63,7 +63,7 @@ SAMPLE = (
 def program(sample: str) -> Program:
     directory, stage = sample.split(".")
     file = min((CORPUS / directory).glob(f"*.{stage}.txt"))
-    return Program(parse_module(file.read_text(), str(file)))
+    return Program(parse_module(file.read_text(encoding="utf-8"), str(file)))
 
 
 @pytest.mark.parametrize("sample", SAMPLE)

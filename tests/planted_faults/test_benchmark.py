@@ -93,7 +93,6 @@ def test_tables() -> None:
 
 @pytest.mark.xla
 def test_legal_pairs_of_a_program(tmp_path: Path) -> None:
-    pytest.importorskip("jaxlib")
     records = verdicts.legal_records("add.f32", tmp_path, "")
     ways = {r.way for r in records if isinstance(r, LegalRecord) and r.judgement is not None}
     assert {"numpy vs xla", "optimisation level 0", "xla vs xla"} <= ways

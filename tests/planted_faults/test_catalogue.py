@@ -63,7 +63,7 @@ PROGRAMS = (
 
 @cache
 def program(name: str) -> Module:
-    return parse_module((CORPUS / name).read_text(), name)
+    return parse_module((CORPUS / name).read_text(encoding="utf-8"), name)
 
 
 def arguments(module: Module, poison: float | None) -> list[Any]:

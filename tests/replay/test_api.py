@@ -55,7 +55,7 @@ def test_parse_verifies() -> None:
 
 def test_load(tmp_path: Path) -> None:
     path = tmp_path / "f.hlo"
-    path.write_text(DOUBLE)
+    path.write_text(DOUBLE, encoding="utf-8")
     module = hlotool.load(path)
     assert module.name == "jit_f"
     assert module.path == str(path)

@@ -50,7 +50,7 @@ def tasks(folder: Path, *names: str, **options: object) -> list[Task]:
 def task(folder: Path, number: int, name: str, **options: object) -> Task:
     path = folder / f"module_{number:04d}.{name}.before_optimizations.txt"
     if not path.exists():
-        path.write_text(f"text of {name}")
+        path.write_text(f"text of {name}", encoding="utf-8")
     stage = Stage(Kind.BEFORE_OPTIMIZATIONS, "before_optimizations", text=Source(str(path)))
     return Task(DumpModule(number, name, stages=(stage,)), ReplayOptions(**options))
 
@@ -126,7 +126,7 @@ def test_no_resume(tmp_path: Path) -> None:
 def test_a_changed_module_is_run_again(tmp_path: Path) -> None:
     work = tasks(tmp_path, "a", "b", "c")
     run(work, Recorder(patience=2), Journal(tmp_path / "k"))
-    Path(work[0].path).write_text("another text")
+    Path(work[0].path).write_text("another text", encoding="utf-8")
     listener = Recorder()
     run(work, listener, Journal(tmp_path / "k"))
     assert [h for h in listener.heard if h.startswith("started")] == ["started a", "started c"]

@@ -45,8 +45,8 @@ def test_what_hardware_may_multiply_in(platform: str, verdict: Verdict, tmp_path
     """A product of operands rounded to bf16, as TPUs make it by default; GPUs keep three more bits."""
     dump = tmp_path / "dump"
     dump.mkdir()
-    (dump / "module_0000.jit_f.before_optimizations.txt").write_text(DOT)
-    (dump / f"module_0000.jit_f.{platform}_after_optimizations.txt").write_text(DOT)
+    (dump / "module_0000.jit_f.before_optimizations.txt").write_text(DOT, encoding="utf-8")
+    (dump / f"module_0000.jit_f.{platform}_after_optimizations.txt").write_text(DOT, encoding="utf-8")
     x, w = _arguments()
     rounded = [a.astype(ml_dtypes.bfloat16).astype(np.float32) for a in (x, w)]
     np.savez(tmp_path / "in.npz", x=x, w=w)
@@ -56,7 +56,7 @@ def test_what_hardware_may_multiply_in(platform: str, verdict: Verdict, tmp_path
 
 
 def test_a_record_holds_what_the_verdict_rests_on(tmp_path: Path) -> None:
-    (tmp_path / "f.hlo").write_text(DOT)
+    (tmp_path / "f.hlo").write_text(DOT, encoding="utf-8")
     x, w = _arguments()
     np.savez(tmp_path / "in.npz", x=x, w=w)
     np.savez(tmp_path / "out.npz", out=(x @ w) * np.float32(1.001))

@@ -52,6 +52,18 @@ def test_a_miscompiled_program_differs_with_its_source_line(tmp_path: Path) -> N
     assert leaf.source.op_name == "jit(f)/mul"
 
 
+def test_rules_on_the_form_of_programs_are_only_noted(tmp_path: Path) -> None:
+    unread = "z = f32[4] abs(a)\n"
+    fused = f"f {{ a = f32[4] parameter(0)\n{unread} ROOT b = f32[4] negate(a) }}\n"
+    entry = "ENTRY e { x = f32[4] parameter(0)\n ROOT r = f32[4] fusion(x), kind=kLoop, calls=f }\n"
+    text = f"HloModule jit_f\n{fused}{entry}"
+    row = replay_pair(tmp_path, text.replace(unread, ""), text)
+    assert row.verdict is Verdict.IDENTICAL
+    [note] = row.notes
+    assert note.startswith("XLA's verifier rejects this: ")
+    assert note.endswith("z in f must have users [fusion]")
+
+
 def test_the_tolerance_of_the_user_counts(tmp_path: Path) -> None:
     row = replay_pair(tmp_path, DOUBLE, SQUARE, rtol=0.0, atol=1e6)
     assert row.verdict is Verdict.AGREE
@@ -88,7 +100,7 @@ def test_layouts_of_parameters_and_results_do_not_matter(tmp_path: Path) -> None
 
 def test_one_stage_alone_is_summarised(tmp_path: Path) -> None:
     path = tmp_path / "pair.hlo"
-    path.write_text(PAIR)
+    path.write_text(PAIR, encoding="utf-8")
     [row] = replay(path)
     assert row.verdict is Verdict.NOT_COMPARED
     assert row.reason
@@ -102,7 +114,7 @@ def test_one_stage_alone_is_summarised(tmp_path: Path) -> None:
 
 
 def test_given_inputs_and_outputs(tmp_path: Path) -> None:
-    (tmp_path / "f.hlo").write_text(DOUBLE)
+    (tmp_path / "f.hlo").write_text(DOUBLE, encoding="utf-8")
     x = np.array([1, 2, 3, 4], np.float32)
     np.savez(tmp_path / "in.npz", x=x)
     np.savez(tmp_path / "good.npz", out=2 * x)
@@ -118,7 +130,7 @@ def test_given_inputs_and_outputs(tmp_path: Path) -> None:
 
 
 def test_outputs_without_inputs_would_mean_nothing(tmp_path: Path) -> None:
-    (tmp_path / "f.hlo").write_text(DOUBLE)
+    (tmp_path / "f.hlo").write_text(DOUBLE, encoding="utf-8")
     np.savez(tmp_path / "out.npz", out=np.zeros(4, np.float32))
     [row] = replay(tmp_path / "f.hlo", outputs=str(tmp_path / "out.npz"))
     assert row.verdict is Verdict.BAD_INPUT
@@ -135,7 +147,7 @@ def test_inputs_that_do_not_fit(tmp_path: Path) -> None:
 
 def test_seed_and_range_reach_the_generator(tmp_path: Path) -> None:
     path = tmp_path / "f.hlo"
-    path.write_text(DOUBLE)
+    path.write_text(DOUBLE, encoding="utf-8")
     first, again, other = (replay(path, seed=seed)[0].outputs[0].first for seed in (1, 1, 2))
     assert first == again != other
     [row] = replay(path, input_range=(10.0, 11.0))
@@ -172,9 +184,9 @@ def test_elided_constants_are_refused(tmp_path: Path) -> None:
 def test_every_stage_is_tested_where_one_fails(tmp_path: Path) -> None:
     write_module(tmp_path, 0, DOUBLE, SUM)
     step = tmp_path / "module_0000.jit_f.0001.simplification.after_algsimp.before_dce.txt"
-    step.write_text(BROKEN)
+    step.write_text(BROKEN, encoding="utf-8")
     last = tmp_path / "module_0000.jit_f.0002.simplification.after_dce.before_cse.txt"
-    last.write_text(SQUARE)
+    last.write_text(SQUARE, encoding="utf-8")
     rows = replay(tmp_path, stages=("before_optimizations", "*"))
     assert {row.stage_tested: row.verdict for row in rows} == {
         "simplification.after_algsimp.before_dce": Verdict.BAD_INPUT,
@@ -208,7 +220,8 @@ def test_saved_outputs_of_types_that_numpy_lacks(tmp_path: Path) -> None:
     path = tmp_path / "narrow.hlo"
     path.write_text(
         "HloModule m\n\nENTRY e {\n  a = bf16[2] constant({1.5, -3})\n  b = s4[2] constant({-8, 7})\n"
-        "  ROOT r = (bf16[2], s4[2]) tuple(a, b)\n}\n"
+        "  ROOT r = (bf16[2], s4[2]) tuple(a, b)\n}\n",
+        encoding="utf-8",
     )
     [row] = replay(path, save_outputs=str(tmp_path / "out"))
     values = [np.load(output.file) for output in row.outputs]
@@ -217,7 +230,7 @@ def test_saved_outputs_of_types_that_numpy_lacks(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
     row = replay_pair(tmp_path, DOUBLE, SUM, save_outputs=str(tmp_path / "file"))
     assert row.verdict is Verdict.BAD_INPUT
     assert "--save-outputs" in row.reason

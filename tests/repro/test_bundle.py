@@ -81,7 +81,7 @@ def test_another_failure_is_told_apart(tmp_path: Path, stages: Bundle) -> None:
 
 def test_a_result_is_still_wrong(tmp_path: Path, result: Bundle) -> None:
     write_bundle(result, tmp_path)
-    assert (tmp_path / "kernel.hlo").read_text().startswith("HloModule")
+    assert (tmp_path / "kernel.hlo").read_text(encoding="utf-8").startswith("HloModule")
     assert verify(tmp_path).same
 
 
@@ -106,7 +106,7 @@ def test_a_backend_is_asked_again(tmp_path: Path) -> None:
 
 def test_the_issue_says_what_why_and_how(tmp_path: Path, stages: Bundle) -> None:
     write_bundle(stages, tmp_path)
-    issue = (tmp_path / "issue.md").read_text()
+    issue = (tmp_path / "issue.md").read_text(encoding="utf-8")
     for part in (
         "# fusion changes",
         "run_hlo_module",
@@ -125,7 +125,7 @@ def test_the_regression_test_passes_while_the_fault_is_there(tmp_path: Path, sta
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / name)],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             timeout=120,
             env={"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": "/usr/bin:/bin"},
         )
@@ -136,7 +136,7 @@ def test_the_regression_test_passes_while_the_fault_is_there(tmp_path: Path, sta
 def test_what_is_no_bundle_is_refused(text: str, tmp_path: Path) -> None:
     with pytest.raises(DumpError):
         read_bundle(tmp_path)
-    (tmp_path / "repro.hlo").write_text(ADD)
-    (tmp_path / "repro.toml").write_text(text)
+    (tmp_path / "repro.hlo").write_text(ADD, encoding="utf-8")
+    (tmp_path / "repro.toml").write_text(text, encoding="utf-8")
     with pytest.raises(DumpError):
         read_bundle(tmp_path)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from support.merging import bind
+from support.oracle import OracleUnable
 from support.spec_files import (
     OLD_EVALUATOR,
     SEPARATOR,
@@ -69,7 +70,7 @@ def complete(opcode: str, first: int, lines: list[str]) -> list[str]:
         return lines
     try:
         added = measured(case)
-    except (XlaError, ValueError, HlotoolError) as error:
+    except (XlaError, OracleUnable, ValueError, HlotoolError) as error:
         print(f"{case} (line {case.line}): {error}", file=sys.stderr)
         return lines
     comments = max(i for i, line in enumerate(lines) if line.startswith("// input") or "// case" in line)

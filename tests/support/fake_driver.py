@@ -66,11 +66,14 @@ def build(folder: Path) -> None:
     _run("gcc", "-w", "-O1", "-fPIC", "-c", str(_SOURCE), "-o", str(compiled))
     # pycuda binds all symbols when it is loaded.
     left = _symbols(extension, "--undefined-only", "U") - _symbols(compiled, "--defined-only", "T")
-    rest.write_text("".join(f"int {name}(void) {{ return {_NOT_SUPPORTED}; }}\n" for name in sorted(left)))
+    rest.write_text(
+        "".join(f"int {name}(void) {{ return {_NOT_SUPPORTED}; }}\n" for name in sorted(left)),
+        encoding="utf-8",
+    )
     soname = ["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1"]
     _run("gcc", "-w", *soname, str(compiled), str(rest), "-ldl", "-o", str(library / "libcuda.so.1"))
     _run("gcc", "-w", "-O2", "-shared", "-fPIC", str(_PRODUCTS), "-o", str(library / "libcublas.so.13"))
-    (tools / "nvcc").write_text(_NVCC.format(flags=" ".join(FLAGS)))
+    (tools / "nvcc").write_text(_NVCC.format(flags=" ".join(FLAGS)), encoding="utf-8")
     (tools / "nvcc").chmod(0o755)
 
 
@@ -81,7 +84,7 @@ def _symbols(file: Path, which: str, kind: str) -> set[str]:
 
 
 def _run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -104,7 +107,7 @@ def run_case(folder: Path, name: str, **settings: str) -> Any:
         [sys.executable, "-m", "support.cuda_cases", name],
         env=environment(folder, **settings),
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=300,
         check=False,
     )

@@ -55,13 +55,13 @@ class FiberBuilder(Builder):
     def _library(self, kernels: dict[str, Kernel]) -> Path:
         device = prelude()
         assert device.count(_SHARED) == 1
-        parts = [_HEADER.read_text(), device.replace(_SHARED, "#define SHARED HLO_SHARED")]
+        parts = [_HEADER.read_text(encoding="utf-8"), device.replace(_SHARED, "#define SHARED HLO_SHARED")]
         parts += [kernel.source + _entry(kernel) for kernel in kernels.values()]
         source = "\n".join(parts)
         place = self._folder / f"{hashlib.sha256(source.encode()).hexdigest()[:20]}.so"
         if not place.exists():
             command = [compiler()[0], *self._options, "-o", str(place), "-"]
-            subprocess.run(command, input=source, text=True, check=True, timeout=300)
+            subprocess.run(command, input=source, encoding="utf-8", check=True, timeout=300)
         return place
 
     def _launcher(self, library: ctypes.CDLL, kernel: Kernel) -> Launcher:

@@ -51,5 +51,5 @@ def write_module(
     title = f"module_{number:04d}.{name}"
     for stage, text in ((BEFORE, before), (AFTER, after)):
         if text is not None:
-            (folder / f"{title}.{stage}.txt").write_text(text)
+            (folder / f"{title}.{stage}.txt").write_text(text, encoding="utf-8")
     return title

@@ -69,14 +69,16 @@ def sanitized(*arguments: object, timeout: float = 600) -> subprocess.CompletedP
     }
     command = [sys.executable, "-m", "support.sanitized", *map(str, arguments)]
     return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=timeout, check=False
+        command, env=environment, capture_output=True, encoding="utf-8", timeout=timeout, check=False
     )
 
 
 def _library(name: str) -> str:
     """The file that g++ links under that name; the name itself where it has none."""
     command = ["g++", f"-print-file-name={name}"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+    return subprocess.run(
+        command, capture_output=True, encoding="utf-8", timeout=60, check=True
+    ).stdout.strip()
 
 
 @cache

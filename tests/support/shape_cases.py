@@ -11,7 +11,7 @@ from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
 
 DATA = Path(__file__).resolve().parent.parent / "ir" / "data"
-CALLEES = (DATA / "callees.hlo").read_text()
+CALLEES = (DATA / "callees.hlo").read_text(encoding="utf-8")
 
 #: What an end reads must come from a start, so one is put between the parameter and the instruction.
 _STARTED = "  p0 = f32[4] parameter(0)\n  s = ((f32[4]), f32[4], u32[]) async-start(p0), calls=same\n"
@@ -63,7 +63,7 @@ def invalid_cases() -> list[ShapeCase]:
 
 def _rows(name: str) -> Iterator[list[str]]:
     words: dict[str, str] = {}
-    for line in (DATA / name).read_text().splitlines():
+    for line in (DATA / name).read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
             continue
         if line.startswith("$"):

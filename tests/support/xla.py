@@ -4,24 +4,24 @@
     outputs = oracle().run(hlo_text, [array, …])
 
 It takes texts as they are, past hlotool's parser and printer; what holds XLA is the process of the backend
-`xla`, which is replaced when XLA aborts or hangs.
+`xla`, which is replaced when XLA aborts or hangs. Where XLA alone dies of a program, too, that is no fault of
+ours, and the test is skipped: see `support.oracle`.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 
 from hlotool.backends.xla.partitions import parse_sharding
 from hlotool.backends.xla.process import XlaProcess, key_for
 from hlotool.backends.xla.protocol import ArrayData, CompileRequest, Execution
 from hlotool.errors import BackendFailed, HlotoolError
 from hlotool.ir.printing.sharding import sharding_text
+from support.oracle import OracleUnable, need_xla, unable
 
 Array = npt.NDArray[Any]
 
@@ -31,7 +31,7 @@ _CHILD = "support.xla_child"
 
 
 class XlaError(Exception):
-    """XLA rejected the module, or the process died on it."""
+    """XLA rejected the module, or the process died of it as XLA alone does not."""
 
 
 class Oracle:
@@ -57,7 +57,8 @@ class Oracle:
             The leaves of the result in tuple order.
 
         Raises:
-            XlaError: rejected, aborted or timed out.
+            XlaError: rejected; or the process died or timed out, as XLA alone does not.
+            OracleUnable: XLA alone dies of it, too.
         """
         program = CompileRequest(text, flags=tuple(options.items()), released=self._process.take_released())
         return self._execute(program, [arguments])[0][0]
@@ -77,7 +78,7 @@ class Oracle:
             Per device, the leaves of the result in tuple order.
 
         Raises:
-            XlaError: rejected, aborted or timed out.
+            XlaError, OracleUnable: as `run`.
         """
         return self.run_sharded(text, arguments, replicas, partitions)[0]
 
@@ -105,6 +106,8 @@ class Oracle:
             self._process.release(compiled.executable)
             results = self._process.run(Execution(compiled.executable, rows))
         except HlotoolError as error:
+            if reason := unable(program, arguments, self._process.key, error):
+                raise OracleUnable(reason) from None
             raise _xla_error(error) from None
         arrays = [[data.to_array() for data in row] for row in results.devices]
         return arrays, compiled.results or []
@@ -157,7 +160,6 @@ def _xla_error(error: HlotoolError) -> XlaError:
 
 @cache
 def oracle(devices: int = 1) -> Oracle:
-    """The oracle that all tests of this process share; skips the test when jaxlib is absent."""
-    if find_spec("jaxlib") is None or find_spec("jax") is None:
-        pytest.skip("jaxlib is not installed")
+    """The oracle that all tests of this process share; skips the test where no XLA runs."""
+    need_xla()
     return Oracle(devices)

@@ -149,7 +149,7 @@ def wrong(module):
 
 
 def test_scripts(tmp_path: Path) -> None:
-    (tmp_path / "make.py").write_text(SCRIPT)
+    (tmp_path / "make.py").write_text(SCRIPT, encoding="utf-8")
     weights, bias = load_inputs(f"{tmp_path}/make.py:make", _module())
     np.testing.assert_array_equal(weights, np.ones(2))
     np.testing.assert_array_equal(bias, np.array([0.5, 1.0, 0.1], ml_dtypes.bfloat16))
@@ -166,13 +166,13 @@ def test_scripts(tmp_path: Path) -> None:
     ],
 )
 def test_bad_scripts(function: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "make.py").write_text(SCRIPT)
+    (tmp_path / "make.py").write_text(SCRIPT, encoding="utf-8")
     with pytest.raises(InputDataError, match=message):
         load_inputs(f"{tmp_path}/make.py:{function}", _module())
 
 
 def test_scripts_that_do_not_load(tmp_path: Path) -> None:
-    (tmp_path / "make.py").write_text("import nowhere_to_be_found")
+    (tmp_path / "make.py").write_text("import nowhere_to_be_found", encoding="utf-8")
     with pytest.raises(InputDataError, match="ModuleNotFoundError while loading"):
         load_inputs(f"{tmp_path}/make.py:make", _module())
     with pytest.raises(InputDataError, match="no such file"):
@@ -204,7 +204,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
         load_inputs(str(tmp_path / "x.npz"), _module())
     with pytest.raises(InputDataError, match=r"no two.npz for module two"):
         load_inputs(str(tmp_path), _module())
-    (tmp_path / "text.npz").write_text("not a zip file")
+    (tmp_path / "text.npz").write_text("not a zip file", encoding="utf-8")
     with pytest.raises(InputDataError, match="cannot be read as"):
         load_inputs(str(tmp_path / "text.npz"), _module())
     (tmp_path / "cut.npz").write_bytes(Path(_save(tmp_path / "x.npz", a=W, b=B)).read_bytes()[:100])

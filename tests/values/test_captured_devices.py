@@ -52,7 +52,7 @@ def test_results_of_each_device(tmp_path: Path) -> None:
 
 def test_a_script_returns_a_list_for_each_device(tmp_path: Path) -> None:
     script = tmp_path / "make.py"
-    script.write_text("def make(module):\n    return [[[1, 2], 5], [[3, 4], 6]]\n")
+    script.write_text("def make(module):\n    return [[[1, 2], 5], [[3, 4], 6]]\n", encoding="utf-8")
     ((x0, _), (_, n1)) = load_device_inputs(f"{script}:make", MODULE, 2)
     assert (x0.tolist(), int(n1)) == ([1, 2], 6)
     with pytest.raises(InputDataError, match="make returned 2 lists of arguments for 4 devices"):

@@ -13,6 +13,7 @@ from hlotool.backends.cuda.codegen.emit import Emitter
 from hlotool.backends.cuda.codegen.indices import Expr, split, variable
 from hlotool.backends.cuda.codegen.schedules import (
     THREADS,
+    WARP,
     Buffer,
     Kernel,
     Part,
@@ -23,11 +24,10 @@ from hlotool.backends.cuda.codegen.schedules import (
     run_length,
     vector_width,
 )
-from hlotool.backends.cuda.codegen.trees import Geometry, State
+from hlotool.backends.cuda.codegen.trees import State
 from hlotool.ir.module import Instruction
+from hlotool.passes.reduction_geometry import Geometry
 
-#: Threads of a block side by side.
-_SIDE = 32
 #: Blocks that the first of two passes should have, and the fewest rows of a chunk.
 _BLOCKS, _SHORTEST_CHUNK = 1024, 128
 #: Shorter runs of columns are not worth a tile of their own.
@@ -63,10 +63,10 @@ class Columns:
         results, length = self.shape.results, self.shape.length
         run = self._run()
         width = vector_width(self.inputs, run, results * length)
-        tiles = results // max(1, run) * -(-run // (_SIDE * width))
+        tiles = results // max(1, run) * -(-run // (WARP * width))
         chunk = max(_SHORTEST_CHUNK, -(-length * tiles // _BLOCKS))
         chunks = -(-length // chunk)
-        if chunks <= THREADS // _SIDE:
+        if chunks <= THREADS // WARP:
             return [self._single(self.inputs, self.shape.length, run, width, self._first)]
         parts = [Part(kind, results * chunks) for s in self.states for kind in s.combine.held]
         first = self._kernel(self.inputs, parts, length, chunk, run, width, self._first, self._keep)
@@ -129,7 +129,7 @@ class Columns:
         finish: Accumulate,
     ) -> Kernel:
         """A block for each chunk of rows and each tile of columns; tiles beside each other are neighbours."""
-        tiles, chunks = -(-run // (_SIDE * width)), -(-length // chunk)
+        tiles, chunks = -(-run // (WARP * width)), -(-length // chunk)
         outer = self.shape.results // max(1, run)
         emitters = [Emitter(_pointers(inputs), run_along("column", run, width)) for _ in range(2)]
         result = variable("row", outer) * run + variable("column", run)
@@ -139,7 +139,7 @@ class Columns:
         body = [
             f"const Index tile = block_id() % {tiles}, other = block_id() / {tiles};",
             f"const Index chunk = other % {chunks}, row = other / {chunks};",
-            f"const Index left = tile * {_SIDE * width}, begin = chunk * {chunk};",
+            f"const Index left = tile * {WARP * width}, begin = chunk * {chunk};",
             f"const Index end = {length} - begin < {chunk} ? {length} : begin + {chunk};",
         ]
         for state in self.states:

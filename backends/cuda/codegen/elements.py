@@ -92,10 +92,16 @@ def wrapped(value: str, kind: ElementType) -> str:
     return f"wrap_{'signed' if kind.is_signed else 'unsigned'}<{kind.bits}>({value})"
 
 
-def finished(value: str, kind: ElementType) -> str:
-    """A result in the precision of its declared type: HLO rounds after every operation."""
+def finished(value: str, kind: ElementType, *, is_from_kind: bool = False) -> str:
+    """A result in the precision of its declared type: HLO rounds after every operation.
+
+    Args:
+        value: the expression of the result.
+        kind: the declared type.
+        is_from_kind: all operands are of that type, too, which makes rounding simpler.
+    """
     if kind.is_narrow_float:
-        return f"rounded<{stored(kind)}>({value})"
+        return f"rounded{'_result' if is_from_kind else ''}<{stored(kind)}>({value})"
     return wrapped(value, kind) if is_sub_byte(kind) else value
 
 

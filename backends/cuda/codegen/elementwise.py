@@ -200,7 +200,9 @@ def binary(instruction: Instruction, kind: ElementType, result: ElementType, val
     text = template.replace("BITS", str(kind.bits)).format(*values)
     if kind.is_floating and instruction.opcode in _EXACT and result is kind:
         return finished(text, kind) if instruction.opcode == "negate" and kind in _UNSIGNED else text
-    return finished(f"({computed(result)})({text})" if result is not kind else text, result)
+    if result is kind:
+        return finished(text, kind, is_from_kind=True)
+    return finished(f"({computed(result)})({text})", result)
 
 
 def _select(instruction: Instruction, kinds: Sequence[ElementType], values: Sequence[str]) -> str:

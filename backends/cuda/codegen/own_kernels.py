@@ -14,12 +14,11 @@ from hlotool.backends.cuda.codegen.scatters import scattered
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.ir.attributes import Window
 from hlotool.ir.module import Instruction
+from hlotool.passes.reduction_geometry import SERIAL
 
 #: From an instruction, its results and the memory that it may read to its kernels.
 Maker = Callable[[Instruction, Sequence[Instruction], Sequence[Instruction]], list[Kernel]]
 
-#: Sums of products of at most so many terms are computed where they are read.
-SERIAL = 32
 #: Tiles are worth it for as many rows and columns.
 NARROW = 8
 

@@ -23,11 +23,12 @@ from hlotool.backends.cuda.codegen.rows import Rows
 from hlotool.backends.cuda.codegen.rules import OPCODES
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.codegen.transpositions import transposition
-from hlotool.backends.cuda.codegen.trees import SERIAL, Geometry, State, geometry, reads_rows, states_of
+from hlotool.backends.cuda.codegen.trees import State, geometry, reads_rows, states_of
 from hlotool.backends.numpy.lowering import literal_value
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
+from hlotool.passes.reduction_geometry import Geometry
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ def _copy(instruction: Instruction) -> Instruction:
 def is_long(reduction: Instruction) -> bool:
     """Whether a reduction is not left to one thread for each result."""
     shape = geometry(reduction)
-    return shape.length > SERIAL and shape.results > 0
+    return not shape.is_serial and shape.results > 0
 
 
 def is_tree(reduction: Instruction) -> bool:

@@ -74,7 +74,7 @@ class Combiner:
         """Accumulators in their declared types."""
         if self.monoids is None:
             return tuple(accumulators)
-        return tuple(finished(a, kind) for a, kind in zip(accumulators, self.kinds))
+        return tuple(finished(a, kind, is_from_kind=True) for a, kind in zip(accumulators, self.kinds))
 
 
 def combiner(instruction: Instruction) -> Combiner:

@@ -14,6 +14,7 @@ from hlotool.backends.cuda.codegen.emit import Emitter
 from hlotool.backends.cuda.codegen.indices import Expr, split, variable
 from hlotool.backends.cuda.codegen.schedules import (
     THREADS,
+    WARP,
     Buffer,
     Kernel,
     Part,
@@ -25,13 +26,12 @@ from hlotool.backends.cuda.codegen.schedules import (
     run_length,
     vector_width,
 )
-from hlotool.backends.cuda.codegen.trees import Geometry, State
+from hlotool.backends.cuda.codegen.trees import State
 from hlotool.ir.module import Instruction
+from hlotool.passes.reduction_geometry import Geometry
 
 #: Rows are reduced by a warp up to this length, longer ones by a block.
 _LONGEST_OF_WARP = 1024
-#: So many rows keep a GPU busy; fewer are cut into chunks if they are longer than this.
-_ENOUGH_ROWS, _LONGEST_ROW = 512, 1 << 16
 #: No chunk is shorter.
 _SHORTEST_CHUNK = 1 << 13
 #: Blocks that the first of two passes should have.
@@ -78,8 +78,8 @@ class Rows:
     def _chunk(self) -> int:
         """How many elements of a row one block reduces."""
         rows, length = self.shape.results, self.shape.length
-        is_short = rows >= _ENOUGH_ROWS or length <= _LONGEST_ROW
-        if is_short or len(self.stages) > 1 or self._along_rows() or self._run() < length:
+        is_alone = len(self.stages) == 1 and not self._along_rows()
+        if not (self.shape.has_few_long_rows and is_alone and self._run() >= length):
             return max(1, length)
         wanted = -(-length * rows // _BLOCKS)
         return max(_SHORTEST_CHUNK, -(-wanted // THREADS) * THREADS)
@@ -103,7 +103,7 @@ class Rows:
         return {part: (f"{_shared(part, self._states)}[t / {self._team()}]", row) for part in parts}
 
     def _team(self) -> int:
-        return 32 if self.shape.length <= _LONGEST_OF_WARP else THREADS
+        return _team_of(self.shape.length)
 
     def _emitter(
         self, totals: Mapping[Instruction, tuple[str, Expr]], run: int = 0, width: int = 1
@@ -116,11 +116,7 @@ class Rows:
         rows, length, run, team = self.shape.results, self.shape.length, self._run(), self._team()
         elements = rows * length
         width = vector_width([*self.inputs, *self._along_rows()], run, elements)
-        per_block = THREADS // team
-        body = [
-            f"const Index group = block_id() * {per_block};",
-            f"const int teams = {rows} - group < {per_block} ? {rows} - group : {per_block};",
-        ]
+        body = _teams_of(rows, team)
         done: list[State] = []
         loops = []
         for stage in self.stages:
@@ -137,7 +133,7 @@ class Rows:
         body += after
         wide = is_wide(self._emitters, max(elements, rows))
         schedule = "row reduction" + (", then its rows" if self._along_rows() else "")
-        return assemble(self.inputs, self.outputs, body, -(-rows // per_block), None, schedule, wide)
+        return assemble(self.inputs, self.outputs, body, -(-rows * team // THREADS), None, schedule, wide)
 
     def _reduce(self, stage: Sequence[State], done: Sequence[State], run: int, width: int) -> list[str]:
         emitter = self._emitter(self._totals(done), run, width)
@@ -218,14 +214,10 @@ class Rows:
     def _second_pass(self, parts: Sequence[Part], chunks: int) -> Kernel:
         """A warp or block for each row, over its chunks."""
         rows, states, row = self.shape.results, self._states, variable("row", self.shape.results)
-        team = 32 if chunks <= _LONGEST_OF_WARP else THREADS
-        per_block = THREADS // team
+        team = _team_of(chunks)
         pointers = {i: f"p{n + len(parts)}" for n, i in enumerate(self.inputs)}
         left = iter(range(len(parts)))
-        body = [
-            f"const Index group = block_id() * {per_block};",
-            f"const int teams = {rows} - group < {per_block} ? {rows} - group : {per_block};",
-        ]
+        body = _teams_of(rows, team)
         loads = []
         for state in states:
             body += state.declarations(Emitter(pointers), 1)
@@ -248,8 +240,22 @@ class Rows:
         body += [f"each_team<{team}>(teams, [&](int t) INLINE {{", here, *emitter.statements, "});"]
         wide = is_wide([emitter], rows * chunks)
         inputs: list[Buffer] = [*parts, *self.inputs]
-        grid = -(-rows // per_block)
+        grid = -(-rows * team // THREADS)
         return assemble(inputs, self.outputs, body, grid, None, "reduction, second pass", wide)
+
+
+def _team_of(length: int) -> int:
+    """How many threads reduce a row."""
+    return WARP if length <= _LONGEST_OF_WARP else THREADS
+
+
+def _teams_of(rows: int, team: int) -> list[str]:
+    """Which rows a block has, one for each of its teams."""
+    per_block = THREADS // team
+    return [
+        f"const Index group = block_id() * {per_block};",
+        f"const int teams = {rows} - group < {per_block} ? {rows} - group : {per_block};",
+    ]
 
 
 def _in_team(team: int, width: int, arguments: str) -> str:

@@ -21,8 +21,8 @@ from hlotool.backends.cuda.codegen.indices import Expr, Variable
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 
-#: Threads of a block, as in `prelude/phases.h`.
-THREADS = 256
+#: Threads of a block, and those that go in step: as in `prelude/phases.h`.
+THREADS, WARP = 256, 32
 #: Blocks of a loop are at most so many; each thread then computes several elements.
 MAX_GRID = 2112
 #: Runs along an axis should be so long; neighbours farther apart are not looked for.

@@ -1,11 +1,10 @@
-"""What reductions in blocks of threads have in common: their geometry, accumulators and results."""
+"""What reductions in blocks of threads have in common: accumulators, what goes into them, and results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 from hlotool.backends.cuda.codegen.elements import array_shape, computed, element_type
 from hlotool.backends.cuda.codegen.emit import Emitter
@@ -14,61 +13,19 @@ from hlotool.backends.cuda.codegen.movement import ints
 from hlotool.backends.cuda.codegen.reductions import Combiner, combiner
 from hlotool.backends.cuda.codegen.schedules import Part, pointers_of
 from hlotool.ir.module import Instruction
-
-#: So few elements are reduced by one thread.
-SERIAL = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Geometry:
-    """What the reductions of one kernel have in common.
-
-    Attributes:
-        dims: of the inputs.
-        reduced: dimensions that go away.
-    """
-
-    dims: tuple[int, ...]
-    reduced: tuple[int, ...]
-
-    @property
-    def kept(self) -> tuple[int, ...]:
-        """The other dimensions."""
-        return tuple(d for d in range(len(self.dims)) if d not in self.reduced)
-
-    @property
-    def results(self) -> int:
-        """Number of elements of a result."""
-        return prod(self.dims[d] for d in self.kept)
-
-    @property
-    def length(self) -> int:
-        """Number of elements that one result combines."""
-        return prod(self.dims[d] for d in self.reduced)
-
-    @property
-    def is_by_row(self) -> bool:
-        """Whether neighbours in memory go into the same result."""
-        longer = [d for d in range(len(self.dims)) if self.dims[d] > 1]
-        return not longer or longer[-1] in self.reduced
-
-    @property
-    def has_whole_rows(self) -> bool:
-        """Whether all that goes into the same result lies together."""
-        kept = [d for d in self.kept if self.dims[d] > 1]
-        reduced = [d for d in self.reduced if self.dims[d] > 1]
-        return not kept or not reduced or max(kept) < min(reduced)
-
-    def index(self, result: Expr, element: Expr) -> list[Expr]:
-        """The input's index of an element of a result; both are positions."""
-        parts = dict(zip(self.kept, split(result, [self.dims[d] for d in self.kept])))
-        parts.update(zip(self.reduced, split(element, [self.dims[d] for d in self.reduced])))
-        return [parts[d] for d in range(len(self.dims))]
+from hlotool.passes.reduction_geometry import Geometry
 
 
 def geometry(reduction: Instruction) -> Geometry:
     """Of a reduce instruction."""
     return Geometry(array_shape(reduction.operands[0]).dims, tuple(sorted(ints(reduction, "dimensions"))))
+
+
+def input_index(shape: Geometry, result: Expr, element: Expr) -> list[Expr]:
+    """The input's index of an element of a result; both are positions."""
+    parts = dict(zip(shape.kept, split(result, [shape.dims[d] for d in shape.kept])))
+    parts.update(zip(shape.reduced, split(element, [shape.dims[d] for d in shape.reduced])))
+    return [parts[d] for d in range(len(shape.dims))]
 
 
 @dataclass(frozen=True)
@@ -146,7 +103,7 @@ class State:
 
     def accumulate(self, emitter: Emitter, result: Expr, element: Expr, shape: Geometry) -> None:
         """Combine an element with what the thread has."""
-        index = shape.index(result, element)
+        index = input_index(shape, result, element)
         new = self.packed([emitter.value(x, index) for x in self.inputs])
         mine = f"{self.name}(t, lane)"
         emitter.add(f"{mine} = combine{self.number}({mine}, {new});")

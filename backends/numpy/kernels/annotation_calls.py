@@ -19,8 +19,12 @@ from hlotool.ir.types import ArrayShape, BufferShape
 def annotation(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The operand.
 
-    XLA: sharding_op_util.h, host_offload_utils.h, shardy/constants.h, despecializer.cc, dynamic_padder.cc.
+    XLA: sharding_op_util.h, hlo_sharding_util.h, host_offload_utils.h, shardy/constants.h, despecializer.cc,
+    dynamic_padder.cc.
     """
+    if len(instruction.operands) != 1:
+        target = instruction.custom_call_target
+        raise lowering.unsupported(instruction, f"{target} of {len(instruction.operands)} operands")
     return _same
 
 

@@ -6,7 +6,9 @@ What `-start` returns is described at each; `-done` takes the result. Transfers 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import repeat
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,29 +26,40 @@ from hlotool.ir.types import TupleShape
 #: From one operand of every member, in the order of the group, to what each gets for it.
 Column: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 
+#: From the copies of an operand to what they are together.
+_Combine: TypeAlias = Callable[[Sequence[Array]], Array]
+
 
 @lowers("all-reduce", "all-reduce-start")
 def all_reduce(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Every operand combined over the group by `to_apply`; the start returns the result itself.
 
-    Sums are more accurate than any backend's, as in reduce. XLA: operation_semantics.md#allreduce.
+    Sums are more accurate than any backend's, as in reduce. Where operands are of several types, `to_apply`
+    only names the operation. XLA: operation_semantics.md#allreduce, collective_ops_utils.cc
+    (MatchReductionComputation).
     """
-    combine = _reduction(instruction, lowering)
-    return _by_operand(instruction, lowering, lambda copies: [combine(copies)] * len(copies))
+
+    def column(combine: _Combine) -> Column:
+        return lambda copies: [combine(copies)] * len(copies)
+
+    return _by_operand(instruction, lowering, map(column, _reductions(instruction, lowering)))
 
 
 @lowers("reduce-scatter")
 def reduce_scatter(instruction: Instruction, lowering: Lowering) -> Kernel:
     """As all-reduce, and the n-th member keeps the n-th part. XLA: operation_semantics.md#reducescatter."""
-    combine = _reduction(instruction, lowering)
     axis = _axis(instruction, lowering)
-    return _by_operand(instruction, lowering, lambda copies: np.split(combine(copies), len(copies), axis))
+
+    def column(combine: _Combine) -> Column:
+        return lambda copies: np.split(combine(copies), len(copies), axis)
+
+    return _by_operand(instruction, lowering, map(column, _reductions(instruction, lowering)))
 
 
 @lowers("all-gather")
 def all_gather(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The operands of the group one after the other along `dimensions`. XLA: #allgather."""
-    return _by_operand(instruction, lowering, _gather(instruction, lowering))
+    return _by_operand(instruction, lowering, repeat(_gather(instruction, lowering)))
 
 
 @lowers("all-gather-start")
@@ -90,7 +103,7 @@ def all_to_all(instruction: Instruction, lowering: Lowering) -> Kernel:
         pieces = [np.split(array, len(arrays), axis) for array in arrays]
         return [np.concatenate(received, axis) for received in zip(*pieces)]
 
-    return _by_operand(instruction, lowering, trade)
+    return _by_operand(instruction, lowering, repeat(trade))
 
 
 @lowers("collective-broadcast")
@@ -122,12 +135,13 @@ def device_number(instruction: Instruction, lowering: Lowering) -> Kernel:
     return Calling(lambda _, run: np.array(getattr(this_device(run), name), np.uint32))
 
 
-def _by_operand(instruction: Instruction, lowering: Lowering, column: Column) -> Kernel:
-    """A collective that treats each of its operands alike and apart."""
+def _by_operand(instruction: Instruction, lowering: Lowering, columns: Iterable[Column]) -> Kernel:
+    """A collective that treats its operands apart, each by its own function."""
+    own = [column for column, _ in zip(columns, instruction.operands)]
 
     def exchange(members: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
-        columns = [column(operands) for operands in zip(*members)]
-        return [_as_result(instruction, row) for row in zip(*columns)]
+        done = [column(operands) for column, operands in zip(own, zip(*members))]
+        return [_as_result(instruction, row) for row in zip(*done)]
 
     return collective(instruction, lowering, exchange)
 
@@ -149,20 +163,20 @@ def _gather(instruction: Instruction, lowering: Lowering) -> Column:
     return lambda parts: [np.concatenate(parts, axis) if len(parts) > 1 else parts[0]] * len(parts)
 
 
-def _reduction(instruction: Instruction, lowering: Lowering) -> Callable[[Sequence[Array]], Array]:
-    """`to_apply` over copies of an operand."""
+def _reductions(instruction: Instruction, lowering: Lowering) -> Iterator[_Combine]:
+    """`to_apply` over copies of each operand."""
     computation = instruction.computation("to_apply")
     if len(computation.parameters) != 2:
         raise lowering.unsupported(instruction, f"to_apply of {len(computation.parameters)} parameters")
-    reduced = {*instruction.operand_types, computation.root.element_type}
-    if len(reduced) != 1:
-        raise lowering.unsupported(instruction, f"to_apply returns {computation.root.shape}")
-    return _over_copies(lanes(computation, lowering))
+    apply = lanes(computation, lowering)
+    named = apply.monoids[0] if apply.monoids is not None else None
+    for kind in instruction.operand_types:
+        if named is None and kind is not computation.root.element_type:
+            raise lowering.unsupported(instruction, f"to_apply returns {computation.root.shape}")
+        yield _over_copies(apply, replace(named, element_type=kind) if named is not None else None)
 
 
-def _over_copies(apply: Lanes) -> Callable[[Sequence[Array]], Array]:
-    monoid = apply.monoids[0] if apply.monoids is not None else None
-
+def _over_copies(apply: Lanes, monoid: Monoid | None) -> _Combine:
     def combine(copies: Sequence[Array]) -> Array:
         if len(copies) == 1:
             return copies[0]

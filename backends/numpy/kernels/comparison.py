@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hlotool.backends.numpy import floats
-from hlotool.backends.numpy.elementwise import Function, elementwise, for_shape
+from hlotool.backends.numpy.elementwise import Function, elementwise, for_sizes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.masks import choose
 from hlotool.backends.numpy.ordering import SIGN_MAGNITUDE, total_order_keys
@@ -53,7 +53,7 @@ def _total_order(instruction: Instruction, lowering: Lowering, function: Functio
 
     element_type = instruction.operands[0].element_type
     if element_type in SIGN_MAGNITUDE:
-        return for_shape(keyed, instruction.array_shape)
+        return for_sizes(keyed, instruction)
     return elementwise(instruction, lowering, pred=function, integer=function, floating=keyed)
 
 
@@ -94,11 +94,9 @@ def select(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: operation_semantics.md#select.
     """
-    predicate = instruction.operands[0].array_shape
-    shape = instruction.array_shape
-    if predicate.rank == 0 and shape.rank > 0:
+    if instruction.operands[0].array_shape.rank == 0 and instruction.array_shape.rank > 0:
         return lambda p, a, b: a if p else b
-    return for_shape(choose, shape)
+    return for_sizes(choose, instruction)
 
 
 @lowers("is-finite")

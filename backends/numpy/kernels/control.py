@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from hlotool.backends.numpy.endless_loops import FIRST_CHECK, endless, fingerprint
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import Calling, Kernel, lowers
 from hlotool.backends.numpy.run import Run
+from hlotool.ir.effects import has_side_effect
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 from hlotool.ir.walk import branches
@@ -39,14 +41,24 @@ def loop(instruction: Instruction, lowering: Lowering) -> Kernel:
     """`body(state)` again and again while `condition(state)` holds. XLA: operation_semantics.md#while.
 
     The loop keeps no reference to the state while the body runs, so that the body can update carried buffers
-    in place.
+    in place. One that depends on nothing but its state, and leaves it as it was, is endless: it ends with a
+    BackendTimeout.
     """
     condition = called_plan(instruction, "condition", lowering)
     body = called_plan(instruction, "body", lowering)
 
+    depends_on_state = lowering.is_exact and len(lowering.grid) == 1 and not has_side_effect(instruction)
+
     def kernel(state: list[Any], run: Run) -> Any:
+        iteration, checked = 0, FIRST_CHECK if depends_on_state else -1
         while condition(state.copy(), run):
+            iteration += 1
+            before = fingerprint(state[0]) if iteration == checked else None
             state.append(body(state, run))
+            if iteration == checked:
+                if before is not None and before == fingerprint(state[0]):
+                    raise endless(instruction)
+                checked *= 2
         return state.pop()
 
     return Calling(kernel)

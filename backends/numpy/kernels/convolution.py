@@ -12,7 +12,7 @@ from hlotool.backends.numpy.contraction import multiply_matrices, operand_dtype,
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.backends.numpy.threads import each
-from hlotool.backends.numpy.window_slices import Slices, output_sizes, window_slices
+from hlotool.backends.numpy.window_slices import AxisSlices, Slices, axis_slices, combined, output_sizes
 from hlotool.ir.attributes import ConvolutionDimensions, WindowDim
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
@@ -99,11 +99,12 @@ class CanonicalConvolution:
         spatial = output_sizes(self.dims, image.shape[2:])
         result = np.empty((groups, grouped.shape[1], prod(spatial), outputs // groups), image.dtype)
         inner = prod(spatial[1:])
+        sight = _Sight(self.dims, grouped.shape[3:], spatial)
 
         def convolve(tile: _Tile) -> None:
             batch, rows = tile
             positions = slice(rows.start * inner, rows.stop * inner)
-            result[:, batch, positions] = self._convolve(grouped[:, batch], kernel, spatial, rows)
+            result[:, batch, positions] = self._convolve(grouped[:, batch], kernel, sight, rows)
 
         each(convolve, list(self._tiles(grouped, spatial)))
         merged = result.transpose((1, 0, 3, 2))
@@ -128,17 +129,15 @@ class CanonicalConvolution:
             for top in range(0, height, rows):
                 yield slice(start, start + images), slice(top, min(height, top + rows))
 
-    def _convolve(self, image: Array, kernel: Array, spatial: tuple[int, ...], rows: slice) -> Array:
+    def _convolve(self, image: Array, kernel: Array, sight: _Sight, rows: slice) -> Array:
         """[groups, batch, spatial, outputs per group] of some rows; large windows in several parts.
 
         Args:
             kernel: [groups, window positions, features, outputs per group].
         """
         groups, batch, features = image.shape[:3]
-        entries = list(window_slices(self.dims, image.shape[3:], spatial))
-        if spatial:
-            entries = [entry for e in entries if (entry := _in_rows(e, rows)) is not None]
-            spatial = (rows.stop - rows.start, *spatial[1:])
+        entries = list(sight.of_rows(rows))
+        spatial = (rows.stop - rows.start, *sight.spatial[1:]) if sight.spatial else ()
         total: Array = np.zeros((groups, batch, prod(spatial), kernel.shape[-1]), image.dtype)
         step = max(1, _PATCH_ELEMENTS // max(1, groups * batch * features * prod(spatial)))
         for start in range(0, len(entries), step):
@@ -157,9 +156,38 @@ class CanonicalConvolution:
         return chosen.reshape((groups, len(part) * features, outputs))
 
 
-def _in_rows(entry: _Entry, rows: slice) -> _Entry | None:
-    """What of an entry belongs to some rows of the result, counted from the first of them."""
-    position, (outputs, *other_outputs), (elements, *other_elements) = entry
+class _Sight:
+    """What the positions of a window see.
+
+    Args:
+        dims: the window.
+        sizes: of the image.
+
+    Attributes:
+        spatial: sizes of the result.
+    """
+
+    def __init__(self, dims: Sequence[WindowDim], sizes: Sequence[int], spatial: tuple[int, ...]) -> None:
+        self.spatial = spatial
+        self._axes = [list(axis_slices(d, n, m)) for d, n, m in zip(dims, sizes, spatial)]
+        outputs = [o for _, o, _ in self._axes[0]] if spatial else []
+        self._first, self._stop = (
+            np.array(limits, np.int64) for limits in ([o.start for o in outputs], [o.stop for o in outputs])
+        )
+
+    def of_rows(self, rows: slice) -> Iterator[_Entry]:
+        """What they see from some rows of the result, which are counted from the first of them."""
+        if not self.spatial:
+            return combined([])
+        # Windows may be much larger than what a few rows see of the image.
+        near = np.flatnonzero((self._first < rows.stop) & (self._stop > rows.start))
+        seen = [_in_rows(self._axes[0][number], rows) for number in near]
+        return combined([[part for part in seen if part is not None], *self._axes[1:]])
+
+
+def _in_rows(part: AxisSlices, rows: slice) -> AxisSlices | None:
+    """What of the first dimension belongs to some rows of the result, counted from the first of them."""
+    position, outputs, elements = part
     step = outputs.step
     first = max(0, -((outputs.start - rows.start) // step))
     last = min(len(range(outputs.start, outputs.stop, step)) - 1, (rows.stop - 1 - outputs.start) // step)
@@ -168,7 +196,7 @@ def _in_rows(entry: _Entry, rows: slice) -> _Entry | None:
     top, start = outputs.start + first * step - rows.start, elements.start + first * elements.step
     here = slice(top, top + (last - first) * step + 1, step)
     there = slice(start, start + (last - first) * elements.step + 1, elements.step)
-    return position, (here, *other_outputs), (there, *other_elements)
+    return position, here, there
 
 
 def _patches(image: Array, part: Sequence[_Entry], spatial: tuple[int, ...]) -> Array:

@@ -28,7 +28,8 @@ def fft(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     The transform keeps the precision of its operand; XLA's evaluator computes in c128. IRFFT ignores the
     imaginary parts that a real signal cannot have. A length that does not fit the operand is refused: XLA
-    does not check it for FFT and IFFT, and its CPU code then leaves part of the result uninitialised.
+    does not check it for FFT and IFFT, and its CPU code then leaves part of the result uninitialised; of an
+    empty result nothing can be.
 
     XLA: operation_semantics.md#fft.
     """
@@ -36,14 +37,14 @@ def fft(instruction: Instruction, lowering: Lowering) -> Kernel:
     length = instruction.integers("fft_length")
     if kind not in _TRANSFORMS:
         raise lowering.unsupported(instruction, f"fft_type {kind}")
-    operand = instruction.operands[0].array_shape
-    sizes = operand.dims[operand.rank - len(length) :]
-    expected = (*length[:-1], length[-1] // 2 + 1 if length[-1] else 0) if kind == "IRFFT" else length
-    if sizes != expected:
-        raise lowering.unsupported(instruction, f"{kind} of length {length} on dimensions {sizes}")
     result = instruction.array_shape
     dtype = dtype_of(result.element_type)
     if not prod(result.dims):
         return lambda x: np.zeros(result.dims, dtype)
+    operand = instruction.operands[0].array_shape
+    sizes = operand.dims[operand.rank - len(length) :]
+    expected = (*length[:-1], length[-1] // 2 + 1) if kind == "IRFFT" else length
+    if sizes != expected:
+        raise lowering.unsupported(instruction, f"{kind} of length {length} on dimensions {sizes}")
     transform, axes = _TRANSFORMS[kind], tuple(range(-len(length), 0))
     return lambda x: transform(x, s=length, axes=axes).astype(dtype, copy=False)

@@ -21,8 +21,8 @@ _CHUNK = 1 << 23
 def gather(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Stack windows of the operand whose starts stand in the second operand.
 
-    A start that lets the window leave the operand is clamped, dimension by dimension. The hints
-    `indices_are_sorted` and the like change nothing.
+    A start that lets the window leave the operand is clamped, dimension by dimension. A collapsed dimension
+    of which windows take nothing leaves zeros. The hints `indices_are_sorted` and the like change nothing.
 
     XLA: operation_semantics.md#gather.
     """
@@ -43,6 +43,9 @@ def gather(instruction: Instruction, lowering: Lowering) -> Kernel:
         sizes = [min(size, actual) for size, actual in zip(slice_sizes, operand.shape)]
         kept = [size for dim, size in enumerate(sizes) if dim not in dropped]
         batch_shape = windows.batch_shape(indices)
+        if not prod(sizes):
+            zeros = np.zeros((*batch_shape, *kept), operand.dtype)
+            return _arrange(zeros, len(batch_shape), offset_dims)
         starts = windows.starts(indices)
         for dim, start in starts.items():
             starts[dim] = np.clip(start, 0, operand.shape[dim] - sizes[dim])

@@ -56,7 +56,7 @@ def ormqr(call: LapackCall, a: Array, factors: Array, c: Array) -> Results:
     """The orthogonal matrix of Householder vectors, or its adjoint, times `c`; `left` says on which side."""
     function = call.function("unmqr" if call.is_complex else "ormqr")
     adjoint = "C" if call.is_complex else "T"
-    arguments = ("L" if call.options["left"] else "R", adjoint if call.options["transpose"] else "N")
+    arguments = ("L" if call.option("left") else "R", adjoint if call.option("transpose") else "N")
     best = _best_workspace(function(*arguments, a, factors, c, -1))
     return (function(*arguments, a, factors, c, best)[0],)
 
@@ -73,7 +73,7 @@ def trsm(call: LapackCall, a: Array, b: Array) -> Results:
             b,
             side=call.is_option("side", "R"),
             lower=call.is_option("uplo", "L"),
-            trans_a={ord("N"): 0, ord("T"): 1, ord("C"): 2}[call.options["trans_x"]],
+            trans_a={ord("N"): 0, ord("T"): 1, ord("C"): 2}[call.option("trans_x")],
             diag=call.is_option("diag", "U"),
         ),
     )
@@ -92,7 +92,7 @@ def gtsv(call: LapackCall, lower: Array, diagonal: Array, upper: Array, b: Array
 @lapack("gehrd", ranks=(2,))
 def gehrd(call: LapackCall, a: Array) -> Results:
     """Reduction to Hessenberg form; (form and Householder vectors, their factors, info)."""
-    low, high = call.options["low"] - 1, call.options["high"] - 1
+    low, high = call.option("low") - 1, call.option("high") - 1
     work = call.workspace("gehrd", len(a), low, high)
     return tuple(call.function("gehrd")(a, low, high, **work))
 

@@ -19,14 +19,17 @@ from hlotool.ir.types import array_shapes
 def topk_call(instruction: Instruction, lowering: Lowering) -> Kernel:
     """First elements of the last dimension and their s32 indices, as many as the result holds.
 
-    The called computation compares two elements: GT finds the largest, LT the smallest. Floats compare in
-    total order, as in XLA's CPU runtime, whatever it says; kernels for GPUs leave the order of equal elements
-    open. XLA: topk_rewriter.cc, service/gpu/transforms/topk_specializer.cc.
+    The called computation compares two elements: GT finds the largest, LT the smallest; without one the
+    largest are found. Floats compare in total order, as in XLA's CPU runtime, whatever it says; kernels for
+    GPUs leave the order of equal elements open.
+    XLA: topk_rewriter.cc, service/gpu/transforms/topk_specializer.cc.
     """
     operand = instruction.operands[0].array_shape
     k = array_shapes(instruction.shape)[0].dims[-1]
     forms = [scalar_form(c) for c in instruction.called]
-    keys = sort_keys(forms[0]) if forms and forms[0] is not None else None
+    if not forms:
+        return top(operand.element_type, k, descending=True)
+    keys = sort_keys(forms[0]) if forms[0] is not None else None
     if not keys:
         raise lowering.unsupported(instruction, "TopK with a comparator that is not understood")
     return top(operand.element_type, k, keys[0].descending)

@@ -98,10 +98,26 @@ def reverse(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 @lowers("slice")
 def static_slice(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """Every `stride`-th element from `start` up to `limit`. XLA: operation_semantics.md#slice."""
+    """Every `stride`-th element from `start` up to `limit`. XLA: operation_semantics.md#slice.
+
+    A slice of static size must not reach beyond the actual size of a dynamic array: what XLA finds there has
+    no meaning.
+    """
     dims = instruction.listed("slice", SliceDim)
     index = tuple(slice(d.start, d.limit, d.stride) for d in dims)
-    return lambda x: detached(x[index], x)
+    if not instruction.operands[0].array_shape.is_dynamic:
+        return lambda x: detached(x[index], x)
+    shape = instruction.array_shape
+
+    def kernel(x: Array) -> Array:
+        part = x[index]
+        for dimension, (found, wanted) in enumerate(zip(part.shape, shape.dims)):
+            if found != wanted and not shape.is_dynamic_dimension(dimension):
+                beyond = f"a slice beyond the actual size {x.shape[dimension]} of dimension {dimension}"
+                raise lowering.unsupported(instruction, beyond)
+        return detached(part, x)
+
+    return kernel
 
 
 def detached(part: Array, whole: Array) -> Array:
@@ -122,6 +138,9 @@ def iota(instruction: Instruction, lowering: Lowering) -> Kernel:
     shape = instruction.array_shape
     dimension = instruction.integer("iota_dimension")
     _check_sizes(instruction, lowering, shape.dims)
+    if not shape.size:
+        empty = np.empty(shape.dims, dtype_of(shape.element_type))
+        return lambda: empty
     with np.errstate(all="ignore"):
         numbers = converter(ElementType.S64, shape.element_type)(np.arange(shape.dims[dimension]))
     along = tuple(size if d == dimension else 1 for d, size in enumerate(shape.dims))

@@ -30,7 +30,7 @@ _UNSIGNED = {
 
 @lowers("rng-bit-generator")
 def rng_bit_generator(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """The new state and random bits, whatever the type of the result.
+    """The new state and random bits, or these alone, whatever their type.
 
     The state is u64[2], key and counter; Philox also takes u64[3] with a 128-bit counter, and with u64[2]
     uses the key as the counter's upper half. `rng_default` is Philox, as on CPU and GPU.
@@ -54,12 +54,12 @@ def rng_bit_generator(instruction: Instruction, lowering: Lowering) -> Kernel:
         new_state = np.array(words[: len(state)], np.uint64)
         return new_state, reinterpret(numbers, unsigned, element_type).reshape(dims)
 
-    return kernel
+    return kernel if isinstance(instruction.shape, TupleShape) else lambda state: kernel(state)[1]
 
 
 def _bits_shape(instruction: Instruction, lowering: Lowering) -> ArrayShape:
     shape = instruction.shape
-    bits = shape.elements[1] if isinstance(shape, TupleShape) and len(shape.elements) == 2 else None
+    bits = shape.elements[1] if isinstance(shape, TupleShape) and len(shape.elements) == 2 else shape
     if not isinstance(bits, ArrayShape):
         raise lowering.unsupported(instruction, f"random bits of shape {shape}")
     if bits.element_type.is_complex or bits.element_type is ElementType.PRED:

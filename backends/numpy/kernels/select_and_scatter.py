@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import EllipsisType
 
 import numpy as np
 
@@ -53,10 +54,13 @@ def select_and_scatter(instruction: Instruction, lowering: Lowering) -> Kernel:
     return kernel
 
 
-def _parts(operand: Array, dims: Sequence[WindowDim]) -> Iterator[tuple[slice, ...]]:
-    """Parts of the first dimension that no window spans, in order; of other arrays the whole."""
+def _parts(operand: Array, dims: Sequence[WindowDim]) -> Iterator[tuple[slice | EllipsisType, ...]]:
+    """Parts of the first dimension that no window spans, in order; of other arrays the whole.
+
+    All of them are views: an array of rank 0, indexed by nothing, would be copied.
+    """
     if not dims or dims[0] != WindowDim(1) or operand.size <= _PART_ELEMENTS:
-        yield ()
+        yield (...,)
         return
     step = max(1, _PART_ELEMENTS // (operand.size // len(operand)))
     for start in range(0, len(operand), step):

@@ -25,9 +25,14 @@ _REMEDIES = {
     "a function that was compiled several times",
 )
 def recompilation(programs: Sequence[ProgramFacts]) -> Iterator[Finding]:
-    """One finding for each function with more than one program, and what differs from one to the next."""
+    """One finding for each function with more than one program, and what differs from one to the next.
+
+    Operations that JAX executes one by one, outside of any jitted function, are no functions.
+    """
     groups: dict[tuple[str, ...], list[ProgramFacts]] = {}
     for program in programs:
+        if program.is_eager:
+            continue  # each shape once, as intended
         groups.setdefault(_key(program), []).append(program)
     for group in groups.values():
         if len(group) > 1:

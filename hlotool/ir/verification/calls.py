@@ -153,7 +153,7 @@ def _check_pair(findings: Findings, computation: Computation, instruction: Instr
         opcodes = [reader.opcode for reader in readers]
         findings.check(
             len(opcodes) == 1 and opcodes[0] in following,
-            "async-pair",
+            "async-users",
             f"{instruction.opcode} must have one user, {' or '.join(following)}, not {opcodes}",
             instruction,
         )

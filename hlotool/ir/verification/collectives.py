@@ -23,6 +23,9 @@ _WITH_GROUPS = frozenset(
 )
 _PERMUTES = frozenset({"collective-permute", "collective-permute-start"})
 
+#: Opcodes that cut an operand along a dimension, or put operands together along it.
+_SHARDING = frozenset({"all-gather", "all-gather-start", "all-to-all", "reduce-scatter"})
+
 #: Opcodes whose groups may differ in size.
 _UNEVEN = frozenset({"all-reduce", "all-reduce-start"})
 
@@ -59,17 +62,17 @@ def _check_groups(findings: Findings, instruction: Instruction) -> None:
     except ValueError as error:
         findings.add("replica-groups", str(error), instruction)
         return
-    if not groups:
-        findings.check(
-            mode is not GroupMode.FLATTENED_ID,
-            "replica-groups",
-            "with use_global_device_ids the replica groups must be given",
-            instruction,
+    if groups:
+        _check_ids(findings, instruction, groups, _limit(findings, mode))
+        _check_sizes(findings, instruction, groups)
+    elif mode is GroupMode.FLATTENED_ID:
+        findings.add(
+            "replica-groups", "with use_global_device_ids the replica groups must be given", instruction
         )
         return
-    _check_ids(findings, instruction, groups, _limit(findings, mode))
-    _check_sizes(findings, instruction, groups)
-    size = len(groups[0])
+    elif _limit(findings, mode) == 1:
+        return
+    size = len(groups[0]) if groups else _limit(findings, mode)
     if mode is GroupMode.CROSS_REPLICA_AND_PARTITION:
         if findings.module.num_partitions == 1:
             return  # binary protos do not say how many partitions there are
@@ -102,20 +105,24 @@ def _check_sizes(findings: Findings, instruction: Instruction, groups: tuple[Int
 
 def _check_shards(findings: Findings, instruction: Instruction, size: int) -> None:
     """Shapes shrink or grow by the size of a group."""
-    dimensions = instruction.attributes.get("dimensions")
-    if instruction.opcode == "all-to-all" and not dimensions:
+    opcode, dimensions = instruction.opcode, instruction.attributes.get("dimensions")
+    if opcode == "all-to-all" and not dimensions:
         _check_all_to_all(findings, instruction, size)
-    if (
-        size == 1
-        or instruction.opcode not in ("all-gather", "reduce-scatter")
-        or not isinstance(dimensions, tuple)
-    ):
+    if size == 1 or opcode not in _SHARDING or not isinstance(dimensions, tuple):
         return
-    whole, part = _first(instruction.shape), _first(instruction.operands[0].shape)
-    if instruction.opcode == "reduce-scatter":
+    whole, part = _first(_result(instruction)), _first(instruction.operands[0].shape)
+    if opcode == "reduce-scatter":
         whole, part = part, whole
-    dimension = dimensions[0] if isinstance(dimensions, tuple) and dimensions else None
+    dimension = dimensions[0] if dimensions else None
     if whole is None or part is None or not isinstance(dimension, int) or dimension >= part.rank:
+        return
+    if opcode == "all-to-all":
+        findings.check(
+            part.dims[dimension] == UNBOUNDED or part.dims[dimension] % size == 0,
+            "replica-groups",
+            f"dimension {dimension} must be divisible among {size} devices: {part.dims[dimension]}",
+            instruction,
+        )
         return
     findings.check(
         UNBOUNDED in (whole.dims[dimension], part.dims[dimension])
@@ -125,6 +132,14 @@ def _check_shards(findings: Findings, instruction: Instruction, size: int) -> No
         f"{whole.dims[dimension]} and {part.dims[dimension]}",
         instruction,
     )
+
+
+def _result(instruction: Instruction) -> Shape:
+    """What a collective gives, or will give when it is done."""
+    shape = instruction.shape
+    if instruction.opcode != "all-gather-start" or not isinstance(shape, TupleShape):
+        return shape
+    return shape.elements[1] if len(shape.elements) > 1 else shape
 
 
 def _check_all_to_all(findings: Findings, instruction: Instruction, size: int) -> None:
@@ -137,7 +152,10 @@ def _check_all_to_all(findings: Findings, instruction: Instruction, size: int) -
     )
     layouts = {_minor_to_major(operand.shape) for operand in instruction.operands}
     findings.check(
-        len(layouts) == 1, "layout", "the operands of all-to-all must have one layout", instruction
+        len(layouts) == 1,
+        "collective-layout",
+        "the operands of all-to-all must have one layout",
+        instruction,
     )
 
 

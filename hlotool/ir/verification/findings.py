@@ -9,6 +9,19 @@ from dataclasses import dataclass, field
 from hlotool.errors import Location, VerificationError
 from hlotool.ir.module import Computation, Instruction, Module
 
+#: Rules on the form in which XLA keeps programs. What a program computes does not depend on them.
+FORMAL_RULES = frozenset(
+    {
+        "async-computation",
+        "async-users",
+        "collective-layout",
+        "composite",
+        "constrain-layout",
+        "execution-thread",
+        "fusion",
+    }
+)
+
 
 @dataclass(frozen=True, slots=True)
 class VerifyOptions:

@@ -165,7 +165,7 @@ class Locator:
         outputs = turn.comparison.signature.outputs
         if not outputs:
             return turn.comparison.reason
-        question = SpotQuestion(self.ends.task, turn.good, turn.bad, outputs)
+        question = SpotQuestion(self.ends.task, turn.good, turn.bad, outputs, turn.comparison)
         stages = [stage_key(self.ends.task.module, number) for number in (turn.good, turn.bad)]
         return self._spot(FUNCTION, question, *stages, repr(outputs))
 

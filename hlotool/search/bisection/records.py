@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from hlotool.findings.records import Record, SourceRecord
+from hlotool.locate.records import DivergenceRecord
 from hlotool.replay.records import ModuleRecord
 
 #: Where a fault came in.
@@ -44,6 +45,7 @@ class SpotRecord(Record, frozen=True, kw_only=True):
         program_inputs: its arguments, as the bytes of an .npz file.
         outputs: what it returned, likewise.
         comparison: of the results of the two programs.
+        divergence: what the search for them found; None where it is not known what happens inside.
     """
 
     level: Level = "pass"
@@ -59,6 +61,7 @@ class SpotRecord(Record, frozen=True, kw_only=True):
     program_inputs: bytes = b""
     outputs: bytes = b""
     comparison: ModuleRecord | None = None
+    divergence: DivergenceRecord | None = None
 
 
 class CulpritRecord(Record, frozen=True, kw_only=True):

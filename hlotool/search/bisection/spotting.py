@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from hlotool.errors import HlotoolError, Unsupported
-from hlotool.findings.provenance import source_of, source_of_output
+from hlotool.findings.provenance import source_of_output
 from hlotool.findings.verdict import DIFFERING
 from hlotool.ir.module import Module
 from hlotool.ir.types import ShapeIndex
+from hlotool.locate.cut import cut_out
+from hlotool.locate.locator import Found, Search
+from hlotool.locate.records import DivergenceRecord
+from hlotool.locate.report import divergence_record, first_divergence
+from hlotool.locate.store import Budget
+from hlotool.replay.devices.looking import subjects
 from hlotool.replay.devices.runners import OneDevice
+from hlotool.replay.divergence_row import is_wide_enough
 from hlotool.replay.program import compile_program
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.search.arrays import npz_bytes
 from hlotool.search.bisection.codegen import isolate, level_of, opcodes_within, suspects
 from hlotool.search.bisection.records import SpotRecord
-from hlotool.search.bisection.spot import find_spot
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials
 from hlotool.search.comparing import compare_programs
 from hlotool.search.strip_positions import remove_positions
@@ -36,13 +45,15 @@ class SpotQuestion:
         task: the module.
         good: number of the stage that is right.
         bad: number of the stage that is wrong.
-        outputs: leaves that differ, the one to look at first.
+        outputs: leaves that differ.
+        comparison: that shows it.
     """
 
     task: Task
     good: int
     bad: int
     outputs: tuple[ShapeIndex, ...]
+    comparison: ModuleRecord
 
 
 def stage_spot(question: SpotQuestion) -> SpotRecord | str:
@@ -55,24 +66,41 @@ def stage_spot(question: SpotQuestion) -> SpotRecord | str:
 
 def _stage_spot(question: SpotQuestion) -> SpotRecord:
     before, after = (stage_program(question.task, n) for n in (question.good, question.bad))
-    for program in (before, after):
-        if not isinstance(program.runner, OneDevice):
-            raise Unsupported(f"{program.label} is a program for each of several devices")
     trial = stage_trials(question.task)[0]
-    spot = find_spot(before.module, after.module, trial.arguments, question.outputs[0])
-    left, right = spot.before, spot.after
-    remove_positions(left)
-    remove_positions(right)
-    return SpotRecord(
-        instructions=[i.name for i in spot.instructions],
-        opcodes=[i.opcode for i in spot.instructions],
-        place=list(spot.place),
-        inside=spot.inside.name if spot.inside is not None else "",
-        source=source_of(after.module, spot.chain),
-        before=left.to_text(),
-        after=right.to_text(),
+    sides = subjects(before, after, trial.arguments)
+    wide = (
+        first_divergence(*sides, question.outputs, Budget(), True)
+        if is_wide_enough(question.comparison, after.module)
+        else None
+    )
+    with closing(Search(*sides, Budget())) as search:
+        found = search.first(question.outputs)
+        record = divergence_record(search, found, question.outputs)
+        return _record(question.task, found, record, wide or record)
+
+
+def _record(task: Task, found: Found, declared: DivergenceRecord, divergence: DivergenceRecord) -> SpotRecord:
+    """What is to blame, cut out as declared where the search in f64 came to the same instructions."""
+    opcodes = {i.name: i.opcode for i in found.tested.original.instructions()}
+    record = SpotRecord(
+        instructions=divergence.instructions,
+        opcodes=[opcodes[name] for name in divergence.instructions],
+        place=divergence.around[::-1],
+        inside=divergence.inside.removeprefix("ROOT ").partition(" ")[0].removeprefix("%"),
+        source=divergence.source,
+        divergence=divergence,
+    )
+    spot = cut_out(found) if divergence.instructions == declared.instructions else None
+    if spot is None:
+        return record
+    remove_positions(spot.before)
+    remove_positions(spot.after)
+    return msgspec.structs.replace(
+        record,
+        before=spot.before.to_text(),
+        after=spot.after.to_text(),
         inputs=npz_bytes(spot.arguments),
-        comparison=compare_modules(question.task, left, right, spot.arguments),
+        comparison=compare_modules(task, spot.before, spot.after, spot.arguments),
     )
 
 

@@ -13,7 +13,8 @@ from hlotool.ir.edit_dead import remove_dead_code
 from hlotool.ir.edit_signature import add_entry_parameter, drop_entry_parameters
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.walk import branches
-from hlotool.search.bisection.trace import Frame, branch_taken, resolve, trace, value_in
+from hlotool.locate.frames import Frame, branch_taken, resolve, value_in
+from hlotool.locate.recorder import trace
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.oracle import Candidate, CaseOracle
 

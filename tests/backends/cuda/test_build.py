@@ -87,7 +87,7 @@ def test_a_kernel_is_compiled_again_when_its_file_is_gone(tmp_path: Path) -> Non
     [compiled] = compile_kernels(kernels, "sm_90", recorder, tmp_path).values()
     compiled.cubin.unlink()
     compile_kernels(kernels, "sm_90", recorder, tmp_path)
-    next(compiled.cubin.parent.glob("k*.json")).write_text("{")
+    next(compiled.cubin.parent.glob("k*.json")).write_text("{", encoding="utf-8")
     compile_kernels(kernels, "sm_90", recorder, tmp_path)
     assert len(recorder.sources) == 3
 
@@ -120,7 +120,7 @@ def test_compilers_refuse(compiler: Compiler) -> None:
 
 def _program(folder: Path, text: str) -> str:
     path = folder / "nvcc"
-    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
     path.chmod(0o755)
     return str(path)
 

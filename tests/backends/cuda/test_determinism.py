@@ -34,7 +34,7 @@ def _digests(kind: str, first: int, count: int, environment: dict[str, str]) -> 
         command,
         env={**os.environ, "PYTHONPATH": path, **environment},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=300,
         check=True,
     )

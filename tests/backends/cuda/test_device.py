@@ -172,7 +172,7 @@ def _command(folder: Path, *arguments: str, **settings: str) -> dict[str, Any]:
         [sys.executable, "-m", "hlotool", *arguments, "--json"],
         env=fake_driver.environment(folder, **settings),
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=300,
         check=False,
     )
@@ -192,7 +192,7 @@ def test_the_commands(stand_in: Path, corpus: Path) -> None:
 
 def test_a_broken_context_costs_one_row(stand_in: Path, tmp_path: Path) -> None:
     for name in "abc":
-        (tmp_path / f"{name}.hlo").write_text(PROGRAMS["chain"])
+        (tmp_path / f"{name}.hlo").write_text(PROGRAMS["chain"], encoding="utf-8")
     arguments = ("run", str(tmp_path), "--test", "cuda:compiler=nvcc", "--jobs", "1")
     # The second kernel of a process fails for good: the third program needs another process.
     rows = _command(stand_in, *arguments, FAKE_CUDA_FAIL="launch:2:700")["modules"]
@@ -207,7 +207,7 @@ def test_the_tests_for_a_gpu(stand_in: Path) -> None:
         cwd=Path(__file__).resolve().parents[3],
         env=fake_driver.environment(stand_in),
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=1200,
         check=False,
     )

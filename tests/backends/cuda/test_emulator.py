@@ -184,7 +184,9 @@ ENTRY main {
 
 
 def test_unknown_options() -> None:
-    with pytest.raises(UsageError, match="it knows: backward, generated, precision=NAME, unfused"):
+    with pytest.raises(
+        UsageError, match="it knows: backward, generated, march=ARCH, precision=NAME, unfused"
+    ):
         get_backend("cuda-emu:fast")
 
 

@@ -53,5 +53,5 @@ def test_a_scatter_into_the_result_of_a_scatter(tmp_path: Path) -> None:
     script = _SCRIPT.replace("PROGRAM", repr(_PROGRAM))
     environment = fake_driver.environment(tmp_path)
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", timeout=120)
     assert done.returncode == 0, done.stderr

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from support.differential import check, leaves, parse, run
+from support.xla import oracle
 
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.errors import BackendTimeout
 from hlotool.ir.module import Instruction
 
 FACTORIAL = """HloModule factorial
@@ -235,3 +237,58 @@ ENTRY e {
   ROOT z = f32[2] get-tuple-element(held), index=0
 }"""
     assert run(text, [np.array([1, 2], np.float32)])[0].tolist() == [1, 2]
+
+
+def endless(update: str, condition: str = "compare(i, five), direction=LT") -> str:
+    return f"""
+    condition {{
+      state = (s32[], f32[3]) parameter(0)
+      i = s32[] get-tuple-element(state), index=0
+      x = f32[3] get-tuple-element(state), index=1
+      five = s32[] constant(5)
+      ROOT more = pred[] {condition}
+    }}
+    body {{
+      state = (s32[], f32[3]) parameter(0)
+      i = s32[] get-tuple-element(state), index=0
+      x = f32[3] get-tuple-element(state), index=1
+      one = s32[] constant(1)
+      {update}
+    }}
+    ENTRY e {{
+      i = s32[] parameter(0)
+      x = f32[3] parameter(1)
+      init = (s32[], f32[3]) tuple(i, x)
+      ROOT loop = (s32[], f32[3]) while(init), condition=condition, body=body
+    }}"""
+
+
+NOTHING_CHANGES = endless("ROOT next = (s32[], f32[3]) tuple(i, x)")
+STATE = [np.int32(0), np.float32([1, np.nan, -0.0])]
+
+
+def test_an_endless_loop_is_reported_at_once() -> None:
+    with pytest.raises(BackendTimeout, match=r"endless loop: while %loop .* no longer changes"):
+        run(NOTHING_CHANGES, STATE)
+
+
+@pytest.mark.xla
+def test_xla_removes_an_endless_loop() -> None:
+    number, array = oracle().run(NOTHING_CHANGES, STATE)
+    assert number == 0
+    np.testing.assert_array_equal(array, STATE[1])
+
+
+def test_a_loop_that_counts_only_is_not_endless() -> None:
+    counts = endless("j = s32[] add(i, one)\nROOT next = (s32[], f32[3]) tuple(j, x)")
+    assert int(run(counts, [np.int32(-5000), STATE[1]])[0]) == 5
+
+
+def test_a_loop_that_waits_for_a_random_number_is_not_endless() -> None:
+    drawn = (
+        "zero = s32[] constant(0)\nhigh = s32[] constant(4000)\n"
+        "r = s32[] rng(zero, high), distribution=rng_uniform\nlast = s32[] constant(3999)\n"
+        "found = pred[] compare(r, last), direction=EQ\nj = s32[] select(found, last, i)\n"
+        "ROOT next = (s32[], f32[3]) tuple(j, x)"
+    )
+    assert int(run(endless(drawn), STATE)[0]) == 3999

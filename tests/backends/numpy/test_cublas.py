@@ -264,6 +264,7 @@ def test_grouped_products() -> None:
         (["f32[4,6]", "f32[6,5]"], gemm_config(epilogue="DRELU"), "DRELU"),
         (["f32[4,6]", "f32[5,6]"], gemm_config(), "dot_dimension_numbers"),
         (["f32[4,6]", "f32[6,5]"], '{"gemm_backend_config":{"alpha_real":"x"}}', "malformed"),
+        (["f32[4,6]", "f32[6,5]"], '{"gemm_backend_config":{"beta":0}}', "no alpha_real"),
     ],
 )
 def test_refusals(operands: list[str], config: str, reason: str) -> None:

@@ -61,6 +61,11 @@ def test_cholesky(kind: str, prefix: str, lower: bool) -> None:
     near(kind)(half @ adjoint(half), a)
 
 
+def test_an_option_that_a_call_leaves_out_is_not_guessed() -> None:
+    with pytest.raises(Unsupported, match="no lower in the backend config"):
+        call("cusolver_potrf_ffi", ["f32[4,4]", "s32[]"], ["f32[4,4]"], "{}", [np.eye(4, dtype=np.float32)])
+
+
 def test_failed_cholesky_is_reported() -> None:
     a = np.diag(np.array([1, 2, -1, 3], np.float32))
     _, info = call("cusolver_potrf_ffi", ["f32[4,4]", "s32[]"], ["f32[4,4]"], "{lower = true}", [a])

@@ -192,5 +192,5 @@ def test_tensorflow_programs(corpus: Path, case: str, stage: str) -> None:
     """tf.where, tf.boolean_mask and tf.unique, before and after XLA's dynamic padder."""
     (path,) = (corpus / "tf").glob(f"dynamic_*/*inference_{case}_*.{stage}.txt")
     argument, expected = CASES[case]
-    result = leaves(NumpyBackend().compile(parse(path.read_text())).run([argument]))[0]
+    result = leaves(NumpyBackend().compile(parse(path.read_text(encoding="utf-8"))).run([argument]))[0]
     assert result.tolist() == expected

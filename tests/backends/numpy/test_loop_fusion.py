@@ -327,7 +327,7 @@ def corpus_modules() -> list[Path]:
 @pytest.mark.parametrize("path", corpus_modules(), ids=lambda p: f"{p.parent.name}-{p.name[:24]}")
 def test_corpus(path: Path) -> None:
     try:
-        module = parse(path.read_text())
+        module = parse(path.read_text(encoding="utf-8"))
         arguments = list(generate_inputs(module, seed=0).values)
         same_bits(module, arguments)
     except HlotoolError as error:

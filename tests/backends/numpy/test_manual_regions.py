@@ -143,7 +143,7 @@ def sharding(text: str) -> Sharding:
 def test_programs_before_partitioning(corpus: Path, name: str) -> None:
     """XLA partitions the program and runs it on eight devices; put together, the results are ours."""
     (path,) = (corpus / "jax" / name).glob("*.before_optimizations.txt")
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     module = parse(text)
     arguments = generate_inputs(module, 0, None).values
     ours = leaves(NumpyBackend().compile(module).run(arguments))

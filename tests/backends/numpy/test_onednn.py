@@ -153,6 +153,21 @@ def test_softmax(axis: int, kind: str) -> None:
     np.testing.assert_array_equal(result, expected.astype(result.dtype))
 
 
+def test_softmax_without_a_config_is_along_the_last_dimension() -> None:
+    # As early versions of XLA wrote it: onednn_softmax.cc took the last dimension.
+    values = arguments(["f32[5,7]"])
+    (result,) = run(call("__onednn$softmax", "f32[5,7]", ["f32[5,7]"], '""'), values)
+    exponentials = np.exp(values[0].astype(np.float64))
+    expected = exponentials / exponentials.sum(-1, keepdims=True)
+    np.testing.assert_array_equal(result, expected.astype(result.dtype))
+
+
+def test_layer_norm_without_a_config_is_refused() -> None:
+    operands = ["f32[3,4,8]", "f32[8]", "f32[8]"]
+    with pytest.raises(Unsupported, match="no epsilon_typecast in the backend config"):
+        run(call("__onednn$layernorm", operands[0], operands, '""'), arguments(operands))
+
+
 @pytest.mark.xla
 def test_layer_norm() -> None:
     operands = ["f32[3,4,8]", "f32[8]", "f32[8]"]

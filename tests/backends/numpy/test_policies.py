@@ -165,7 +165,7 @@ def test_integers_are_never_touched() -> None:
 @pytest.mark.parametrize("name", ["jax/sharded_mlp", "jax/collectives"])
 def test_devices_that_compute_the_same_get_the_same_errors(name: str) -> None:
     path = sorted((CORPUS / name).glob("*cpu_after_optimizations.txt"))[0]
-    module = parse_module(path.read_text(), str(path))
+    module = parse_module(path.read_text(encoding="utf-8"), str(path))
     grid = DeviceGrid(module.replica_count, module.num_partitions)
     arguments = [generate_inputs(module, 0).values] * len(grid)
     default = NumpyBackend().compile_devices(module, grid).run_devices(arguments)

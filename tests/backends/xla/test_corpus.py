@@ -56,7 +56,6 @@ def programs() -> list[Any]:
 
 @pytest.mark.parametrize(("path", "name", "stage"), programs())
 def test_xla_agrees_with_the_reference(path: Path, name: str, stage: str) -> None:
-    pytest.importorskip("jaxlib")
     options = ReplayOptions(backend="xla:opt=0", seed=1, input_range=INPUT_RANGES.get(name))
     [module] = open_dump(str(path)).modules
     [row] = replay_module(Task(module, options))

@@ -51,7 +51,6 @@ ENTRY e {
 
 
 def xla() -> XlaBackend:
-    pytest.importorskip("jaxlib")
     backend = get_backend("xla:opt=0")
     assert isinstance(backend, XlaBackend)
     return backend

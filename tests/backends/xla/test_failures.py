@@ -85,7 +85,6 @@ def test_the_users_environment_does_not_change_xla(monkeypatch: pytest.MonkeyPat
 
 
 def compiled(text: str, spec: str = "xla:opt=0") -> Any:
-    pytest.importorskip("jaxlib")
     return get_backend(spec).compile(parse_module(text))
 
 
@@ -108,9 +107,9 @@ def test_a_check_of_xla_that_fails_is_quoted() -> None:
 
 @pytest.mark.xla
 def test_a_hang_ends_in_time() -> None:
-    spec = "xla:opt=0,timeout=2"
+    spec = "xla:opt=0,timeout=4"
     executable = compiled(FOR_EVER, spec)
-    with pytest.raises(BackendTimeout, match="no answer within 2 s"):
+    with pytest.raises(BackendTimeout, match="no answer within 4 s"):
         executable.run([np.int32(0)])
     assert compiled(GOOD, spec).run([ONES])[0] == 2
 
@@ -128,7 +127,6 @@ def process_id(_: object) -> int:
 
 @pytest.mark.xla
 def test_a_process_killed_from_outside_is_replaced() -> None:
-    pytest.importorskip("jaxlib")
     process = XlaProcess(key_for("cpu", "", 1, 60))
     pid = process.call(f"{__name__}:process_id", None, int)
     killer = threading.Timer(0.5, os.kill, (pid, signal.SIGKILL))
@@ -141,7 +139,6 @@ def test_a_process_killed_from_outside_is_replaced() -> None:
 
 @pytest.mark.xla
 def test_an_interrupted_call_leaves_no_answer_behind() -> None:
-    pytest.importorskip("jaxlib")
     process = XlaProcess(key_for("cpu", "", 1, 60))
     pid = process.call(f"{__name__}:process_id", None, int)
     # A shell that starts jobs in the background has them ignore SIGINT.
@@ -149,7 +146,7 @@ def test_an_interrupted_call_leaves_no_answer_behind() -> None:
     try:
         threading.Timer(0.5, _thread.interrupt_main).start()
         with pytest.raises(KeyboardInterrupt):
-            process.call("time:sleep", 1, type(None))
+            process.call("time:sleep", 30, type(None))
     finally:
         signal.signal(signal.SIGINT, ignored)
     assert process.call(f"{__name__}:process_id", None, int) != pid
@@ -165,7 +162,6 @@ def test_programs_with_the_same_setup_share_a_process() -> None:
 
 @pytest.mark.xla
 def test_a_device_that_is_not_there_is_unavailable() -> None:
-    pytest.importorskip("jaxlib")
     if any(Path("/dev").glob("accel*")):
         pytest.skip("there is a TPU")
     with pytest.raises(BackendUnavailable, match="no such device"):

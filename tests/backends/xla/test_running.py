@@ -15,8 +15,6 @@ from hlotool.errors import InputDataError, Unsupported, UsageError
 from hlotool.ir.module import Instruction
 from hlotool.parse.reader import parse_module
 
-pytest.importorskip("jaxlib")
-pytest.importorskip("jax")
 pytestmark = pytest.mark.xla
 
 
@@ -151,7 +149,7 @@ def test_options_reach_the_compiler(options: str, reverses: int, tmp_path: Path)
     spec = f"xla:{options},xla_dump_to={tmp_path},xla_dump_hlo_as_text=true"
     get_backend(spec).compile(parse_module(text))
     [final] = tmp_path.glob("*cpu_after_optimizations.txt")
-    assert final.read_text().count(" reverse(") == reverses
+    assert final.read_text(encoding="utf-8").count(" reverse(") == reverses
 
 
 @pytest.mark.parametrize(

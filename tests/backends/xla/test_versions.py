@@ -107,7 +107,7 @@ def test_dumps(python: str, tmp_path: Path) -> None:
 def test_programs_of_todays_jax(python: str, name: str, stage: str) -> None:
     backend = backend_of(python)
     path = next((CORPUS / "jax" / name).glob(f"*.{stage}_optimizations.txt"))
-    module = parse_module(path.read_text(), str(path))
+    module = parse_module(path.read_text(encoding="utf-8"), str(path))
     arguments = generate_inputs(module, seed=1).values
     expected = NumpyBackend().compile(module).run(arguments)
     try:

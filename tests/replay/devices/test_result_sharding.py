@@ -47,8 +47,8 @@ ENTRY main {
 }
 """
     title = tmp_path / "module_0000.jit_f"
-    Path(f"{title}.{BEFORE}.txt").write_text(before)
-    Path(f"{title}.{AFTER}.txt").write_text(before.replace("[4]", "[2]"))
+    Path(f"{title}.{BEFORE}.txt").write_text(before, encoding="utf-8")
+    Path(f"{title}.{AFTER}.txt").write_text(before.replace("[4]", "[2]"), encoding="utf-8")
 
     def verdict() -> Verdict:
         [module] = open_dump(str(tmp_path)).modules

@@ -74,7 +74,7 @@ class Dice:
     def compile_with_dumps(self, module: Module, folder: Path, passes: str = ".*") -> Any:
         folder.mkdir(parents=True)
         for stage in ("before_optimizations", "cpu_after_optimizations"):
-            (folder / f"module_0001.m.{stage}.txt").write_text(module.to_text())
+            (folder / f"module_0001.m.{stage}.txt").write_text(module.to_text(), encoding="utf-8")
         turns = iter(range(100))
 
         class Program:
@@ -85,7 +85,7 @@ class Dice:
 
 
 def test_runs_that_differ_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "m.hlo").write_text(TEXT)
+    (tmp_path / "m.hlo").write_text(TEXT, encoding="utf-8")
     task = Task(open_dump(tmp_path / "m.hlo").modules[0], ReplayOptions())
     monkeypatch.setattr(compile_here, "get_backend", lambda name: Dice())
     found = compile_live(LiveQuestion(task, "dice", str(tmp_path / "dump"), 3))
@@ -94,7 +94,7 @@ def test_runs_that_differ_are_counted(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_backend_that_writes_no_dumps_is_told(tmp_path: Path) -> None:
-    (tmp_path / "m.hlo").write_text(TEXT)
+    (tmp_path / "m.hlo").write_text(TEXT, encoding="utf-8")
     task = Task(open_dump(tmp_path / "m.hlo").modules[0], ReplayOptions())
     assert "cannot write" in compile_live(LiveQuestion(task, "numpy", str(tmp_path / "d"), 1)).error
 

@@ -140,8 +140,13 @@ def two_modules(source: Path, target: Path) -> Path:
     """Two modules of one dump that fail in the same way, and one that does not fail."""
     changed_copy(source, target, lambda n, text: opcode_swapped(text) if n >= 14 else text)
     for path in list(target.glob("*.txt")):
-        for number, text in ((2, path.read_text()), (4, (source / path.name).read_text())):
-            (target / path.name.replace("module_0000", f"module_{number:04d}")).write_text(text)
+        for number, text in (
+            (2, path.read_text(encoding="utf-8")),
+            (4, (source / path.name).read_text(encoding="utf-8")),
+        ):
+            (target / path.name.replace("module_0000", f"module_{number:04d}")).write_text(
+                text, encoding="utf-8"
+            )
     return target
 
 

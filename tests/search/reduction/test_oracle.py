@@ -27,7 +27,7 @@ def case() -> Case:
 
 def script(folder: Path, body: str) -> str:
     path = folder / "check.sh"
-    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return str(path)
 

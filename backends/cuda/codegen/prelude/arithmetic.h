@@ -63,14 +63,14 @@ template <int BITS> FN u8 wrap_unsigned(u8 a) { return a & ((1 << BITS) - 1); }
 template <class T> FN T float_max(T a, T b) {
   typedef EXACT(T) Bits;
   const Bits x = bits_as<Bits>(a), y = bits_as<Bits>(b);
-  const Bits found = where<Bits>(a == b, x & y, where<Bits>(a > b, x, y));
-  return bits_as<T>(where<Bits>(a != a, x, where<Bits>(b != b, y, found)));
+  const Bits found = where<Bits>(a == b, x & y, where<Bits>(a > b, x, y));  // y where b is NaN
+  return bits_as<T>(where<Bits>(a != a, x, found));
 }
 template <class T> FN T float_min(T a, T b) {
   typedef EXACT(T) Bits;
   const Bits x = bits_as<Bits>(a), y = bits_as<Bits>(b);
-  const Bits found = where<Bits>(a == b, x | y, where<Bits>(a < b, x, y));
-  return bits_as<T>(where<Bits>(a != a, x, where<Bits>(b != b, y, found)));
+  const Bits found = where<Bits>(a == b, x | y, where<Bits>(a < b, x, y));  // y where b is NaN
+  return bits_as<T>(where<Bits>(a != a, x, found));
 }
 template <class T> FN T integer_max(T a, T b) { return a > b ? a : b; }
 template <class T> FN T integer_min(T a, T b) { return a < b ? a : b; }
@@ -112,9 +112,14 @@ template <int BITS, class T, class Noise> FN T stochastically_rounded(T x, Noise
   const double fraction = ldexp(fabs((double)x - (double)whole), BITS);
   return (u64)noise < (u64)fraction ? whole + (x < 0 ? (T)-1 : (T)1) : whole;
 }
+// Only what has no sign is truncated by a cast: g++ makes (float)(int)x to trunc(x), which keeps that of -0.5.
+template <class To, class From> FN To truncated(From x) {
+  const To size = (To)fabs(x);
+  return x < 0 ? wrap_negate(size) : size;
+}
 // Truncated, saturated at the limits of the type; NaN becomes 0. LIMIT is 2 to the number of value bits.
 template <class To, class From> FN To float_to_integer(From x, From below, From limit, To low, To high) {
-  return x != x ? (To)0 : x <= below ? low : x >= limit ? high : (To)x;
+  return x != x ? (To)0 : x <= below ? low : x >= limit ? high : truncated<To>(x);
 }
 
 // ---- indices ----

@@ -95,6 +95,14 @@ template <> FN float rounded<bf16>(float value) {
   const bool is_nan = value != value;
   return bits_as<float>(is_nan ? nan : near);
 }
+// The same of what is computed from values of T: NaN is then one of them, or has the low bits that a machine gives it.
+template <class T> FN float rounded_result(float value) { return rounded<T>(value); }
+#ifndef __CUDACC__  // where they are 0, and rounding leaves NaN as it is; a GPU's NaN is 0x7fffffff
+template <> FN float rounded_result<bf16>(float value) {
+  const u32 bits = bits_as<u32>(value);
+  return bits_as<float>((bits + 0x7fffu + ((bits >> 16) & 1)) & 0xffff0000u);
+}
+#endif
 FN float round_to_odd(double value) {  // the f32 that rounds to narrower types as `value` itself does
   const float near = (float)value;
   if ((double)near == value || value != value || value - value != 0) return near;

@@ -20,19 +20,24 @@ FN float expm1_near_zero(float x) {  // |x| <= log(2) / 2
   p = multiply_add(p, x, 0.5f);
   return multiply_add(x * x, p, x);
 }
-FN float limited(float x, float low, float high) {  // NaN stays
-  x = x < low ? low : x;
-  return x > high ? high : x;
-}
+FN float at_most(float x, float high) { return x > high ? high : x; }  // NaN stays
+FN float limited(float x, float low, float high) { return at_most(x < low ? low : x, high); }
 FN float exponential(float x) {
   const Halvings found = halvings(limited(x, -105.0f, 90.0f));
   const s32 half = found.count >> 1;
   return (expm1_near_zero(found.rest) + 1.0f) * power_of_two(half) * power_of_two(found.count - half);
 }
-FN float exponential_minus_one(float x) {
-  const Halvings found = halvings(limited(x, -30.0f, 89.0f));
+FN float normal_exponential(float x) {  // the same where the result is a normal number
+  const Halvings found = halvings(x);
+  return (expm1_near_zero(found.rest) + 1.0f) * power_of_two(found.count);
+}
+FN float normal_exponential_minus_one(float x) {  // from -30 to 89; -0 becomes +0
+  const Halvings found = halvings(x);
   const float scale = power_of_two(found.count - 1);
-  const float result = 2.0f * multiply_add(scale, expm1_near_zero(found.rest), scale - 0.5f);
+  return 2.0f * multiply_add(scale, expm1_near_zero(found.rest), scale - 0.5f);
+}
+FN float exponential_minus_one(float x) {
+  const float result = normal_exponential_minus_one(limited(x, -30.0f, 89.0f));
   return x == 0 ? x : result;
 }
 FN float natural_log(float x) {
@@ -62,11 +67,11 @@ FN float log_plus_one(float x) {
   return bits_as<float>(where<u32>((small & 0x7fffffffu) == 0, small, bits_as<u32>(result)));
 }
 FN float hyperbolic_tangent(float x) {
-  const float t = exponential_minus_one(2.0f * limited(fabsf(x), 0.0f, 10.0f));
+  const float t = normal_exponential_minus_one(2.0f * at_most(fabsf(x), 10.0f));
   return copysignf(t / (t + 2.0f), x);
 }
 FN float error_function(float x) {
-  const float size = limited(fabsf(x), 0.0f, 4.0f), square = size * size;
+  const float size = at_most(fabsf(x), 4.0f), square = size * size;
   float p = multiply_add(8.215423441e-05f, square, -8.105965098e-04f);
   p = multiply_add(p, square, 5.197796971e-03f);
   p = multiply_add(p, square, -2.685810439e-02f);
@@ -79,7 +84,7 @@ FN float error_function(float x) {
   g = multiply_add(g, size, -6.369760036e-01f);
   g = multiply_add(g, size, -1.127797246e+00f);
   g = multiply_add(g, size, -1.664393203e-04f);
-  const float result = size < 0.9f ? multiply_add(size, p, size) : 1.0f - exponential(g);
+  const float result = size < 0.9f ? multiply_add(size, p, size) : 1.0f - normal_exponential(g);
   return copysignf(result, x);
 }
 FN double exponential(double x) { return exp(x); }

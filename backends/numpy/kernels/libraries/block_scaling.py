@@ -75,7 +75,7 @@ def block_scaled_dot(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: service/gpu/transforms/block_scaling_rewriter.h.
     """
-    config = read_config(instruction, lowering).section("block_scaled_dot_backend_config")
+    config = read_config(instruction, lowering, "block_scaled_dot_backend_config")
     return _product(instruction, lowering, config.integer("block_size"), swizzled=False)
 
 

@@ -117,7 +117,7 @@ def grouped_matmul(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: backends/gpu/transforms/gemm_rewriter.cc, service/gpu/thunk_emitter.cc (EmitCublasLtGroupedMatmul).
     """
-    config = read_config(instruction, lowering).section("grouped_gemm_backend_config")
+    config = read_config(instruction, lowering, "grouped_gemm_backend_config")
     ragged = config.section("ragged_dot_dimension_numbers")
     gemm = read_gemm(instruction, lowering, config.section("gemm_backend_config"))
     _expect_operands(instruction, lowering, 3 + gemm.addends)

@@ -165,7 +165,7 @@ class _Call:
 
 
 def _read_call(instruction: Instruction, lowering: Lowering, first_product: str) -> _Call:
-    config = read_config(instruction, lowering).section("cudnn_fmha_backend_config")
+    config = read_config(instruction, lowering, "cudnn_fmha_backend_config")
     target = instruction.text("custom_call_target")
     mask = config.choice("mask_type", _MASKS)
     is_paged = config.flag("is_paged_attention")
@@ -179,7 +179,7 @@ def _read_call(instruction: Instruction, lowering: Lowering, first_product: str)
         has_lengths=mask.startswith("PADDING") or is_paged,
         is_paged=is_paged,
         mask=Mask(mask.endswith("CAUSAL"), config.integer("sliding_window_length")),
-        scale=config.number("fmha_scale", 1.0),
+        scale=config.needed("fmha_scale").number("fmha_scale"),
     )
 
 

@@ -89,7 +89,7 @@ def convolve_backward_filter(instruction: Instruction, lowering: Lowering) -> Ke
 def _plain(instruction: Instruction, lowering: Lowering, convolve: Callable[[Array, Array], Array]) -> Kernel:
     """The kernel of a convolution without epilogue."""
     config = _conv_config(instruction, lowering)
-    if config.number("conv_result_scale", 1.0) != 1:
+    if config.needed("conv_result_scale").number("conv_result_scale") != 1:
         raise lowering.unsupported(instruction, "a scaled convolution without epilogue")
     if len(instruction.operands) != 2:
         raise lowering.unsupported(instruction, f"a convolution of {len(instruction.operands)} operands")
@@ -110,7 +110,10 @@ def convolve_bias_activation(instruction: Instruction, lowering: Lowering) -> Ke
     call = read_convolution(instruction, lowering, "iko")
     config = _conv_config(instruction, lowering)
     reordered = config.flag("reordered_int8_nchw_vect")
-    scale, side_scale = config.number("conv_result_scale", 1.0), config.number("side_input_scale")
+    scale, side_scale = (
+        config.needed("conv_result_scale").number("conv_result_scale"),
+        config.number("side_input_scale"),
+    )
     if len(instruction.operands) < 3 + bool(side_scale):
         raise lowering.unsupported(instruction, "a convolution without its bias or side input")
     kinds = instruction.operand_types

@@ -79,7 +79,7 @@ def convolve_graph(instruction: Instruction, lowering: Lowering) -> Kernel:
     XLA: service/gpu/transforms/cudnn_fused_conv_rewriter.cc (GraphString), stream_executor/cuda/cuda_dnn.cc.
     """
     call = read_convolution(instruction, lowering, "iko")
-    first, *operations = _read_graph(read_config(instruction, lowering).section("cudnn_conv_backend_config"))
+    first, *operations = _read_graph(read_config(instruction, lowering, "cudnn_conv_backend_config"))
     final = _final(operations, first, lowering, instruction)
     kinds = instruction.operand_types
     if len(kinds) != 2 + sum(operation.takes_operand for operation in operations):

@@ -29,7 +29,7 @@ def layer_norm(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: service/gpu/transforms/cudnn_norm_rewriter.cc, service/gpu/gpu_norm_runner.cc.
     """
-    config = read_config(instruction, lowering).section("cudnn_norm_backend_config")
+    config = read_config(instruction, lowering, "cudnn_norm_backend_config")
     kind = config.choice("kind", _KINDS)
     if len(instruction.operands) != (5 if kind == "LAYER_BWD" else 3):
         raise lowering.unsupported(instruction, f"{kind} of {len(instruction.operands)} operands")

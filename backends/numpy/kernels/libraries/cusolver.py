@@ -111,7 +111,7 @@ def singular_values(call: LapackCall, a: Array) -> Results:
     `transposed` exchanges both kinds of vectors: the library then sees the transpose of the matrix.
     """
     scratch, values, left, right, info = lapack_spectra.gesdd(call, a)
-    if call.options["transposed"]:
+    if call.option("transposed"):
         left, right = right, left
     return scratch, values, left, right, info
 

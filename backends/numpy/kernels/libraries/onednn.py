@@ -29,7 +29,7 @@ def matmul(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: service/cpu/onednn_matmul.cc.
     """
-    config = read_config(instruction, lowering).section("onednn_matmul_config")
+    config = read_config(instruction, lowering, "onednn_matmul_config")
     if config.section("optimization_config").flag("weights_prepacked") or config.flag("weights_prepacked"):
         raise lowering.unsupported(instruction, "a product with weights that are packed for the processor")
     post_ops = _post_ops(instruction, lowering, config)
@@ -72,7 +72,7 @@ def convolution(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: service/cpu/onednn_convolution.cc, service/cpu/onednn_contraction_rewriter.cc.
     """
-    config = read_config(instruction, lowering).section("onednn_conv_config")
+    config = read_config(instruction, lowering, "onednn_conv_config")
     post_ops = _post_ops(instruction, lowering, config)
     result = result_shapes(instruction, lowering)[0]
     kinds = instruction.operand_types
@@ -147,12 +147,12 @@ def _post_ops(instruction: Instruction, lowering: Lowering, config: Config) -> P
 
 @custom_call("__onednn$softmax")
 def softmax(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """exp(x - max) divided by its sum along one dimension.
+    """exp(x - max) divided by its sum along one dimension: the last one where no config names another.
 
-    XLA: service/cpu/onednn_softmax.cc.
+    Early versions of XLA wrote none. XLA: service/cpu/onednn_softmax.cc.
     """
-    config = read_config(instruction, lowering).section("onednn_softmax_config")
-    axis = config.integer("softmax_axis")
+    config = read_config(instruction, lowering, "onednn_softmax_config")
+    axis = config.integer("softmax_axis") if instruction.config_text else -1
     operand = instruction.operands[0].element_type
     result = instruction.element_type
 
@@ -170,7 +170,7 @@ def layer_norm(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: service/cpu/onednn_layer_norm.cc.
     """
-    config = read_config(instruction, lowering).section("onednn_layer_norm_config")
+    config = read_config(instruction, lowering, "onednn_layer_norm_config")
     epsilon = float_of(config.integer("epsilon_typecast"))
     kinds = instruction.operand_types
     result = instruction.element_type

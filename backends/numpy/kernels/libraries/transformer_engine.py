@@ -95,7 +95,7 @@ def _preparation(instruction: Instruction, lowering: Lowering, operands: int) ->
     _refuse(config, len(instruction.operands), operands)
     by_length, causal = _MASKS[config.integer("mask_type")]
     mask = Mask(causal, config.integer("window_size_left", -1) + 1)
-    has_bias, scale = bool(config.integer("bias_type")), config.number("scaling_factor", 1.0)
+    has_bias, scale = bool(config.integer("bias_type")), config.number("scaling_factor")
     kinds = instruction.operand_types
 
     def prepare(query: Array, key: Array, value: Array, bias: Array, *sums: Array) -> Attention:
@@ -120,7 +120,7 @@ def _refuse(config: Config, found: int, operands: int) -> None:
         "attention with a bias before scaling, or ALiBi": config.integer("bias_type") not in _BIASES,
         f"attention with a window of {left} and {right}": right > 0
         or (mask < 2 and (left, right) != (-1, -1)),
-        "attention with another softmax": config.integer("softmax_type") != 0,
+        "attention with another softmax": config.integer("softmax_type", 0) != 0,
     }
     for reason, applies in reasons.items():
         if applies:

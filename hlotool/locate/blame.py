@@ -1,0 +1,355 @@
+"""Which operations of a program make a result differ from that of the program it was made from.
+
+Both programs were executed on the same inputs and traced. From the differing outputs the two are followed
+back together: where both sides do the same operation on operands of which one differs already, the operand is
+to blame; where all operands agree, the operation is; where an operand is right but not the one that should be
+read, whatever hands it on is (a tuple, the end of a loop, a branch); where the operations differ, everything
+is to blame that lies between this point and values that both programs have.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from itertools import islice
+from math import inf
+from typing import TypeAlias
+
+from hlotool.ir.types import ShapeIndex
+from hlotool.ir.walk import branches
+from hlotool.locate.control import (
+    branch_number,
+    caller_of_parameter,
+    carried_round,
+    control_flow,
+    decisive_conditions,
+    is_around,
+    step_name,
+)
+from hlotool.locate.embedded import same_operation
+from hlotool.locate.evaluation import Evaluator
+from hlotool.locate.frames import (
+    Frame,
+    Node,
+    chain,
+    iteration_of,
+    made,
+    operand_nodes,
+    operand_uses,
+)
+from hlotool.locate.narrowing import Narrowing
+from hlotool.locate.pairing import Pairing, backwards, is_parameter, operands_first
+
+#: Operations of the right program that are kept to show what a pass was given, even where it kept a value.
+_OWN_WAY = 24
+
+_Pair: TypeAlias = tuple[Node, Node]
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """The spot where two programs part.
+
+    Attributes:
+        before: the value in the one program.
+        after: what stands for it in the other one, and differs.
+        members_before: the operations that make `before` of the inputs, operands first; `before` is the last.
+        members_after: likewise for `after`.
+        inputs: values that both programs have: in the one, in the other, or both.
+        wiring: what hands on the wrong one of right values; None when a value is wrong.
+        amplified: a later pair that differs because a difference as small as rounding grows in it.
+    """
+
+    before: Node
+    after: Node
+    members_before: tuple[Node, ...]
+    members_after: tuple[Node, ...]
+    inputs: tuple[tuple[Node | None, Node | None], ...]
+    wiring: Node | None = None
+    amplified: tuple[Node, Node] | None = None
+
+
+def find_blame(pairing: Pairing, output: ShapeIndex, seconds: float = inf) -> Blame:
+    """Follow the leaf `output` of both results back to where they part.
+
+    Args:
+        pairing: of the two executions.
+        output: a leaf of the result that differs.
+        seconds: after which no other value is put to the test.
+    """
+    one = Node(pairing.before, pairing.before.computation.root, output)
+    other = Node(pairing.after, pairing.after.computation.root, output)
+    if pairing.after.trace.incomplete and (first := pairing.first_difference()):
+        one, other = first
+    for each in (pairing, *(pairing.others if pairing.is_far else ())):
+        ends = (Node(f, f.computation.root, output) for f in (each.before, each.after))
+        each.seen = each.apart(*map(made, ends)) or inf
+    return _Search(pairing, Narrowing(pairing, Evaluator(), time.monotonic() + seconds)).follow(one, other)
+
+
+@dataclass(slots=True)
+class _Search:
+    pairing: Pairing
+    narrowing: Narrowing
+    amplified: _Pair | None = None
+
+    def follow(self, one: Node, other: Node) -> Blame:
+        """Go back from what is read until nothing before it differs."""
+        visited: set[_Pair] = set()
+        found: Blame | _Pair | None = None
+        while (one, other) not in visited and not isinstance(found, Blame):
+            visited.add((one, other))
+            found = self._step(one, other)
+            if not isinstance(found, Blame):
+                one, other = found
+        if not isinstance(found, Blame):
+            left, right = made(one), made(other)
+            found = Blame(left, right, (left,), (right,), tuple((n, None) for n in operand_nodes(left)))
+        return replace(found, amplified=self.amplified)
+
+    def _step(self, one: Node, other: Node) -> Blame | _Pair:
+        """What a pair that differs comes from: an earlier pair, or itself."""
+        left, right = made(one), made(other)
+        return (
+            self._earlier(one, other)
+            or self._control(one, other)
+            or self._other_branch(left, right, other, set())
+            or self._wiring(one, other)
+            or (self._narrowed(left, right) if self.pairing.is_far else None)
+            or self._guilty_operands(left, right)
+            or self._region(left, right)
+        )
+
+    def _earlier(self, one: Node, other: Node) -> _Pair | None:
+        """The first iteration in which a value differs that both sides carry round a loop equally often."""
+        for left, right in zip(control_flow(one), control_flow(other)):
+            a, b = left.instruction, right.instruction
+            if a.opcode != "while" or b.opcode != "while":
+                continue
+            rounds = left.frame.bodies.get(a, []), right.frame.bodies.get(b, [])
+            if len(rounds[0]) != len(rounds[1]):
+                return None
+            for first, second in zip(*(r[:-1] for r in rounds)):
+                pair = (
+                    Node(first, first.computation.root, left.index),
+                    Node(second, second.computation.root, right.index),
+                )
+                if self.pairing.differ(made(pair[0]), made(pair[1])):
+                    return pair
+        return None
+
+    def _narrowed(self, one: Node, other: Node) -> _Pair | Blame | None:
+        """An earlier value that makes this one right when it is replaced by one of the right program."""
+        members, matches = self._members(one, other)
+        inside = [m for m in members if not is_parameter(m)]
+        for use in (use for member in inside for use in operand_uses(member)):
+            if found := self._other_branch(one, other, use, set(inside)):
+                return found
+        found = self.narrowing.earliest(one, other, inside, matches, self.pairing.candidates(one))
+        is_alone = sum(m.instruction.opcode != "constant" for m in inside) <= 1
+        if found is None and is_alone and not same_operation(one.instruction, other.instruction):
+            return self._blame(one, other, members, matches)
+        return found
+
+    def _other_branch(self, one: Node, other: Node, use: Node, inside: set[Node]) -> Blame | _Pair | None:
+        """A conditional that took one branch where another one gives the right value.
+
+        Where the right program chooses by another value at this point, that value is the next to look at.
+        """
+        for step in chain(use):
+            conditional = step.instruction
+            if conditional.opcode != "conditional":
+                continue
+            taken = branch_number(step.frame, conditional)
+            for number, branch in enumerate(branches(conditional)):
+                if number == taken or taken is None:
+                    continue
+                argument = Node(step.frame, conditional.operands[1 + number])
+                value = self.narrowing.evaluator.called(branch, argument)
+                for i in step.index:
+                    value = value[i] if isinstance(value, tuple) else None
+                if value is not None:
+                    value = self.narrowing.evaluator.changed(other, made(use), value, inside)
+                if value is not None and self.pairing.is_near(value, one):
+                    chosen = Node(step.frame, conditional.operands[0])
+                    if (right := self._selector(one, step)) and self.pairing.differ(
+                        made(right), made(chosen)
+                    ):
+                        return right, chosen
+                    return Blame(one, other, (), (), ((one, None), (None, other)), step)
+        return None
+
+    def _selector(self, one: Node, step: Node) -> Node | None:
+        """What the right program chooses one of as many branches by, on the way to a value."""
+        count, at = len(branches(step.instruction)), iteration_of(step.frame)
+        nearby = islice(backwards(one, {}), _OWN_WAY)
+        uses = (use for node in nearby for use in (node, *operand_uses(node)))
+        for taken in (each for use in uses for each in chain(use)):
+            is_alike = taken.instruction.opcode == "conditional" and iteration_of(taken.frame) == at
+            if is_alike and len(branches(taken.instruction)) == count:
+                return Node(taken.frame, taken.instruction.operands[0])
+        frame: Frame | None = one.frame
+        while frame is not None:
+            if frame.caller is not None and frame.caller[1].opcode == "conditional":
+                return Node(frame.caller[0], frame.caller[1].operands[0])
+            frame = frame.caller[0] if frame.caller is not None else None
+        return None
+
+    def _handed_on(self, one: Node, other: Node) -> Blame | None:
+        """What hands on another value than it should, where names do not tell."""
+        left, right = made(one), made(other)
+        alike = self.pairing.equal_value(right, left)
+        place = carried_round(one, other)
+        if place is None and alike is not None and alike.instruction.opcode == right.instruction.opcode:
+            place = next((s for s in chain(other) if s.instruction.opcode == "tuple"), None)
+        if place is None:
+            return None
+        return Blame(left, right, (), (), ((left, None), (alike, right)), place)
+
+    def _control(self, one: Node, other: Node) -> _Pair | None:
+        """The conditions of a loop that ends at different iterations, or the selectors of another branch."""
+        for left, right in zip(control_flow(one), control_flow(other)):
+            a, b = left.instruction, right.instruction
+            if a.opcode != b.opcode:
+                return None
+            if a.opcode == "while" and (pair := decisive_conditions(left.frame, a, right.frame, b)):
+                return pair
+            if a.opcode == "conditional" and branch_number(left.frame, a) != branch_number(right.frame, b):
+                return Node(left.frame, a.operands[0]), Node(right.frame, b.operands[0])
+        return None
+
+    def _wiring(self, one: Node, other: Node) -> Blame | None:
+        """What hands on a right value instead of the one that should be read."""
+        left, right = made(one), made(other)
+        if not self.pairing.differ(left, right):
+            return None
+        if self.pairing.is_far:
+            return self._handed_on(one, other)
+        common = {step_name(step) for step in chain(one)}
+        # Passes add calls and tuples on the way: what counts is the last step that both sides take.
+        steps = list(chain(other))
+        shared = [s for s in steps[:-1] if step_name(s) in common]
+        leaves_frame = bool(shared) and is_around(right.frame, shared[-1].frame)
+        is_right = self.pairing.is_right(right) or (leaves_frame and self.pairing.has_alike(right))
+        if not shared or not is_right:
+            return None
+        last = shared[-1]
+        if last.instruction.opcode == "while" and last != steps[-2]:
+            # Both go round equally often: what the body hands on is another matter.
+            last = steps[steps.index(last) + 1]
+        twin = self.pairing.twin_before(right)
+        return Blame(left, right, (), (), ((left, None), (twin, right)), caller_of_parameter(last))
+
+    def _guilty_operands(self, one: Node, other: Node) -> _Pair | Blame | None:
+        """The operands that are furthest apart, where both sides do the same to operands of equal shapes."""
+        if one.instruction.opcode != other.instruction.opcode:
+            return None
+        uses = list(zip(operand_uses(one), operand_uses(other)))
+        left, right = operand_nodes(one), operand_nodes(other)
+        if len(left) != len(right) or not all(map(self.pairing.fit, left, right)):
+            return None
+        differ = self.pairing.differ
+        agreeing = [(a, b) for a in left for b in right if self.pairing.agree(a, b)]
+        is_reordered = any(differ(a, b) for a, b in zip(left, right))
+        if is_reordered and {a for a, _ in agreeing} == set(left) and {b for _, b in agreeing} == set(right):
+            # The same values in another order: for what does not commute, the order is the fault.
+            return None
+        apart = {use: self.pairing.apart(a, b) or 0.0 for use, a, b in zip(uses, left, right) if differ(a, b)}
+        wrong = [use for use in apart if not self.pairing.is_right(made(use[1])) or self._control(*use)]
+        if wrong:
+            return max(wrong, key=apart.__getitem__)
+        if apart or not same_operation(one.instruction, other.instruction):
+            return next(filter(None, (self._wiring(*use) for use in apart)), None)
+        # The same operation gives something else only of something else, however near it is.
+        near = {use: self.pairing.apart(a, b) or 0.0 for use, a, b in zip(uses, left, right)}
+        nearest = max(near, key=near.__getitem__, default=None)
+        if nearest is None or near[nearest] == 0:
+            return None
+        if self.amplified is None and differ(one, other):
+            self.amplified = one, other
+        return nearest
+
+    def _region(self, one: Node, other: Node) -> Blame | _Pair:
+        """What lies between a differing pair and agreeing values; or an earlier pair that differs."""
+        members, matches = self._members(one, other)
+        for node in members:
+            twin = self.pairing.twin_before(node) if node is not other else None
+            # Values that agree may be computed in two ways: what differs before them is no fault.
+            is_named = (
+                not self.pairing.is_far
+                and self.pairing.differ(one, other)
+                and node.instruction.opcode != "constant"
+            )
+            if is_named and twin is not None and twin != one and self.pairing.differ(twin, node):
+                return twin, node
+        if not self.pairing.is_far and sum(m.instruction.opcode != "constant" for m in members) > 1:
+            found = self._narrowed(one, other)
+            if found is not None:
+                return found
+        return self._blame(one, other, members, matches)
+
+    def _members(self, one: Node, other: Node) -> tuple[list[Node], dict[Node, Node | None]]:
+        """What `other` is made of, up to values that both programs have, breadth first; and these."""
+        pairing = self.pairing
+        matches: dict[Node, Node | None] = {}
+        members: list[Node] = []
+        for node in backwards(other, matches):
+            if node is not other and node.instruction.opcode != "constant":
+                twin = pairing.twin_before(node)
+                if twin is None or twin == one or not pairing.agree(twin, node):
+                    twin = pairing.equal_value(node, one)
+                if twin is not None:
+                    matches[node] = twin
+                    continue
+                if pairing.has_bits(node, one):
+                    matches[node] = None
+                    continue
+            members.append(node)
+        return members, matches
+
+    def _blame(self, one: Node, other: Node, members: list[Node], matches: dict[Node, Node | None]) -> Blame:
+        """Complete the region on the other side."""
+        ends = {twin: node for node, twin in reversed(matches.items()) if twin is not None}
+        # Several values of the one side may be the same value of the other.
+        pairs: list[tuple[Node | None, Node | None]] = [
+            (twin if twin is not None and ends[twin] == node else None, node)
+            for node, twin in matches.items()
+        ]
+        known = len(ends)
+        inside = _own_way(one, ends)
+        if inside is None:
+            inside = self._until_agreement(one, ends)
+        pairs += list(ends.items())[known:]
+        pairs += [(node, None) for node in inside if is_parameter(node)]
+        pairs += [(None, node) for node in members if is_parameter(node)]
+        return Blame(
+            one,
+            other,
+            operands_first(one, [n for n in inside if not is_parameter(n)]),
+            operands_first(other, [n for n in members if not is_parameter(n)]),
+            tuple(dict.fromkeys(pairs)),
+        )
+
+    def _until_agreement(self, one: Node, ends: dict[Node, Node]) -> list[Node]:
+        """What makes `one` of values that both programs have; these are added to `ends`."""
+        inside: list[Node] = []
+        for node in backwards(one, ends):
+            if node in ends:
+                continue
+            twin = self.pairing.twin_after(node) if node.instruction.opcode != "constant" else None
+            if node is not one and twin is not None and self.pairing.agree(node, twin):
+                ends[node] = twin
+                continue
+            inside.append(node)
+        return inside
+
+
+def _own_way(one: Node, known: dict[Node, Node]) -> list[Node] | None:
+    """All that makes `one` of known values: the pattern that the pass found; None when it is long."""
+    inside: list[Node] = []
+    for node in backwards(one, known):
+        if node not in known:
+            inside.append(node)
+        if len(inside) > _OWN_WAY:
+            return None
+    return inside

@@ -1,0 +1,355 @@
+"""An execution as frames: every call of every computation with the values of its instructions.
+
+Scalar computations (`to_apply` of reduce, sort, …) run on whole arrays and have no frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from hlotool.backends.base import TOKEN, Value
+from hlotool.errors import Unsupported
+from hlotool.ir.attributes import AttributeValue
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.types import ArrayShape, ShapeIndex, leaves
+from hlotool.ir.walk import branches
+from hlotool.locate.store import Sample, Store
+from hlotool.values.flatten import unflatten
+
+#: What is kept of a value: a sample per array, None per token.
+Kept: TypeAlias = "Sample | tuple[Kept, ...] | None"
+
+#: Iteration of each loop around a value, the outermost first, counted from 0.
+Iteration: TypeAlias = tuple[int, ...]
+
+#: Executions of one place of a program that are looked at.
+_MOST_EXECUTIONS = 10_000
+
+
+class Parts(tuple[Array, ...]):
+    """What each of several devices has of a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What is kept of an array on several devices: a sample each."""
+
+    samples: tuple[Sample, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Trace:
+    """What was seen of one execution, shared by its frames.
+
+    Attributes:
+        stores: the values that were kept; one store per device.
+        incomplete: there were more values than the budget allows to look at.
+        count: values that were looked at, on one device.
+        literals: samples of constants.
+    """
+
+    stores: tuple[Store, ...]
+    incomplete: bool = False
+    count: int = 0
+    literals: dict[Instruction, Kept | Spread] = field(default_factory=dict)
+
+    @property
+    def dropped(self) -> int:
+        """How many different values found no room."""
+        return sum(store.dropped for store in self.stores)
+
+    def close(self) -> None:
+        """Give back what was stored outside of memory."""
+        for store in self.stores:
+            store.close()
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """One execution of a computation.
+
+    Attributes:
+        computation: what was executed.
+        trace: of the whole execution.
+        values: what is kept of its instructions' results, but for constants and the parameters of callees.
+        callees: the frames that each instruction called, in order; of a `while` condition and body in turn.
+        bodies: the iterations of each `while`.
+        caller: frame and instruction that called it; None for the entry.
+        iteration: how many frames of the same computation its caller called before.
+    """
+
+    computation: Computation
+    trace: Trace = field(repr=False)
+    values: dict[Instruction, Any] = field(default_factory=dict, repr=False)
+    callees: dict[Instruction, list[Frame]] = field(default_factory=dict, repr=False)
+    bodies: dict[Instruction, list[Frame]] = field(default_factory=dict, repr=False)
+    caller: tuple[Frame, Instruction] | None = field(default=None, repr=False)
+    iteration: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An array that was computed: part `index` of the result of an instruction in a frame."""
+
+    frame: Frame
+    instruction: Instruction
+    index: ShapeIndex = ()
+
+    @property
+    def kept(self) -> Any:
+        """What is kept of it: a Sample, a Spread, or None when it was not seen."""
+        whole = _kept(self.frame, self.instruction)
+        for i in self.index:
+            if not isinstance(whole, tuple):
+                return None
+            whole = whole[i]
+        return whole if isinstance(whole, Sample | Spread) else None
+
+    @property
+    def value(self) -> Array | Parts | None:
+        """The array, or the part of each device; None where it was not seen or not kept."""
+        kept, stores = self.kept, self.frame.trace.stores
+        if isinstance(kept, Sample):
+            return stores[0].value(kept)
+        if isinstance(kept, Spread):
+            found = [store.value(sample) for store, sample in zip(stores, kept.samples)]
+            arrays = [array for array in found if array is not None]
+            return Parts(arrays) if len(arrays) == len(found) else None
+        return None
+
+    @property
+    def order(self) -> int:
+        """Its number in the order of execution; -1 for arguments, constants and what was not seen."""
+        kept = self.kept
+        if isinstance(kept, Spread):
+            kept = kept.samples[0]
+        return kept.order if isinstance(kept, Sample) else -1
+
+
+def _kept(frame: Frame, instruction: Instruction) -> Any:
+    if instruction.literal is not None and instruction not in frame.values:
+        literals, stores = frame.trace.literals, frame.trace.stores
+        if instruction not in literals:
+            value = np.asarray(instruction.literal.array)
+            one = stores[0].sample(-1, value)
+            others = [store.sample(-1, value) for store in stores[1:]]
+            literals[instruction] = Spread((one, *others)) if others else one
+        return literals[instruction]
+    return frame.values.get(instruction)
+
+
+def branch_frame(frame: Frame, conditional: Instruction) -> Frame | None:
+    """The execution of the branch that was taken, where that is known.
+
+    A branch that hands on its argument has left no trace of itself.
+    """
+    if conditional not in frame.callees:
+        selector = resolve(frame, conditional.operands[0]).value
+        if selector is None or isinstance(selector, Parts):
+            return None
+        taken = branches(conditional)[branch_taken(selector, conditional)]
+        frame.callees[conditional] = [Frame(taken, frame.trace, caller=(frame, conditional))]
+    return frame.callees[conditional][0]
+
+
+def branch_taken(selector: Any, conditional: Instruction) -> int:
+    """The number of the branch that `selector` chooses; XLA: operation_semantics.md#conditional."""
+    chosen = np.asarray(selector)
+    if chosen.dtype == np.bool_:
+        return 0 if chosen else 1
+    count = len(branches(conditional))
+    return int(chosen) if 0 <= int(chosen) < count else count - 1
+
+
+def resolve(frame: Frame, instruction: Instruction, index: ShapeIndex = ()) -> Node:
+    """The instruction that computed a value, through everything that only hands values on.
+
+    Calls, fusions, loops, branches, tuples, copies and barriers are looked through; what remains is an
+    operation on arrays, a constant, or a parameter of the entry.
+    """
+    *_, last = chain(Node(frame, instruction, index))
+    return last
+
+
+def made(use: Node) -> Node:
+    """The instruction that computed what is read."""
+    return resolve(use.frame, use.instruction, use.index)
+
+
+def chain(use: Node) -> Iterator[Node]:
+    """The instructions that hand a value on, from the reader's side, and at last the one that computed it."""
+    step: Node | None = use
+    while step is not None:
+        yield step
+        step = _step(step.frame, step.instruction, step.index)
+
+
+def _step(frame: Frame, instruction: Instruction, index: ShapeIndex) -> Node | None:
+    """Where the value came from; None when it was computed here."""
+    opcode, operands = instruction.opcode, instruction.operands
+    if opcode == "get-tuple-element":
+        return Node(frame, operands[0], (_number(instruction.attributes["index"]), *index))
+    if opcode == "tuple" and index:
+        return Node(frame, operands[index[0]], index[1:])
+    if opcode in ("copy", "opt-barrier", "add-dependency", "copy-done"):
+        return Node(frame, operands[0], (0, *index) if opcode == "copy-done" else index)
+    if opcode == "copy-start" and index[:1] == (0,):
+        return Node(frame, operands[0], index[1:])
+    if opcode == "parameter" and frame.caller is not None:
+        return _argument(frame, instruction.parameter_number or 0, index)
+    if opcode == "conditional":
+        callee = branch_frame(frame, instruction)
+        return None if callee is None else Node(callee, callee.computation.root, index)
+    if opcode == "async-done":
+        while instruction.opcode != "async-start":
+            instruction = instruction.operands[0]
+    if opcode in ("call", "fusion", "async-done") and instruction in frame.callees:
+        callee = frame.callees[instruction][0]
+        return Node(callee, callee.computation.root, index)
+    if opcode == "while" and instruction in frame.callees:
+        iterations = frame.bodies.get(instruction)
+        if not iterations:
+            return Node(frame, operands[0], index)
+        return Node(iterations[-1], iterations[-1].computation.root, index)
+    return None
+
+
+def _argument(frame: Frame, number: int, index: ShapeIndex) -> Node:
+    """What a callee got as its parameter `number`."""
+    assert frame.caller is not None
+    outer, caller = frame.caller
+    if caller.opcode == "while":
+        if frame.iteration == 0:
+            return Node(outer, caller.operands[0], index)
+        last = outer.bodies[caller][frame.iteration - 1]
+        return Node(last, last.computation.root, index)
+    if caller.opcode == "conditional":
+        taken = branches(caller).index(frame.computation)
+        if len(set(branches(caller))) != len(branches(caller)):
+            taken = branch_taken(resolve(outer, caller.operands[0]).value, caller)
+        return Node(outer, caller.operands[1 + taken], index)
+    return Node(outer, caller.operands[number], index)
+
+
+def _number(value: AttributeValue) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def value_in(frame: Frame, instruction: Instruction) -> Any:
+    """The value of an instruction of a frame, of whatever shape; tokens where it has tokens.
+
+    Raises:
+        Unsupported: some part of it was not kept.
+    """
+    parts: list[Value] = []
+    for index, shape in leaves(instruction.shape):
+        value = resolve(frame, instruction, index).value if isinstance(shape, ArrayShape) else TOKEN
+        if value is None:
+            raise Unsupported("the values of all instructions do not fit into memory", instruction.name)
+        parts.append(value)
+    return unflatten(instruction.shape, parts)
+
+
+def frames_of(entry: Frame, computation: Computation) -> Iterator[Frame]:
+    """All executions of a computation, in no particular order but for the iterations of one loop."""
+    stack = [entry]
+    while stack:
+        frame = stack.pop()
+        if frame.computation is computation:
+            yield frame
+        for conditional in [i for i in frame.values if i.opcode == "conditional"]:
+            branch_frame(frame, conditional)
+        stack += reversed([callee for callees in frame.callees.values() for callee in callees])
+
+
+def calls_around(frame: Frame) -> list[tuple[Frame, Instruction]]:
+    """The calls around a frame and the frames that they stand in, the outermost first."""
+    found = []
+    while frame.caller is not None:
+        found.append(frame.caller)
+        frame = frame.caller[0]
+    return found[::-1]
+
+
+def iteration_of(frame: Frame) -> Iteration:
+    """Which iteration of the loops around it a frame is part of."""
+    numbers = []
+    while frame.caller is not None:
+        if frame.caller[1].opcode == "while":
+            numbers.append(frame.iteration)
+        frame = frame.caller[0]
+    return tuple(reversed(numbers))
+
+
+def executions(node: Node) -> Iterator[Node]:
+    """The same instruction in every execution of its place in the program, in the order of execution."""
+    path: list[tuple[Instruction, Computation]] = []
+    frame = node.frame
+    while frame.caller is not None:
+        path.append((frame.caller[1], frame.computation))
+        frame = frame.caller[0]
+    yield from islice(_inside(frame, path[::-1], node), _MOST_EXECUTIONS)
+
+
+def _inside(frame: Frame, path: Sequence[tuple[Instruction, Computation]], node: Node) -> Iterator[Node]:
+    if not path:
+        yield Node(frame, node.instruction, node.index)
+        return
+    caller, computation = path[0]
+    for callee in frame.callees.get(caller, ()):
+        if callee.computation is computation:
+            yield from _inside(callee, path[1:], node)
+
+
+def same_place(entry: Frame, node: Node, depth: int = 0, shift: int = 0) -> Node | None:
+    """The same instruction in another execution of the program; None where that took another way.
+
+    Args:
+        entry: of the other execution, or of the same one.
+        node: in question.
+        depth: number of a loop around it, the outermost is 0.
+        shift: so many iterations of that loop later.
+    """
+    frame = entry
+    path: list[Frame] = []
+    inner = node.frame
+    while inner.caller is not None:
+        path.append(inner)
+        inner = inner.caller[0]
+    loops = 0
+    for wanted in reversed(path):
+        assert wanted.caller is not None
+        caller, number = wanted.caller[1], wanted.iteration
+        if caller.opcode == "while":
+            number += shift if loops == depth else 0
+            loops += 1
+        callees = frame.callees.get(caller, ())
+        found = [c for c in callees if (c.computation, c.iteration) == (wanted.computation, number)]
+        if not found:
+            return None
+        frame = found[0]
+    return Node(frame, node.instruction, node.index)
+
+
+def operand_uses(node: Node) -> list[Node]:
+    """What an operation reads, in order, tuples leaf by leaf; as it is read, not as it was computed."""
+    found: list[Node] = []
+    for operand in node.instruction.operands:
+        if isinstance(operand.shape, ArrayShape):
+            found.append(Node(node.frame, operand))
+        else:
+            arrays = (index for index, part in leaves(operand.shape) if isinstance(part, ArrayShape))
+            found += [Node(node.frame, operand, index) for index in arrays]
+    return found
+
+
+def operand_nodes(node: Node) -> list[Node]:
+    """The arrays that an operation read, in order, as they were computed."""
+    return [made(use) for use in operand_uses(node)]

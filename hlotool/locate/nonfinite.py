@@ -1,0 +1,107 @@
+"""Where a NaN or an infinity of a result comes from: the first operation that makes one of finite values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from hlotool.ir.dtypes import Array
+from hlotool.ir.types import ShapeIndex, strip_layouts, subshape
+from hlotool.locate.execution import Execution
+from hlotool.locate.frames import Node, Parts, Spread, made, operand_nodes
+from hlotool.locate.records import NonFiniteRecord, OperandRecord
+from hlotool.locate.store import Sample
+from hlotool.locate.words import around, source_in, text_in
+
+Kind: TypeAlias = Literal["NaN", "infinity"]
+
+
+def _has_nan(sample: Sample) -> bool:
+    return sample.nan
+
+
+def _has_infinity(sample: Sample) -> bool:
+    return sample.inf
+
+
+_KINDS: dict[Kind, Callable[[Sample], bool]] = {"NaN": _has_nan, "infinity": _has_infinity}
+
+
+def births(execution: Execution, outputs: Sequence[ShapeIndex]) -> Iterator[NonFiniteRecord]:
+    """What made the NaNs and infinities of some results, the earliest of each kind.
+
+    Args:
+        execution: of the program.
+        outputs: shape indices of the results.
+    """
+    for kind in _KINDS:
+        found = [node for output in outputs for node in _origins(execution, output, kind)]
+        if found:
+            yield _record(execution, min(found, key=lambda node: node.order), kind)
+
+
+def _origins(execution: Execution, output: ShapeIndex, kind: Kind) -> Iterator[Node]:
+    """Operations that make a value of the kind of values that are not of it."""
+    entry = execution.entry
+    queue = [made(Node(entry, entry.computation.root, output))]
+    seen = set(queue)
+    for node in queue:
+        if not _holds(node, kind):
+            continue
+        sources = [operand for operand in operand_nodes(node) if _holds(operand, kind)]
+        if not sources and node.instruction.opcode not in ("parameter", "constant"):
+            yield node
+        queue += [source for source in dict.fromkeys(sources) if source not in seen]
+        seen.update(sources)
+
+
+def _holds(node: Node, kind: Kind) -> bool:
+    kept = node.kept
+    samples = kept.samples if isinstance(kept, Spread) else [kept] if isinstance(kept, Sample) else []
+    return any(map(_KINDS[kind], samples))
+
+
+def _record(execution: Execution, node: Node, kind: Kind) -> NonFiniteRecord:
+    value = _shown(node)
+    index = None if value is None else _first(value, kind)
+    return NonFiniteRecord(
+        kind=kind,
+        source=source_in(execution, node),
+        text=text_in(execution, node),
+        around=around(execution, node),
+        index=None if index is None else list(index),
+        operands=[
+            OperandRecord(
+                instruction=execution.originals[operand.instruction].name,
+                shape=str(strip_layouts(subshape(operand.instruction.shape, operand.index))),
+                value=_operand_text(_shown(operand), value, index),
+            )
+            for operand in operand_nodes(node)
+        ],
+    )
+
+
+def _shown(node: Node) -> Any:
+    """The value; of several devices that of the first."""
+    value = node.value
+    return value[0] if isinstance(value, Parts) else value
+
+
+def _first(value: Array, kind: Kind) -> Sequence[int] | None:
+    numbers = value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
+    flags = np.isnan(numbers) if kind == "NaN" else np.isinf(numbers)
+    return [int(n) for n in np.unravel_index(int(flags.argmax()), value.shape)] if flags.any() else None
+
+
+def _operand_text(value: Any, result: Any, index: Sequence[int] | None) -> str:
+    """The operand's value at an element of the result where it has one, else its range."""
+    if value is None or value.dtype.kind == "c":
+        return ""
+    if index is not None and value.shape == result.shape:
+        return f"{value[tuple(index)]}"
+    if value.ndim == 0:
+        return f"{value[()]}"
+    numbers = value.astype(np.float64)
+    return f"{np.nanmin(numbers):.6g} … {np.nanmax(numbers):.6g}" if value.size else "empty"

@@ -1,0 +1,373 @@
+"""Values of one execution that are those of another: by name, by alignment, or because they are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, TypeAlias
+
+from hlotool.errors import HlotoolError
+from hlotool.ir.attributes import Mesh
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape, subshape
+from hlotool.ir.walk import reachable
+from hlotool.locate.distance import distance, rounding_error
+from hlotool.locate.frames import Frame, Node, Parts, Spread, iteration_of, operand_nodes, resolve, same_place
+from hlotool.locate.recorder import values_of
+from hlotool.locate.store import Sample
+from hlotool.values.infer_sharding import infer_sharding, part_counts
+from hlotool.values.sharding import assemble, split
+
+#: Arrays with fewer elements are equal by chance too often to be the same value for that.
+_TELLING_SIZE = 8
+
+#: The part of the observed difference that a value must show to be to blame for it.
+_SHARE = 1 / 8
+
+#: With a smaller share of the wrong program's names in the right one, a name says nothing.
+_SURVIVING = 0.3
+
+#: Values that what devices hold is arranged like, for one value.
+_MOST_ARRANGED = 100
+
+#: Relative difference of programs in f64 whose constants a compiler has folded in f32.
+_ROUNDED_CONSTANTS = 1e-5
+
+_Name: TypeAlias = tuple[str, str, tuple[int, ...], tuple[int, ...]]
+_Path: TypeAlias = tuple[str, tuple[int, ...]]
+_Dims: TypeAlias = tuple[str, tuple[int, ...]]
+
+
+@dataclass(slots=True)
+class Pairing:
+    """Two executions.
+
+    Attributes:
+        before: of the program that is right.
+        after: of the program that is wrong.
+        seen: how far their results are apart.
+        is_wide: both were computed in f64.
+        meshes: of devices, along which values of the wrong program may be spread.
+        is_far: so few names of the wrong program are in the right one that a name says nothing.
+        elsewhere: both programs on other arguments; run when they are first asked for.
+    """
+
+    before: Frame
+    after: Frame
+    seen: float
+    is_wide: bool = False
+    meshes: Sequence[Mesh] = ()
+    is_far: bool = field(init=False)
+    elsewhere: Callable[[], tuple[Pairing, ...]] = tuple
+    _others: tuple[Pairing, ...] | None = None
+    _is_assembled: bool = field(init=False)
+    _by_path: dict[_Path, list[Node]] = field(default_factory=dict)
+    _named_before: dict[_Name, Node] = field(init=False)
+    _named_after: dict[_Name, Node] = field(init=False)
+    _by_shape: dict[_Dims, list[Node]] = field(default_factory=dict)
+    _by_bits: dict[Any, list[Node]] = field(default_factory=dict)
+    _distances: dict[tuple[Any, Any], float | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._is_assembled = len(self.before.trace.stores) < len(self.after.trace.stores)
+        self.is_far = not self._is_assembled and _surviving(self.before, self.after) < _SURVIVING
+        self._named_before = {_name(n): n for n in _nodes(self.before)}
+        self._named_after = {_name(n): n for n in _nodes(self.after)}
+        for node in self._named_before.values():
+            if path := _path(node):
+                self._by_path.setdefault(path, []).append(node)
+            if (kept := node.kept) is not None:
+                self._by_bits.setdefault(_digests(kept), []).append(node)
+            if _size(node) >= _TELLING_SIZE or self.is_far:
+                self._by_shape.setdefault(_dims(node), []).append(node)
+
+    @property
+    def others(self) -> tuple[Pairing, ...]:
+        """Both programs on other arguments."""
+        if self._others is None:
+            self._others = self.elsewhere()
+        return self._others
+
+    def apart(self, one: Node, other: Node) -> float | None:
+        """How far two values are apart (see `distance`); None where that is not known."""
+        left, right = one.kept, other.kept
+        if left is None or right is None:
+            return None
+        key = _digests(left), _digests(right)
+        if key not in self._distances:
+            same = key[0] == key[1] and _dims(one) == _dims(other)
+            self._distances[key] = 0.0 if same else self._measured(one, other)
+        return self._distances[key]
+
+    def _measured(self, one: Node, other: Node) -> float | None:
+        left, right = one.value, other.value
+        if left is None or right is None:
+            return None
+        if isinstance(left, Parts) and isinstance(right, Parts):
+            return max((distance(a, b) for a, b in zip(left, right)), default=0.0)
+        if isinstance(left, Parts):
+            return None
+        if isinstance(right, Parts):
+            right = assembled(right, left, self.meshes)
+        return None if right is None else distance(left, right)
+
+    def first_device(self, expected: Array | Parts | None, actual: Parts) -> int | None:
+        """The first device whose part of a value is wrong; None where that cannot be told."""
+        if expected is None:
+            return None
+        if not isinstance(expected, Parts):
+            if actual[0].shape == expected.shape:
+                expected = Parts([expected] * len(actual))
+            else:
+                try:
+                    expected = Parts(
+                        split(expected, infer_sharding(actual, expected, self.meshes), len(actual))
+                    )
+                except (ValueError, HlotoolError):
+                    return None
+        off = (n for n, (e, a) in enumerate(zip(expected, actual)) if distance(e, a) > self.seen * _SHARE)
+        return next(off, None)
+
+    def differ(self, one: Node, other: Node) -> bool:
+        """Whether two values are known to be further apart than rounding can put them."""
+        apart = self.apart(one, other)
+        return apart is not None and apart > self._limit(one)
+
+    def agree(self, one: Node, other: Node) -> bool:
+        """Whether two values are known to be the same, or within what rounding may do."""
+        apart = self.apart(one, other)
+        return apart is not None and apart <= self._limit(one)
+
+    def is_near(self, value: Any, wanted: Node) -> bool:
+        """Whether a value is that of `wanted`, or within what rounding may do."""
+        return distance(wanted.value, value) <= self._limit(wanted)
+
+    def _limit(self, one: Node) -> float:
+        rounding = rounding_error(subshape(one.instruction.shape, one.index))
+        if self.is_wide and rounding:
+            rounding = _ROUNDED_CONSTANTS
+        return min(rounding, self.seen * _SHARE)
+
+    def first_difference(self) -> tuple[Node, Node] | None:
+        """The first values of one name, in the order of execution, that are known to differ."""
+        for other in sorted(self._named_after.values(), key=lambda node: node.order):
+            one = self.twin_before(other)
+            if one is not None and self.differ(one, other):
+                return one, other
+        return None
+
+    def fit(self, one: Node, other: Node) -> bool:
+        """Whether two nodes can be the same array: of one shape and type, or parts of it and the whole."""
+        left, right = one.kept, other.kept
+        if left is None or right is None:
+            return False
+        if isinstance(left, Sample) and isinstance(right, Spread):
+            local, count = right.samples[0].dims, len(right.samples)
+            return local == left.dims or any(True for _ in part_counts(local, left.dims, count))
+        return _dims(one) == _dims(other)
+
+    def twin_before(self, node: Node) -> Node | None:
+        """What the right program computed under the same name, in the same iteration, of the same shape."""
+        twin = self._named_before.get(_name(node))
+        if twin is None and self._is_assembled and (path := _path(node)):
+            # The partitioner renames; what the user called it stays.
+            return self._called(path, node)
+        return twin if twin is not None and self.fit(twin, node) else None
+
+    def _called(self, path: _Path, node: Node) -> Node | None:
+        """The only value of that path that a node can be: of the same opcode, else of as many operands."""
+        wanted = node.instruction
+        fitting = [other for other in self._by_path.get(path, ()) if self.fit(other, node)]
+        alike = [other for other in fitting if other.instruction.opcode == wanted.opcode]
+        alike = alike or [o for o in fitting if len(o.instruction.operands) == len(wanted.operands)]
+        return alike[0] if len(alike) == 1 else None
+
+    def twin_after(self, node: Node) -> Node | None:
+        """Likewise of the wrong program."""
+        twin = self._named_after.get(_name(node))
+        return twin if twin is not None and self.fit(node, twin) else None
+
+    def is_right(self, node: Node) -> bool:
+        """Whether the right program has this value of the wrong one under the same name."""
+        twin = self.twin_before(node)
+        return twin is not None and self.agree(twin, node)
+
+    def candidates(self, one: Node) -> list[Node]:
+        """Values of the right program: what `one` is made of, then the others."""
+        own = list(backwards(one, {}))
+        return list(dict.fromkeys((*own, *self._named_before.values())))
+
+    def has_alike(self, node: Node) -> bool:
+        """Whether an operation of the same kind gives this value in the right program, under any name."""
+        same = self._by_shape.get(_dims(node), ())
+        alike = (other for other in same if other.instruction.opcode == node.instruction.opcode)
+        return any(self.agree(other, node) for other in alike)
+
+    def equal_value(self, node: Node, but: Node) -> Node | None:
+        """A value of the right program that is this one of the wrong one by its content, and is not `but`."""
+        if not self.is_telling(node):
+            return None
+        if self._is_assembled:
+            return self._whole(node, but)
+        same = self._by_bits.get(_digests(node.kept), ())
+        exact = [other for other in same if _dims(other) == _dims(node)]
+        candidates: Sequence[Node] = (*exact, *self._by_shape.get(_dims(node), ()))
+        for candidate in candidates:
+            if candidate != but and self.agree(candidate, node) and self.agree_elsewhere(candidate, node):
+                return candidate
+        return None
+
+    def _whole(self, node: Node, but: Node) -> Node | None:
+        """A value of the right program that devices hold the parts of."""
+        like = (one for one in self._named_before.values() if one != but and self.fit(one, node))
+        near = islice((one for one in like if _dims(one)[0] == _dims(node)[0]), _MOST_ARRANGED)
+        found = (one for one in near if not is_uniform(one.value) and self.agree(one, node))
+        return next(found, None)
+
+    def is_known(self, node: Node) -> bool:
+        """Whether the right program has these bits somewhere, in whatever dimensions."""
+        return node.kept is not None and _digests(node.kept) in self._by_bits
+
+    def has_bits(self, node: Node, but: Node) -> bool:
+        """Whether a value that is no coincidence has these bits in the right program, in any dimensions."""
+        if node.kept is None or not self.is_telling(node):
+            return False
+        same = self._by_bits.get(_digests(node.kept), ())
+        return any(other != but and self.agree_elsewhere(other, node, True) for other in same)
+
+    def is_telling(self, node: Node) -> bool:
+        """Whether a value is so particular that another one is hardly equal to it by chance."""
+        if node.kept is None:
+            return False
+        if _size(node) >= _TELLING_SIZE and not is_uniform(node.value):
+            return True
+        if not self.is_far:
+            return False
+        places = [same_place(other.after, node) for other in self.others]
+        bits = {_digests(place.kept) for place in places if place is not None and place.kept is not None}
+        return len(bits | {_digests(node.kept)}) > 2
+
+    def agree_elsewhere(self, one: Node, other: Node, bits: bool = False) -> bool:
+        """Whether two values agree on other arguments, too, as far as that is known."""
+        for pairing in self.others:
+            left, right = same_place(pairing.before, one), same_place(pairing.after, other)
+            if left is None or right is None or left.kept is None or right.kept is None:
+                continue
+            if _digests(left.kept) != _digests(right.kept) and (bits or not pairing.agree(left, right)):
+                return False
+        return True
+
+
+def _surviving(before: Frame, after: Frame) -> float:
+    """The share of operations that have the name of one of the same kind in the other program."""
+    names = [
+        {(i.name, i.opcode) for c in reachable(f.computation) for i in c.instructions if i.operands}
+        for f in (before, after)
+    ]
+    return len(names[0] & names[1]) / max(len(names[1]), 1)
+
+
+def assembled(parts: Parts, expected: Array, meshes: Sequence[Mesh]) -> Array | None:
+    """The global array that devices hold parts or copies of, in the arrangement that fits `expected` best.
+
+    None where they hold what fits nowhere, such as the parts of a sum.
+    """
+    if parts[0].shape == expected.shape:
+        return parts[0] if all(part.tobytes() == parts[0].tobytes() for part in parts[1:]) else None
+    try:
+        return assemble(parts, expected.shape, infer_sharding(parts, expected, meshes))[0]
+    except (ValueError, HlotoolError):
+        return None
+
+
+def is_uniform(value: Any) -> bool:
+    """Whether it is not known, or is the same everywhere: nothing tells it from others."""
+    if value is None:
+        return True
+    first = value[0] if isinstance(value, Parts) else value
+    return bool((first == first.flat[0]).all())
+
+
+def _digests(kept: Sample | Spread) -> Any:
+    return kept.digest if isinstance(kept, Sample) else tuple(sample.digest for sample in kept.samples)
+
+
+def _dims(node: Node) -> _Dims:
+    kept = node.kept
+    shape = subshape(node.instruction.shape, node.index)
+    assert isinstance(shape, ArrayShape)
+    first = kept.samples[0] if isinstance(kept, Spread) else kept
+    return shape.element_type.name, first.dims if first is not None else shape.dims
+
+
+def _size(node: Node) -> int:
+    size = 1
+    for extent in _dims(node)[1]:
+        size *= extent
+    return size
+
+
+def _nodes(frame: Frame) -> Iterator[Node]:
+    """Every array that was computed, and the parameters of the entry."""
+    seen = set()
+    for current, instruction, _ in values_of(frame):
+        if current not in seen:
+            seen.add(current)
+            constants = (i for i in current.computation.instructions if i.literal is not None)
+            yield from (Node(current, i) for i in constants if isinstance(i.shape, ArrayShape))
+        if isinstance(instruction.shape, ArrayShape) and not _hands_on(instruction, current):
+            yield Node(current, instruction)
+
+
+def _hands_on(instruction: Instruction, frame: Frame) -> bool:
+    return resolve(frame, instruction) != Node(frame, instruction)
+
+
+def _name(node: Node) -> _Name:
+    """What tells the same operation in another version of the program: its name, and which iteration."""
+    if node.instruction.opcode == "parameter":
+        return str(node.instruction.parameter_number), "parameter", (), node.index
+    return node.instruction.name, node.instruction.opcode, iteration_of(node.frame), node.index
+
+
+def _path(node: Node) -> _Path | None:
+    """The last part of the frontend's name, and the iteration; None without such a name."""
+    metadata = node.instruction.metadata
+    tail = metadata.op_name.rpartition("/")[2] if metadata is not None else ""
+    return (tail, iteration_of(node.frame)) if tail else None
+
+
+def is_parameter(node: Node) -> bool:
+    """Whether it is an argument of the whole program."""
+    return node.instruction.opcode == "parameter"
+
+
+def backwards(root: Node, ends: Collection[Node]) -> Iterator[Node]:
+    """`root` and what it needs, breadth first; not beyond what is in `ends` once it was yielded."""
+    queue = [root]
+    seen = {root}
+    for node in queue:
+        yield node
+        if node in ends:
+            continue
+        for operand in operand_nodes(node):
+            if operand not in seen:
+                seen.add(operand)
+                queue.append(operand)
+
+
+def operands_first(root: Node, members: Sequence[Node]) -> tuple[Node, ...]:
+    """The members in an order of execution; `root` is the last."""
+    inside = set(members)
+    order: dict[Node, None] = {}
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        waiting = [o for o in operand_nodes(node) if o in inside and o not in order]
+        if waiting:
+            stack += waiting
+        else:
+            order.setdefault(stack.pop())
+    return tuple(order)

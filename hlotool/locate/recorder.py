@@ -1,0 +1,209 @@
+"""A probe that folds what it sees of an execution into frames.
+
+It sees a flat stream in which the instructions of a callee come before the instruction that called it; here
+the stream is folded back into the tree of calls.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hlotool.backends.base import Value
+from hlotool.backends.numpy import NumpyBackend, NumpyExecutable
+from hlotool.errors import Unsupported
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.walk import Context, call_sites, contexts
+from hlotool.locate.frames import Frame, Kept, Spread, Trace
+from hlotool.locate.store import Budget, OutOfTime, Sample, Store
+
+
+def trace(module: Module, arguments: Sequence[Value], budget: Budget | None = None) -> Frame:
+    """Execute `module` on the reference and keep what every instruction returned.
+
+    Raises:
+        Unsupported: it cannot be executed, or makes more values than the budget allows to look at.
+        OutOfTime: it takes too long.
+    """
+    executable = NumpyBackend().compile(module)
+    if not isinstance(executable, NumpyExecutable):
+        raise Unsupported("a program with regions for each device has no single trace")
+    recorder = Recorder(module, budget or Budget())
+    executable.run(arguments, recorder)
+    entry = recorder.frame(arguments)
+    if entry.trace.incomplete:
+        raise Unsupported(f"more than {entry.trace.count} values")
+    return entry
+
+
+@dataclass(slots=True, eq=False)
+class _Event:
+    instruction: Instruction
+    kept: Any
+    frames: list[Frame]
+
+
+class Recorder:
+    """A probe for one device.
+
+    Args:
+        module: that is executed.
+        budget: how much is kept.
+    """
+
+    def __init__(self, module: Module, budget: Budget) -> None:
+        kinds = contexts(module)
+        self._module = module
+        self._budget = budget
+        self._store = Store(budget)
+        self._trace = Trace((self._store,))
+        self._home = {
+            i: c for c in module.computations if kinds[c] - {Context.EMBEDDED} for i in c.instructions
+        }
+        self._callees = {i: frozenset(i.called) for i in self._home if any(True for _ in i.called)}
+        self._pending: list[_Event] = []
+        self._end = time.monotonic() + budget.seconds
+
+    def __call__(self, instruction: Instruction, value: Value) -> None:
+        """See `Probe`."""
+        if instruction not in self._home or self._trace.incomplete:
+            return
+        if self._trace.count >= self._budget.samples:
+            self._trace.incomplete = True
+            return
+        if self._trace.count % 64 == 0 and time.monotonic() > self._end:
+            raise OutOfTime(f"stopped after {self._budget.seconds:g} s")
+        callees = self._callees.get(instruction)
+        frames = self._fold(callees) if callees else []
+        self._pending.append(_Event(instruction, self._keep(value), frames))
+
+    def frame(self, arguments: Sequence[Value]) -> Frame:
+        """The frame of the entry.
+
+        Args:
+            arguments: that the program was given.
+        """
+        if self._trace.incomplete:
+            self._close_calls()
+        entry = Frame(self._module.entry, self._trace)
+        for parameter, value in zip(self._module.entry.parameters, arguments):
+            entry.values[parameter] = self._keep(value, -1)
+        for event in self._pending:
+            _record(entry, event)
+        return entry
+
+    def _keep(self, value: Value, order: int | None = None) -> Kept:
+        if isinstance(value, tuple):
+            return tuple(self._keep(part, order) for part in value)
+        if not isinstance(value, np.ndarray | np.generic):
+            return None
+        if order is None:
+            order = self._trace.count
+            self._trace.count += 1
+        return self._store.sample(order, np.asarray(value))
+
+    def _fold(self, callees: frozenset[Computation]) -> list[Frame]:
+        """Take the events of `callees` at the end of the stream and make frames of them."""
+        start = len(self._pending)
+        while start and self._home[self._pending[start - 1].instruction] in callees:
+            start -= 1
+        events = self._pending[start:]
+        del self._pending[start:]
+        frames: list[Frame] = []
+        for event in events:
+            home = self._home[event.instruction]
+            # A computation that is at work on the same instruction again was called again.
+            if not frames or frames[-1].computation is not home or event.instruction in frames[-1].values:
+                frames.append(Frame(home, self._trace))
+            _record(frames[-1], event)
+        return frames
+
+    def _close_calls(self) -> None:
+        """End the calls that were at work when the last value was looked at, without results."""
+        sites = call_sites(self._module)
+        while self._pending:
+            home = self._home[self._pending[-1].instruction]
+            if home is self._module.entry:
+                return
+            call = sites[home][-1].instruction
+            self._pending.append(_Event(call, None, self._fold(self._callees[call])))
+
+
+def _record(frame: Frame, event: _Event) -> None:
+    instruction = event.instruction
+    frame.values[instruction] = event.kept
+    frames = event.frames
+    if not frames and instruction.opcode in ("call", "fusion", "async-start"):
+        # A callee that hands on its parameters leaves no events.
+        frames = [Frame(c, frame.trace) for c in instruction.called]
+    adopt(frame, instruction, frames)
+
+
+def adopt(frame: Frame, instruction: Instruction, frames: list[Frame]) -> None:
+    """Make frames the callees of an instruction of another one."""
+    if not frames:
+        return
+    frame.callees[instruction] = frames
+    count: Counter[Computation] = Counter()
+    for callee in frames:
+        callee.caller = (frame, instruction)
+        callee.iteration = count[callee.computation]
+        count[callee.computation] += 1
+    if instruction.opcode == "while":
+        body = instruction.attributes["body"]
+        frame.bodies[instruction] = [f for f in frames if f.computation is body]
+
+
+def merged(devices: Sequence[Frame]) -> Frame:
+    """One tree of frames for what several devices did.
+
+    A loop or branch in which the devices go different ways stays closed: it is an operation like any other.
+
+    Args:
+        devices: the frame of the entry, of each device.
+    """
+    traces = [device.trace for device in devices]
+    whole = Trace(
+        tuple(store for each in traces for store in each.stores),
+        any(each.incomplete for each in traces),
+        traces[0].count,
+    )
+    return _merged(devices, whole)
+
+
+def _merged(devices: Sequence[Frame], whole: Trace) -> Frame:
+    first = devices[0]
+    frame = Frame(first.computation, whole)
+    for instruction in first.values:
+        frame.values[instruction] = _together([device.values.get(instruction) for device in devices])
+    for instruction, callees in first.callees.items():
+        rows = [device.callees.get(instruction, []) for device in devices]
+        if all(_same_calls(callees, row) for row in rows):
+            adopt(frame, instruction, [_merged(column, whole) for column in zip(*rows)])
+    return frame
+
+
+def _same_calls(ones: Sequence[Frame], others: Sequence[Frame]) -> bool:
+    return [f.computation for f in ones] == [f.computation for f in others]
+
+
+def _together(kept: Sequence[Any]) -> Any:
+    """What several devices have of one value."""
+    if all(isinstance(part, tuple) for part in kept):
+        return tuple(_together(column) for column in zip(*kept))
+    samples = tuple(part for part in kept if isinstance(part, Sample))
+    return Spread(samples) if len(samples) == len(kept) else None
+
+
+def values_of(frame: Frame) -> Iterator[tuple[Frame, Instruction, Any]]:
+    """Everything that was kept of a frame and the frames that it called."""
+    stack = [frame]
+    while stack:
+        current = stack.pop()
+        yield from ((current, instruction, kept) for instruction, kept in current.values.items())
+        stack += [callee for callees in current.callees.values() for callee in callees]

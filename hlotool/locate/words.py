@@ -1,0 +1,96 @@
+"""Nodes and differences as the user knows them."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from hlotool.findings.provenance import source_of
+from hlotool.findings.records import SourceRecord, finite_or_none
+from hlotool.ir.dtypes import Array, dtype_of
+from hlotool.ir.printer import SHORT, print_instruction
+from hlotool.ir.types import ArrayShape, subshape
+from hlotool.locate.distance import rounding_of_one
+from hlotool.locate.elements import element_record
+from hlotool.locate.execution import Execution
+from hlotool.locate.frames import Node, Parts, calls_around
+from hlotool.locate.pairing import assembled
+from hlotool.locate.records import DeviationRecord
+from hlotool.numerics.metrics import Metrics, measure
+from hlotool.numerics.tolerance import Tolerance, derive, leaf_scale
+
+
+def source_in(execution: Execution, node: Node) -> SourceRecord:
+    """Where a node comes from in the user's program, and its place in the HLO text."""
+    calls = [execution.originals[call] for _, call in calls_around(node.frame)]
+    return source_of(execution.original, (*calls, execution.originals[node.instruction]))
+
+
+def text_in(execution: Execution, node: Node) -> str:
+    """A node as HLO, on one line."""
+    return print_instruction(execution.originals[node.instruction], SHORT)
+
+
+def around(execution: Execution, node: Node) -> list[str]:
+    """`fusion %f`, `while %loop, iteration 3`: the calls around an instruction, innermost first.
+
+    A constant is the same in all iterations.
+    """
+    texts = []
+    frame, is_constant = node.frame, node.instruction.opcode == "constant"
+    for outer, call in reversed(calls_around(node.frame)):
+        text = f"{call.opcode} %{execution.originals[call].name}"
+        if call.opcode == "while" and not is_constant:
+            text += f", iteration {frame.iteration + 1}"
+        texts.append(text)
+        frame = outer
+    return texts
+
+
+def difference(expected: Array | Parts | None, actual: Array | Parts | None, node: Node) -> Metrics | None:
+    """How far two values are apart element by element, as far as they can be compared so.
+
+    Args:
+        expected: the value as it should be.
+        actual: the value as it is.
+        node: that it is the value of.
+    """
+    shape = subshape(node.instruction.shape, node.index)
+    if isinstance(expected, Parts) and isinstance(actual, Parts):
+        pairs = ((e, a) for e, a in zip(expected, actual) if e.tobytes() != a.tobytes())
+        expected, actual = next(pairs, (expected[0], actual[0]))
+    if isinstance(actual, Parts) and expected is not None and not isinstance(expected, Parts):
+        actual = assembled(actual, expected, ())
+    if expected is None or actual is None or not isinstance(shape, ArrayShape):
+        return None
+    if isinstance(expected, Parts) or isinstance(actual, Parts):
+        return None
+    if _squeezed(expected.shape) != _squeezed(actual.shape):
+        return None
+    dtype = dtype_of(shape.element_type)
+    with np.errstate(invalid="ignore"):
+        e, a = expected.astype(dtype).reshape(actual.shape), actual.astype(dtype)
+    tolerance = derive(shape.element_type)
+    if unit := rounding_of_one(shape):
+        tolerance = Tolerance(unit * leaf_scale(e, a), unit, reason="one operation")
+    return measure(e, a, shape.element_type, tolerance)
+
+
+def _squeezed(dims: tuple[int, ...]) -> list[int]:
+    return [size for size in dims if size != 1]
+
+
+def deviation_record(metrics: Metrics | None, is_wide: bool = False) -> DeviationRecord | None:
+    """A difference as a record; ulps of f64 say nothing of a program that was declared in f32."""
+    if metrics is None:
+        return None
+    worst = element_record(metrics.top[0] if metrics.top else metrics.worst_absolute)
+    if worst is not None and is_wide:
+        worst = msgspec.structs.replace(worst, ulps=None)
+    return DeviationRecord(
+        total=metrics.total,
+        mismatched=metrics.mismatched,
+        absolute=finite_or_none(float(metrics.worst_absolute.absolute)) if metrics.worst_absolute else None,
+        ulps=None if is_wide else metrics.max_ulp,
+        worst=worst,
+    )

@@ -1,0 +1,70 @@
+"""Programs of a replay as the search for a fault looks into them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hlotool.backends.base import DevicesExecutable, Probe, Value
+from hlotool.backends.registry import get_devices_backend
+from hlotool.errors import Unsupported
+from hlotool.ir.devices import DeviceGrid
+from hlotool.ir.module import Module
+from hlotool.locate.execution import Subject, Watch, on_one_device
+from hlotool.parse.sdy import module_meshes
+from hlotool.replay.devices.runners import OneDevice
+from hlotool.replay.program import Program
+from hlotool.values.generate import generate_inputs
+
+_BACKEND = "numpy"
+
+
+def subjects(reference: Program, tested: Program, arguments: Sequence[Any]) -> tuple[Subject, Subject]:
+    """Two programs on the same arguments, and on others that make sense to the first."""
+    return _subject(reference, reference, arguments), _subject(tested, reference, arguments)
+
+
+def _subject(program: Program, origin: Program, arguments: Sequence[Any]) -> Subject:
+    if isinstance(program.runner, OneDevice):
+        return on_one_device(
+            program.module, arguments, lambda seed: _values(generate_inputs(origin.module, seed).values)
+        )
+
+    def run(copy: Module, watch: Watch) -> Value:
+        expected = None if program is origin else origin.runner.run(arguments).value
+        value: Value = program.compiled_by(_Probing(copy, watch)).run(arguments, expected).value
+        return value
+
+    return Subject(program.module, run, meshes=tuple(module_meshes(origin.module).values()))
+
+
+def _values(generated: Sequence[Any]) -> Sequence[Value]:
+    return generated
+
+
+class _Probing:
+    """A backend that executes a copy in place of what it is given, with a probe on each device."""
+
+    name = _BACKEND
+    version = _BACKEND
+
+    def __init__(self, copy: Module, watch: Watch) -> None:
+        self._copy = copy
+        self._watch = watch
+        self._executable: DevicesExecutable | None = None
+
+    def compile(self, module: Module) -> Any:
+        """See `Backend`; this one is for several devices."""
+        raise Unsupported("a program for one device")
+
+    def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesExecutable:
+        """See `DevicesBackend`."""
+        self._executable = get_devices_backend(_BACKEND).compile_devices(self._copy, grid)
+        return self
+
+    def run_devices(
+        self, arguments: Sequence[Sequence[Value]], probes: Sequence[Probe | None] | None = None
+    ) -> list[Value]:
+        """See `DevicesExecutable`."""
+        assert self._executable is not None
+        return self._executable.run_devices(arguments, self._watch(arguments))

@@ -1,0 +1,117 @@
+"""Blame on small pairs of programs: wiring, branches, regions, names that survived and names that did not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hlotool
+from hlotool.locate.execution import on_one_device
+from hlotool.locate.records import DivergenceRecord
+from hlotool.locate.report import first_divergence
+from hlotool.locate.store import Budget
+
+X = np.linspace(0.5, 2, 12, dtype=np.float32)
+Y = np.linspace(-1, 1.5, 12, dtype=np.float32)
+
+
+def located(before: str, after: str, *arguments: object, output: tuple[int, ...] = ()) -> DivergenceRecord:
+    """Where two programs part; other arguments are the same ones, scaled."""
+    scaled = {
+        seed: [np.asarray(a) * np.asarray(a).dtype.type(seed + 1) for a in arguments] for seed in (1, 2)
+    }
+    sides = [
+        on_one_device(hlotool.parse(text), arguments, lambda seed: scaled[seed])  # type: ignore[arg-type]
+        for text in (before, after)
+    ]
+    return first_divergence(*sides, [output], Budget())
+
+
+PAIR = """HloModule m
+ENTRY e {
+  p = f32[12] parameter(0)
+  q = f32[12] parameter(1)
+  a = f32[12] sine(p)
+  b = f32[12] cosine(q)
+  ROOT t = (f32[12], f32[12]) tuple(RESULTS)
+}"""
+
+
+def test_exchanged_elements_of_a_tuple_are_its_fault() -> None:
+    """Both values are right: what hands them on is not."""
+    record = located(PAIR.replace("RESULTS", "a, b"), PAIR.replace("RESULTS", "b, a"), X, Y, output=(0,))
+    assert (record.source.instruction, record.finding) == ("t", "wrong")
+
+
+BRANCHES = """HloModule m
+left { l = f32[12] parameter(0) ROOT lr = f32[12] sine(l) }
+right { r = f32[12] parameter(0) ROOT rr = f32[12] cosine(r) }
+ENTRY e {
+  p = f32[12] parameter(0)
+  which = s32[] parameter(1)
+  ROOT out = f32[12] conditional(which, p, p), branch_computations={ORDER}
+}"""
+
+
+def test_branches_in_the_wrong_order_are_the_fault_of_the_conditional() -> None:
+    before, after = (BRANCHES.replace("ORDER", order) for order in ("left, right", "right, left"))
+    assert located(before, after, X, np.int32(0)).source.instruction == "out"
+
+
+def test_a_wrong_selector_is_not_the_fault_of_the_conditional() -> None:
+    text = BRANCHES.replace("ORDER", "left, right").replace("which = s32[] parameter(1)", "CHOOSE")
+    given = "n = s32[] parameter(1)\n  two = s32[] constant(2)\n  which = s32[] OPCODE(n, two)"
+    before, after = (text.replace("CHOOSE", given.replace("OPCODE", o)) for o in ("remainder", "divide"))
+    assert located(before, after, X, np.int32(4)).source.instruction == "which"
+
+
+BEFORE = """HloModule m
+ENTRY e {
+  p = f32[12] parameter(0)
+  q = f32[12] parameter(1)
+  a = f32[12] sine(p)
+  b = f32[12] multiply(a, q)
+  c = f32[12] add(b, p)
+  d = f32[12] exponential(c)
+  ROOT r = f32[12] subtract(d, q)
+}"""
+
+#: The same under other names, in a fusion, with the first addition as a multiplication and the like.
+AFTER = """HloModule m
+f {
+  x.1 = f32[12] parameter(0)
+  x.2 = f32[12] parameter(1)
+  x.3 = f32[12] FIRST(x.1)
+  x.4 = f32[12] multiply(x.2, x.3)
+  x.5 = f32[12] SECOND(x.1, x.4)
+  x.6 = f32[12] exponential(x.5)
+  x.7 = f32[12] negate(x.2)
+  ROOT x.8 = f32[12] add(x.6, x.7)
+}
+ENTRY e {
+  x.9 = f32[12] parameter(0)
+  x.10 = f32[12] parameter(1)
+  ROOT x.11 = f32[12] fusion(x.9, x.10), kind=kLoop, calls=f
+}"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "wrong"),
+    [("cosine", "add", "x.3"), ("sine", "maximum", "x.5"), ("tanh", "add", "x.3")],
+)
+def test_where_no_name_survived_right_values_are_put_in_its_place(
+    first: str, second: str, wrong: str
+) -> None:
+    """Nothing downstream of the fault has the value of anything in the right program."""
+    after = AFTER.replace("FIRST", first).replace("SECOND", second)
+    record = located(BEFORE, after, X, Y)
+    assert record.source.instruction == wrong
+    assert record.instructions == [wrong]
+    assert record.around == ["fusion %x.11"]
+    assert (record.repair, record.repaired) != ("", 0)
+
+
+def test_programs_that_agree_have_nothing_to_blame() -> None:
+    after = AFTER.replace("FIRST", "sine").replace("SECOND", "add")
+    with pytest.raises(hlotool.errors.HlotoolError, match="no instruction is known to differ"):
+        located(BEFORE, after, X, Y)
