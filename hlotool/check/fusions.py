@@ -22,26 +22,11 @@ from hlotool.passes.fusion_legality import MOST_BUFFERS, MOST_REDUCTIONS
 #: What no emitter of loops, reductions or transpositions computes, element by element.
 _NOT_EMITTED = frozenset(
     {
-        "async-done",
-        "async-start",
-        "async-update",
-        "batch-norm-grad",
-        "batch-norm-inference",
-        "batch-norm-training",
-        "call",
-        "cholesky",
-        "conditional",
-        "custom-call",
-        "domain",
-        "fft",
-        "rng-bit-generator",
-        "select-and-scatter",
-        "sort",
-        "topk",
-        "triangular-solve",
-        "while",
+        "async-done", "async-start", "async-update", "batch-norm-grad", "batch-norm-inference",
+        "batch-norm-training", "call", "cholesky", "conditional", "custom-call", "domain", "fft",
+        "rng-bit-generator", "select-and-scatter", "sort", "topk", "triangular-solve", "while",
     }
-)
+)  # fmt: skip
 #: One of these makes a kernel of kind kInput.
 _HEROES = frozenset(
     {"reduce", "transpose", "copy", "scatter", "reduce-window", "dynamic-slice", "concatenate"}

@@ -15,6 +15,7 @@ from typing import Protocol
 from hlotool._version import __version__
 from hlotool.cli import backends, bisect, check, diff, explain, extract, inspect, opt, reduce, repro, run
 from hlotool.cli.options import exit_code_text, join_signed_values
+from hlotool.cli.output import emit_error
 from hlotool.errors import ExitCode, HlotoolError, UsageError
 
 _DESCRIPTION = """\
@@ -136,9 +137,8 @@ def _report(error: HlotoolError, options: argparse.Namespace) -> int:
 
         traceback.print_exception(error)
     from hlotool.findings.errors import error_record
-    from hlotool.report.errors import error_text
 
-    print(error_text(error_record(error)), file=sys.stderr)
+    emit_error(error_record(error))
     return error.exit_code
 
 

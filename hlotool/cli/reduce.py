@@ -74,6 +74,8 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     start = time.perf_counter()
+    import msgspec
+
     options = options_from(arguments, outputs=None)
     journal = _journal(arguments, options)
     if arguments.no_resume:
@@ -81,7 +83,8 @@ def execute(arguments: argparse.Namespace) -> int:
     record: ReduceRecord | None = None
     with ending(arguments) as end:
         record = _reduce(arguments, options, journal)
-    record = _timed(record or _empty(arguments, options, end), start)
+    record = record or _empty(arguments, options, end)
+    record = msgspec.structs.replace(record, seconds=time.perf_counter() - start)
 
     code = finish(record, arguments)
     # Only when everything is printed nothing is lost any more.
@@ -187,9 +190,3 @@ def _empty(arguments: argparse.Namespace, options: RunOptions, end: Ending) -> R
         interrupted=end.interrupted,
         exit_code=end.exit_code(ExitCode.MISMATCH),
     )
-
-
-def _timed(record: ReduceRecord, start: float) -> ReduceRecord:
-    import msgspec
-
-    return msgspec.structs.replace(record, seconds=time.perf_counter() - start)

@@ -22,7 +22,7 @@ from hlotool.cli.options import (
     options_from,
     words,
 )
-from hlotool.cli.output import Ending, ending, finish
+from hlotool.cli.output import Ending, emit_error, ending, finish
 from hlotool.errors import BackendUnavailable
 
 if TYPE_CHECKING:
@@ -110,17 +110,14 @@ def execute(arguments: argparse.Namespace) -> int:
         rows = batch.records + [unavailable_row(backend, why) for backend, why in missing.items()]
     record = _record(arguments, options, rows, end, notes, time.perf_counter() - start)
     if not arguments.json and (problem := _lonely_problem(record)):
-        from hlotool.report.errors import error_text
-
-        print(error_text(problem), file=sys.stderr)
+        emit_error(problem)
         return record.exit_code
     return finish(record, arguments)
 
 
 def run_options(arguments: argparse.Namespace) -> RunOptions:
     """The options as a record; raises UsageError as `chosen_backends` does."""
-    chosen = chosen_backends(arguments)
-    return options_from(arguments, reference=chosen.reference, backend=chosen.backend, compare=chosen.compare)
+    return options_from(arguments, **chosen_backends(arguments))
 
 
 def check_backends(options: RunOptions) -> dict[str, BackendUnavailable]:

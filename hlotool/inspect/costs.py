@@ -136,7 +136,7 @@ def _costs(*opcodes: str) -> Callable[[Rule], Rule]:
 
 
 def _elements(instruction: Instruction) -> int:
-    """Of the result; of its first part where there are several."""
+    """How many elements the result has; its first part where there are several."""
     return next((shape.size for shape in array_shapes(instruction.shape)), 0)
 
 

@@ -29,7 +29,7 @@ def _lies_in_memory(instruction: Instruction) -> bool:
 
 
 def _written(shape: Shape, root: Instruction) -> Iterator[int]:
-    """Of each array of the result; what is updated in place is not written as a whole."""
+    """Bytes written of each array of the result; what is updated in place is not written as a whole."""
     for index, part in leaves(shape):
         if not isinstance(part, ArrayShape):
             continue

@@ -19,17 +19,10 @@ MANY_COPIES = 64
 _NUMBERS = re.compile(r"_\d+(?=/|$)")
 _TRIVIAL = frozenset(
     {
-        "constant",
-        "broadcast",
-        "parameter",
-        "tuple",
-        "get-tuple-element",
-        "reshape",
-        "bitcast",
-        "iota",
+        "constant", "broadcast", "parameter", "tuple", "get-tuple-element", "reshape", "bitcast", "iota",
         "convert",
     }
-)
+)  # fmt: skip
 
 
 @module_rule(
