@@ -90,12 +90,8 @@ def fusion_kind(subject: Subject) -> Iterator[Problem]:
                 yield Problem(f"kind=kInput, but nothing in %{body.name} reduces or transposes", fusion)
             case "kOutput" if not opcodes & _PRODUCTS:
                 yield Problem(f"kind=kOutput, but there is no product in %{body.name}", fusion)
-            case "kCustom" if not _has_config(fusion):
+            case "kCustom" if not fusion.config_text.strip("{} "):
                 yield Problem("kind=kCustom, but no configuration says which emitter or library", fusion)
-
-
-def _has_config(fusion: Instruction) -> bool:
-    return bool(fusion.config_text.strip("{} "))
 
 
 @module_rule(

@@ -184,7 +184,9 @@ class HostMemory:
                 continue
             reached.append(position)
             if self._positions.is_entry_root(position[0]):
-                self._at_the_end(position, start, annotation, came_from, before)
+                if memory_space(self.subject.module.entry_layout.result, position[1]) != HOST_MEMORY:
+                    path = tuple(_trail_positions(position, came_from, before))
+                    self.returned.append(Returned(position, start[0], annotation, path))
                 continue
             for successor in self._positions.successors(position):
                 if successor not in came_from and successor not in self.host:
@@ -263,19 +265,6 @@ class HostMemory:
             seen.update(fresh)
             queue.extend(fresh)
         return True
-
-    def _at_the_end(
-        self,
-        position: Position,
-        start: Position,
-        annotation: Instruction | None,
-        came_from: dict[Position, Position | None],
-        before: tuple[Position, ...],
-    ) -> None:
-        if memory_space(self.subject.module.entry_layout.result, position[1]) == HOST_MEMORY:
-            return
-        path = _trail_positions(position, came_from, before)
-        self.returned.append(Returned(position, start[0], annotation, tuple(path)))
 
     def _check_ends(self) -> None:
         """Moves to the device of what is there already."""
