@@ -99,6 +99,7 @@ def _search(
     notes: list[str],
 ) -> None:
     from hlotool.backends.registry import get_backend
+    from hlotool.check.in_place import unsafe_updates
     from hlotool.replay.options import PRELOAD
     from hlotool.replay.task import find_tasks
     from hlotool.report.progress import StepLines
@@ -126,8 +127,9 @@ def _search(
                 compiler.bisect(tasks, findings, *how)
             else:
                 bisect_directory(tasks, oracle, findings, *how)
+            notes += unsafe_updates([t.module for t in tasks if t.module.title in findings.healthy], pool)
         finally:
-            findings.comparisons = oracle.questions
+            findings.comparisons, findings.unusable = oracle.questions, len(oracle.unanswered)
             notes += pool.notes
             if steps.problem:
                 notes.append(steps.problem)
@@ -155,6 +157,8 @@ def _record(
         modules=findings.modules,
         healthy=findings.healthy,
         comparisons=findings.comparisons,
+        unusable=findings.unusable,
+        stages_only=findings.stages_only,
         notes=notes,
         error=end.error,
         interrupted=end.interrupted,

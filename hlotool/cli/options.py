@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -71,8 +72,12 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
 def add_input_options(parser: argparse.ArgumentParser) -> None:
     """`--inputs`, `--outputs`, `--seed`, `--input-range`: what a program is run on."""
     group = parser.add_argument_group("inputs", "captured in the dump, else generated, unless")
-    group.add_argument("--inputs", metavar="FILE", help=".npz, folder of MODULE.npz, or SCRIPT.py:FUNCTION")
-    group.add_argument("--outputs", metavar="FILE", help=".npz or folder: what the program really returned")
+    group.add_argument(
+        "--inputs", metavar="FILE", type=values_file, help=".npz, folder of MODULE.npz, or SCRIPT.py:FUNCTION"
+    )
+    group.add_argument(
+        "--outputs", metavar="FILE", type=values_file, help=".npz or folder: what the program really returned"
+    )
     group.add_argument("--seed", type=int, default=0, help="of generated inputs [0]")
     group.add_argument("--input-range", metavar="LO,HI", type=value_range, help="of generated inputs")
 
@@ -165,6 +170,14 @@ def count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no positive whole number")
     return int(text)
+
+
+def values_file(text: str) -> str:
+    """A file or folder of values that is there, or `SCRIPT.py:FUNCTION`: known before anything runs."""
+    path, colon, _ = text.rpartition(":")
+    if not os.path.exists(path if colon and path.endswith(".py") else text):
+        raise argparse.ArgumentTypeError(f"{text}: no such file")
+    return text
 
 
 def value_range(text: str) -> tuple[float, float]:

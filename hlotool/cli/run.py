@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from hlotool.cli.backend_options import add_backend_options, chosen_backends
@@ -107,12 +107,23 @@ def execute(arguments: argparse.Namespace) -> int:
         tasks = for_each_backend(find_tasks(arguments.paths, options, notes), missing)
         batch = _replay(tasks, pool, arguments, options, notes)
         end.interrupted = batch.interrupted
+        notes += _unsafe_updates(tasks, batch.records, pool)
         rows = batch.records + [unavailable_row(backend, why) for backend, why in missing.items()]
     record = _record(arguments, options, rows, end, notes, time.perf_counter() - start)
     if not arguments.json and (problem := _lonely_problem(record)):
         emit_error(problem)
         return record.exit_code
     return finish(record, arguments)
+
+
+def _unsafe_updates(tasks: Sequence[Task], rows: Sequence[ModuleRecord], pool: Pool) -> Iterator[str]:
+    """What is known to go wrong behind the last stage, of the modules whose stages agree."""
+    from hlotool.check.in_place import unsafe_updates
+    from hlotool.findings.verdict import AGREEING
+
+    agreeing = {row.name for row in rows if row.verdict in AGREEING}
+    modules = {task.module.title: task.module for task in tasks if task.module.title in agreeing}
+    return unsafe_updates(modules.values(), pool)
 
 
 def run_options(arguments: argparse.Namespace) -> RunOptions:

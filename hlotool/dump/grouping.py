@@ -85,7 +85,9 @@ class _Groups:
         self._by_number: defaultdict[int | None, list[_Group]] = defaultdict(list)
 
     def modules(self) -> list[DumpModule]:
-        return [self._groups[key].module() for key in sorted(self._groups, key=_Key.sort_key)]
+        names = Counter(key.name for key in self._groups)
+        found = (self._groups[key].module() for key in sorted(self._groups, key=_Key.sort_key))
+        return [replace(module, has_namesakes=names[module.name] > 1) for module in found]
 
     def _group(self, key: _Key) -> _Group:
         if key not in self._groups:

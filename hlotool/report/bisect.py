@@ -13,7 +13,7 @@ from hlotool.report.bisect_records import BisectRecord
 from hlotool.report.leaf import LeafDiff, source_facts
 from hlotool.report.next_command import command_after_bisect
 from hlotool.report.tables import Report, cut, facts, next_line, plain_table
-from hlotool.report.words import plural, seconds
+from hlotool.report.words import NOT_IN_A_DUMP, plural, seconds
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord
 
 #: Lines of a program that are shown unless everything is asked for.
@@ -46,6 +46,8 @@ class BisectReport(Report[BisectRecord]):
             yield from _histories(record.modules)
             yield from _silent(record.modules, self.verbose)
         yield self._totals()
+        if record.stages_only and not record.culprits and not self.quiet:
+            yield Text(f"{NOT_IN_A_DUMP} --backend xla", "dim")
         if command := command_after_bisect(record):
             yield next_line(command)
 
@@ -54,6 +56,8 @@ class BisectReport(Report[BisectRecord]):
         text = Text.assemble((f"{plural(len(record.culprits), 'culprit')}", "bold"))
         text.append(f" · {plural(len(record.healthy), 'healthy module')}")
         text.append(f" · {plural(record.comparisons, 'comparison')} · {seconds(record.seconds)}", "dim")
+        if record.unusable:
+            text.append(f" · {plural(record.unusable, 'step')} without an answer", "yellow")
         if record.interrupted:
             text.append("\ninterrupted; the same command goes on with what is left", "yellow")
         return text

@@ -8,13 +8,13 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from hlotool.findings.verdict import AGREEING, DIFFERING, EXCUSED, Verdict
-from hlotool.replay.records import InputsRecord, ModuleRecord
+from hlotool.replay.records import REALITY, InputsRecord, ModuleRecord
 from hlotool.report.module import ModuleDetails
 from hlotool.report.modules import ModuleTable, groups, worst_last
 from hlotool.report.next_command import command_after_run
 from hlotool.report.records import RunRecord
 from hlotool.report.tables import Report, next_line
-from hlotool.report.words import plural, seconds, style_of
+from hlotool.report.words import NOT_IN_A_DUMP, plural, seconds, style_of
 
 #: Differing modules shown in full unless everything is asked for.
 _DETAILED = 3
@@ -92,6 +92,13 @@ def _basis(run: RunRecord) -> Iterator[str]:
     skipped = sum(module.verdict not in AGREEING | DIFFERING | EXCUSED for module in run.modules)
     if skipped:
         yield f"nothing is said of {skipped} of {len(run.modules)}: they could not be compared"
+    if len(agreeing) == len(run.modules) and not any(map(_is_of_real_code, run.modules)):
+        yield f"{NOT_IN_A_DUMP} --test xla"
+
+
+def _is_of_real_code(module: ModuleRecord) -> bool:
+    """What was judged came from a compiler, and not from the reference that ran another stage."""
+    return module.stage_tested == REALITY or module.tested != module.reference
 
 
 def _origin(inputs: InputsRecord) -> str:
