@@ -1,11 +1,11 @@
-"""What the commands have in common: their parsers, groups of options, and the parsers of option values."""
+"""What the commands have in common: groups of options, and the parsers of option values."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hlotool.errors import ExitCode
@@ -35,38 +35,6 @@ def exit_code_text() -> str:
     """The exit codes as a block for `--help`."""
     rows = [f"  {code.value:<4} {meaning}" for code, meaning in EXIT_CODES.items()]
     return "\n".join(["exit codes:", *rows])
-
-
-def add_command(
-    commands: Any,
-    formatter: type[argparse.HelpFormatter],
-    execute: Callable[[argparse.Namespace], int],
-    usage: str,
-    about: str,
-    description: str,
-    examples: str = "",
-) -> argparse.ArgumentParser:
-    """Add a command to the command line.
-
-    Args:
-        commands: what `add_subparsers` returned.
-        formatter: renders the help.
-        execute: runs the command; returns the exit code.
-        usage: the command's name and what follows it.
-        about: one line for the list of commands.
-        description: the first paragraph of its help.
-        examples: below the options, before the exit codes.
-    """
-    parser: argparse.ArgumentParser = commands.add_parser(
-        usage.split()[0],
-        help=about,
-        description=description,
-        epilog=f"{examples}\n{exit_code_text()}" if examples else exit_code_text(),
-        formatter_class=formatter,
-        usage=f"hlotool {usage}",
-    )
-    parser.set_defaults(command=execute)
-    return parser
 
 
 def add_paths(parser: argparse.ArgumentParser, nargs: str = "+") -> None:

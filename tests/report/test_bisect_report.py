@@ -155,7 +155,8 @@ def verification(fails: bool | None, same: bool = False) -> Verification:
 
 def test_verifications(golden: Callable[[str, str], None]) -> None:
     bundles = [verification(True, True), verification(True), verification(False), verification(None)]
-    golden("report/repro_verify.txt", plain_text(VerifyReport(bundles), 80))
+    record = VerifyRecord(bundles=bundles, exit_code=verify_exit_code(bundles))
+    golden("report/repro_verify.txt", plain_text(VerifyReport(record), 80))
     assert verify_exit_code(bundles) is ExitCode.MISMATCH
     assert verify_exit_code(bundles[1:]) is ExitCode.INCONCLUSIVE
     assert verify_exit_code(bundles[2:]) is ExitCode.NOTHING_COMPARED
