@@ -23,12 +23,11 @@ from verdicts_limit import TooSlow, time_limit
 
 from hlotool.alignment import points
 from hlotool.alignment.align import align
-from hlotool.alignment.counterparts import counterparts
-from hlotool.alignment.flattening import flatten_calls
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape
+from hlotool.locate.flattening import flatten_calls
 from hlotool.parse.reader import parse_module
 from hlotool.values.generate import generate_inputs
 
@@ -113,15 +112,11 @@ def judge(pair: Pair) -> Counter[str]:
                 found["kept" if one.name == other.name else "strange"] += 1
         return found
     for one, other in alignment.pairs:
-        found.update(_agreement("pair", pair, one, other))
-    partners = alignment.matching.left_of
-    for other, one in counterparts(alignment).items():
-        if other not in partners:
-            found.update(_agreement("copy", pair, one, other))
+        found.update(_agreement(pair, one, other))
     return found
 
 
-def _agreement(kind: str, pair: Pair, one: Instruction, other: Instruction) -> list[str]:
+def _agreement(pair: Pair, one: Instruction, other: Instruction) -> list[str]:
     """Whether their values agree; of other dimensions nothing can be said."""
     left, right = pair.values.get(one), pair.values.get(other)
     if left is None or right is None or left.size != right.size or _dims(one) != _dims(other):
@@ -129,7 +124,7 @@ def _agreement(kind: str, pair: Pair, one: Instruction, other: Instruction) -> l
     with np.errstate(all="ignore"):
         scale = np.nanmax(np.abs(left), initial=0.0)
         is_right = np.allclose(left, right, RELATIVE, RELATIVE * scale if np.isfinite(scale) else 0.0, True)
-    return [f"{kind} {'right' if is_right else 'wrong'}"]
+    return [f"pair {'right' if is_right else 'wrong'}"]
 
 
 def _dims(instruction: Instruction) -> tuple[int, ...] | None:
@@ -145,7 +140,7 @@ def measure(pairs: list[Pair]) -> Counter[str]:
 
 
 #: What is counted, in the order of the table.
-COLUMNS = ("pair right", "pair wrong", "copy right", "copy wrong", "kept", "strange")
+COLUMNS = ("pair right", "pair wrong", "kept", "strange")
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 Works for one program before and after a pass, before and after all of them, and for two programs that were
 written apart. Evidence: what an instruction computes and what is computed from it (exact, through calls and
-fusions), the frontend's names and source lines, shapes, opcodes, names, and recorded values where given.
+fusions), the frontend's names and source lines, shapes, opcodes and names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
-from hlotool.alignment import points
 from hlotool.alignment.fingerprints import Table
 from hlotool.alignment.matching import Grower, Matching, Pair
 from hlotool.alignment.similarity import Side, side_of
@@ -52,25 +51,18 @@ class Alignment:
         return [i for i in self.right.graph.home if i not in self.matching.left_of]
 
 
-def align(
-    left: Module,
-    right: Module,
-    left_bits: Mapping[Instruction, str] | None = None,
-    right_bits: Mapping[Instruction, str] | None = None,
-) -> Alignment:
+def align(left: Module, right: Module) -> Alignment:
     """Match the instructions of two programs, each with one of the other at most.
 
     Args:
         left: one program, such as the one before a pass.
         right: the other.
-        left_bits: hashes of values that instructions were seen to have in an execution, if any.
-        right_bits: the same for the other program, on the same inputs.
 
     Raises:
         ValueError: a computation calls itself.
     """
     table = Table()
-    one, other = side_of(left, table, left_bits), side_of(right, table, right_bits)
+    one, other = side_of(left, table), side_of(right, table)
     matching = Matching()
     _match_nodes(one, other, matching)
     _match_as_written(one, other, matching)
@@ -85,7 +77,6 @@ def _match_nodes(left: Side, right: Side, matching: Matching) -> None:
     grower.certain(_value_and_context)
     grower.certain(_value)
     grower.certain(_context)
-    grower.certain(_bits)
     grower.grow()
     for key in (_value_and_context, _value, _context, _path_and_label, _path_and_opcode, _name_and_opcode):
         grower.sweep(key)
@@ -132,12 +123,6 @@ def _value(side: Side, instruction: Instruction) -> Hashable | None:
 
 def _context(side: Side, instruction: Instruction) -> Hashable | None:
     return side.prints.contexts.get(instruction)
-
-
-def _bits(side: Side, instruction: Instruction) -> Hashable | None:
-    """Recorded values; one of a few elements may be equal to another by accident."""
-    size = side.traits[instruction].size
-    return side.bits.get(instruction) if size is not None and size > points.FEW else None
 
 
 def _path_and_label(side: Side, instruction: Instruction) -> Hashable | None:

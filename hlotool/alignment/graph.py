@@ -78,13 +78,6 @@ class Graph(CallGraph):
         self._resolved[instruction] = node
         return node
 
-    def part(self, instruction: Instruction, index: ShapeIndex) -> Part:
-        """Where a part of a value comes from: the node that makes it, and which part of the node's value."""
-        place = instruction, index
-        while (following := self._step(place)) is not None:
-            place = following
-        return place
-
     def is_transparent(self, instruction: Instruction) -> bool:
         """Whether its value is that of another instruction."""
         return self.resolve(instruction) is not instruction

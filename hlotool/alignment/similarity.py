@@ -7,7 +7,7 @@ name) alone stay below `ENOUGH`; with equal metadata, or with a matched neighbou
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hlotool.alignment import points
 from hlotool.alignment.fingerprints import Fingerprints, Table, fingerprints
@@ -45,20 +45,18 @@ class Side:
         graph: its instructions.
         prints: their fingerprints.
         traits: of each instruction.
-        bits: hash of the recorded value, where there is one.
     """
 
     graph: Graph
     prints: Fingerprints
     traits: Mapping[Instruction, Traits]
-    bits: Mapping[Instruction, str] = field(default_factory=dict)
 
 
-def side_of(module: Module, table: Table, bits: Mapping[Instruction, str] | None = None) -> Side:
+def side_of(module: Module, table: Table) -> Side:
     """Everything that matching needs to know of a program."""
     graph = Graph(module)
     traits = {i: _traits(i, graph) for i in graph.home}
-    return Side(graph, fingerprints(graph, table), traits, bits or {})
+    return Side(graph, fingerprints(graph, table), traits)
 
 
 def _traits(instruction: Instruction, graph: Graph) -> Traits:
@@ -83,15 +81,7 @@ def likeness(left: Side, right: Side, one: Instruction, other: Instruction) -> f
     total = _label_points(left, right, one, other) + _origin_points(left.traits[one], right.traits[other])
     if one.name == other.name:
         total += points.SAME_NAME
-    if _same_bits(left, right, one, other):
-        total += points.SAME_BITS
     return max(total, 0.0)
-
-
-def _same_bits(left: Side, right: Side, one: Instruction, other: Instruction) -> bool:
-    """Whether recorded values are equal, and of so many elements that this is no accident."""
-    bits, size = left.bits.get(one), left.traits[one].size
-    return bits is not None and size is not None and size > points.FEW and bits == right.bits.get(other)
 
 
 def _can_be(left: Side, right: Side, one: Instruction, other: Instruction) -> bool:
@@ -99,7 +89,7 @@ def _can_be(left: Side, right: Side, one: Instruction, other: Instruction) -> bo
     if one.opcode == other.opcode:
         return True
     if one.opcode in _SOURCES or other.opcode in _SOURCES:
-        return _same_bits(left, right, one, other)
+        return False
     first, second = left.traits[one], right.traits[other]
     if first.size is not None and first.size == second.size:
         return True
@@ -123,9 +113,7 @@ def _label_points(left: Side, right: Side, one: Instruction, other: Instruction)
 def _shape_points(one: Shape, other: Shape) -> float:
     if not isinstance(one, ArrayShape) or not isinstance(other, ArrayShape):
         return points.SAME_SHAPE if type(one) is type(other) else 0.0
-    if one.element_type is other.element_type and one.dims == other.dims:
-        return points.SAME_SHAPE
-    return points.SAME_SIZE if one.size == other.size or _is_part(one, other) else 0.0
+    return points.SAME_SHAPE if (one.element_type, one.dims) == (other.element_type, other.dims) else 0.0
 
 
 def _origin_points(one: Traits, other: Traits) -> float:

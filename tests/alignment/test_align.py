@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from support.edits import disguised, edited
 
 from hlotool.alignment.align import Alignment, align
-from hlotool.alignment.counterparts import counterparts
 from hlotool.alignment.difference import Status, difference
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Module
@@ -115,65 +114,6 @@ def test_what_is_executed_stays_itself_from_pass_to_pass() -> None:
     # Copy insertion puts copies behind copies; which of two keeps the name is anybody's choice.
     assert total > 1000
     assert strange <= 2
-
-
-def test_recorded_values_decide_where_names_do_not() -> None:
-    """Two additions that look alike: their values tell which is which."""
-    text = """HloModule m
-ENTRY e {{
-  x = f32[16] parameter(0)
-  y = f32[16] parameter(1)
-  a = f32[16] {first}(x, y)
-  b = f32[16] {second}(x, y)
-  ROOT t = (f32[16], f32[16]) tuple(a, b)
-}}"""
-    left = parse_module(text.format(first="add", second="atan2"))
-    right = parse_module(text.format(first="remainder", second="power"))
-    bits = [{i.name: i for i in module.instructions()} for module in (left, right)]
-    by_value = align(
-        left,
-        right,
-        {bits[0]["a"]: "one", bits[0]["b"]: "two"},
-        {bits[1]["a"]: "two", bits[1]["b"]: "one"},
-    )
-    assert by_value.matching.left_of[bits[1]["a"]] is bits[0]["b"]
-    without = align(left, right)
-    assert without.matching.left_of[bits[1]["a"]] is bits[0]["a"]
-
-
-def test_copies_have_one_counterpart() -> None:
-    """A constant that a compiler has copied into three fusions."""
-    left = parse_module("""HloModule m
-ENTRY e {
-  x = f32[8] parameter(0)
-  c = f32[] constant(0.5)
-  b = f32[8] broadcast(c), dimensions={}
-  m = f32[8] multiply(x, b)
-  a = f32[8] add(m, b)
-  ROOT s = f32[8] subtract(a, b)
-}""")
-    right = parse_module("""HloModule m
-f {
-  p = f32[8] parameter(0)
-  k1 = f32[] constant(0.5)
-  b1 = f32[8] broadcast(k1), dimensions={}
-  m1 = f32[8] multiply(p, b1)
-  k2 = f32[] constant(0.5)
-  b2 = f32[8] broadcast(k2), dimensions={}
-  a1 = f32[8] add(m1, b2)
-  k3 = f32[] constant(0.75)
-  b3 = f32[8] broadcast(k3), dimensions={}
-  ROOT d1 = f32[8] subtract(a1, b3)
-}
-ENTRY e {
-  x = f32[8] parameter(0)
-  ROOT r = f32[8] fusion(x), kind=kLoop, calls=f
-}""")
-    found = counterparts(align(left, right))
-    names = {other.name: one.name for other, one in found.items()}
-    assert {names[name] for name in ("k1", "k2", "k3")} == {"c"}
-    assert {names[name] for name in ("b1", "b2", "b3")} == {"b"}
-    assert (names["m1"], names["a1"], names["d1"]) == ("m", "a", "s")
 
 
 def test_the_partitioner_keeps_what_is_local() -> None:

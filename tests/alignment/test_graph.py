@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hlotool.alignment import flattening
-from hlotool.alignment.flattening import flatten_calls
 from hlotool.alignment.graph import Graph
-from hlotool.alignment.ports import Ports
 from hlotool.ir.module import Instruction, Module
+from hlotool.locate import flattening
+from hlotool.locate.flattening import flatten_calls
 from hlotool.parse.reader import parse_module
 
 TEXT = """HloModule m
@@ -88,16 +87,3 @@ def test_calls_that_call_too_often_are_refused(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(flattening, "MOST_INSTRUCTIONS", 20)
     with pytest.raises(ValueError, match="instructions when every call is counted, more than 20"):
         flatten_calls(parse_module(TEXT))
-
-
-def test_the_sources_of_a_loop_are_its_body_its_state_and_its_condition() -> None:
-    flat = flatten_calls(parse_module(TEXT)).module
-    graph, found = Graph(flat), by_name(flat)
-    ports = Ports(graph)
-    loop = ports.of(found["out"])
-    assert loop == (found["w"], (1,))
-    assert ports.node(loop) is found["out"]
-    names = [node.name for node, _ in ports.sources(loop)]
-    assert names == ["d", "r", "less"]
-    state = ports.of(found["x2"])
-    assert [node.name for node, _ in ports.sources(state)] == ["d", "r"]
