@@ -73,7 +73,10 @@ class Found:
         return (*found, place) if place not in found else tuple(found)
 
     def _is_cleared(self, node: Node) -> bool:
-        is_chance = is_uniform(node.value) and not is_constant(node)
+        # A wrong literal, or one value everywhere, is found somewhere else by chance.
+        is_chance = node.instruction.opcode == "constant" or (
+            is_uniform(node.value) and not is_constant(node)
+        )
         return not is_chance and self.pairing.has_same_bits(node, self.blame.before)
 
     @property
