@@ -12,15 +12,13 @@ from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.compilers import find_compiler
 from hlotool.backends.cuda.cublas import Cublas, find_library
 from hlotool.backends.cuda.device import Device, Function, open_device
-from hlotool.backends.cuda.devices import KernelDevices, KernelRegions
 from hlotool.backends.cuda.executable import KernelExecutable
+from hlotool.backends.cuda.kernel_backend import KernelBackend
 from hlotool.backends.cuda.loading import CudaLoading
 from hlotool.backends.cuda.memory import Memory
 from hlotool.backends.cuda.prepared import Prepared
 from hlotool.backends.numpy.arguments import check_arguments
-from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
-from hlotool.ir.partitioning import is_one_program_with_regions
 
 #: Bytes of the device that a program leaves allocated for the next one.
 _KEPT = 1 << 30
@@ -59,7 +57,7 @@ class CudaExecutable(KernelExecutable):
         return Prepared(self._backend.memory, self._plan, values)
 
 
-class CudaBackend:
+class CudaBackend(KernelBackend):
     """Runs generated kernels on a GPU.
 
     Args:
@@ -89,11 +87,8 @@ class CudaBackend:
         calls_libraries: bool = True,
         precision: Precision = Precision.HLO,
     ) -> None:
-        self.name = name
-        self.precision = precision
+        super().__init__(name, fuses, precision, calls_libraries)
         self.waits = waits
-        self._calls_libraries = calls_libraries
-        self._fuses = fuses
         self._device: Device = open_device(number)
         self._compiler = find_compiler(compiler)
         self.memory = Memory(self._device)
@@ -122,7 +117,7 @@ class CudaBackend:
         return Cublas(found, self._device)
 
     def loading(self) -> CudaLoading:
-        """See `Machine`."""
+        """The kernels of one module on this device."""
         return CudaLoading(self)
 
     def load(self, kernels: Iterable[Kernel]) -> dict[str, Function]:
@@ -134,28 +129,5 @@ class CudaBackend:
             functions |= self._device.load(cubin.read_bytes(), names)
         return functions
 
-    def compile(self, module: Module) -> CudaExecutable | KernelRegions:
-        """Generate and compile all kernels of `module`.
-
-        A program on global arrays that is not partitioned yet is executed as one, whatever `num_partitions`
-        says, but for manual regions: all partitions execute a program that has them.
-
-        Raises:
-            Unsupported: neither a kernel nor the numpy reference can execute an instruction.
-            BackendUnavailable: the compiler or the device does not go with the other.
-            BackendFailed: the compiler failed.
-        """
-        if is_one_program_with_regions(module):
-            return KernelRegions(module, self, self._fuses)
+    def _executable(self, module: Module) -> CudaExecutable:
         return CudaExecutable(module, self, self._fuses)
-
-    def compile_devices(self, module: Module, grid: DeviceGrid) -> KernelDevices:
-        """The same for all devices of `grid`, whatever number the module's header says; all on this GPU.
-
-        Raises:
-            Unsupported: neither a kernel nor the numpy reference can execute an instruction.
-            VerificationError: a collective whose groups do not fit the devices.
-            BackendUnavailable: the compiler or the device does not go with the other.
-            BackendFailed: the compiler failed.
-        """
-        return KernelDevices(module, self, self._fuses, grid)

@@ -168,7 +168,8 @@ class Device:
             return {name: module.get_function(name) for name in names}
         except (self._cuda.Error, UnicodeDecodeError) as error:
             # pycuda reads the buffers for the driver's messages even where the driver has not filled them.
-            self._check_context(error, "loading kernels")
+            if self.is_broken():
+                raise BackendCrashed("cuda", f"loading kernels: {error}", here=True) from error
             raise BackendUnavailable(
                 f"{self.name} ({self.architecture}, {self.versions}) refuses compiled kernels: {error}"
             ) from error
@@ -228,10 +229,6 @@ class Device:
         if "timed out" in str(error):
             return BackendTimeout("cuda", message, here=here)
         return BackendCrashed("cuda", message, here=here)
-
-    def _check_context(self, error: Exception, what: str) -> None:
-        if self.is_broken():
-            raise BackendCrashed("cuda", f"{what}: {error}", here=True) from error
 
     def is_broken(self) -> bool:
         """Whether the context is of no more use: after some errors, every later call fails, too.

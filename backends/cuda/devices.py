@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.cuda.executable import compiled, fallback_note, fused
 from hlotool.backends.cuda.machine import Machine
-from hlotool.backends.numpy.devices_executable import DevicesExecutable
+from hlotool.backends.numpy.executables import DevicesExecutable
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
 

@@ -138,6 +138,6 @@ def _dtype(buffer: Buffer) -> np.dtype[Any]:
 
 
 def _size(buffer: Buffer) -> int:
-    """In bytes."""
+    """The size of a buffer in bytes."""
     count = buffer.size if isinstance(buffer, Part) else array_shape(buffer).size
     return count * _dtype(buffer).itemsize

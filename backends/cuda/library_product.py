@@ -7,20 +7,17 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from hlotool.backends.cuda.codegen.partition import of_instruction
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.cublas import Cublas
 from hlotool.backends.cuda.device import Allocation, Function
 from hlotool.backends.cuda.launch import Launch, located
 from hlotool.backends.cuda.memory import Memory, Resident, Storage
-from hlotool.backends.cuda.products import Product, Stack
+from hlotool.backends.cuda.products import Product
 from hlotool.backends.numpy.run import Run
 from hlotool.errors import BackendFailed
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape
 
 
 class LibraryProduct:
@@ -49,17 +46,16 @@ class LibraryProduct:
         self._instruction = instruction
         self._product = product
         self._waits = waits
-        self._arranged = [
-            _arranged(instruction, n, stack) for n, stack in enumerate((product.left, product.right))
-        ]
-        programs = [None if moved is None else of_instruction(moved) for moved in self._arranged]
-        self._launches = [
-            None
-            if moved is None or program is None
-            else Launch(memory, moved, program, [0], functions, waits)
-            for moved, program in zip(self._arranged, programs)
-        ]
-        self.kernels: list[Kernel] = [k for program in programs if program for k in program.kernels]
+        self._launches: list[Launch | None] = []
+        self.kernels: list[Kernel] = []
+        for operand, stack in zip(instruction.operands, (product.left, product.right)):
+            if stack.order is None:
+                self._launches.append(None)
+                continue
+            moved = _arranged(instruction, operand, stack.order)
+            program = of_instruction(moved)
+            self._launches.append(Launch(memory, moved, program, [0], functions, waits))
+            self.kernels += program.kernels
 
     def __call__(self, values: list[Any], run: Run) -> Resident:
         try:
@@ -68,7 +64,7 @@ class LibraryProduct:
             raise located(error, self._instruction) from error
         values.clear()
         storage = Storage(self._memory, self._size, allocation=result)
-        return Resident(storage, self._shape.dims, np.dtype(dtype_of(self._shape.element_type)))
+        return Resident(storage, self._instruction.dims, dtype_of(self._instruction.element_type))
 
     def _multiplied(self, values: list[Any]) -> Allocation:
         operands = [
@@ -83,22 +79,13 @@ class LibraryProduct:
         return result
 
     @cached_property
-    def _shape(self) -> ArrayShape:
-        assert isinstance(self._instruction.shape, ArrayShape)
-        return self._instruction.shape
-
-    @cached_property
     def _size(self) -> int:
         """Bytes of the result."""
-        return self._shape.size * dtype_of(self._shape.element_type).itemsize
+        shape = self._instruction.array_shape
+        return shape.size * dtype_of(shape.element_type).itemsize
 
 
-def _arranged(dot: Instruction, number: int, stack: Stack) -> Instruction | None:
-    """The transposition that an operand needs first, if any."""
-    operand = dot.operands[number]
-    if stack.order is None or not isinstance(operand.shape, ArrayShape):
-        return None
-    dims = tuple(operand.shape.dims[d] for d in stack.order)
-    shape = replace(operand.shape, dims=dims, layout=None)
-    attributes = {"dimensions": stack.order}
-    return Instruction(dot.name, "transpose", shape, (operand,), attributes, line=dot.line)
+def _arranged(dot: Instruction, operand: Instruction, order: tuple[int, ...]) -> Instruction:
+    """The transposition that brings the dimensions of an operand into the order that the library takes."""
+    shape = replace(operand.array_shape, dims=tuple(operand.dims[d] for d in order), layout=None)
+    return Instruction(dot.name, "transpose", shape, (operand,), {"dimensions": order}, line=dot.line)

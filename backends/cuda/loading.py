@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hlotool.backends.base import Value
@@ -68,27 +68,20 @@ class CudaLoading:
 
     def fall_back(self, step: Step) -> Step:
         if isinstance(step, Reading):
-            return Reading(self._on_host(step.function), step.operands)
-        if isinstance(step, Calling):
-            return Calling(self._calling_on_host(step.function))
-        # Not the function itself: the numpy backend evaluates plain ones together, block by block.
-        function = self._on_host(step)
-        return Calling(lambda values, run: function(*values))
+            read = step.function
+            return Reading(lambda *values: self._back(read(*_on_host(values))), step.operands)
+        # Not a plain function itself: the numpy backend evaluates these together, block by block.
+        function = step.function if isinstance(step, Calling) else lambda values, run: step(*values)
 
-    def _on_host(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*values: Any) -> Any:
-            result = function(*[to_arrays(value, for_host_step=True) for value in values])
-            return to_residents(result, self._memory, is_of_host_step=True)
-
-        return call
-
-    def _calling_on_host(self, function: Callable[[list[Any], Run], Any]) -> Callable[[list[Any], Run], Any]:
         def call(values: list[Any], run: Run) -> Any:
-            arguments = [to_arrays(value, for_host_step=True) for value in values]
+            arguments = _on_host(values)
             values.clear()
-            return to_residents(function(arguments, run), self._memory, is_of_host_step=True)
+            return self._back(function(arguments, run))
 
-        return call
+        return Calling(call)
+
+    def _back(self, result: Any) -> Any:
+        return to_residents(result, self._memory, is_of_host_step=True)
 
     def constant(self, value: Any) -> Any:
         return to_residents(value, self._memory)
@@ -106,3 +99,7 @@ class CudaLoading:
         with self._memory.device.current():
             result: Value = to_arrays(plan(self.residents(arguments), run))
         return result
+
+
+def _on_host(values: Iterable[Any]) -> list[Any]:
+    return [to_arrays(value, for_host_step=True) for value in values]

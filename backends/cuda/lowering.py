@@ -19,7 +19,7 @@ from hlotool.backends.cuda.machine import Loading
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel as Step
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
-from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import array_shapes
 
 #: What only runs other computations, or orders and regroups values.
@@ -90,8 +90,7 @@ class KernelLowering(Lowering):
 
     def _program(self, instruction: Instruction) -> KernelProgram:
         if instruction.opcode == "fusion":
-            (computation,) = (c for c in instruction.called if isinstance(c, Computation))
-            return of_fusion(computation, self._is_probed, self._loading.precision)
+            return of_fusion(instruction.computation("calls"), self._is_probed, self._loading.precision)
         return of_instruction(instruction)
 
     def _fall_back(self, instruction: Instruction) -> Step:

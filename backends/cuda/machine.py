@@ -107,13 +107,7 @@ class SharedMemory:
 
 
 class Machine(Protocol):
-    """Where kernels run.
-
-    Attributes:
-        name: of the backend, for its errors.
-    """
-
-    name: str
+    """Where kernels run."""
 
     def loading(self) -> Loading:
-        """For one module."""
+        """The part of it that belongs to one module."""

@@ -175,7 +175,7 @@ class Resident:
         self.dtype = dtype
 
     def array(self, for_host_step: bool = False) -> Any:
-        """It as a NumPy array, or a NumPy scalar where it has no dimensions; see `Storage.on_host`."""
+        """The values as a NumPy array, or as a NumPy scalar without dimensions; see `Storage.on_host`."""
         array = self.storage.on_host(for_host_step).view(self.dtype).reshape(self.dims)
         return array if self.dims else array[()]
 
@@ -207,7 +207,7 @@ def to_residents(value: Any, memory: Memory, is_of_host_step: bool = False) -> A
 
 
 def to_arrays(value: Any, for_host_step: bool = False) -> Any:
-    """The reverse: arrays come down, tokens stay."""
+    """A value of a plan on the device as NumPy arrays; tokens stay what they are."""
     if isinstance(value, tuple):
         return tuple(to_arrays(part, for_host_step) for part in value)
     return value.array(for_host_step) if isinstance(value, Resident) else value

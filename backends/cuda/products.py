@@ -13,7 +13,7 @@ from math import prod
 from hlotool.backends.cuda.codegen.contractions import DotDimensions, dot_dimensions
 from hlotool.backends.cuda.codegen.elements import NotGenerated, element_type
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.ir.types import ElementType
 
 #: Multiplications from which on a library is called: a product of two matrices of 128 x 128.
 LARGE = 1 << 21
@@ -87,17 +87,13 @@ def product_of(instruction: Instruction, least: int = LARGE) -> Product | None:
         return None
     if len(sides[0].batch) != len(sides[1].batch):
         return None
-    left, right = (_dims(operand) for operand in instruction.operands)
+    left, right = (operand.dims for operand in instruction.operands)
     batch, rows = (prod(left[d] for d in group) for group in (sides[0].batch, sides[0].free))
     length, columns = prod(left[d] for d in sides[0].contracting), prod(right[d] for d in sides[1].free)
     if batch * rows * columns * length < max(least, 1):
         return None
     stacks = min(_arrangements(left, right, sides), key=lambda pair: sum(s.order is not None for s in pair))
     return Product(batch, rows, columns, length, *stacks, kinds[0], result)
-
-
-def _dims(instruction: Instruction) -> tuple[int, ...]:
-    return instruction.shape.dims if isinstance(instruction.shape, ArrayShape) else ()
 
 
 def _arrangements(

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-
 from hlotool.backends.cuda.memory import Resident
-from hlotool.backends.numpy.layouts import major_to_minor
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
@@ -23,7 +20,7 @@ def view_of(instruction: Instruction) -> Callable[[Resident], Resident] | None:
         return None
     if instruction.opcode == "bitcast" and not (_is_row_major(source) and _is_row_major(target)):
         return None
-    return partial(Resident.viewed, dims=target.dims, dtype=np.dtype(dtype_of(target.element_type)))
+    return partial(Resident.viewed, dims=target.dims, dtype=dtype_of(target.element_type))
 
 
 def _same_elements(source: ArrayShape, target: ArrayShape) -> bool:
@@ -38,5 +35,5 @@ def _same_elements(source: ArrayShape, target: ArrayShape) -> bool:
 
 def _is_row_major(shape: ArrayShape) -> bool:
     """Whether elements lie in memory as in row-major order; dimensions of size 1 may stand anywhere."""
-    order = [d for d in major_to_minor(shape) if shape.dims[d] != 1]
+    order = [d for d in shape.minor_to_major[::-1] if shape.dims[d] != 1]
     return order == sorted(order) and not (shape.layout is not None and shape.layout.tiles)

@@ -10,8 +10,7 @@ from hlotool.backends.cuda.codegen.own_kernels import multiply_adds
 from hlotool.backends.cuda.codegen.partition import KernelProgram
 from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import Kernel
-from hlotool.backends.cuda.devices import KernelDevices, KernelRegions
-from hlotool.backends.cuda.executable import KernelExecutable
+from hlotool.backends.cuda.kernel_backend import KernelBackend
 from hlotool.backends.cuda.machine import SharedMemory
 from hlotool.backends.cuda_emu.build import Builder, Launcher, compiler
 from hlotool.backends.cuda_emu.launch import Launch
@@ -20,9 +19,7 @@ from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import Calling
 from hlotool.backends.numpy.registry import Kernel as Step
 from hlotool.backends.numpy.run import Run
-from hlotool.ir.devices import DeviceGrid
-from hlotool.ir.module import Instruction, Module
-from hlotool.ir.partitioning import is_one_program_with_regions
+from hlotool.ir.module import Instruction
 
 #: Multiplications and additions from which on BLAS is faster than a generated kernel: 52 against 28
 #: microseconds for f32 at this size, and 3 times as fast and more beyond.
@@ -56,7 +53,7 @@ class EmulatorLoading(SharedMemory):
         return result
 
 
-class EmulatorBackend:
+class EmulatorBackend(KernelBackend):
     """Runs generated kernels on the CPU.
 
     Args:
@@ -79,10 +76,7 @@ class EmulatorBackend:
         calls_libraries: bool = True,
         builder: Builder | None = None,
     ) -> None:
-        self.name = name
-        self._precision = precision
-        self._calls_libraries = calls_libraries
-        self._fuses = fuses
+        super().__init__(name, fuses, precision, calls_libraries)
         self._builder = builder or Builder()
 
     @property
@@ -91,29 +85,5 @@ class EmulatorBackend:
         return f"{self.name} (g++ {compiler()[1]})"
 
     def loading(self) -> EmulatorLoading:
-        """See `Machine`."""
-        return EmulatorLoading(self._builder, self._precision, self._calls_libraries)
-
-    def compile(self, module: Module) -> KernelExecutable | KernelRegions:
-        """Generate and compile all kernels of `module`.
-
-        A program on global arrays that is not partitioned yet is executed as one, whatever `num_partitions`
-        says, but for manual regions: all partitions execute a program that has them.
-
-        Raises:
-            Unsupported: neither a kernel nor the numpy reference can execute an instruction.
-            BackendFailed: g++ failed.
-        """
-        if is_one_program_with_regions(module):
-            return KernelRegions(module, self, self._fuses)
-        return KernelExecutable(module, self, self._fuses)
-
-    def compile_devices(self, module: Module, grid: DeviceGrid) -> KernelDevices:
-        """The same for all devices of `grid`, whatever number the module's header says.
-
-        Raises:
-            Unsupported: neither a kernel nor the numpy reference can execute an instruction.
-            VerificationError: a collective whose groups do not fit the devices.
-            BackendFailed: g++ failed.
-        """
-        return KernelDevices(module, self, self._fuses, grid)
+        """The kernels of one module on this CPU."""
+        return EmulatorLoading(self._builder, self.precision, self._calls_libraries)

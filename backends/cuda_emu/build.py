@@ -117,7 +117,7 @@ class Builder:
 
 
 def _key(kernel: Kernel) -> str:
-    """Of a kernel in the cache: its launcher has its name, which was made from its source."""
+    """What the cache finds a kernel by: its launcher has its name, which was made from its source."""
     return hashlib.sha256(kernel.launcher.encode()).hexdigest()[:20]
 
 

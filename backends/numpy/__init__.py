@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hlotool.backends.base import Probe, Value
 from hlotool.backends.numpy import kernels
-from hlotool.backends.numpy.arguments import check_arguments
-from hlotool.backends.numpy.devices_executable import DevicesExecutable
+from hlotool.backends.numpy.executables import DevicesExecutable, NumpyExecutable
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.region_programs import LogicalExecutable
-from hlotool.backends.numpy.run import Run
 from hlotool.backends.spec import NO_OPTIONS, Options, check_options
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
@@ -24,21 +19,6 @@ if TYPE_CHECKING:
     from hlotool.backends.numpy.varied import VariedBackend
 
 __all__ = ["DevicesExecutable", "LogicalExecutable", "NumpyBackend", "NumpyExecutable", "create", "kernels"]
-
-
-class NumpyExecutable:
-    """A module compiled to plans."""
-
-    def __init__(self, module: Module, plan: Plan) -> None:
-        self.module = module
-        self._plan = plan
-
-    def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
-        """Execute once; see `Executable.run`."""
-        values = check_arguments(self.module, arguments)
-        with np.errstate(all="ignore"):
-            result: Value = self._plan(values, Run(probe))
-        return result
 
 
 class NumpyBackend:

@@ -11,7 +11,7 @@ from hlotool.backends.base import TOKEN, Token, Value
 from hlotool.errors import InputDataError
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Module
-from hlotool.ir.types import UNBOUNDED, ArrayShape, Shape, TokenShape, TupleShape
+from hlotool.ir.types import ArrayShape, Shape, TokenShape, TupleShape
 
 
 def check_arguments(module: Module, arguments: Sequence[Value]) -> list[Any]:
@@ -42,11 +42,7 @@ def _check_array(shape: ArrayShape, value: Any, name: str) -> Any:
     array = np.asarray(value)
     if array.dtype != dtype_of(shape.element_type):
         raise InputDataError(f"argument {name}: expected {shape.logical_text()}, got dtype {array.dtype}")
-    fits = array.ndim == shape.rank and all(
-        bound == UNBOUNDED or (have <= bound if shape.is_dynamic_dimension(i) else have == bound)
-        for i, (have, bound) in enumerate(zip(array.shape, shape.dims))
-    )
-    if not fits:
+    if not shape.admits(array.shape):
         dims = ",".join(map(str, array.shape))
         raise InputDataError(f"argument {name}: expected {shape.logical_text()}, got dimensions [{dims}]")
     if array.ndim == 0:

@@ -60,7 +60,7 @@ def _to_pred(source: ElementType) -> Conversion:
 
 
 def _widener(source: ElementType) -> Conversion:
-    """To a dtype of NumPy's own that holds all values of a real type: narrow floats become f32."""
+    """The conversion to a dtype of NumPy's own with all values of a real type: narrow floats become f32."""
     if source.is_narrow_float:
         return lambda x: widen(x, source)
     if is_sub_byte(source):
@@ -120,7 +120,7 @@ _THROUGH_F32 = (ElementType.F16, ElementType.BF16)
 
 
 def _to_f32(source: ElementType, rounded_once: bool) -> Conversion:
-    """To f32; with `rounded_once` so that rounding the result again is as rounding `source` directly."""
+    """The conversion to f32; if `rounded_once`, rounding its results again is as rounding `source` itself."""
     if source is ElementType.F64 and rounded_once:
         return _round_to_odd
     return lambda x: widen(x, source).astype(_F32, copy=False)

@@ -14,7 +14,7 @@ import numpy as np
 
 from hlotool.backends.numpy.accumulation import native
 from hlotool.backends.numpy.ordering import SIGN_MAGNITUDE, total_order_keys
-from hlotool.backends.numpy.scalar_form import ScalarForm, element_type
+from hlotool.backends.numpy.scalar_form import ScalarForm
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
@@ -36,7 +36,7 @@ class SortKey:
 
     def ranks(self, values: Array) -> Array:
         """Integers in whose ascending order the elements belong."""
-        return ranks(values, element_type(self.value), self.descending, self.total)
+        return ranks(values, self.value.element_type, self.descending, self.total)
 
 
 def ranks(values: Array, kind: ElementType, descending: bool, total: bool = True) -> Array:
@@ -101,7 +101,7 @@ def _strict(node: Instruction, swap: _Swap) -> SortKey | None:
     if node.opcode != "compare" or direction not in ("LT", "GT"):
         return None
     left, right = node.operands
-    if swap(left) is not right or element_type(left).is_complex:
+    if swap(left) is not right or left.element_type.is_complex:
         return None
     descending = direction == "GT"
     if _reads_b(left):
@@ -118,7 +118,7 @@ def _is_tie(node: Instruction, key: SortKey, swap: _Swap) -> bool:
         node.opcode == "compare"
         and node.attributes.get("direction") == "EQ"
         and set(node.operands) == sides
-        and (_is_total(node) == key.total or not element_type(key.value).is_floating)
+        and (_is_total(node) == key.total or not key.value.element_type.is_floating)
     )
 
 

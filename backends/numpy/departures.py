@@ -16,12 +16,11 @@ import numpy as np
 
 from hlotool.backends.base import DevicesExecutable as DevicesProtocol
 from hlotool.backends.base import Executable
-from hlotool.backends.numpy.devices_executable import DevicesExecutable
+from hlotool.backends.numpy.executables import DevicesExecutable, NumpyExecutable
 from hlotool.backends.numpy.lanes import lanes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import RULES, Calling, Kernel, Reading
 from hlotool.backends.numpy.run import Run
-from hlotool.backends.numpy.varied import Planned
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
 from hlotool.ir.module import Instruction, Module
@@ -100,10 +99,7 @@ def _sign_extended(instruction: Instruction, kernel: _Function, _: Lowering) -> 
 def _saturated(instruction: Instruction, _: _Function, lowering: Lowering) -> _Function:
     low, high = integer_limits(instruction.element_type)
     wide = replace(instruction, shape=replace(instruction.array_shape, element_type=ElementType.S32))
-    kernel, dtype = (
-        _plain(RULES[instruction.opcode](wide, lowering)),
-        dtype_of(instruction.element_type),
-    )
+    kernel, dtype = _plain(RULES[instruction.opcode](wide, lowering)), dtype_of(instruction.element_type)
     return lambda *operands: np.clip(kernel(*operands), low, high).astype(dtype)
 
 
@@ -348,7 +344,7 @@ class DepartingBackend:
 
     def compile(self, module: Module) -> Executable:
         """See `Backend.compile`."""
-        return Planned(module, self._lowering(module).plan(module.entry))
+        return NumpyExecutable(module, self._lowering(module).plan(module.entry))
 
     def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesProtocol:
         """See `DevicesBackend.compile_devices`."""

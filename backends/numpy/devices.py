@@ -6,7 +6,6 @@ On one device a collective is the identity, or nearly so: each participant is al
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any, TypeAlias
 
 from hlotool.backends.numpy.lockstep import Device
@@ -14,8 +13,8 @@ from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Calling, Kernel
 from hlotool.backends.numpy.run import Run
 from hlotool.errors import VerificationError
-from hlotool.ir.attributes import Ints, IotaTiles, MeshGroups, ReplicaGroups
-from hlotool.ir.devices import device_groups
+from hlotool.ir.attributes import Ints
+from hlotool.ir.devices import device_groups, expand_groups
 from hlotool.ir.module import Instruction, Module
 
 #: From the operands of every member, in the order of the group, to the result of each.
@@ -84,7 +83,7 @@ def check_single_device(instruction: Instruction, lowering: Lowering) -> None:
 
 def _check_alone(instruction: Instruction, lowering: Lowering) -> None:
     """Accept a collective whose every group has one member."""
-    size = _group_size(instruction.replica_groups)
+    size = max(map(len, expand_groups(instruction.replica_groups)), default=0)
     if size == 0:
         check_single_device(instruction, lowering)
     elif size > 1:
@@ -97,21 +96,3 @@ def _several_devices(module: Module) -> str:
     """The module attribute that asks for more than one device, or nothing."""
     counts = {"num_partitions": module.num_partitions, "replica_count": module.replica_count}
     return ", ".join(f"{name}={count}" for name, count in counts.items() if count > 1)
-
-
-def _group_size(groups: ReplicaGroups) -> int:
-    """Members of the largest group; 0 for the empty form, a group of all devices."""
-    if groups.iota is not None:
-        return _last(groups.iota)
-    if groups.mesh is not None:
-        return _mesh_size(groups.mesh)
-    return max((len(group) for group in groups.groups or ()), default=0)
-
-
-def _last(tiles: IotaTiles) -> int:
-    return tiles.dims[-1] if tiles.dims else 0
-
-
-def _mesh_size(groups: MeshGroups) -> int:
-    sizes = dict(groups.mesh.axes)
-    return prod(axis.size if axis.size is not None else sizes[axis.name] for axis in groups.axes)

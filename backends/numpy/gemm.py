@@ -20,7 +20,6 @@ from hlotool.backends.numpy.activations import Activation, gelu_tanh, identity, 
 from hlotool.backends.numpy.backend_configs import Config
 from hlotool.backends.numpy.contraction import operand_dtype, rounded, widened
 from hlotool.backends.numpy.kernels.dot import DotDimensions
-from hlotool.backends.numpy.layouts import major_to_minor
 from hlotool.backends.numpy.library_results import result_shapes, result_types
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.ir.dtypes import Array
@@ -126,7 +125,7 @@ class Gemm:
         """The vector, broadcastable against D."""
         if not bias.ndim:
             return bias
-        axis = major_to_minor(self.result)[-1]
+        axis = self.result.minor_to_major[0]
         return bias.reshape([-1 if d == axis else 1 for d in range(self.result.rank)])
 
 

@@ -16,7 +16,7 @@ from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.monoids import Monoid, find_monoids, is_choice
 from hlotool.backends.numpy.patterns import reinterpret
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.scalar_form import ScalarForm, element_type, scalar_form
+from hlotool.backends.numpy.scalar_form import ScalarForm, scalar_form
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, leaves
@@ -76,7 +76,7 @@ def vectorised(form: ScalarForm, lowering: Lowering) -> Lanes:
             _bitcast(instruction) if instruction.opcode == "bitcast-convert" else lowering.kernel(instruction)
         )
 
-    plan = lowering.build_with(form.computation, kernel)
+    plan = lowering.build(form.computation, kernel)
 
     def evaluate(arguments: Sequence[Array], shape: tuple[int, ...]) -> Sequence[Any]:
         results: tuple[Any, ...] = plan(list(arguments))
@@ -91,7 +91,7 @@ def _make_tuple(*values: Any) -> tuple[Any, ...]:
 
 def _bitcast(instruction: Instruction) -> Kernel:
     """bitcast-convert, whose own kernel knows the dimensions of its result."""
-    source, target = element_type(instruction.operands[0]), element_type(instruction)
+    source, target = instruction.operands[0].element_type, instruction.element_type
     return lambda x: reinterpret(x, source, target).reshape(np.shape(x))
 
 

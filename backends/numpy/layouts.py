@@ -14,13 +14,6 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.types import COMBINE, ArrayShape
 
 
-def major_to_minor(shape: ArrayShape) -> tuple[int, ...]:
-    """Dimensions, slowest varying first; row-major where the shape has no layout."""
-    if shape.layout is None:
-        return tuple(range(shape.rank))
-    return tuple(reversed(shape.layout.minor_to_major))
-
-
 def bitcaster(source: ArrayShape, target: ArrayShape) -> Callable[[Array], Array]:
     """The function that reads the buffer of a `source` array as a `target` array.
 
@@ -52,7 +45,7 @@ def _between_tiles(source: ArrayShape, target: ArrayShape) -> Callable[[Array], 
 
 def _elements_in_memory(shape: ArrayShape) -> Array:
     """Row-major number of the element at each place in memory, -1 where there is padding."""
-    places = np.arange(shape.size).reshape(shape.dims).transpose(major_to_minor(shape))
+    places = np.arange(shape.size).reshape(shape.dims).transpose(shape.minor_to_major[::-1])
     for tile in shape.layout.tiles if shape.layout else ():
         if COMBINE in tile or len(tile) > places.ndim:
             raise ValueError(f"the tiles of {shape}")
@@ -71,13 +64,13 @@ def have_same_tiles(source: ArrayShape, target: ArrayShape) -> bool:
     tiles = [shape.layout.tiles if shape.layout else () for shape in (source, target)]
     if tiles == [(), ()]:
         return True
-    extents = [[s.dims[d] for d in major_to_minor(s) if s.dims[d] != 1] for s in (source, target)]
+    extents = [[s.dims[d] for d in s.minor_to_major[::-1] if s.dims[d] != 1] for s in (source, target)]
     return tiles[0] == tiles[1] and extents[0] == extents[1] and source.element_type is target.element_type
 
 
 def _reinterpreter(source: ArrayShape, target: ArrayShape) -> Callable[[Array], Array]:
-    into_buffer = major_to_minor(source)
-    order = major_to_minor(target)
+    into_buffer = source.minor_to_major[::-1]
+    order = target.minor_to_major[::-1]
     buffer_dims = tuple(target.dims[d] for d in order)
     out_of_buffer = tuple(int(i) for i in np.argsort(order))
     old, new = source.element_type, target.element_type

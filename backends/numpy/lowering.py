@@ -48,7 +48,7 @@ class Lowering:
             Unsupported: one of its instructions has no lowering.
         """
         if computation not in self._plans:
-            self._plans[computation] = self._build(computation, self.kernel)
+            self._plans[computation] = self.build(computation, self.kernel)
         return self._plans[computation]
 
     def kernel(self, instruction: Instruction) -> Kernel:
@@ -68,11 +68,8 @@ class Lowering:
         """The error that says why `instruction` cannot be executed."""
         return Unsupported(reason, instruction.name, instruction.opcode, self.module.location(instruction))
 
-    def build_with(self, computation: Computation, kernel: Callable[[Instruction], Kernel]) -> Plan:
+    def build(self, computation: Computation, kernel: Callable[[Instruction], Kernel]) -> Plan:
         """A plan whose kernels come from `kernel` (vectorised evaluation of scalar computations)."""
-        return self._build(computation, kernel)
-
-    def _build(self, computation: Computation, kernel: Callable[[Instruction], Kernel]) -> Plan:
         slots = _assign_slots(computation)
         template: list[Any] = [None] * len(slots)
         units = []

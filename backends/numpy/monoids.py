@@ -14,7 +14,7 @@ import numpy as np
 
 from hlotool.backends.numpy.accumulation import finish, native, native_dtype, sum_dtype
 from hlotool.backends.numpy.ordering import extremum_keys, has_negative_zero, values_of_keys
-from hlotool.backends.numpy.scalar_form import ScalarForm, element_type
+from hlotool.backends.numpy.scalar_form import ScalarForm
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
@@ -134,7 +134,7 @@ def _components(form: ScalarForm) -> list[tuple[Instruction, Instruction, Instru
     if len(form.parameters) != 2 * count:
         return []
     rows = list(zip(form.outputs, form.parameters[:count], form.parameters[count:]))
-    same = all(element_type(o) is element_type(a) is element_type(e) for o, a, e in rows)
+    same = all(o.element_type is a.element_type is e.element_type for o, a, e in rows)
     return rows if same else []
 
 
@@ -143,11 +143,11 @@ def _match(output: Instruction, accumulator: Instruction, element: Instruction) 
     inner = output
     if output.opcode == "convert":
         inner = output.operands[0]
-        if not _holds_all(element_type(inner), element_type(output)):
+        if not _holds_all(inner.element_type, output.element_type):
             return None
     if inner.opcode not in _UFUNCS or {_unconvert(o) for o in inner.operands} != {accumulator, element}:
         return None
-    return Monoid(inner.opcode, element_type(output))
+    return Monoid(inner.opcode, output.element_type)
 
 
 def _unconvert(instruction: Instruction) -> Instruction:

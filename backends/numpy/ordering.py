@@ -5,10 +5,9 @@ XLA: operation_semantics.md#compare (TOTALORDER): -NaN < -inf < … < -0 < +0 < 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from hlotool.backends.numpy.integers import signed_dtype
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ElementType
 
@@ -22,13 +21,10 @@ SIGN_MAGNITUDE = (
     ElementType.BF16,
 )
 
-_INTEGERS: dict[int, np.dtype[Any]] = {size: np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
-
 
 def total_order_keys(values: Array) -> Array:
     """Signed integers that compare as floats of sign-magnitude layout do in total order."""
-    bits = values.view(_INTEGERS[values.dtype.itemsize])
-    return _flip_negative(bits)
+    return _flip_negative(values.view(signed_dtype(values)))
 
 
 def values_of_keys(keys: Array) -> Array:

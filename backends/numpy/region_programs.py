@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.numpy.arguments import check_arguments
-from hlotool.backends.numpy.devices_executable import DevicesExecutable
+from hlotool.backends.numpy.executables import DevicesExecutable, execute
 from hlotool.backends.numpy.lockstep import Device, World
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
@@ -42,10 +40,7 @@ class LogicalExecutable:
         if self._plan is None or probe is not None:
             count = len(self._grid)
             return self._everywhere.run_devices([arguments] * count, [probe] + [None] * (count - 1))[0]
-        values = check_arguments(self.module, arguments)
-        with np.errstate(all="ignore"):
-            result: Value = self._plan(values, Run())
-        return result
+        return execute(self._plan, check_arguments(self.module, arguments), Run())
 
     def _separated(self) -> Plan | None:
         try:
@@ -68,8 +63,8 @@ class _LogicalLowering(Lowering):
         self._finder = RegionFinder()
         self._inside = Lowering(module, grid, policy)
 
-    def _build(self, computation: Computation, kernel: Callable[[Instruction], Kernel]) -> Plan:
-        return super()._build(self._finder.outlined(computation), kernel)
+    def build(self, computation: Computation, kernel: Callable[[Instruction], Kernel]) -> Plan:
+        return super().build(self._finder.outlined(computation), kernel)
 
     def kernel(self, instruction: Instruction) -> Kernel:
         if instruction.custom_call_target != REGION_TARGET:
@@ -84,8 +79,7 @@ def _on_all_devices(plan: Plan, grid: DeviceGrid) -> Kernel:
         world = World(grid)
 
         def body(number: int) -> Any:
-            with np.errstate(all="ignore"):
-                return plan(list(values), Run(device=Device(world, number)))
+            return execute(plan, list(values), Run(device=Device(world, number)))
 
         return world.run(body)[0]
 

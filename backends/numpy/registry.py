@@ -24,7 +24,7 @@ class Calling:
 
     Attributes:
         function: takes over the *list* of operand values, so that the computations it calls can free them
-            or update them in place, and gets the run to hand on.
+            or update them in place, and gets the run that these share.
     """
 
     function: Callable[[list[Any], Run], Any]

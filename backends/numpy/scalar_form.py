@@ -58,13 +58,6 @@ class ScalarForm:
         return Computation("scalar", [*self.parameters, *self.operations, root], root)
 
 
-def element_type(instruction: Instruction) -> ElementType:
-    """The type of a scalar instruction."""
-    if not isinstance(instruction.shape, ArrayShape):
-        raise TypeError(f"{instruction} is not an array")
-    return instruction.shape.element_type
-
-
 def scalar_form(computation: Computation) -> ScalarForm | None:
     """The normal form of `computation`, or None when it is not made of scalar elementwise operations."""
     builder = _Builder()
@@ -129,7 +122,7 @@ class _Builder:
             return self.inline(next(instruction.called), operands)
         if opcode == "conditional":
             return self._conditional(instruction, operands)
-        if opcode == "bitcast" and element_type(instruction) is not element_type(_scalar(operands[0])):
+        if opcode == "bitcast" and instruction.element_type is not _scalar(operands[0]).element_type:
             # XLA's algebraic simplifier writes the bitcast-convert of a scalar like this.
             return self._elementwise(replace(instruction, opcode="bitcast-convert"), operands)
         if opcode in _IDENTITIES:
@@ -148,7 +141,7 @@ class _Builder:
         attributes = {k: v for k, v in instruction.attributes.items() if k in instruction.row.attributes}
         key = (
             instruction.opcode,
-            element_type(instruction),
+            instruction.element_type,
             tuple(map(id, operands)),
             tuple(sorted(attributes.items(), key=lambda item: item[0])),
             _constant_bytes(instruction),
@@ -175,7 +168,7 @@ class _Builder:
         """
         index = _scalar(operands[0])
         inlined = [self.inline(c, (o,)) for c, o in zip(branches(instruction), operands[1:])]
-        if element_type(index) is ElementType.PRED:
+        if index.element_type is ElementType.PRED:
             return self._select(index, inlined[0], inlined[1], instruction)
         chosen = inlined[-1]
         for number, branch in enumerate(inlined[:-1]):
@@ -216,7 +209,7 @@ def _identity(instruction: Instruction, operand: _Value) -> _Value:
     """`operand`; a copy that changes the element type is none."""
     if isinstance(operand, Instruction):
         _check_scalar(instruction.shape)
-        if element_type(instruction) is not element_type(operand):
+        if instruction.element_type is not operand.element_type:
             raise _NotScalar
     return operand
 
@@ -227,7 +220,7 @@ def _chosen(select: Instruction, operands: Sequence[Instruction]) -> Instruction
     if predicate.literal is None or predicate.literal.value is None:
         return None
     chosen = yes if predicate.literal.array else no
-    return chosen if element_type(chosen) is element_type(select) else None
+    return chosen if chosen.element_type is select.element_type else None
 
 
 def _constant_bytes(instruction: Instruction) -> bytes | int | None:

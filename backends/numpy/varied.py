@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,11 @@ from hlotool.backends.base import DevicesExecutable as DevicesProtocol
 from hlotool.backends.base import Executable, Probe, Value
 from hlotool.backends.numpy.arguments import check_arguments
 from hlotool.backends.numpy.changes import flushed
-from hlotool.backends.numpy.devices_executable import DevicesExecutable
+from hlotool.backends.numpy.executables import DevicesExecutable, NumpyExecutable
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.noise import Member, Noise
-from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.policy import KernelPolicy, Policy
 from hlotool.backends.numpy.region_programs import LogicalExecutable
-from hlotool.backends.numpy.run import Run
 from hlotool.backends.spec import Options
 from hlotool.errors import UsageError
 from hlotool.ir.devices import DeviceGrid
@@ -58,10 +57,12 @@ class VariedBackend:
         """See `Backend.compile`."""
         program, policy = self._prepare(module)
         changed = program.module
+        inner: Executable
         if is_one_program_with_regions(module):
-            return _Varied(module, program, LogicalExecutable(changed, policy), self.noise, self._keeps_wide)
-        plan = Lowering(changed, policy=policy).plan(changed.entry)
-        return _Varied(module, program, Planned(changed, plan), self.noise, self._keeps_wide)
+            inner = LogicalExecutable(changed, policy)
+        else:
+            inner = NumpyExecutable(changed, Lowering(changed, policy=policy).plan(changed.entry))
+        return _Varied(inner, _Translation(module, program, self.noise, self._keeps_wide))
 
     def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesProtocol:
         """See `DevicesBackend.compile_devices`."""
@@ -69,7 +70,7 @@ class VariedBackend:
         changed = program.module
         plan = Lowering(changed, grid, policy).plan(changed.entry)
         inner = DevicesExecutable(changed, plan, grid)
-        return _VariedDevices(module, program, inner, self.noise, self._keeps_wide)
+        return _VariedDevices(inner, _Translation(module, program, self.noise, self._keeps_wide))
 
     def _prepare(self, module: Module) -> tuple[Retyped, KernelPolicy | None]:
         """What is executed, and how its kernels are wrapped: not at all where types are all that changes."""
@@ -79,46 +80,32 @@ class VariedBackend:
         return program, KernelPolicy(self._policy, self.noise, program, module)
 
 
-class Planned:
-    """A module compiled to plans."""
-
-    def __init__(self, module: Module, plan: Plan) -> None:
-        self._module = module
-        self._plan = plan
-
-    def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
-        """See `Executable.run`."""
-        values = check_arguments(self._module, arguments)
-        with np.errstate(all="ignore"):
-            result: Value = self._plan(values, Run(probe))
-        return result
-
-
+@dataclass(frozen=True, slots=True)
 class _Translation:
     """Arguments, results and probes between a module and the program that stands for it."""
 
-    def __init__(self, module: Module, program: Retyped, keeps_wide: bool) -> None:
-        self._module = module
-        self._program = program
-        self._keeps_wide = keeps_wide
+    module: Module
+    program: Retyped
+    noise: Noise
+    keeps_wide: bool
 
-    def arguments(self, values: Sequence[Value], member: Member) -> list[Any]:
-        """In the program's types; denormal numbers are zero for code that takes them so."""
-        checked = check_arguments(self._module, values)
-        if member.flushes:
-            checked = [_flushed(v, p.shape) for v, p in zip(checked, self._module.entry.parameters)]
-        parameters = self._program.module.entry.parameters
+    def arguments(self, values: Sequence[Value]) -> list[Any]:
+        """The arguments in the program's types; denormal numbers are zero for code that takes them so."""
+        checked = check_arguments(self.module, values)
+        if self.noise.member.flushes:
+            checked = [_flushed(v, p.shape) for v, p in zip(checked, self.module.entry.parameters)]
+        parameters = self.program.module.entry.parameters
         return [retyped_value(value, p.shape) for value, p in zip(checked, parameters)]
 
     def result(self, value: Value) -> Any:
-        """In the declared types, unless they stay wide."""
-        return value if self._keeps_wide else retyped_value(value, self._module.entry.root.shape)
+        """The result in its declared types, unless they stay wide."""
+        return value if self.keeps_wide else retyped_value(value, self.module.entry.root.shape)
 
     def probe(self, probe: Probe | None) -> Probe | None:
         """One that shows `probe` the instructions of the module with the program's values."""
         if probe is None:
             return None
-        origins = self._program.origins
+        origins = self.program.origins
 
         def translated(instruction: Instruction, value: Value) -> None:
             if instruction in origins:
@@ -139,46 +126,36 @@ def _flushed(value: Any, shape: Shape) -> Any:
     return flushed(value, flush_threshold(kind)) if is_flushed else value
 
 
+@dataclass(frozen=True, slots=True)
 class _Varied:
     """An executable for one device."""
 
-    def __init__(
-        self, module: Module, program: Retyped, inner: Executable, noise: Noise, keeps_wide: bool
-    ) -> None:
-        self._translation = _Translation(module, program, keeps_wide)
-        self._inner = inner
-        self._noise = noise
+    inner: Executable
+    translation: _Translation
 
     def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
         """See `Executable.run`."""
-        self._noise.restart()
-        translation = self._translation
-        result = self._inner.run(
-            translation.arguments(arguments, self._noise.member), translation.probe(probe)
-        )
-        final: Value = translation.result(result)
+        self.translation.noise.restart()
+        result = self.inner.run(self.translation.arguments(arguments), self.translation.probe(probe))
+        final: Value = self.translation.result(result)
         return final
 
 
+@dataclass(frozen=True, slots=True)
 class _VariedDevices:
     """An executable for several devices."""
 
-    def __init__(
-        self, module: Module, program: Retyped, inner: DevicesExecutable, noise: Noise, keeps_wide: bool
-    ) -> None:
-        self._translation = _Translation(module, program, keeps_wide)
-        self._inner = inner
-        self._noise = noise
+    inner: DevicesExecutable
+    translation: _Translation
 
     def run_devices(
         self, arguments: Sequence[Sequence[Value]], probes: Sequence[Probe | None] | None = None
     ) -> list[Value]:
         """See `DevicesExecutable.run_devices`."""
-        self._noise.restart()
-        translation = self._translation
+        translation = self.translation
+        translation.noise.restart()
         shown = None if probes is None else [translation.probe(probe) for probe in probes]
-        member = self._noise.member
-        results = self._inner.run_devices([translation.arguments(own, member) for own in arguments], shown)
+        results = self.inner.run_devices([translation.arguments(own) for own in arguments], shown)
         return [translation.result(result) for result in results]
 
 

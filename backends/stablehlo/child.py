@@ -13,11 +13,13 @@ from hlotool.backends.xla.protocol import ArrayData, Results
 
 def evaluate(evaluation: Evaluation) -> Results:
     """Run a program once, on one device."""
+    from jax.interpreters import mlir
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import stablehlo
 
     code = jaxlib_api.to_stablehlo(evaluation.text)
-    with _context(), ir.Location.unknown():
+    # A context that knows the dialects of StableHLO.
+    with mlir.make_ir_context(), ir.Location.unknown():
         module = ir.Module.parse(code)
         _generalise_dots(module)
         arguments = [_attribute(data) for data in evaluation.arguments]
@@ -30,13 +32,6 @@ def _attribute(data: ArrayData) -> Any:
 
     array: Any = data.to_array()
     return ir.DenseElementsAttr.get(array, signless=array.dtype.kind != "u")
-
-
-def _context() -> Any:
-    """An MLIR context that knows the dialects of StableHLO."""
-    from jax.interpreters import mlir
-
-    return mlir.make_ir_context()
 
 
 def _generalise_dots(module: Any) -> None:

@@ -6,12 +6,13 @@ pairs of their parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
 import numpy as np
 
+from hlotool.backends.xla.signature import arrays_of
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.edit import Editor, editing
 from hlotool.ir.edit_clone import clone_module
@@ -30,7 +31,7 @@ def plain_types(module: Module) -> Module:
         for parameter in copy.entry.parameters:
             _take_plain(edit, parameter, numbers)
         root = copy.entry.root
-        results = [part for array in _elements(edit, root) for part in _plain_parts(edit, array)]
+        results = [part for array in list(arrays_of(edit, root)) for part in _plain_parts(edit, array)]
         shape = TupleShape(tuple(result.shape for result in results))
         copy.entry.root = edit.add(Instruction("plain", "tuple", shape, tuple(results)))
         edit.changed = True
@@ -54,8 +55,7 @@ def _carriers(kind: ElementType) -> tuple[ElementType, ...]:
 
 def _take_plain(edit: Editor, old: Instruction, numbers: Iterator[int]) -> None:
     """Turn a parameter into what is made of plain ones."""
-    shape = old.shape
-    assert isinstance(shape, ArrayShape)
+    shape = old.array_shape
     carriers = _carriers(shape.element_type)
     if carriers == (shape.element_type,):
         old.parameter_number = next(numbers)
@@ -69,20 +69,8 @@ def _take_plain(edit: Editor, old: Instruction, numbers: Iterator[int]) -> None:
     edit.set_operands(old, made)
 
 
-def _elements(edit: Editor, root: Instruction) -> Sequence[Instruction]:
-    if not isinstance(root.shape, TupleShape):
-        return [root]
-    if root.opcode == "tuple":
-        return root.operands
-    return [
-        edit.add(Instruction("element", "get-tuple-element", part, (root,), {"index": number}))
-        for number, part in enumerate(root.shape.elements)
-    ]
-
-
 def _plain_parts(edit: Editor, array: Instruction) -> list[Instruction]:
-    shape = array.shape
-    assert isinstance(shape, ArrayShape)
+    shape = array.array_shape
     carriers = _carriers(shape.element_type)
     if carriers == (shape.element_type,):
         return [array]

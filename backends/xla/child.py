@@ -29,8 +29,9 @@ from hlotool.backends.xla.protocol import (
 
 Array = npt.NDArray[Any]
 
-#: Loaded executables by number. Numbers are never used again, not even by the process that replaces this one.
-_executables: dict[int, _Loaded] = {}
+#: Loaded executables and the devices that they run on, by number. Numbers are never used again, not even by
+#: the process that replaces this one.
+_executables: dict[int, tuple[Any, list[Any]]] = {}
 _numbers = itertools.count(time.time_ns())
 
 
@@ -43,14 +44,6 @@ class TooFewDevices(Exception):
 
 class WrongFlag(Exception):
     """A debug option has another type."""
-
-
-class _Loaded:
-    """An executable and where it runs."""
-
-    def __init__(self, executable: Any, devices: list[Any]) -> None:
-        self.executable = executable
-        self.devices = devices
 
 
 @cache
@@ -70,6 +63,7 @@ def devices(platform: str) -> list[Any]:
 
 
 def _jax() -> Any:
+    """JAX without its types: parts of it have none."""
     import jax
 
     return jax
@@ -98,7 +92,7 @@ def compile_program(program: CompileRequest) -> Compiled:
     else:
         executable = _inject(program, chosen, options)
     number = next(_numbers)
-    _executables[number] = _Loaded(executable, chosen)
+    _executables[number] = executable, chosen
     notes = _notes(program)
     if program.partitions == 1:
         return Compiled(number, notes=notes)
@@ -172,11 +166,12 @@ def run_program(execution: Execution) -> Results:
     loaded = _executables.get(execution.executable)
     if loaded is None:
         return Results(False, [])
+    executable, chosen = loaded
     columns = [[data.to_array() for data in row] for row in zip(*execution.arguments)]
-    placed = [_place(loaded.devices, column) for column in columns]
-    outputs = loaded.executable.execute_sharded(placed).disassemble_into_single_device_arrays()
-    count = len(loaded.devices)
-    return Results(True, [[ArrayData.of(np.asarray(leaf[d])) for leaf in outputs] for d in range(count)])
+    placed = [_place(chosen, column) for column in columns]
+    outputs = executable.execute_sharded(placed).disassemble_into_single_device_arrays()
+    rows = range(len(chosen))
+    return Results(True, [[ArrayData.of(np.asarray(leaf[d])) for leaf in outputs] for d in rows])
 
 
 def _place(chosen: list[Any], parts: Sequence[Array]) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from hlotool.ir.attributes import BackendConfig
+from hlotool.ir.edit import with_attributes
 from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Module
 
@@ -27,7 +28,7 @@ def without_field(module: Module, name: str) -> Module:
         config = instruction.attribute("backend_config", BackendConfig, None)
         if config is not None and f'"{name}"' in config.text:
             bare = replace(config, text=json.dumps(_without(json.loads(config.text), name)))
-            instruction.attributes = {**instruction.attributes, "backend_config": bare}
+            instruction.attributes = with_attributes(instruction.attributes, backend_config=bare)
     return copy
 
 

@@ -43,38 +43,40 @@ class Loaded:
         weakref.finalize(self, self._process.release, compiled.executable)
         return compiled
 
-    def run(self, rows: Sequence[Sequence[Array]]) -> list[list[ArrayData]]:
+    def run(self, rows: Sequence[Sequence[Array]]) -> list[list[Array]]:
         """Per device, what goes in and what comes out, one array each."""
         data = [[ArrayData.of(array) for array in row] for row in rows]
         results = self._process.run(Execution(self.compiled.executable, data))
         if not results.known:
             self.compiled = self._compile()
             results = self._process.run(Execution(self.compiled.executable, data))
-        return results.devices
+        return [[data.to_array() for data in row] for row in results.devices]
 
 
-class XlaExecutable:
-    """A program for one device."""
+class _Executable:
+    """A compiled program, with what was done to it before."""
 
     def __init__(self, module: Module, loaded: Loaded) -> None:
         self.module = module
         self.notes = loaded.notes
         self._loaded = loaded
 
+
+class XlaExecutable(_Executable):
+    """A program for one device."""
+
     def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
         """Execute once; see `Executable.run`. XLA lets nobody watch, so `probe` must be None."""
         _refuse_probes([probe])
         [row] = self._loaded.run([flat_arguments(self.module, arguments)])
-        return value_of(self.module, [data.to_array() for data in row])
+        return value_of(self.module, row)
 
 
-class XlaDevicesExecutable:
+class XlaDevicesExecutable(_Executable):
     """A program for several devices, each with arguments of its own."""
 
     def __init__(self, module: Module, loaded: Loaded, count: int) -> None:
-        self.module = module
-        self.notes = loaded.notes
-        self._loaded = loaded
+        super().__init__(module, loaded)
         self._count = count
 
     def run_devices(
@@ -87,10 +89,10 @@ class XlaDevicesExecutable:
                 f"{self._count} devices take as many lists of arguments, got {len(arguments)}"
             )
         rows = self._loaded.run([flat_arguments(self.module, row) for row in arguments])
-        return [value_of(self.module, [data.to_array() for data in row]) for row in rows]
+        return [value_of(self.module, row) for row in rows]
 
 
-class XlaPartitionedExecutable:
+class XlaPartitionedExecutable(_Executable):
     """A program on global arrays that XLA has spread over several partitions.
 
     Args:
@@ -101,9 +103,7 @@ class XlaPartitionedExecutable:
     """
 
     def __init__(self, module: Module, loaded: Loaded, count: int, results: Sequence[ArrayShape]) -> None:
-        self.module = module
-        self.notes = loaded.notes
-        self._loaded = loaded
+        super().__init__(module, loaded)
         self._count = count
         self._results = results
 
@@ -113,9 +113,8 @@ class XlaPartitionedExecutable:
         arrays = flat_arguments(self.module, arguments)
         compiled = self._loaded.compiled
         rows = spread(arrays, _shardings(compiled.parameters, len(arrays)), self._count)
-        results = [[data.to_array() for data in row] for row in self._loaded.run(rows)]
         shardings = _shardings(compiled.results, len(self._results))
-        return value_of(self.module, gather(results, self._results, shardings))
+        return value_of(self.module, gather(self._loaded.run(rows), self._results, shardings))
 
 
 def _refuse_probes(probes: Sequence[Probe | None]) -> None:

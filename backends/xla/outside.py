@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlotool.errors import Unsupported
+from hlotool.backends.xla.failures import unsupported
 from hlotool.ir.module import Instruction, Module
 
 _EXCHANGE = frozenset({"infeed", "outfeed"})
@@ -12,7 +12,7 @@ def refuse_the_outside(module: Module) -> None:
     """Raises Unsupported, naming the first instruction that needs somebody outside of the program."""
     for instruction in module.instructions():
         if reason := _reason(instruction):
-            raise Unsupported(reason, instruction.name, instruction.opcode, module.location(instruction))
+            raise unsupported(module, instruction, reason)
 
 
 def _reason(instruction: Instruction) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
-from hlotool.errors import Unsupported
+from hlotool.backends.xla.failures import unsupported
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit import Editor, editing
 from hlotool.ir.edit_clone import clone_module
@@ -83,12 +83,8 @@ def _flatten_parameters(edit: Editor, module: Module) -> None:
         if _is_plain(parameter.shape):
             parameter.parameter_number = next(numbers)
         elif module.is_scheduled and any(s.is_dynamic for s in array_shapes(parameter.shape)):
-            raise Unsupported(
-                "the size of a parameter of an optimised program cannot be given",
-                parameter.name,
-                parameter.opcode,
-                module.location(parameter),
-            )
+            reason = "the size of a parameter of an optimised program cannot be given"
+            raise unsupported(module, parameter, reason)
         else:
             _Arguments(edit, parameter, numbers).take_over()
 
@@ -144,7 +140,7 @@ class _Arguments:
 
 def _flatten_result(edit: Editor, module: Module) -> None:
     arrays: list[Instruction] = []
-    for array in list(_arrays(edit, module.entry.root)):
+    for array in list(arrays_of(edit, module.entry.root)):
         arrays += [_row_major(edit, array), *_sizes(edit, module, array)]
     if len(arrays) == 1:
         module.entry.root = arrays[0]
@@ -153,8 +149,8 @@ def _flatten_result(edit: Editor, module: Module) -> None:
     module.entry.root = edit.add(Instruction("result", "tuple", shape, tuple(arrays)))
 
 
-def _arrays(edit: Editor, value: Instruction) -> Iterator[Instruction]:
-    """Instructions that give the arrays in `value`."""
+def arrays_of(edit: Editor, value: Instruction) -> Iterator[Instruction]:
+    """Instructions that give the arrays in `value`, added where there are none."""
     shape = value.shape
     if isinstance(shape, ArrayShape):
         yield value
@@ -165,7 +161,7 @@ def _arrays(edit: Editor, value: Instruction) -> Iterator[Instruction]:
             else:
                 got = Instruction("element", "get-tuple-element", part, (value,), {"index": position})
                 element = edit.add(got)
-            yield from _arrays(edit, element)
+            yield from arrays_of(edit, element)
 
 
 def _row_major(edit: Editor, array: Instruction) -> Instruction:
@@ -188,12 +184,7 @@ def _sizes(edit: Editor, module: Module, array: Instruction) -> Sequence[Instruc
     if _is_slice(array):
         return [array.operands[1 + d] for d in dimensions]
     if dimensions and module.is_scheduled:
-        raise Unsupported(
-            "the size of a result of an optimised program cannot be had",
-            array.name,
-            array.opcode,
-            module.location(array),
-        )
+        raise unsupported(module, array, "the size of a result of an optimised program cannot be had")
     return [
         edit.add(Instruction("size", "get-dimension-size", _SIZE, (array,), {"dimensions": (d,)}))
         for d in dimensions

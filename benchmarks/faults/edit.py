@@ -95,7 +95,9 @@ class Edit:
 
     def set_operand(self, number: int, new: Instruction) -> None:
         """Give the target another operand."""
-        self._editor.replace_operand(self._target, number, new)
+        operands = list(self._target.operands)
+        operands[number] = new
+        self.set_operands(operands)
 
     def set_operands(self, operands: Sequence[Instruction]) -> None:
         """Give the target other operands."""

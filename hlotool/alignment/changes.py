@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from hlotool.alignment.align import Alignment
-from hlotool.alignment.fingerprints import literal_key
 from hlotool.ir.attributes import AttributeValue, EmbeddedLiteral
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Instruction, computations_in
 from hlotool.ir.printing.attributes import value_text
 from hlotool.ir.types import strip_layouts
 
@@ -53,7 +52,7 @@ def _own_changes(one: Instruction, other: Instruction) -> Iterator[Change]:
         yield Change("parameter number", _text(one.parameter_number), _text(other.parameter_number))
     if one.literal is None or other.literal is None:
         return
-    if literal_key(one.literal) != literal_key(other.literal):
+    if one.literal.key != other.literal.key:
         yield Change("value", _literal_text(one), _literal_text(other))
 
 
@@ -92,12 +91,12 @@ def _attribute_changes(alignment: Alignment, one: Instruction, other: Instructio
 
 
 def _equal(alignment: Alignment, a: AttributeValue | None, b: AttributeValue | None) -> bool:
-    if isinstance(a, Computation) and isinstance(b, Computation):
-        return alignment.computations.get(b) is a
-    if isinstance(a, tuple) and isinstance(b, tuple) and a and isinstance(a[0], Computation):
-        return len(a) == len(b) and all(_equal(alignment, x, y) for x, y in zip(a, b))  # type: ignore[arg-type]
+    ones, others = computations_in(a), computations_in(b)
+    if ones and others:
+        partners = tuple(alignment.computations.get(other) for other in others)
+        return ones == partners
     if isinstance(a, EmbeddedLiteral) and isinstance(b, EmbeddedLiteral):
-        return literal_key(a.literal) == literal_key(b.literal)
+        return a.literal.key == b.literal.key
     return a == b
 
 
@@ -105,8 +104,6 @@ def _value(instruction: Instruction, name: str) -> str:
     value = instruction.attributes.get(name)
     if value is None:
         return ""
-    if isinstance(value, Computation):
-        return f"%{value.name}"
-    if isinstance(value, tuple) and value and isinstance(value[0], Computation):
-        return ", ".join(f"%{c.name}" for c in value if isinstance(c, Computation))
+    if called := computations_in(value):
+        return ", ".join(f"%{c.name}" for c in called)
     return value_text(instruction.opcode, name, value)

@@ -10,10 +10,10 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 from hlotool.alignment.graph import Graph
-from hlotool.ir.attributes import AttributeValue, EmbeddedLiteral
-from hlotool.ir.literal import Literal
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.attributes import EmbeddedLiteral
+from hlotool.ir.module import Instruction, computations_in
 from hlotool.ir.types import Shape, strip_layouts
+from hlotool.ir.walk import post_order
 
 #: Attributes that say how, where or by whom, not what is computed.
 ANNOTATIONS = frozenset(
@@ -52,7 +52,7 @@ class Table:
         parts: list[Hashable] = [instruction.opcode, self.logical(instruction.shape)]
         parts += [item for name in sorted(instruction.attributes) for item in _item(name, instruction)]
         if instruction.literal is not None:
-            parts.append(literal_key(instruction.literal))
+            parts.append(instruction.literal.key)
         if instruction.parameter_number is not None:
             parts.append(instruction.parameter_number)
         return self.number(tuple(parts))
@@ -60,30 +60,15 @@ class Table:
 
 def _item(name: str, instruction: Instruction) -> Iterable[Hashable]:
     value = instruction.attributes[name]
-    if name in ANNOTATIONS or _is_call(value):
+    if name in ANNOTATIONS or computations_in(value):
         return
     yield name
-    yield literal_key(value.literal) if isinstance(value, EmbeddedLiteral) else value
-
-
-def _is_call(value: AttributeValue) -> bool:
-    return isinstance(value, Computation) or (
-        isinstance(value, tuple) and bool(value) and isinstance(value[0], Computation)
-    )
-
-
-def literal_key(literal: Literal) -> Hashable:
-    """Equal for equal bits of equal shapes; elided values are taken for equal."""
-    if isinstance(literal.value, tuple):
-        return tuple(literal_key(part) for part in literal.value)
-    if literal.value is None:
-        return "elided" if literal.elided else None
-    return str(literal.value.dtype), literal.value.shape, literal.value.tobytes()
+    yield value.literal.key if isinstance(value, EmbeddedLiteral) else value
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
-    """Of every instruction that a graph reaches, nodes and transparent ones.
+    """The numbers of every instruction that a graph reaches, nodes and transparent ones.
 
     Attributes:
         labels: what each says of itself.
@@ -99,7 +84,7 @@ class Fingerprints:
 def fingerprints(graph: Graph, table: Table) -> Fingerprints:
     """The fingerprints of a graph; comparable with those of others made with the same table."""
     labels = {i: table.label(i) for i in graph.home}
-    order = _dependencies_first(graph)
+    order = post_order(graph.home, graph.dependencies)
     values: dict[Instruction, int] = {}
     for instruction in order:
         needed = tuple(values[d] for d in graph.dependencies(instruction))
@@ -112,22 +97,3 @@ def fingerprints(graph: Graph, table: Table) -> Fingerprints:
             uses = sorted((contexts[use.user], use.position) for use in graph.users[node])
             contexts[node] = table.number(("context", labels[node], node is root, *uses))
     return Fingerprints(labels, values, contexts)
-
-
-def _dependencies_first(graph: Graph) -> list[Instruction]:
-    """All instructions, each after what it is computed from."""
-    order: list[Instruction] = []
-    state: dict[Instruction, bool] = {}
-    for start in graph.home:
-        stack = [start]
-        while stack:
-            instruction = stack[-1]
-            if instruction not in state:
-                state[instruction] = False
-                stack += [d for d in graph.dependencies(instruction) if d not in state]
-                continue
-            stack.pop()
-            if not state[instruction]:
-                state[instruction] = True
-                order.append(instruction)
-    return order

@@ -9,23 +9,12 @@ from hlotool.ir.partitioning import ENTERS_REGION, LEAVES_REGION
 #: They return their operand: they annotate it, or say where it lies.
 ANNOTATIONS: Final = frozenset(
     {
-        "AssumeGatherIndicesInBound",
-        "LayoutConstraint",
-        "MoveToDevice",
-        "MoveToHost",
-        "Pin",
-        "PinToDevice",
-        "SetBound",
-        "ShardBarrierFrom",
-        "ShardBarrierTo",
-        "Sharding",
-        "Unpin",
-        "annotate_device_placement",
-        "xla.sdy.FuncResultSharding",
-        "xla.sdy.PropagationBarrier",
+        "AssumeGatherIndicesInBound", "LayoutConstraint", "MoveToDevice", "MoveToHost", "Pin",
+        "PinToDevice", "SetBound", "ShardBarrierFrom", "ShardBarrierTo", "Sharding", "Unpin",
+        "annotate_device_placement", "xla.sdy.FuncResultSharding", "xla.sdy.PropagationBarrier",
     }
-)
-#: They hand on their operands, or a device's part of them.
+)  # fmt: skip
+#: They return their operands, or a device's part of them.
 TRANSPARENT: Final = ANNOTATIONS | ENTERS_REGION | LEAVES_REGION
 #: They do no arithmetic.
 EXACT: Final = TRANSPARENT | {

@@ -149,7 +149,8 @@ def _exponential(value: float) -> float:
     return max(_ABOVE_ZERO, math.exp(value)) if value < 700 else math.inf
 
 
-def _logarithm(value: float) -> float:
+def logarithm(value: float) -> float:
+    """The natural logarithm, with its limits at 0 and infinity; -inf below 0."""
     return math.log(value) if 0 < value < math.inf else (math.inf if value > 0 else -math.inf)
 
 
@@ -165,7 +166,7 @@ _RULES: dict[str, _Rule] = {
     "sqrt": _monotone(lambda x: math.sqrt(max(x, 0.0))),
     "rsqrt": _fixed(_ABOVE_ZERO, math.inf),
     "exponential": _monotone(_exponential),
-    "log": _monotone(_logarithm),
+    "log": _monotone(logarithm),
     "logistic": _fixed(_ABOVE_ZERO, 1),
     "tanh": _fixed(-1, 1),
     "erf": _fixed(-1, 1),

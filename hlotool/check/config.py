@@ -102,13 +102,7 @@ def choose_rules(only: Sequence[str], skip: Iterable[str]) -> frozenset[str]:
     return frozenset(only or known) - skipped
 
 
-def accepted(findings: Iterable[Finding], config: CheckConfig) -> tuple[list[Finding], int]:
+def accepted(findings: Sequence[Finding], config: CheckConfig) -> tuple[list[Finding], int]:
     """The findings that are not accepted, and how many are."""
-    kept: list[Finding] = []
-    ignored = 0
-    for finding in findings:
-        if any(ignore.covers(finding) for ignore in config.ignore):
-            ignored += 1
-        else:
-            kept.append(finding)
-    return kept, ignored
+    kept = [f for f in findings if not any(ignore.covers(f) for ignore in config.ignore)]
+    return kept, len(findings) - len(kept)

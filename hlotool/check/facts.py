@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hlotool.findings.records import Record
+from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import array_shapes
 
@@ -132,25 +133,32 @@ def _is_eager(module: Module, function: str) -> bool:
 
 
 def _logical(instruction: Instruction) -> str:
-    shapes = [shape.logical_text() for shape in array_shapes(instruction.shape)]
+    return joined_shapes([shape.logical_text() for shape in array_shapes(instruction.shape)])
+
+
+def joined_shapes(shapes: Sequence[str]) -> str:
+    """One shape as it is, others as a tuple."""
     return shapes[0] if len(shapes) == 1 else f"({', '.join(shapes)})"
 
 
-def _value(instruction: Instruction) -> str:
+def _constant(instruction: Instruction) -> Array | None:
+    """The array that it holds; None where there is none, or the dump left it out."""
     literal = instruction.literal
-    if literal is None or literal.value is None or isinstance(literal.value, tuple):
-        return ""
-    return hashlib.sha256(literal.array.tobytes()).hexdigest()[:16]
+    known = literal is not None and literal.value is not None and not isinstance(literal.value, tuple)
+    return literal.array if literal is not None and known else None
+
+
+def _value(instruction: Instruction) -> str:
+    array = _constant(instruction)
+    return "" if array is None else hashlib.sha256(array.tobytes()).hexdigest()[:16]
 
 
 def _constants(instructions: list[Instruction]) -> Iterator[str]:
     """Those of at most eight elements: what a Python number or a shape becomes."""
     for instruction in instructions:
-        literal = instruction.literal
-        if literal is None or literal.value is None or isinstance(literal.value, tuple):
-            continue
-        if literal.array.size <= 8:
-            yield f"{_logical(instruction)} {literal.array.tolist()}"
+        array = _constant(instruction)
+        if array is not None and array.size <= 8:
+            yield f"{_logical(instruction)} {array.tolist()}"
 
 
 def _source(module: Module) -> str:

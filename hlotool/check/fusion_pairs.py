@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hlotool.errors import UsageError
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.walk import post_order, users
@@ -18,36 +16,24 @@ from hlotool.passes.fusion_legality import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FusionAnswer:
-    """Whether they may be fused in one way.
-
-    Attributes:
-        kind: `producer-consumer` or `multi-output`.
-        reason: why not; empty when they may.
-    """
-
-    kind: str
-    reason: str
-
-
-def explain_fusion(module: Module, producer: str, consumer: str) -> list[FusionAnswer]:
+def explain_fusion(module: Module, producer: str, consumer: str) -> dict[str, str]:
     """How the instructions called `producer` and `consumer` may be fused, and why not.
+
+    Returns:
+        the reason against each kind of fusion, `producer-consumer` and `multi-output`; empty when they may.
 
     Raises:
         UsageError: there is no such instruction, or they are in different computations.
     """
-    first, second = (_find(module, name.lstrip("%")) for name in (producer, consumer))
-    if first[1] is not second[1]:
-        raise UsageError(
-            f"{producer} is in {first[1].name}, {consumer} in {second[1].name}: not one computation"
-        )
-    computation = first[1]
-    one, other = first[0], second[0]
-    return [
-        FusionAnswer("producer-consumer", _producer_consumer(computation, one, other)),
-        FusionAnswer("multi-output", _multi_output(computation, one, other)),
-    ]
+    one, computation = _find(module, producer.lstrip("%"))
+    other, home = _find(module, consumer.lstrip("%"))
+    if computation is not home:
+        places = f"{producer} is in {computation.name}, {consumer} in {home.name}"
+        raise UsageError(f"{places}: not one computation")
+    return {
+        "producer-consumer": _producer_consumer(computation, one, other),
+        "multi-output": _multi_output(computation, one, other),
+    }
 
 
 def _find(module: Module, name: str) -> tuple[Instruction, Computation]:

@@ -10,38 +10,23 @@ from collections.abc import Iterator
 
 from hlotool.check.findings import Severity
 from hlotool.check.gpus import GPUS
-from hlotool.check.offload.annotations import HOST_MEMORY, memory_space
+from hlotool.check.offload.annotations import on_host
 from hlotool.check.rules import Applies, Problem, module_rule
 from hlotool.check.subject import Subject
 from hlotool.ir.effects import has_own_side_effect
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.types import ArrayShape, Shape, leaves
+from hlotool.ir.types import ArrayShape, leaves
 from hlotool.passes.fusion_facts import in_place_operand, is_elementwise
 from hlotool.passes.fusion_legality import MOST_BUFFERS, MOST_REDUCTIONS
 
 #: What no emitter of loops, reductions or transpositions computes, element by element.
 _NOT_EMITTED = frozenset(
     {
-        "async-done",
-        "async-start",
-        "async-update",
-        "batch-norm-grad",
-        "batch-norm-inference",
-        "batch-norm-training",
-        "call",
-        "cholesky",
-        "conditional",
-        "custom-call",
-        "domain",
-        "fft",
-        "rng-bit-generator",
-        "select-and-scatter",
-        "sort",
-        "topk",
-        "triangular-solve",
-        "while",
+        "async-done", "async-start", "async-update", "batch-norm-grad", "batch-norm-inference",
+        "batch-norm-training", "call", "cholesky", "conditional", "custom-call", "domain", "fft",
+        "rng-bit-generator", "select-and-scatter", "sort", "topk", "triangular-solve", "while",
     }
-)
+)  # fmt: skip
 #: One of these makes a kernel of kind kInput.
 _HEROES = frozenset(
     {"reduce", "transpose", "copy", "scatter", "reduce-window", "dynamic-slice", "concatenate"}
@@ -105,12 +90,8 @@ def fusion_kind(subject: Subject) -> Iterator[Problem]:
                 yield Problem(f"kind=kInput, but nothing in %{body.name} reduces or transposes", fusion)
             case "kOutput" if not opcodes & _PRODUCTS:
                 yield Problem(f"kind=kOutput, but there is no product in %{body.name}", fusion)
-            case "kCustom" if not _has_config(fusion):
+            case "kCustom" if not fusion.config_text.strip("{} "):
                 yield Problem("kind=kCustom, but no configuration says which emitter or library", fusion)
-
-
-def _has_config(fusion: Instruction) -> bool:
-    return bool(fusion.config_text.strip("{} "))
 
 
 @module_rule(
@@ -132,8 +113,7 @@ def fusion_outputs(subject: Subject) -> Iterator[Problem]:
 
 
 def _loop_size(root: Instruction) -> int:
-    while root.opcode in _VIEWS:
-        root = root.operands[0]
+    root = _behind_views(root)
     if root.opcode in ("dynamic-update-slice", "scatter") and len(root.operands) > 1:
         return -1  # in place: the loop is over the update
     return root.shape.size if isinstance(root.shape, ArrayShape) else -1
@@ -149,8 +129,7 @@ def _loop_size(root: Instruction) -> int:
 def fusion_in_place(subject: Subject) -> Iterator[Problem]:
     """The order of reads and writes is then open: what is read may be overwritten already."""
     for fusion, body in _fusions(subject):
-        roots = body.root.operands if body.root.opcode == "tuple" else (body.root,)
-        for root in dict.fromkeys(map(_behind_views, roots)):
+        for root in dict.fromkeys(_roots(body)):
             buffer = in_place_operand(root)
             source = _behind_views(buffer) if buffer is not None else None
             if source is None or source.opcode != "parameter":
@@ -162,6 +141,12 @@ def fusion_in_place(subject: Subject) -> Iterator[Problem]:
                     path=[source, reader, root],
                     details=[f"in fusion %{fusion.name}, line {fusion.line}"],
                 )
+
+
+def _roots(body: Computation) -> list[Instruction]:
+    """What makes the outputs of a fusion."""
+    parts = body.root.operands if body.root.opcode == "tuple" else (body.root,)
+    return [_behind_views(part) for part in parts]
 
 
 def _behind_views(instruction: Instruction) -> Instruction:
@@ -179,22 +164,16 @@ def _other_readers(
         if inner.opcode in _VIEWS and inner.operands[0] in views:
             views.add(inner)
     for inner in body.instructions:
-        reads = any(operand in views for operand in inner.operands)
-        if (
-            reads
-            and inner is not root
-            and inner not in views
-            and not _is_harmless(subject, inner, body, root)
-        ):
+        if inner is root or inner in views or views.isdisjoint(inner.operands):
+            continue
+        if not _is_harmless(subject, inner, body, root):
             yield inner
 
 
 def _is_harmless(subject: Subject, reader: Instruction, body: Computation, root: Instruction) -> bool:
     """It reads the very slice that is written, or element by element for such a slice alone."""
     if reader.opcode == "dynamic-slice" and root.opcode == "dynamic-update-slice":
-        return reader.operands[1:] == root.operands[2:] and _dims(reader.shape) == _dims(
-            root.operands[1].shape
-        )
+        return reader.operands[1:] == root.operands[2:] and reader.dims == root.operands[1].dims
     users = subject.users[reader]
     return (
         is_elementwise(reader)
@@ -202,10 +181,6 @@ def _is_harmless(subject: Subject, reader: Instruction, body: Computation, root:
         and reader is not body.root
         and all(_is_harmless(subject, user, body, root) for user in users)
     )
-
-
-def _dims(shape: Shape) -> tuple[int, ...]:
-    return shape.dims if isinstance(shape, ArrayShape) else ()
 
 
 @module_rule(
@@ -223,11 +198,11 @@ def fusion_budget(subject: Subject) -> Iterator[Problem]:
         buffers = len(set(fusion.operands)) + sum(1 for _ in leaves(fusion.shape))
         if buffers > MOST_BUFFERS:
             yield Problem(f"{buffers} operands and outputs; the budget of a fusion is {MOST_BUFFERS}", fusion)
-        reductions = _root_reductions(body)
+        reductions = sum(root.opcode == "reduce" for root in _roots(body))
         if reductions > MOST_REDUCTIONS:
             yield Problem(f"over {MOST_REDUCTIONS} unnested reductions in fusion: {reductions}", fusion)
         used = sum(map(_shared_memory, body.instructions))
-        budget = GPUS[subject.gpu].shared_memory if subject.gpu is not None else used
+        budget = used if subject.gpu is None else GPUS[subject.gpu]
         if used > budget:
             message = f"shared memory usage would be over the budget of {budget}B: {used}B on {subject.gpu}"
             yield Problem(message, fusion)
@@ -253,11 +228,6 @@ def _shared_memory(inner: Instruction) -> int:
     return _WARP * element if is_row else _WARP * (_VECTOR * _WARP + 1) * element
 
 
-def _root_reductions(body: Computation) -> int:
-    roots = body.root.operands if body.root.opcode == "tuple" else (body.root,)
-    return sum(_behind_views(root).opcode == "reduce" for root in roots)
-
-
 @module_rule(
     "fusion-memory",
     Severity.WARNING,
@@ -268,10 +238,6 @@ def _root_reductions(body: Computation) -> int:
 def fusion_memory(subject: Subject) -> Iterator[Problem]:
     """By the memory spaces in layouts."""
     for fusion, _ in _fusions(subject):
-        host = [operand for operand in fusion.operands if _on_host(operand.shape)]
-        if host and not _is_custom(fusion) and not _on_host(fusion.shape):
+        host = [operand for operand in fusion.operands if on_host(operand.shape)]
+        if host and not _is_custom(fusion) and not on_host(fusion.shape):
             yield Problem(f"operand %{host[0].name} is in host memory", fusion)
-
-
-def _on_host(shape: Shape) -> bool:
-    return any(memory_space(part) == HOST_MEMORY for _, part in leaves(shape))

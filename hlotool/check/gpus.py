@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Gpu:
-    """One GPU.
-
-    Attributes:
-        shared_memory: bytes that a block may use without asking for more, XLA's budget for a fusion.
-        shared_memory_optin: bytes that a block may use at most.
-    """
-
-    shared_memory: int
-    shared_memory_optin: int
-
-
+#: Bytes of shared memory that a block may use without asking for more: XLA's budget for a fusion.
 GPUS = {
-    "p100": Gpu(49152, 49152),
-    "v100": Gpu(49152, 98304),
-    "a6000": Gpu(49152, 101376),
-    "a100": Gpu(49152, 166912),
-    "h100": Gpu(49152, 232448),
-    "h200": Gpu(49152, 232448),
-    "b200": Gpu(49152, 232448),
-    "mi200": Gpu(65536, 65536),
+    "p100": 49152,
+    "v100": 49152,
+    "a6000": 49152,
+    "a100": 49152,
+    "h100": 49152,
+    "h200": 49152,
+    "b200": 49152,
+    "mi200": 65536,
 }

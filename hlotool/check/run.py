@@ -72,6 +72,16 @@ def check(
     return report
 
 
+def check_stages(
+    stages: Iterable[tuple[DumpModule, Stage]], pool: Pool, rules: frozenset[str]
+) -> Iterator[Finding]:
+    """What `rules` say of one stage of each module; nothing of stages that cannot be read."""
+    tasks = [CheckTask(module, (stage,), rules, has_program=False) for module, stage in stages]
+    ends = pool.call_all("hlotool.check.task:check_module", tasks)
+    for task, end in zip(tasks, ends):
+        yield from _result(task, end.value).findings
+
+
 def dump_findings(facts: Sequence[ProgramFacts], rules: frozenset[str]) -> Iterator[Finding]:
     """What the rules on whole dumps say."""
     for rule in all_rules().values():

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar, cast
 
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.ranges import ForwardRanges
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.walk import Users, users
-
-T = TypeVar("T")
 
 
 @dataclass(eq=False)
@@ -22,21 +19,11 @@ class Subject:
 
     Attributes:
         module: to look at; it does not change meanwhile.
-        is_program: it is the program as the user wrote it, not one that passes have changed.
         gpu: that budgets of fusions are judged for; None where nobody says.
     """
 
     module: Module
-    is_program: bool = True
     gpu: str | None = None
-    _known: dict[type, object] = field(default_factory=dict)
-
-    def get(self, analysis: type[T]) -> T:
-        """The result of `analysis`, a class that takes a subject; computed once."""
-        if analysis not in self._known:
-            build: Callable[[Subject], T] = analysis
-            self._known[analysis] = build(self)
-        return cast("T", self._known[analysis])
 
     @cached_property
     def calls(self) -> CallGraph:

@@ -81,7 +81,7 @@ def findings_of(
     gpu: str | None = None,
 ) -> Iterator[Finding]:
     """What `rules` say of `module`; rules on graphs are skipped where the graph itself is broken."""
-    subject = Subject(module, is_program, gpu)
+    subject = Subject(module, gpu)
     for rule in sorted(rules, key=lambda rule: rule.severity.rank):
         if rule.check_module is None or (rule.applies is Applies.PROGRAM and not is_program):
             continue

@@ -3,27 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 
 from hlotool.errors import UsageError
 
 #: Backends whose kernels are generated, which round narrow floats more or less often.
 _GENERATED = ("cuda", "cuda-emu")
-
-
-@dataclass(frozen=True, slots=True)
-class BackendChoice:
-    """Backends as the command line names them.
-
-    Attributes:
-        reference: gives the expected values.
-        backend: runs the tested side, or what is tested first.
-        compare: all of them, the reference first, where `--compare` lists them; else empty.
-    """
-
-    reference: str
-    backend: str
-    compare: tuple[str, ...] = ()
 
 
 def add_backend_options(group: argparse._ArgumentGroup) -> None:
@@ -46,8 +30,8 @@ def add_backend_options(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def chosen_backends(arguments: argparse.Namespace) -> BackendChoice:
-    """What the options come to.
+def chosen_backends(arguments: argparse.Namespace) -> dict[str, object]:
+    """What the options come to: `reference`, `backend` and `compare` of the options of a run.
 
     Raises:
         UsageError: `--compare` lists too few backends, or goes with options that say the same; `--precision`
@@ -57,7 +41,8 @@ def chosen_backends(arguments: argparse.Namespace) -> BackendChoice:
     if arguments.precision:
         names = _with_precision(names, arguments.precision)
     reference, *others = names
-    return BackendChoice(reference, others[0], names if arguments.compare else ())
+    compared = names if arguments.compare else ()
+    return {"reference": reference, "backend": others[0], "compare": compared}
 
 
 def _compared(arguments: argparse.Namespace) -> tuple[str, ...]:

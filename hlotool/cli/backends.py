@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hlotool.cli.options import add_command, add_output_options
+from hlotool.cli.options import add_output_options
 from hlotool.cli.output import finish
 
 if TYPE_CHECKING:
     from hlotool.report.records import BackendRecord
 
+USAGE = "backends [options]"
+ABOUT = "list the backends: available or why not"
+DESCRIPTION = "List the backends that `run` can use, each loaded in a process of its own."
+EXAMPLES = ""
+
 #: Seconds that loading a backend may take.
 _TIMEOUT = 60.0
 
 
-def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
-    """Add the command to the parser."""
-    parser = add_command(
-        commands,
-        formatter,
-        execute,
-        usage="backends [options]",
-        about="list the backends: available or why not",
-        description="List the backends that `run` can use, each loaded in a process of its own.",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes to its parser."""
     add_output_options(parser)
 
 
@@ -32,9 +29,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     from hlotool.report.records import BackendsRecord
 
-    record = BackendsRecord(backends=describe())
-
-    return finish(record, arguments)
+    return finish(BackendsRecord(backends=describe()), arguments)
 
 
 def describe() -> list[BackendRecord]:
@@ -57,14 +52,5 @@ def describe() -> list[BackendRecord]:
             records.append(BackendRecord(name=name, available=False, reason=end.value.message))
             continue
         known = msgspec.msgpack.decode(end.value, type=Description)
-        records.append(
-            BackendRecord(
-                name=name,
-                available=not known.reason,
-                version=known.version,
-                device=known.device,
-                options=known.options,
-                reason=known.reason,
-            )
-        )
+        records.append(BackendRecord(name=name, available=not known.reason, **msgspec.structs.asdict(known)))
     return records

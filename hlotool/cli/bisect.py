@@ -6,10 +6,9 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hlotool.cli.options import (
-    add_command,
     add_execution_options,
     add_input_options,
     add_only_option,
@@ -29,13 +28,14 @@ if TYPE_CHECKING:
     from hlotool.search.bisection.directory import Findings
     from hlotool.search.bisection.records import CulpritRecord
 
-_DESCRIPTION = """\
+USAGE = "bisect [options] PATH ..."
+ABOUT = "find the module, the pass and the instructions that made a result wrong"
+DESCRIPTION = """\
 Find what made a program wrong: the module, the compiler pass, the instructions. Every stage of a dump is
 run on the same inputs; both ends are checked before anything is searched, and what is found is asked again
 before it is accused. Behind the first culprit a second one is looked for.
 """
-
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   hlotool bisect DIR                              a dump with --xla_dump_hlo_pass_re=.*
   hlotool bisect DIR --only train_step            one module
@@ -45,17 +45,8 @@ examples:
 """
 
 
-def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
-    """Add the command to the parser."""
-    parser = add_command(
-        commands,
-        formatter,
-        execute,
-        usage="bisect [options] PATH ...",
-        about="find the module, the pass and the instructions that made a result wrong",
-        description=_DESCRIPTION,
-        examples=_EXAMPLES,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes to its parser."""
     add_paths(parser)
     group = parser.add_argument_group("what to search")
     add_only_option(group)
@@ -108,6 +99,7 @@ def _search(
     notes: list[str],
 ) -> None:
     from hlotool.backends.registry import get_backend
+    from hlotool.check.in_place import unsafe_updates
     from hlotool.replay.options import PRELOAD
     from hlotool.replay.task import find_tasks
     from hlotool.report.progress import StepLines
@@ -135,8 +127,9 @@ def _search(
                 compiler.bisect(tasks, findings, *how)
             else:
                 bisect_directory(tasks, oracle, findings, *how)
+            notes += unsafe_updates([t.module for t in tasks if t.module.title in findings.healthy], pool)
         finally:
-            findings.comparisons = oracle.questions
+            findings.comparisons, findings.unusable = oracle.questions, len(oracle.unanswered)
             notes += pool.notes
             if steps.problem:
                 notes.append(steps.problem)
@@ -164,6 +157,8 @@ def _record(
         modules=findings.modules,
         healthy=findings.healthy,
         comparisons=findings.comparisons,
+        unusable=findings.unusable,
+        stages_only=findings.stages_only,
         notes=notes,
         error=end.error,
         interrupted=end.interrupted,

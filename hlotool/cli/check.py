@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hlotool.check.gpus import GPUS
 from hlotool.cli.options import (
-    add_command,
     add_output_options,
     add_paths,
     add_stages_option,
@@ -24,12 +23,13 @@ if TYPE_CHECKING:
     from hlotool.ir.module import Module
     from hlotool.report.records import CheckRecord
 
-_DESCRIPTION = """\
+USAGE = "check [options] PATH ..."
+ABOUT = "find what is wrong in programs without running them"
+DESCRIPTION = """\
 Check programs without running them: the rules of HLO, the legality of fusions and of host offloading, and
 what is legal but probably not meant: recompilation, unrolled loops, stateful random numbers, and more.
 """
-
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   hlotool check DIR                               every module: the first and the last stage
   hlotool check DIR --stages '*'                  every stage that was dumped
@@ -45,17 +45,8 @@ _FIX = "write the module with its offload-output errors (E1200) mended"
 _SEVERITIES = ("error", "warning", "note")
 
 
-def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
-    """Add the command to the parser."""
-    parser = add_command(
-        commands,
-        formatter,
-        execute,
-        usage="check [options] PATH ...",
-        about="find what is wrong in programs without running them",
-        description=_DESCRIPTION,
-        examples=_EXAMPLES,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes to its parser."""
     add_paths(parser, "*")
     group = parser.add_argument_group("what to check")
     group.add_argument("--only", metavar="RULE,...", type=words, default=(), help="these rules only")
@@ -92,7 +83,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
         emit_json(sarif(record))
         return record.exit_code
-
     return finish(record, arguments)
 
 
@@ -170,17 +160,15 @@ def _explain_fusion(arguments: argparse.Namespace) -> int:
 
     module = _only_module(arguments.paths, "--explain-fusion")
     answers = explain_fusion(module, *arguments.explain_fusion)
-    emit("".join(f"{answer.kind}: {answer.reason or 'yes'}\n" for answer in answers))
-    return ExitCode.AGREE if any(not answer.reason for answer in answers) else ExitCode.MISMATCH
+    emit("".join(f"{kind}: {reason or 'yes'}\n" for kind, reason in answers.items()))
+    return ExitCode.MISMATCH if all(answers.values()) else ExitCode.AGREE
 
 
 def _list_rules(arguments: argparse.Namespace) -> int:
+    import msgspec
+
     from hlotool.check.catalogue import all_rules
-    from hlotool.report.records import RuleRecord, RulesRecord
+    from hlotool.report.records import RulesRecord
 
-    rules = [
-        RuleRecord(id=rule.id, severity=rule.severity, title=rule.title, remedy=rule.remedy)
-        for rule in all_rules().values()
-    ]
-
-    return finish(RulesRecord(rules=rules), arguments)
+    rules = list(all_rules().values())
+    return finish(msgspec.convert({"rules": rules}, RulesRecord, from_attributes=True), arguments)

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hlotool.cli.options import add_command, add_output_options, add_stages_option, tolerance
+from hlotool.cli.options import add_output_options, add_stages_option, tolerance
 from hlotool.cli.output import finish
 from hlotool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from hlotool.report.diff_records import DiffRecord
 
-_DESCRIPTION = """\
+USAGE = "diff [options] A B"
+ABOUT = "what differs between two programs, dumps or sets of results"
+DESCRIPTION = """\
 Compare two programs instruction by instruction, or two sets of arrays element by element.
 
 Instructions are matched by what they compute, by what is computed from them, by the frontend's names and
 lines, and by their own names, through calls and fusions: what was renamed or moved is recognised.
 """
-
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   hlotool diff BEFORE.hlo AFTER.hlo               what a pass has changed
   hlotool diff DIR1 DIR2                          the modules of two dumps, first and last stage
@@ -30,17 +31,8 @@ examples:
 """
 
 
-def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
-    """Add the command to the parser."""
-    parser = add_command(
-        commands,
-        formatter,
-        execute,
-        usage="diff [options] A B",
-        about="what differs between two programs, dumps or sets of results",
-        description=_DESCRIPTION,
-        examples=_EXAMPLES,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes to its parser."""
     parser.add_argument("left", metavar="A", help="HLO file, dump, archive; or .npz, .npy, folder of them")
     parser.add_argument("right", metavar="B", help="the same kind of thing")
     group = parser.add_argument_group("programs")
@@ -71,7 +63,6 @@ def execute(arguments: argparse.Namespace) -> int:
     if len(kinds) > 1:
         raise UsageError("one side holds arrays, the other one programs: they cannot be compared")
     record = _results(arguments) if kinds == {True} else _programs(arguments)
-
     return finish(record, arguments)
 
 

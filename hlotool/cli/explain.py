@@ -5,21 +5,22 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hlotool.cli.options import add_command, add_output_options
+from hlotool.cli.options import add_output_options
 from hlotool.cli.output import emit_report, finish
 from hlotool.errors import DumpError, ExitCode, UsageError
 
 if TYPE_CHECKING:
     from hlotool.explain.records import MatchRecord
 
-_DESCRIPTION = """\
+USAGE = "explain [options] [TEXT | FILE | -]"
+ABOUT = "say what an error message means, and what to do"
+DESCRIPTION = """\
 Recognise error messages of XLA, JAX, TensorFlow and PyTorch/XLA in a text or log file: the cause, the
 remedy, the page of the documentation, and with --dump the instruction that a message names.
 """
-
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   python train.py 2>&1 | hlotool explain -        everything known in a log
   hlotool explain train.log --dump DIR            with the instructions of a dump
@@ -28,17 +29,8 @@ examples:
 """
 
 
-def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
-    """Add the command to the parser."""
-    parser = add_command(
-        commands,
-        formatter,
-        execute,
-        usage="explain [options] [TEXT | FILE | -]",
-        about="say what an error message means, and what to do",
-        description=_DESCRIPTION,
-        examples=_EXAMPLES,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes to its parser."""
     parser.add_argument(
         "text", nargs="*", metavar="TEXT", help="a message, an error code, a file, or - for stdin"
     )
@@ -53,13 +45,13 @@ def execute(arguments: argparse.Namespace) -> int:
 
     matches = _everything() if arguments.list else _matches(arguments)
     code = ExitCode.AGREE if matches else ExitCode.NOTHING_COMPARED
+    record = ExplainRecord(matches=matches, exit_code=code)
     if arguments.list and not arguments.json:
         from hlotool.report.explain import Catalogue
 
-        emit_report(Catalogue(matches))
+        emit_report(Catalogue(record))
         return code
-
-    return finish(ExplainRecord(matches=matches, exit_code=code), arguments)
+    return finish(record, arguments)
 
 
 def _everything() -> list[MatchRecord]:

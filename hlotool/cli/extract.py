@@ -5,18 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
-from hlotool.cli.options import add_command, add_input_options, add_output_options, options_from
+from hlotool.cli.options import add_input_options, add_output_options, options_from
 from hlotool.cli.output import emit, emit_json
 from hlotool.errors import ExitCode, UsageError
 
-_DESCRIPTION = """\
+USAGE = "extract [options] FILE INSTRUCTION ..."
+ABOUT = "cut instructions out of a program, with the values that they got"
+DESCRIPTION = """\
 Cut instructions, a fusion or a whole computation out of a program into a program of their own. What they
 read becomes parameters; the values that occurred are written beside it as .npz.
 """
-
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   hlotool extract FILE.hlo fusion.3               one fusion
   hlotool extract FILE.hlo add.7 --height 2       two steps back along its operands, too
@@ -24,17 +24,8 @@ examples:
 """
 
 
-def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
-    """Add the command to the parser."""
-    parser = add_command(
-        commands,
-        formatter,
-        execute,
-        usage="extract [options] FILE INSTRUCTION ...",
-        about="cut instructions out of a program, with the values that they got",
-        description=_DESCRIPTION,
-        examples=_EXAMPLES,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes to its parser."""
     parser.add_argument("path", metavar="FILE", help="HLO file, or the dump of one module")
     parser.add_argument("names", nargs="+", metavar="INSTRUCTION", help="names; or of one computation")
     group = parser.add_argument_group("what to cut out")

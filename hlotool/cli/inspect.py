@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hlotool.cli.options import (
-    add_command,
     add_only_option,
     add_output_options,
     add_paths,
@@ -26,13 +25,14 @@ if TYPE_CHECKING:
     from hlotool.inspect.records import ModuleInfo
     from hlotool.report.inspect_records import InspectRecord
 
-_DESCRIPTION = """\
+USAGE = "inspect [options] PATH ..."
+ABOUT = "what a dump holds: functions, opcodes, sizes, memory, arithmetic, kernels"
+DESCRIPTION = """\
 Say what a dump holds, without running anything: functions and how often each was compiled, stages,
 instructions, parameters and results, memory and arithmetic as XLA counts them, loops, collectives,
 transfers to the host, custom calls.
 """
-
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   hlotool inspect DIR                             the functions of a dump, the largest first
   hlotool inspect DIR --only train_step           one module, in detail
@@ -42,17 +42,8 @@ examples:
 """
 
 
-def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
-    """Add the command to the parser."""
-    parser = add_command(
-        commands,
-        formatter,
-        execute,
-        usage="inspect [options] PATH ...",
-        about="what a dump holds: functions, opcodes, sizes, memory, arithmetic, kernels",
-        description=_DESCRIPTION,
-        examples=_EXAMPLES,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes to its parser."""
     add_paths(parser)
     group = parser.add_argument_group("what to look at")
     add_only_option(group)
@@ -88,7 +79,6 @@ def execute(arguments: argparse.Namespace) -> int:
         architecture = arguments.arch if arguments.kernels else ""
         modules = inspect_all(find_tasks(dumps, arguments.only, arguments.stages, architecture), pool)
     record = _record(arguments, dumps, modules, failures, time.perf_counter() - start)
-
     return finish(record, arguments)
 
 

@@ -10,10 +10,12 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import Protocol
 
 from hlotool._version import __version__
 from hlotool.cli import backends, bisect, check, diff, explain, extract, inspect, opt, reduce, repro, run
 from hlotool.cli.options import exit_code_text, join_signed_values
+from hlotool.cli.output import emit_error
 from hlotool.errors import ExitCode, HlotoolError, UsageError
 
 _DESCRIPTION = """\
@@ -25,7 +27,42 @@ A dump is the folder that XLA writes when it is told to:
   hlotool run DIR
 """
 
-_COMMANDS = (run, bisect, reduce, extract, repro, check, diff, inspect, opt, explain, backends)
+
+class Command(Protocol):
+    """What a module of this folder says of its command.
+
+    Attributes:
+        USAGE: the command's name and what follows it.
+        ABOUT: one line for the list of commands.
+        DESCRIPTION: the first paragraph of its help.
+        EXAMPLES: below the options, before the exit codes; may be empty.
+    """
+
+    USAGE: str
+    ABOUT: str
+    DESCRIPTION: str
+    EXAMPLES: str
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        """Add what the command takes to its parser."""
+
+    def execute(self, arguments: argparse.Namespace) -> int:
+        """Run the command; returns the exit code."""
+
+
+_COMMANDS: tuple[Command, ...] = (
+    run,
+    bisect,
+    reduce,
+    extract,
+    repro,
+    check,
+    diff,
+    inspect,
+    opt,
+    explain,
+    backends,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,7 +88,17 @@ def build_parser(pretty: bool = False) -> argparse.ArgumentParser:
         title="commands", metavar="COMMAND", dest="command_name", required=True, prog="hlotool"
     )
     for command in _COMMANDS:
-        command.add_parser(commands, formatter)
+        parts = (command.EXAMPLES, exit_code_text())
+        own = commands.add_parser(
+            command.USAGE.split()[0],
+            help=command.ABOUT,
+            description=command.DESCRIPTION,
+            epilog="\n".join(filter(None, parts)),
+            formatter_class=formatter,
+            usage=f"hlotool {command.USAGE}",
+        )
+        own.set_defaults(command=command.execute)
+        command.add_options(own)
     return parser
 
 
@@ -90,9 +137,8 @@ def _report(error: HlotoolError, options: argparse.Namespace) -> int:
 
         traceback.print_exception(error)
     from hlotool.findings.errors import error_record
-    from hlotool.report.errors import error_text
 
-    print(error_text(error_record(error)), file=sys.stderr)
+    emit_error(error_record(error))
     return error.exit_code
 
 

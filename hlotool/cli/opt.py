@@ -6,9 +6,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hlotool.cli.options import add_command, add_output_options
+from hlotool.cli.options import add_output_options
 from hlotool.cli.output import emit_bytes, emit_json, finish
 from hlotool.errors import ExitCode, UsageError
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from hlotool.ir.module import Module
     from hlotool.passes.base import Fuel
     from hlotool.passes.manager import PassManager, PassRun
-    from hlotool.passes.observers import DumpModules
     from hlotool.report.opt_records import OptRecord, PassesRecord, PassRecord
 
-_DESCRIPTION = """\
+USAGE = "opt [options] FILE"
+ABOUT = "run passes on a program; convert between text and proto"
+DESCRIPTION = """\
 Run passes on an HLO program and print it. Without --passes it is printed as it is: in XLA's form, verified,
 as text or as a proto.
 """
-
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   hlotool opt FILE --passes 'inline,fix(simplify,cse,dce),fuse{kind=loop}'
   hlotool opt FILE --passes despecialize -o plain.hlo
@@ -35,17 +35,8 @@ examples:
 """
 
 
-def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
-    """Add the command to the parser."""
-    parser = add_command(
-        commands,
-        formatter,
-        execute,
-        usage="opt [options] FILE",
-        about="run passes on a program; convert between text and proto",
-        description=_DESCRIPTION,
-        examples=_EXAMPLES,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes to its parser."""
     parser.add_argument("path", nargs="?", metavar="FILE", help="HLO text or proto; - for stdin")
     parser.add_argument("--from", dest="form", choices=("text", "proto"), help="what FILE is [look inside]")
     parser.add_argument("--emit", choices=("text", "proto"), default="text", help="what to write [text]")
@@ -74,7 +65,7 @@ def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     if arguments.list_passes:
-        return _list(arguments)
+        return finish(_passes(), arguments)
     if not arguments.path:
         raise UsageError("which program? hlotool opt FILE, or hlotool opt --list-passes")
     module = _load(arguments.path, arguments.form)
@@ -121,10 +112,10 @@ def _run(module: Module, arguments: argparse.Namespace) -> PassManager:
     from hlotool.backends.constants import evaluate_constant
     from hlotool.passes.base import Context
     from hlotool.passes.manager import PassManager
-    from hlotool.passes.observers import PrintModules
+    from hlotool.passes.observers import DumpModules, PrintModules
     from hlotool.passes.pipeline import parse_pipeline
 
-    dump = _dump(arguments.dump_to)
+    dump = DumpModules(Path(arguments.dump_to)) if arguments.dump_to else None
     printing = PrintModules(sys.stderr.write, arguments.print_before, arguments.print_after)
     manager = PassManager(
         Context(fuel=_fuel(arguments.pass_fuel), evaluate=evaluate_constant),
@@ -138,12 +129,6 @@ def _run(module: Module, arguments: argparse.Namespace) -> PassManager:
     if dump:
         dump.end(module)
     return manager
-
-
-def _dump(folder: str | None) -> DumpModules | None:
-    from hlotool.passes.observers import DumpModules
-
-    return DumpModules(Path(folder)) if folder else None
 
 
 def _fuel(given: Sequence[str]) -> Fuel:
@@ -190,43 +175,20 @@ def _record(module: Module, arguments: argparse.Namespace, runs: Sequence[PassRu
 
 
 def _runs(runs: Sequence[PassRun]) -> list[PassRecord]:
+    import msgspec
+
     from hlotool.report.opt_records import PassRecord
 
-    return [
-        PassRecord(
-            pipeline=run.pipeline,
-            name=run.name,
-            changes=run.changes,
-            instructions_before=run.instructions_before,
-            instructions_after=run.instructions_after,
-            seconds=run.seconds,
-        )
-        for run in runs
-    ]
-
-
-def _list(arguments: argparse.Namespace) -> int:
-    record = _passes()
-
-    return finish(record, arguments)
+    return msgspec.convert(runs, list[PassRecord], from_attributes=True)
 
 
 def _passes() -> PassesRecord:
+    import msgspec
+
     from hlotool.passes.catalogue import describe_passes
     from hlotool.passes.registry import PIPELINES
-    from hlotool.report.opt_records import OptionRecord, PassDescription, PassesRecord
+    from hlotool.report.opt_records import PassDescription, PassesRecord
 
-    passes = [
-        PassDescription(
-            name=found.name,
-            about=found.about,
-            options=[
-                OptionRecord(name=o.name, values=o.values, default=o.default, about=o.about)
-                for o in found.options
-            ],
-            error=found.error,
-        )
-        for found in describe_passes()
-    ]
+    passes = msgspec.convert(describe_passes(), list[PassDescription], from_attributes=True)
     pipelines = [PassDescription(name=name, about=text) for name, text in PIPELINES.items()]
     return PassesRecord(passes=passes, pipelines=pipelines)

@@ -1,10 +1,11 @@
-"""What the commands have in common: their parsers, groups of options, and the parsers of option values."""
+"""What the commands have in common: groups of options, and the parsers of option values."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hlotool.errors import ExitCode
@@ -34,38 +35,6 @@ def exit_code_text() -> str:
     """The exit codes as a block for `--help`."""
     rows = [f"  {code.value:<4} {meaning}" for code, meaning in EXIT_CODES.items()]
     return "\n".join(["exit codes:", *rows])
-
-
-def add_command(
-    commands: Any,
-    formatter: type[argparse.HelpFormatter],
-    execute: Callable[[argparse.Namespace], int],
-    usage: str,
-    about: str,
-    description: str,
-    examples: str = "",
-) -> argparse.ArgumentParser:
-    """Add a command to the command line.
-
-    Args:
-        commands: what `add_subparsers` returned.
-        formatter: renders the help.
-        execute: runs the command; returns the exit code.
-        usage: the command's name and what follows it.
-        about: one line for the list of commands.
-        description: the first paragraph of its help.
-        examples: below the options, before the exit codes.
-    """
-    parser: argparse.ArgumentParser = commands.add_parser(
-        usage.split()[0],
-        help=about,
-        description=description,
-        epilog=f"{examples}\n{exit_code_text()}" if examples else exit_code_text(),
-        formatter_class=formatter,
-        usage=f"hlotool {usage}",
-    )
-    parser.set_defaults(command=execute)
-    return parser
 
 
 def add_paths(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
@@ -103,8 +72,12 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
 def add_input_options(parser: argparse.ArgumentParser) -> None:
     """`--inputs`, `--outputs`, `--seed`, `--input-range`: what a program is run on."""
     group = parser.add_argument_group("inputs", "captured in the dump, else generated, unless")
-    group.add_argument("--inputs", metavar="FILE", help=".npz, folder of MODULE.npz, or SCRIPT.py:FUNCTION")
-    group.add_argument("--outputs", metavar="FILE", help=".npz or folder: what the program really returned")
+    group.add_argument(
+        "--inputs", metavar="FILE", type=values_file, help=".npz, folder of MODULE.npz, or SCRIPT.py:FUNCTION"
+    )
+    group.add_argument(
+        "--outputs", metavar="FILE", type=values_file, help=".npz or folder: what the program really returned"
+    )
     group.add_argument("--seed", type=int, default=0, help="of generated inputs [0]")
     group.add_argument("--input-range", metavar="LO,HI", type=value_range, help="of generated inputs")
 
@@ -197,6 +170,14 @@ def count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no positive whole number")
     return int(text)
+
+
+def values_file(text: str) -> str:
+    """A file or folder of values that is there, or `SCRIPT.py:FUNCTION`: known before anything runs."""
+    path, colon, _ = text.rpartition(":")
+    if not os.path.exists(path if colon and path.endswith(".py") else text):
+        raise argparse.ArgumentTypeError(f"{text}: no such file")
+    return text
 
 
 def value_range(text: str) -> tuple[float, float]:

@@ -91,6 +91,11 @@ def emit_report(report: RenderableType) -> None:
     emit(render(console_for(sys.stdout), report))
 
 
+def emit_error(error: ErrorRecord) -> None:
+    """Say on stderr what ended a command: one line, and the offending text with a caret or a log below it."""
+    print("\n".join([f"hlotool: error: {error.message}", *error.log.splitlines()]), file=sys.stderr)
+
+
 def emit(text: str) -> None:
     """Write `text` to stdout. A reader that has seen enough (`| head`) is no error."""
     try:

@@ -8,10 +8,9 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hlotool.cli.options import (
-    add_command,
     add_execution_options,
     add_input_options,
     add_output_options,
@@ -31,32 +30,24 @@ if TYPE_CHECKING:
     from hlotool.search.reduction.reducer import Reduction
     from hlotool.search.reduction.task import Loaded
 
-_DESCRIPTION = """\
+USAGE = "reduce [options] FILE"
+ABOUT = "make a failing program small while it fails in the same way"
+DESCRIPTION = """\
 Make a failing program small: fewer instructions, inlined calls, shorter loops, smaller shapes, simpler types
 and values. The way in which it fails is kept: a wrong value never becomes a crash.
 
 A command given as --check is called with the file of a candidate; the arguments lie beside it as .npz. Its
 exit status means what it means to `git bisect run`: 0 good, 125 cannot be judged, others bad.
 """
-
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   hlotool reduce FILE.hlo --backend xla           where XLA and the reference differ
   hlotool reduce FILE.hlo --check ./fails.sh --output small.hlo
 """
 
 
-def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
-    """Add the command to the parser."""
-    parser = add_command(
-        commands,
-        formatter,
-        execute,
-        usage="reduce [options] FILE",
-        about="make a failing program small while it fails in the same way",
-        description=_DESCRIPTION,
-        examples=_EXAMPLES,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes to its parser."""
     parser.add_argument("path", metavar="FILE", help="HLO file, or the dump of one module")
     _add_judge_options(parser)
     add_input_options(parser)
@@ -83,6 +74,8 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     start = time.perf_counter()
+    import msgspec
+
     options = options_from(arguments, outputs=None)
     journal = _journal(arguments, options)
     if arguments.no_resume:
@@ -90,7 +83,8 @@ def execute(arguments: argparse.Namespace) -> int:
     record: ReduceRecord | None = None
     with ending(arguments) as end:
         record = _reduce(arguments, options, journal)
-    record = _timed(record or _empty(arguments, options, end), start)
+    record = record or _empty(arguments, options, end)
+    record = msgspec.structs.replace(record, seconds=time.perf_counter() - start)
 
     code = finish(record, arguments)
     # Only when everything is printed nothing is lost any more.
@@ -196,9 +190,3 @@ def _empty(arguments: argparse.Namespace, options: RunOptions, end: Ending) -> R
         interrupted=end.interrupted,
         exit_code=end.exit_code(ExitCode.MISMATCH),
     )
-
-
-def _timed(record: ReduceRecord, start: float) -> ReduceRecord:
-    import msgspec
-
-    return msgspec.structs.replace(record, seconds=time.perf_counter() - start)

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-from hlotool.cli.options import add_command, add_output_options, seconds
+from hlotool.cli.options import add_output_options, seconds
 from hlotool.cli.output import finish
 
-_DESCRIPTION = """\
+USAGE = "repro verify [options] DIR ..."
+ABOUT = "run a repro bundle again: does it still fail, and in the same way?"
+DESCRIPTION = """\
 Run repro bundles again. The exit code is 1 when a bundle still fails in the same way, 0 when none fails any
 more, 5 when one fails in another way.
 """
+EXAMPLES = ""
 
 
-def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
-    """Add the command to the parser."""
-    parser = add_command(
-        commands,
-        formatter,
-        execute,
-        usage="repro verify [options] DIR ...",
-        about="run a repro bundle again: does it still fail, and in the same way?",
-        description=_DESCRIPTION,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes to its parser."""
     parser.add_argument("action", choices=["verify"], help="the only one")
     parser.add_argument("folders", nargs="+", metavar="DIR", help="folder of a bundle")
     parser.add_argument("--backend", metavar="NAME", help="instead of the one that the bundle names")
@@ -40,5 +34,4 @@ def execute(arguments: argparse.Namespace) -> int:
     from hlotool.repro.verify import verify
 
     found = [verify(Path(folder), arguments.backend, arguments.timeout) for folder in arguments.folders]
-
     return finish(VerifyRecord(bundles=found, exit_code=verify_exit_code(found)), arguments)

@@ -8,12 +8,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from hlotool.cli.backend_options import add_backend_options, chosen_backends
 from hlotool.cli.options import (
-    add_command,
     add_execution_options,
     add_input_options,
     add_only_option,
@@ -23,7 +22,7 @@ from hlotool.cli.options import (
     options_from,
     words,
 )
-from hlotool.cli.output import Ending, ending, finish
+from hlotool.cli.output import Ending, emit_error, ending, finish
 from hlotool.errors import BackendUnavailable
 
 if TYPE_CHECKING:
@@ -35,12 +34,13 @@ if TYPE_CHECKING:
     from hlotool.report.records import RunRecord
     from hlotool.workers.pool import Pool
 
-_DESCRIPTION = """\
+USAGE = "run [options] PATH ..."
+ABOUT = "replay every module of a dump and compare its stages"
+DESCRIPTION = """\
 Replay every module of a dump: run the program as the frontend gave it (before optimizations) and
 the program that was compiled (after optimizations) on the same inputs, and compare their results.
 """
-
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   hlotool run DIR                                 every module of a dump directory
   hlotool run DIR --only train_step --verbose     one module, every detail
@@ -54,17 +54,8 @@ examples:
 """
 
 
-def add_parser(commands: Any, formatter: type[argparse.HelpFormatter]) -> None:
-    """Add the command to the parser."""
-    parser = add_command(
-        commands,
-        formatter,
-        execute,
-        usage="run [options] PATH ...",
-        about="replay every module of a dump and compare its stages",
-        description=_DESCRIPTION,
-        examples=_EXAMPLES,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes to its parser."""
     add_paths(parser)
     _add_choice_options(parser)
     add_input_options(parser)
@@ -116,21 +107,28 @@ def execute(arguments: argparse.Namespace) -> int:
         tasks = for_each_backend(find_tasks(arguments.paths, options, notes), missing)
         batch = _replay(tasks, pool, arguments, options, notes)
         end.interrupted = batch.interrupted
+        notes += _unsafe_updates(tasks, batch.records, pool)
         rows = batch.records + [unavailable_row(backend, why) for backend, why in missing.items()]
     record = _record(arguments, options, rows, end, notes, time.perf_counter() - start)
     if not arguments.json and (problem := _lonely_problem(record)):
-        from hlotool.report.errors import error_text
-
-        print(error_text(problem), file=sys.stderr)
+        emit_error(problem)
         return record.exit_code
-
     return finish(record, arguments)
+
+
+def _unsafe_updates(tasks: Sequence[Task], rows: Sequence[ModuleRecord], pool: Pool) -> Iterator[str]:
+    """What is known to go wrong behind the last stage, of the modules whose stages agree."""
+    from hlotool.check.in_place import unsafe_updates
+    from hlotool.findings.verdict import AGREEING
+
+    agreeing = {row.name for row in rows if row.verdict in AGREEING}
+    modules = {task.module.title: task.module for task in tasks if task.module.title in agreeing}
+    return unsafe_updates(modules.values(), pool)
 
 
 def run_options(arguments: argparse.Namespace) -> RunOptions:
     """The options as a record; raises UsageError as `chosen_backends` does."""
-    chosen = chosen_backends(arguments)
-    return options_from(arguments, reference=chosen.reference, backend=chosen.backend, compare=chosen.compare)
+    return options_from(arguments, **chosen_backends(arguments))
 
 
 def check_backends(options: RunOptions) -> dict[str, BackendUnavailable]:

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from hlotool.alignment.align import align
+import msgspec
+
+from hlotool.alignment.align import Alignment, align
 from hlotool.alignment.changes import Change
 from hlotool.alignment.difference import (
     ComputationDifference,
@@ -27,7 +29,7 @@ from hlotool.errors import HlotoolError, UsageError
 from hlotool.findings.errors import error_record
 from hlotool.findings.provenance import source_of
 from hlotool.findings.records import SourceRecord
-from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.module import Module
 from hlotool.ir.printer import SHORT, print_instruction
 
 #: What is compared of a module unless other stages are asked for.
@@ -146,21 +148,18 @@ def diff_stages(pair: StagePair, context: int) -> ProgramDiffRecord:
     """
     began = time.perf_counter()
     try:
-        left, right = read_stage(pair.left), read_stage(pair.right)
-        return diff_modules(pair.name, left, right, context, began)
+        record = diff_modules(pair.name, read_stage(pair.left), read_stage(pair.right), context)
     except HlotoolError as error:
-        return ProgramDiffRecord(
+        record = ProgramDiffRecord(
             name=pair.name,
             left=str(pair.left.source),
             right=str(pair.right.source),
             error=error_record(error),
-            seconds=time.perf_counter() - began,
         )
+    return msgspec.structs.replace(record, seconds=time.perf_counter() - began)
 
 
-def diff_modules(
-    name: str, left: Module, right: Module, context: int = 3, began: float | None = None
-) -> ProgramDiffRecord:
+def diff_modules(name: str, left: Module, right: Module, context: int = 3) -> ProgramDiffRecord:
     """The difference of two programs.
 
     Args:
@@ -168,13 +167,11 @@ def diff_modules(
         left: one program.
         right: the other.
         context: equal instructions shown around what differs.
-        began: when the work for it began; now when None.
     """
-    began = time.perf_counter() if began is None else began
     alignment = align(left, right)
     found = difference(alignment)
     lines = list(found.lines)
-    writer = _Writer(left, right, alignment.left.graph.home, alignment.right.graph.home)
+    statuses = Counter(line.status for line in lines)
     return ProgramDiffRecord(
         name=name,
         left=left.path or "left",
@@ -184,21 +181,16 @@ def diff_modules(
         right_instructions=len(alignment.right.graph.home),
         matched=len(alignment.matching.left_of),
         renamed=sum(line.renamed for line in lines),
-        moved=_count(lines, Status.MOVED),
+        moved=statuses[Status.MOVED],
         reordered=sum(line.reordered for line in lines),
-        changed=_count(lines, Status.CHANGED),
-        only_left=_count(lines, Status.ONLY_LEFT),
-        only_right=_count(lines, Status.ONLY_RIGHT),
+        changed=statuses[Status.CHANGED],
+        only_left=statuses[Status.ONLY_LEFT],
+        only_right=statuses[Status.ONLY_RIGHT],
         header=[_change(change) for change in found.header],
-        computations=writer.computations(found, context),
+        computations=_Writer(alignment).computations(found, context),
         opcodes=_opcodes(lines),
         notes=_notes(left, right),
-        seconds=time.perf_counter() - began,
     )
-
-
-def _count(lines: Sequence[Line], status: Status) -> int:
-    return sum(line.status is status for line in lines)
 
 
 def _notes(left: Module, right: Module) -> list[str]:
@@ -228,17 +220,8 @@ def _opcodes(lines: Sequence[Line]) -> list[OpcodeRecord]:
 class _Writer:
     """Turns differing lines into records."""
 
-    def __init__(
-        self,
-        left: Module,
-        right: Module,
-        left_home: dict[Instruction, Computation],
-        right_home: dict[Instruction, Computation],
-    ) -> None:
-        self._left = left
-        self._right = right
-        self._left_home = left_home
-        self._right_home = right_home
+    def __init__(self, alignment: Alignment) -> None:
+        self._left, self._right = alignment.left.graph, alignment.right.graph
 
     def computations(self, found: Difference, context: int) -> list[ComputationRecord]:
         """The computations in which something differs."""
@@ -246,7 +229,7 @@ class _Writer:
             ComputationRecord(
                 left=computation.left.name if computation.left else "",
                 right=computation.right.name if computation.right else "",
-                is_entry=self._right.entry is computation.right,
+                is_entry=self._right.module.entry is computation.right,
                 hunks=[[self._line(line) for line in hunk] for hunk in hunks(computation, context)],
             )
             for computation in found.computations
@@ -261,8 +244,8 @@ class _Writer:
             right=print_instruction(other, SHORT) if other else "",
             left_line=one.line if one else 0,
             right_line=other.line if other else 0,
-            left_computation=self._left_home[one].name if one else "",
-            right_computation=self._right_home[other].name if other else "",
+            left_computation=self._left.home[one].name if one else "",
+            right_computation=self._right.home[other].name if other else "",
             changes=[_change(change) for change in line.changes],
             renamed=line.renamed,
             reordered=line.reordered,
@@ -271,8 +254,8 @@ class _Writer:
 
     def _source(self, line: Line) -> SourceRecord | None:
         if line.right is not None:
-            return source_of(self._right, [line.right])
-        return source_of(self._left, [line.left]) if line.left is not None else None
+            return source_of(self._right.module, [line.right])
+        return source_of(self._left.module, [line.left]) if line.left is not None else None
 
 
 def hunks(computation: ComputationDifference, context: int) -> Iterator[Sequence[Line]]:

@@ -27,9 +27,7 @@ def classify(listing: Listing, limits: Limits) -> list[DumpFile]:
     found: list[DumpFile] = []
     for path, source in listing.files:
         try:
-            found += _classify_file(
-                path, source, limits, explicit=listing.is_single_file, notes=listing.notes
-            )
+            found += _classify_file(path, source, limits, listing)
         except DumpError as error:
             if listing.is_single_file:
                 raise
@@ -37,14 +35,12 @@ def classify(listing: Listing, limits: Limits) -> list[DumpFile]:
     return found
 
 
-def _classify_file(
-    path: str, source: Source, limits: Limits, *, explicit: bool, notes: list[str]
-) -> Iterator[DumpFile]:
+def _classify_file(path: str, source: Source, limits: Limits, listing: Listing) -> Iterator[DumpFile]:
     name = parse_name(source.name)
     if name.kind in _STAGES:
         yield DumpFile(path, source, name if name.module_name else _named_by_content(name, source, limits))
-    elif _may_hold_modules(name, explicit):
-        yield from _by_content(path, source, name, limits, explicit=explicit, notes=notes)
+    elif _may_hold_modules(name, listing.is_single_file):
+        yield from _by_content(path, source, name, limits, listing)
     else:
         yield DumpFile(path, source, name)
 
@@ -60,7 +56,7 @@ def _named_by_content(name: DumpName, source: Source, limits: Limits) -> DumpNam
 
 
 def _by_content(
-    path: str, source: Source, name: DumpName, limits: Limits, *, explicit: bool, notes: list[str]
+    path: str, source: Source, name: DumpName, limits: Limits, listing: Listing
 ) -> Iterator[DumpFile]:
     head = source.read_head(HEAD_BYTES, limits)
     kind, form = sniff(head)
@@ -72,7 +68,7 @@ def _by_content(
         return
     content = source.read_bytes(limits)
     if blocks := split_log(content):
-        yield from _blocks("" if explicit else path, source, blocks, notes)
+        yield from _blocks("" if listing.is_single_file else path, source, blocks, listing.notes)
         return
     parts = split_modules(content)
     if not parts:

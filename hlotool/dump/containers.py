@@ -18,7 +18,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from hlotool.cache.fingerprint import stamp_of
 from hlotool.dump import remote
@@ -92,21 +92,6 @@ def _opened(path: str, member: str, limits: Limits) -> Iterator[IO[bytes]]:
         yield raw
 
 
-class Archive(Protocol):
-    """An open archive."""
-
-    #: Names of its regular files, in the order of the archive.
-    names: list[str]
-    #: What it holds besides: links, devices, unsafe names.
-    skipped: list[str]
-
-    def open(self, member: str) -> IO[bytes]:
-        """The bytes of `member`, as stored in the archive; raises DumpError when it is not there."""
-
-    def close(self) -> None:
-        """Give back its files."""
-
-
 def list_archive(path: str, limits: Limits) -> tuple[list[str], list[str]]:
     """Names of the regular files of an archive, and of what was passed over; raises DumpError."""
     with _LOCK:
@@ -122,9 +107,9 @@ class _Slot:
     """The archive that was read last; reading a dump means many members of one archive."""
 
     key: tuple[Any, ...] = ()
-    archive: Archive | None = None
+    archive: _Tar | _Zip | None = None
 
-    def put(self, key: tuple[Any, ...], archive: Archive) -> None:
+    def put(self, key: tuple[Any, ...], archive: _Tar | _Zip) -> None:
         self.clear()
         self.key, self.archive = key, archive
 
@@ -138,7 +123,7 @@ _SLOT = _Slot()
 atexit.register(_SLOT.clear)
 
 
-def _archive(path: str, limits: Limits) -> Archive:
+def _archive(path: str, limits: Limits) -> _Tar | _Zip:
     key = (path, limits, *stamp(path))
     if _SLOT.archive is None or _SLOT.key != key:
         _SLOT.put(key, _open_archive(path, limits))
@@ -157,7 +142,7 @@ def stamp(path: str) -> tuple[int, ...]:
     return stamp_of(status)
 
 
-def _open_archive(path: str, limits: Limits) -> Archive:
+def _open_archive(path: str, limits: Limits) -> _Tar | _Zip:
     raw = _local_copy(path, limits)
     try:
         return _Zip(path, raw, limits) if path.lower().endswith(".zip") else _Tar(path, raw, limits)
@@ -191,7 +176,12 @@ def _too_many(path: str, limits: Limits) -> DumpError:
 
 
 class _Tar:
-    """A tar whose members are found by position, so that they can be read in any order."""
+    """A tar whose members are found by position, so that they can be read in any order.
+
+    Attributes:
+        names: of its regular files, in the order of the archive.
+        skipped: what it holds besides: links, devices, unsafe names.
+    """
 
     def __init__(self, path: str, raw: IO[bytes], limits: Limits) -> None:
         self._path = path
@@ -234,7 +224,7 @@ class _Tar:
 
 
 class _Zip:
-    """A zip archive."""
+    """A zip archive; `names` and `skipped` as of a tar."""
 
     def __init__(self, path: str, raw: IO[bytes], limits: Limits) -> None:
         self._path = path

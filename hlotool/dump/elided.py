@@ -155,14 +155,10 @@ def _names_survive(before: Module, after: Module) -> bool:
     Passes keep the names of constants that they leave alone and never give a name away twice. But
     partitioning with Shardy takes the program to MLIR and back, which names everything anew.
     """
-    if before.num_partitions > 1 or _mentions_shardy(before):
+    if before.num_partitions > 1 or "xla.sdy" in str(before.attributes.get("frontend_attributes")):
         return False
     known = {i.name: i for i in before.instructions() if i.opcode == "constant"}
     return all(_agree(known[i.name], i) for i in after.instructions() if i.name in known)
-
-
-def _mentions_shardy(module: Module) -> bool:
-    return "xla.sdy" in str(module.attributes.get("frontend_attributes", ""))
 
 
 def _agree(one: Instruction, other: Instruction) -> bool:

@@ -85,7 +85,9 @@ class _Groups:
         self._by_number: defaultdict[int | None, list[_Group]] = defaultdict(list)
 
     def modules(self) -> list[DumpModule]:
-        return [self._groups[key].module() for key in sorted(self._groups, key=_Key.sort_key)]
+        names = Counter(key.name for key in self._groups)
+        found = (self._groups[key].module() for key in sorted(self._groups, key=_Key.sort_key))
+        return [replace(module, has_namesakes=names[module.name] > 1) for module in found]
 
     def _group(self, key: _Key) -> _Group:
         if key not in self._groups:
@@ -175,8 +177,8 @@ def _key(file: DumpFile) -> _Key:
 
 
 def _stage(file: DumpFile) -> Stage:
-    name = file.name
-    stage = Stage(
+    name, is_proto = file.name, file.name.format is Format.PROTO
+    return Stage(
         name.kind,
         name.label,
         name.platform,
@@ -184,9 +186,9 @@ def _stage(file: DumpFile) -> Stage:
         name.pipeline,
         name.after_pass,
         name.before_pass,
+        text=None if is_proto else file.source,
+        proto=file.source if is_proto else None,
     )
-    is_proto = name.format is Format.PROTO
-    return replace(stage, proto=file.source) if is_proto else replace(stage, text=file.source)
 
 
 def _merge(known: Stage, new: Stage) -> Stage | None:

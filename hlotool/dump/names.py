@@ -64,15 +64,12 @@ class DumpName:
         rest: everything after `module_NNNN.`, for the cases that cannot be split.
         label: name of the stage, such as `before_optimizations` or `after_spmd_partitioner`.
         timestamp: microseconds of `--xla_dump_include_timestamp`.
-        prefix: any other prefix, such as the computation of a fusion visualization.
-        changelist: of `.cl_N`, in TPU dumps.
         platform: `cpu`, `gpu`, `tpu`, `sm_9.0_gpu`, `gfx942_gpu`.
         sequence: number of a pass stage within its module.
         pipeline: of a pass stage; the pass itself for a stage in the middle of a pass.
         after_pass: the pass that has just run (or the step of it).
         before_pass: the pass that runs next.
         execution: number of the execution that a snapshot captured.
-        compression: `gz`, `bz2`, `xz` or empty.
     """
 
     text: str
@@ -83,21 +80,19 @@ class DumpName:
     rest: str = ""
     label: str = ""
     timestamp: int | None = None
-    prefix: str = ""
-    changelist: str = ""
     platform: str = ""
     sequence: int | None = None
     pipeline: str = ""
     after_pass: str = ""
     before_pass: str = ""
     execution: int | None = None
-    compression: str = ""
 
 
 _COMPRESSION = re.compile(r"\.(gz|bz2|xz)$")
 _HEAD = re.compile(r"^(?:(?P<prefix>.+?)\.)?module_(?P<number>\d{4,})(?:\.(?P<rest>.+))?$", re.DOTALL)
 _UNNUMBERED_SNAPSHOT = re.compile(r"^module_(?P<name>.+)\.execution_(?P<execution>\d{4,})\.hlo_snapshot\.pb$")
-_CHANGELIST = re.compile(r"(?:^|\.)cl_(\d+)$")
+#: What TPU dumps put after the module's name.
+_CHANGELIST = re.compile(r"(?:^|\.)cl_\d+$")
 
 _PLATFORM = r"_?(?:(?P<platform>sm_\d+\.\d+[a-z]?_gpu|(?:gfx\w+_)?gpu|[a-z]+)_)?"
 _BEFORE = r"(?P<before>before_optimizations?)"
@@ -156,11 +151,9 @@ _NEVER_HLO = re.compile(
 
 def parse_name(name: str) -> DumpName:
     """Take the file name `name` (without directories) apart; never fails, at worst the kind is UNKNOWN."""
-    compression = _COMPRESSION.search(name)
-    bare = name[: compression.start()] if compression else name
-    packed = compression.group(1) if compression else ""
+    bare = _COMPRESSION.sub("", name)
     if head := _HEAD.match(bare):
-        return _numbered(name, packed, head["prefix"] or "", int(head["number"]), head["rest"] or "")
+        return _numbered(name, head["prefix"] or "", int(head["number"]), head["rest"] or "")
     if snapshot := _UNNUMBERED_SNAPSHOT.match(bare):
         return DumpName(
             name,
@@ -168,14 +161,11 @@ def parse_name(name: str) -> DumpName:
             Format.PROTO,
             module_name=snapshot["name"],
             execution=int(snapshot["execution"]),
-            compression=packed,
         )
-    kind, form = _by_extension(bare)
-    return DumpName(name, kind, form, compression=packed)
+    return DumpName(name, *_by_extension(bare))
 
 
-def _numbered(text: str, compression: str, prefix: str, number: int, rest: str) -> DumpName:
-    is_timestamp = prefix.isdigit()
+def _numbered(text: str, prefix: str, number: int, rest: str) -> DumpName:
     kind, fields = _split(rest)
     form = _FORMATS.get(fields.get("extension", ""), Format.OTHER)
     if kind is Kind.UNOPTIMIZED_SNAPSHOT and form is Format.TEXT:
@@ -186,25 +176,21 @@ def _numbered(text: str, compression: str, prefix: str, number: int, rest: str) 
             kind = Kind.UNKNOWN
         elif form is Format.OTHER or rest.endswith(".log"):
             kind = Kind.ARTEFACT
-    name, changelist = _split_changelist(fields.get("name", ""))
     return DumpName(
         text,
         kind,
         form,
         module_number=number,
-        module_name=name,
+        module_name=_CHANGELIST.sub("", fields.get("name", "")),
         rest=rest,
         label=_label(fields),
-        timestamp=int(prefix) if is_timestamp else None,
-        prefix="" if is_timestamp else prefix,
-        changelist=changelist,
+        timestamp=int(prefix) if prefix.isdigit() else None,
         platform=fields.get("platform", ""),
         sequence=int(fields["sequence"]) if "sequence" in fields else None,
         pipeline=fields.get("pipeline", ""),
         after_pass=fields.get("after_pass", ""),
         before_pass=fields.get("before_pass", ""),
         execution=int(fields["execution"]) if "execution" in fields else None,
-        compression=compression,
     )
 
 
@@ -214,11 +200,6 @@ def _split(rest: str) -> tuple[Kind, dict[str, str]]:
         if found := pattern.match(rest):
             return kind, {key: value for key, value in found.groupdict().items() if value}
     return Kind.UNKNOWN, {}
-
-
-def _split_changelist(name: str) -> tuple[str, str]:
-    found = _CHANGELIST.search(name)
-    return (name[: found.start()], found.group(1)) if found else (name, "")
 
 
 def _label(fields: dict[str, str]) -> str:

@@ -60,6 +60,11 @@ class Stage:
         return self.label or self.kind.value
 
     @property
+    def numbered(self) -> str:
+        """Its title with the number in front that the file name gives it."""
+        return self.title if self.sequence is None else f"{self.sequence:04d} {self.title}"
+
+    @property
     def source(self) -> Source:
         """What to read: the text where there is one."""
         source = self.text or self.proto
@@ -105,6 +110,7 @@ class DumpModule:
         companions: stages that were not asked for, when `open_dump` got one file of a dump directory;
             they serve to fill in elided constants.
         artefacts: other files of the module.
+        has_namesakes: other modules of the dump have the same name.
     """
 
     number: int | None
@@ -117,6 +123,7 @@ class DumpModule:
     stablehlo: Source | None = None
     companions: tuple[Stage, ...] = ()
     artefacts: tuple[DumpFile, ...] = ()
+    has_namesakes: bool = False
 
     @property
     def title(self) -> str:

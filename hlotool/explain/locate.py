@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from hlotool.dump.records import Dump, Stage
 from hlotool.errors import HlotoolError
 from hlotool.findings.provenance import source_of
-from hlotool.findings.records import SourceRecord
+from hlotool.findings.records import Record, SourceRecord
 from hlotool.parse.reader import parse_module
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """An instruction of a dump.
+class PlaceRecord(Record, frozen=True, kw_only=True):
+    """Where an instruction that a message names stands in the dump.
 
     Attributes:
         path: of the file.
         module: of the dump.
-        stage: of the compilation.
+        stage: of the compilation, the first that has the instruction.
         source: the instruction, and the line of the user's program.
     """
 
@@ -30,18 +28,19 @@ class Place:
     source: SourceRecord
 
 
-def locate(dump: Dump, names: Sequence[str]) -> list[Place]:
+def locate(dump: Dump, names: Sequence[str]) -> list[PlaceRecord]:
     """Where the instructions called `names` stand: of each module the first stage that has them."""
     return [place for name in names for place in _places(dump, name)]
 
 
-def _places(dump: Dump, name: str) -> Iterator[Place]:
+def _places(dump: Dump, name: str) -> Iterator[PlaceRecord]:
     definition = re.compile(rf"^\s*(?:ROOT )?%?{re.escape(name)} = ", re.MULTILINE)
     for module in dump.modules:
         for stage in module.stages:
             source = _find(stage, name, definition)
             if source is not None:
-                yield Place(str(stage.source), module.title, stage.label, source)
+                path = str(stage.source)
+                yield PlaceRecord(path=path, module=module.title, stage=stage.label, source=source)
                 break
 
 
@@ -56,8 +55,5 @@ def _find(stage: Stage, name: str, definition: re.Pattern[str]) -> SourceRecord 
         module = parse_module(text, str(stage.text))
     except HlotoolError:
         return None
-    for computation in module.computations:
-        for instruction in computation.instructions:
-            if instruction.name == name:
-                return source_of(module, [instruction])
-    return None
+    named = (i for i in module.instructions() if i.name == name)
+    return next((source_of(module, [instruction]) for instruction in named), None)

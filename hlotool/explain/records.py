@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import msgspec
 
 from hlotool.dump.records import Dump
 from hlotool.explain.entries import Entry
-from hlotool.explain.locate import Place, locate
+from hlotool.explain.locate import PlaceRecord, locate
 from hlotool.explain.recognize import Recognition, recognize
-from hlotool.findings.records import Record, SourceRecord
-
-
-class PlaceRecord(Record, frozen=True, kw_only=True):
-    """Where an instruction that a message names stands in the dump.
-
-    Attributes:
-        path: of the file.
-        module: of the dump.
-        stage: of the compilation, the first that has the instruction.
-        source: the instruction, and the line of the user's program.
-    """
-
-    path: str
-    module: str
-    stage: str
-    source: SourceRecord
+from hlotool.findings.records import Record
 
 
 class MatchRecord(Record, frozen=True, kw_only=True):
@@ -57,7 +41,7 @@ class MatchRecord(Record, frozen=True, kw_only=True):
 
 def explain_text(text: str, dump: Dump | None = None) -> list[MatchRecord]:
     """What `text` contains of the catalogue, with the instructions of `dump` that it names."""
-    return [_match(found, locate(dump, found.instructions) if dump else ()) for found in recognize(text)]
+    return [_match(found, dump) for found in recognize(text)]
 
 
 def entry_record(entry: Entry) -> MatchRecord:
@@ -67,20 +51,12 @@ def entry_record(entry: Entry) -> MatchRecord:
     )
 
 
-def _match(found: Recognition, places: Sequence[Place]) -> MatchRecord:
-    entry = found.entry
-    return MatchRecord(
-        id=entry.id,
-        title=entry.title,
-        cause=entry.cause,
-        remedy=entry.remedy,
-        reference=entry.reference,
+def _match(found: Recognition, dump: Dump | None) -> MatchRecord:
+    return msgspec.structs.replace(
+        entry_record(found.entry),
         line=found.line,
         lines=found.lines,
         message=found.excerpt,
         fields=found.fields,
-        places=[
-            PlaceRecord(path=place.path, module=place.module, stage=place.stage, source=place.source)
-            for place in places
-        ],
+        places=locate(dump, found.instructions) if dump else [],
     )

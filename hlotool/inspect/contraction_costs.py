@@ -7,7 +7,6 @@ from math import prod
 
 from hlotool.ir.attributes import ConvolutionDimensions, WindowDim
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, array_shapes
 
 #: A multiplication and an addition.
 _MULTIPLY_ADD = 2
@@ -15,39 +14,29 @@ _MULTIPLY_ADD = 2
 _COMPLEX = 4
 
 
-def _array(instruction: Instruction) -> ArrayShape:
-    return array_shapes(instruction.shape)[0]
-
-
 def _dot(instruction: Instruction) -> int:
-    contracted = instruction.integers("lhs_contracting_dims", ())
-    width = prod(_array(instruction.operands[0]).dims[dimension] for dimension in contracted)
-    return _MULTIPLY_ADD * _array(instruction).size * width
-
-
-def _ragged_dot(instruction: Instruction) -> int:
-    """Each row belongs to one group: as if the result had no dimension for the groups."""
+    """Of a ragged product each row belongs to one group: as if the result had no dimension for the groups."""
     groups = len(instruction.integers("rhs_group_dims", ()))
     contracted = instruction.integers("lhs_contracting_dims", ())
-    width = prod(_array(instruction.operands[0]).dims[dimension] for dimension in contracted)
-    return _MULTIPLY_ADD * prod(_array(instruction).dims[groups:]) * width
+    width = prod(instruction.operands[0].dims[dimension] for dimension in contracted)
+    return _MULTIPLY_ADD * prod(instruction.dims[groups:]) * width
 
 
 def _fft(instruction: Instruction) -> int:
     factors = prod(length.bit_length() - 1 for length in instruction.integers("fft_length", ()))
-    return _MULTIPLY_ADD * _COMPLEX * factors * _array(instruction.operands[0]).size
+    return _MULTIPLY_ADD * _COMPLEX * factors * instruction.operands[0].array_shape.size
 
 
 def _sort(instruction: Instruction) -> int:
     """Comparisons, over all dimensions together."""
-    elements = _array(instruction.operands[0]).size
+    elements = instruction.operands[0].array_shape.size
     return elements * max(0, elements - 1).bit_length()
 
 
 def _convolution(instruction: Instruction) -> int:
     labels, window = instruction.attribute("dim_labels", ConvolutionDimensions), instruction.window
-    left, kernel = (_array(operand).dims for operand in instruction.operands)
-    result = _array(instruction).dims
+    left, kernel = (operand.dims for operand in instruction.operands)
+    result = instruction.dims
     spatial = zip(window.dims, labels.input_spatial, labels.kernel_spatial, labels.output_spatial)
     positions = prod(_positions(dim, left[i], kernel[k], result[o]) for dim, i, k, o in spatial)
     features = left[labels.input_feature] // instruction.integer("feature_group_count", 1)
@@ -76,7 +65,7 @@ CONTRACTIONS: Mapping[str, Callable[[Instruction], int]] = {
     "convolution": _convolution,
     "dot": _dot,
     "fft": _fft,
-    "ragged-dot": _ragged_dot,
+    "ragged-dot": _dot,
     "scaled-dot": _dot,
     "sort": _sort,
 }

@@ -8,8 +8,9 @@ counts as nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import TypeAlias
 
 from hlotool.inspect.contraction_costs import CONTRACTIONS
@@ -103,7 +104,12 @@ class CostAnalysis:
             return Cost()
         if (rule := _RULES.get(opcode)) is not None:
             return rule(self, instruction)
+        if (moved := _TRAFFIC.get(opcode)) is not None:
+            return Cost(0, 0, moved(instruction))
         traffic = operand_and_result_bytes(instruction)
+        if (times := _APPLICATIONS.get(opcode)) is not None:
+            applied = self.of_computation(instruction.computation("to_apply"))
+            return applied.arithmetic(times(instruction)) + Cost(0, 0, traffic)
         if (flops := CONTRACTIONS.get(opcode)) is not None:
             return Cost(flops(instruction), 0, traffic)
         if instruction.row.opcode_class is not Class.ELEMENTWISE and opcode != "bitcast-convert":
@@ -130,7 +136,7 @@ def _costs(*opcodes: str) -> Callable[[Rule], Rule]:
 
 
 def _elements(instruction: Instruction) -> int:
-    """Of the result; of its first part where there are several."""
+    """How many elements the result has; its first part where there are several."""
     return next((shape.size for shape in array_shapes(instruction.shape)), 0)
 
 
@@ -173,36 +179,6 @@ def _custom_call(analysis: CostAnalysis, instruction: Instruction) -> Cost:
     return Cost(unknown=1)
 
 
-@_costs("map")
-def _map(analysis: CostAnalysis, instruction: Instruction) -> Cost:
-    applied = analysis.of_computation(instruction.computation("to_apply")).arithmetic(_elements(instruction))
-    return applied + Cost(bytes_accessed=operand_and_result_bytes(instruction))
-
-
-@_costs("reduce")
-def _reduce(analysis: CostAnalysis, instruction: Instruction) -> Cost:
-    combinations = _elements(instruction.operands[0]) - _elements(instruction)
-    combined = analysis.of_computation(instruction.computation("to_apply")).arithmetic(combinations)
-    return combined + Cost(bytes_accessed=operand_and_result_bytes(instruction))
-
-
-@_costs("scan")
-def _scan(analysis: CostAnalysis, instruction: Instruction) -> Cost:
-    """One call for each step. XLA multiplies by the size of what is carried instead."""
-    (dimension,) = instruction.integers("dimensions")
-    steps = instruction.operands[0].dims[dimension]
-    applied = analysis.of_computation(instruction.computation("to_apply")).arithmetic(steps)
-    return applied + Cost(bytes_accessed=operand_and_result_bytes(instruction))
-
-
-@_costs("reduce-window")
-def _reduce_window(analysis: CostAnalysis, instruction: Instruction) -> Cost:
-    combined = analysis.of_computation(instruction.computation("to_apply")).arithmetic(
-        _window_combinations(instruction)
-    )
-    return combined + Cost(bytes_accessed=operand_and_result_bytes(instruction))
-
-
 def _window_combinations(instruction: Instruction) -> int:
     """One less than the window has elements, for each result; a sum over a whole dimension is done once."""
     elements = _elements(instruction)
@@ -225,10 +201,22 @@ def _whole_dimension(instruction: Instruction) -> int | None:
 
 
 def _window_size(instruction: Instruction) -> int:
-    size = 1
-    for dim in instruction.window.dims:
-        size *= dim.size
-    return size
+    return prod(dim.size for dim in instruction.window.dims)
+
+
+def _scan_steps(instruction: Instruction) -> int:
+    """One call for each step. XLA multiplies by the size of what is carried instead."""
+    (dimension,) = instruction.integers("dimensions")
+    return instruction.operands[0].dims[dimension]
+
+
+#: How often `to_apply` is executed, in registers.
+_APPLICATIONS: Mapping[str, Callable[[Instruction], int]] = {
+    "map": _elements,
+    "reduce": lambda reduce: _elements(reduce.operands[0]) - _elements(reduce),
+    "reduce-window": _window_combinations,
+    "scan": _scan_steps,
+}
 
 
 @_costs("select-and-scatter")
@@ -253,77 +241,46 @@ def _scatter(analysis: CostAnalysis, instruction: Instruction) -> Cost:
     return applied + Cost(bytes_accessed=3 * changed + table_bytes(indices.shape))
 
 
-@_costs("gather")
-def _gather(analysis: CostAnalysis, instruction: Instruction) -> Cost:
-    indices = table_bytes(instruction.operands[1].shape)
-    return Cost(bytes_accessed=2 * table_bytes(instruction.shape) + indices)
-
-
-@_costs("slice")
-def _slice(analysis: CostAnalysis, instruction: Instruction) -> Cost:
-    return Cost(bytes_accessed=2 * table_bytes(instruction.shape))
-
-
-@_costs("dynamic-slice")
-def _dynamic_slice(analysis: CostAnalysis, instruction: Instruction) -> Cost:
-    """The slice is read and written; of the indices XLA counts the first."""
-    return Cost(bytes_accessed=2 * table_bytes(instruction.shape) + _operand_bytes(instruction, 1))
-
-
-@_costs("dynamic-update-slice")
-def _dynamic_update_slice(analysis: CostAnalysis, instruction: Instruction) -> Cost:
-    """In place: the update is read and written."""
-    return Cost(bytes_accessed=2 * _operand_bytes(instruction, 1) + _operand_bytes(instruction, 2))
-
-
 def _operand_bytes(instruction: Instruction, number: int) -> int:
     operands = instruction.operands
     return table_bytes(operands[number].shape) if number < len(operands) else 0
 
 
-@_costs("tuple")
-def _tuple(analysis: CostAnalysis, instruction: Instruction) -> Cost:
-    return Cost(bytes_accessed=table_bytes(instruction.shape))
-
-
-@_costs("transpose")
-def _transpose(analysis: CostAnalysis, instruction: Instruction) -> Cost:
-    return Cost(bytes_accessed=0 if _keeps_memory(instruction) else operand_and_result_bytes(instruction))
-
-
 def _keeps_memory(transpose: Instruction) -> bool:
     """Whether it changes the names of the dimensions only: the order in memory stays."""
     permutation = transpose.integers("dimensions")
-    order = tuple(permutation[dimension] for dimension in _minor_to_major(transpose.array_shape))
-    return order == _minor_to_major(transpose.operands[0].array_shape)
+    order = tuple(permutation[dimension] for dimension in transpose.array_shape.minor_to_major)
+    return order == transpose.operands[0].array_shape.minor_to_major
 
 
-def _minor_to_major(shape: ArrayShape) -> tuple[int, ...]:
-    return tuple(range(shape.rank))[::-1] if shape.layout is None else shape.layout.minor_to_major
+#: Bytes by opcode of what only moves data, and not every operand and the result once.
+_TRAFFIC: Mapping[str, Callable[[Instruction], int]] = {
+    # The slice is read and written; of the indices XLA counts the first.
+    "dynamic-slice": lambda i: 2 * table_bytes(i.shape) + _operand_bytes(i, 1),
+    # In place: the update is read and written.
+    "dynamic-update-slice": lambda i: 2 * _operand_bytes(i, 1) + _operand_bytes(i, 2),
+    "gather": lambda i: 2 * table_bytes(i.shape) + _operand_bytes(i, 1),
+    "infeed": lambda i: total_bytes(i.shape),
+    "outfeed": lambda i: sum(total_bytes(operand.shape) for operand in i.operands),
+    "slice": lambda i: 2 * table_bytes(i.shape),
+    "transpose": lambda i: 0 if _keeps_memory(i) else operand_and_result_bytes(i),
+    "tuple": lambda i: table_bytes(i.shape),
+}
 
 
 @_costs("all-reduce", "all-reduce-start")
 def _all_reduce(analysis: CostAnalysis, instruction: Instruction) -> Cost:
     """As of two devices: one addition per element."""
-    results = array_shapes(instruction.shape)
-    read = sum(table_bytes(operand.shape) for operand in instruction.operands)
-    return Cost(sum(shape.size for shape in results), 0, total_bytes(instruction.shape) + read)
-
-
-@_costs("infeed")
-def _infeed(analysis: CostAnalysis, instruction: Instruction) -> Cost:
-    return Cost(bytes_accessed=total_bytes(instruction.shape))
-
-
-@_costs("outfeed")
-def _outfeed(analysis: CostAnalysis, instruction: Instruction) -> Cost:
-    return Cost(bytes_accessed=sum(total_bytes(operand.shape) for operand in instruction.operands))
+    return Cost(_all_elements(instruction), 0, operand_and_result_bytes(instruction))
 
 
 @_costs("rng", "rng-bit-generator")
 def _random(analysis: CostAnalysis, instruction: Instruction) -> Cost:
-    drawn = sum(shape.size for shape in array_shapes(instruction.shape))
-    return Cost(0, drawn, operand_and_result_bytes(instruction))
+    return Cost(0, _all_elements(instruction), operand_and_result_bytes(instruction))
+
+
+def _all_elements(instruction: Instruction) -> int:
+    return sum(shape.size for shape in array_shapes(instruction.shape))
 
 
 @_costs("triangular-solve")

@@ -29,7 +29,7 @@ def _lies_in_memory(instruction: Instruction) -> bool:
 
 
 def _written(shape: Shape, root: Instruction) -> Iterator[int]:
-    """Of each array of the result; what is updated in place is not written as a whole."""
+    """Bytes written of each array of the result; what is updated in place is not written as a whole."""
     for index, part in leaves(shape):
         if not isinstance(part, ArrayShape):
             continue
@@ -80,9 +80,7 @@ def _each_read(value: Instruction, direct: Sequence[Instruction], readers: Users
 
 def _partial_read(value: Instruction, user: Instruction) -> int | None:
     """What `user` reads when it needs a part of `value` only; None when it needs all of it."""
-    if user.opcode == "slice":
-        return table_bytes(user.shape)
-    if user.opcode == "dynamic-slice" and user.operands[0] is value:
+    if user.opcode == "slice" or (user.opcode == "dynamic-slice" and user.operands[0] is value):
         return table_bytes(user.shape)
     # The array that is updated is the result's own memory.
     return 0 if user.opcode == "dynamic-update-slice" and user.operands[0] is value else None

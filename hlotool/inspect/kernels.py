@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -52,23 +51,17 @@ def kernels_of(module: Module, label: str, file: str, architecture: str) -> Kern
     except HlotoolError as error:
         return KernelsInfo(label=label, file=file, architecture=architecture, error=error_record(error))
     homes = CallGraph(program).home
-    compiled = _compiled(lowering.kernels, architecture)
+    resources, compiler, note = _compiled(lowering.kernels, architecture)
     return KernelsInfo(
         label=label,
         file=file,
         architecture=architecture,
-        compiler=compiled.compiler,
-        note=compiled.note,
-        launches=[_launch_info(program, homes, launched) for launched in lowering.launched],
-        kernels=[_kernel_info(kernel, compiled) for kernel in _distinct(lowering.kernels)],
+        compiler=compiler,
+        note=note,
+        launches=[_launch_info(program, homes, *launched) for launched in lowering.launched],
+        kernels=[_kernel_info(kernel, resources.get(kernel.name)) for kernel in _distinct(lowering.kernels)],
         fallbacks=[_fallback_info(program, homes, instruction) for instruction in lowering.on_host],
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Launched:
-    instruction: Instruction
-    kernels: tuple[Kernel, ...]
 
 
 class _Listing(KernelLowering):
@@ -90,13 +83,13 @@ class _Nothing(SharedMemory):
     precision = Precision.HLO
 
     def __init__(self) -> None:
-        self.launched: list[_Launched] = []
+        self.launched: list[tuple[Instruction, KernelProgram]] = []
 
     def build(self, kernels: Iterable[Kernel]) -> None:
         pass
 
     def launch(self, instruction: Instruction, program: KernelProgram, positions: Sequence[int]) -> Step:
-        self.launched.append(_Launched(instruction, program.kernels))
+        self.launched.append((instruction, program))
         return _never
 
     def library_call(self, instruction: Instruction, host: Lowering) -> tuple[Step, Sequence[Kernel]] | None:
@@ -110,49 +103,40 @@ def _never(*values: object) -> Value:
     raise AssertionError("a listed program is not run")
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiled:
-    """Resources of kernels by name, or why there are none."""
-
-    compiler: str = ""
-    note: str = ""
-    resources: dict[str, ResourceInfo] = field(default_factory=dict)
-
-
-def _compiled(kernels: Sequence[Kernel], architecture: str) -> _Compiled:
+def _compiled(kernels: Sequence[Kernel], architecture: str) -> tuple[dict[str, ResourceInfo], str, str]:
+    """Resources of kernels by name, and what compiled them; or why nothing did."""
     try:
         compiler = find_compiler()
         found = compile_kernels(kernels, architecture, compiler)
     except (BackendUnavailable, BackendFailed) as error:
-        return _Compiled(note=f"not compiled: {error_record(error).message}")
+        return {}, "", f"not compiled: {error_record(error).message}"
     resources = {
         name: msgspec.convert(made.resources, ResourceInfo, from_attributes=True)
         for name, made in found.items()
     }
-    return _Compiled(compiler.version, "", resources)
+    return resources, compiler.version, ""
 
 
 def _distinct(kernels: Iterable[Kernel]) -> list[Kernel]:
     return list({kernel.name: kernel for kernel in kernels}.values())
 
 
-def _launch_info(module: Module, homes: dict[Instruction, Computation], launched: _Launched) -> LaunchInfo:
-    instruction = launched.instruction
+def _launch_info(
+    module: Module, homes: dict[Instruction, Computation], instruction: Instruction, made: KernelProgram
+) -> LaunchInfo:
     return LaunchInfo(
         source=source_of(module, [instruction]),
         computation=homes[instruction].name,
         fused=list(_fused_opcodes(instruction)),
         library="" if product_of(instruction) is None else "cuBLAS",
-        kernels=[kernel.name for kernel in launched.kernels],
+        kernels=[kernel.name for kernel in made.kernels],
     )
 
 
 def _fused_opcodes(instruction: Instruction) -> Iterator[str]:
     if instruction.opcode == "fusion":
-        for computation in instruction.called:
-            yield from (
-                i.opcode for i in computation.instructions if i.opcode not in ("parameter", "constant")
-            )
+        inside = (i.opcode for computation in instruction.called for i in computation.instructions)
+        yield from (opcode for opcode in inside if opcode not in ("parameter", "constant"))
 
 
 def _fallback_info(
@@ -163,7 +147,7 @@ def _fallback_info(
     return FallbackInfo(source=source, computation=homes[instruction].name, bytes=moved)
 
 
-def _kernel_info(kernel: Kernel, compiled: _Compiled) -> KernelInfo:
+def _kernel_info(kernel: Kernel, resources: ResourceInfo | None) -> KernelInfo:
     return KernelInfo(
         name=kernel.name,
         schedule=kernel.schedule,
@@ -173,7 +157,7 @@ def _kernel_info(kernel: Kernel, compiled: _Compiled) -> KernelInfo:
         writes=[_buffer_text(buffer) for buffer in kernel.outputs],
         bytes_read=sum(map(_buffer_bytes, kernel.inputs)),
         bytes_written=sum(_buffer_bytes(_written(buffer, kernel)) for buffer in kernel.outputs),
-        resources=compiled.resources.get(kernel.name),
+        resources=resources,
         source=indented(kernel.listing),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-#: What the generator writes behind a statement: the instructions whose value it computes, or hands on.
+#: What the generator writes behind a statement: the instructions whose value it computes or copies.
 _COMMENTS = re.compile(r"(?:  /\* %[^*]* \*/)+$")
 _COMMENT = re.compile(r"/\* (%[^*]*) \*/")
 _BRACE = re.compile(r"[{}]")

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hlotool.analysis.views import handed_on
+from hlotool.inspect.records import MemoryInfo
 from hlotool.inspect.sizes import array_bytes
 from hlotool.ir.attributes import ParameterAlias
 from hlotool.ir.module import Computation, Instruction, Module
@@ -24,25 +25,8 @@ from hlotool.ir.walk import Context, context_of_callees
 _IN_PLACE = frozenset({"dynamic-update-slice", "scatter", "sort"})
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """Bytes on one device.
-
-    Attributes:
-        arguments: of the entry.
-        results: of the entry.
-        constants: of all computations.
-        peak: the most that is needed at once, all of these included.
-    """
-
-    arguments: int
-    results: int
-    constants: int
-    peak: int
-
-
-def memory_of(module: Module) -> Memory:
-    """Estimate the memory that `module` needs."""
+def memory_of(module: Module, allocated: int | None = None) -> MemoryInfo:
+    """Estimate the memory that `module` needs; `allocated` is what XLA took, where that is known."""
     entry = module.entry
     donated = {(alias.parameter, alias.parameter_index) for alias in parameter_aliases(module)}
     roles = [_Role.DONATED if place in donated else _Role.KEPT for place in _places(entry)]
@@ -50,7 +34,13 @@ def memory_of(module: Module) -> Memory:
     constants = sum(_bytes(i) for i in module.instructions() if i.opcode == "constant")
     most = _Estimate().peak(entry, roles)
     given_away = sum(size for role, size in zip(roles, _sizes_of(entry)) if role is _Role.DONATED)
-    return Memory(arguments, _bytes(entry.root), constants, constants + arguments - given_away + most)
+    return MemoryInfo(
+        arguments=arguments,
+        results=_bytes(entry.root),
+        constants=constants,
+        peak=constants + arguments - given_away + most,
+        allocated=allocated,
+    )
 
 
 def parameter_aliases(module: Module) -> tuple[ParameterAlias, ...]:
@@ -66,7 +56,7 @@ def _places(entry: Computation) -> Iterator[tuple[int, ShapeIndex]]:
 
 
 def _sizes_of(computation: Computation) -> Iterator[int]:
-    """Of the leaves of the parameters."""
+    """The bytes of the leaves of all parameters, in order."""
     for parameter in computation.parameters:
         yield from (size for _, size in _sizes(parameter))
 
@@ -76,7 +66,7 @@ def _bytes(instruction: Instruction) -> int:
 
 
 def _sizes(instruction: Instruction) -> Iterator[tuple[ShapeIndex, int]]:
-    """Of each leaf; what is no array takes nothing."""
+    """The index and the bytes of each leaf of the result; what is no array takes nothing."""
     for index, shape in leaves(instruction.shape):
         yield index, array_bytes(shape) if isinstance(shape, ArrayShape) else 0
 
@@ -123,10 +113,10 @@ class _Estimate:
             arguments: of each leaf of its parameters.
             is_entry: it allocates its result, too; that of others lies in memory of their callers.
         """
-        lives = _lives(computation, arguments, is_entry)
         live = sum(size for size, role in zip(_sizes_of(computation), arguments) if role is _Role.DONATED)
         most = live
-        for instruction, made, dying in zip(computation.instructions, lives.made, lives.dying):
+        lives = _lives(computation, arguments, is_entry)
+        for instruction, (made, dying) in zip(computation.instructions, lives):
             fresh = [value for value in made if value.is_own]
             taken = _taken_over(instruction, fresh, dying)
             for value, place in taken.items():
@@ -153,16 +143,10 @@ def _run_by(instruction: Instruction) -> Iterator[Computation]:
         yield from instruction.called
 
 
-@dataclass(frozen=True, slots=True)
-class _Lives:
-    """By position: the values made there, and those read there for the last time."""
-
-    made: Sequence[Sequence[_Value]]
-    dying: Sequence[Sequence[_Value]]
-
-
-def _lives(computation: Computation, arguments: Sequence[_Role], is_entry: bool) -> _Lives:
-    """When the values of a computation begin and end; for arguments see `_Estimate.peak`."""
+def _lives(
+    computation: Computation, arguments: Sequence[_Role], is_entry: bool
+) -> Iterator[tuple[list[_Value], list[_Value]]]:
+    """The values that each instruction makes, and those that it reads as the last; see `_Estimate.peak`."""
     values: dict[Instruction, list[_Value]] = {}
     made: list[list[_Value]] = []
     remaining = iter(arguments)
@@ -177,7 +161,7 @@ def _lives(computation: Computation, arguments: Sequence[_Role], is_entry: bool)
     for value in values[computation.root]:
         value.last_use = len(made)
         value.is_own = value.is_own and is_entry
-    return _Lives(made, _by_last_use(values, len(made)))
+    return zip(made, _by_last_use(values, len(made)))
 
 
 def _results(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+import msgspec
+
 from hlotool.analysis.trip_counts import trip_count
 from hlotool.check.facts import parameter_name
 from hlotool.findings.provenance import source_of, source_of_output
@@ -14,7 +16,6 @@ from hlotool.inspect.records import (
     BusyInfo,
     CostInfo,
     LoopInfo,
-    MemoryInfo,
     ParameterInfo,
     ResultInfo,
     StageInfo,
@@ -56,9 +57,9 @@ def stage_info(module: Module, label: str, file: str, allocated: int | None = No
         opcodes=dict(Counter(i.opcode for i in instructions).most_common()),
         parameters=list(_parameters(module)),
         results=list(_results(module)),
-        costs=_cost_info(once.of_computation(module.entry)),
-        costs_with_loops=_cost_info(repeated.of_computation(module.entry)),
-        memory=_memory(module, allocated),
+        costs=_cost_info(once, module),
+        costs_with_loops=_cost_info(repeated, module),
+        memory=memory_of(module, allocated),
         busiest=list(_busiest(module, once.of_instruction)),
         loops=[LoopInfo(source=source_of(module, [i]), iterations=count) for i, count in loops.items()],
         collectives=collectives(instructions),
@@ -85,24 +86,8 @@ def _results(module: Module) -> Iterator[ResultInfo]:
         yield ResultInfo(index=list(index), shape=str(shape), bytes=total_bytes(shape), source=source)
 
 
-def _cost_info(cost: Cost) -> CostInfo:
-    return CostInfo(
-        flops=cost.flops,
-        transcendentals=cost.transcendentals,
-        bytes_accessed=cost.bytes_accessed,
-        unknown=cost.unknown,
-    )
-
-
-def _memory(module: Module, allocated: int | None) -> MemoryInfo:
-    found = memory_of(module)
-    return MemoryInfo(
-        arguments=found.arguments,
-        results=found.results,
-        constants=found.constants,
-        peak=found.peak,
-        allocated=allocated,
-    )
+def _cost_info(analysis: CostAnalysis, module: Module) -> CostInfo:
+    return msgspec.convert(analysis.of_computation(module.entry), CostInfo, from_attributes=True)
 
 
 def _busiest(module: Module, cost: Callable[[Instruction], Cost]) -> Iterator[BusyInfo]:

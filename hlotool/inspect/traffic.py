@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from operator import attrgetter
 
 from hlotool.check.lints.host import leaves_device
+from hlotool.check.offload.annotations import on_host
 from hlotool.inspect.records import TrafficInfo
 from hlotool.inspect.sizes import array_bytes
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import array_shapes
 
-#: Memory space of the host in layouts.
-_HOST_MEMORY = 5
 #: Custom calls that move a value between the memories of host and device.
 _OFFLOAD = ("MoveToHost", "MoveToDevice")
 
@@ -42,16 +41,14 @@ def _concerns_host(instruction: Instruction) -> bool:
 
 def _is_on_host(instruction: Instruction) -> bool:
     shape = next(iter(array_shapes(instruction.shape)), None)
-    return shape is not None and shape.layout is not None and shape.layout.memory_space == _HOST_MEMORY
+    return shape is not None and on_host(shape)
 
 
 def _by_name(found: Iterable[tuple[str, Instruction]]) -> list[TrafficInfo]:
     """The most bytes first."""
-    counts: dict[str, int] = {}
-    sizes: dict[str, int] = {}
+    sizes: dict[str, list[int]] = {}
     for name, instruction in found:
         shapes = [s for i in (instruction, *instruction.operands) for s in array_shapes(i.shape)]
-        counts[name] = counts.get(name, 0) + 1
-        sizes[name] = sizes.get(name, 0) + sum(map(array_bytes, shapes))
-    rows = [TrafficInfo(name=name, count=count, bytes=sizes[name]) for name, count in counts.items()]
+        sizes.setdefault(name, []).append(sum(map(array_bytes, shapes)))
+    rows = [TrafficInfo(name=name, count=len(each), bytes=sum(each)) for name, each in sizes.items()]
     return sorted(rows, key=attrgetter("bytes"), reverse=True)

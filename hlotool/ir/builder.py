@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.dtypes import dtype_of
+from hlotool.ir.edit import Names
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.shape_inference import infer_shape
@@ -49,7 +50,7 @@ class Builder:
     def __init__(self, name: str) -> None:
         self.name = name
         self.instructions: list[Instruction] = []
-        self._names: set[str] = set()
+        self._names = Names(())
 
     def parameter(self, number: int, shape: Shape, name: str = "parameter") -> Instruction:
         """Argument `number`."""
@@ -88,11 +89,7 @@ class Builder:
 
     def add(self, instruction: Instruction) -> Instruction:
         """An instruction made elsewhere; renamed when its name is taken."""
-        base, number = instruction.name, 0
-        while instruction.name in self._names:
-            number += 1
-            instruction.name = f"{base}.{number}"
-        self._names.add(instruction.name)
+        instruction.name = self._names.fresh(instruction.name)
         self.instructions.append(instruction)
         return instruction
 

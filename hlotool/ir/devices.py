@@ -124,7 +124,7 @@ def device_groups(instruction: Instruction, grid: DeviceGrid) -> tuple[Ints, ...
         ids = expand_groups(instruction.replica_groups)
     except ValueError as error:
         raise _invalid(instruction, str(error)) from None
-    limit = _id_limit(mode, grid)
+    limit = id_limit(mode, grid)
     if not ids:
         if mode is GroupMode.FLATTENED_ID:
             raise _invalid(instruction, "device ids (use_global_device_ids=true) cannot be empty")
@@ -155,7 +155,7 @@ def device_pairs(instruction: Instruction, grid: DeviceGrid) -> tuple[tuple[int,
     """
     ids = source_target_ids(instruction)
     for column in ([source for source, _ in ids], [target for _, target in ids]):
-        _check_ids(instruction, column, _id_limit(group_mode(instruction), grid), grid)
+        _check_ids(instruction, column, id_limit(group_mode(instruction), grid), grid)
     return place_pairs(instruction, ids, grid)
 
 
@@ -180,7 +180,8 @@ def source_target_ids(instruction: Instruction) -> list[tuple[int, int]]:
     return [(source, target) for source, target in pairs]
 
 
-def _id_limit(mode: GroupMode, grid: DeviceGrid) -> int:
+def id_limit(mode: GroupMode, grid: DeviceGrid) -> int:
+    """How many ids there are of the kind that `mode` says."""
     if mode is GroupMode.FLATTENED_ID:
         return len(grid)
     return grid.partitions if mode is GroupMode.CROSS_PARTITION else grid.replicas

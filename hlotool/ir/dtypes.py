@@ -55,6 +55,17 @@ _ELEMENT_TYPES: dict[np.dtype[Any], ElementType] = {
     dtype: t for t, dtype in DTYPES.items() if t not in (ElementType.S1, ElementType.U1)
 }
 
+#: Width of the significand field of the types whose NaNs carry a payload.
+NAN_PAYLOAD_BITS = {
+    ElementType.F8E5M2: 2,
+    ElementType.F8E4M3: 3,
+    ElementType.F8E3M4: 4,
+    ElementType.BF16: 7,
+    ElementType.F16: 10,
+    ElementType.F32: 23,
+    ElementType.F64: 52,
+}
+
 
 def dtype_of(element_type: ElementType) -> np.dtype[Any]:
     """The NumPy dtype that holds `element_type`."""

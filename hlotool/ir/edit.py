@@ -5,7 +5,7 @@
         edit.replace(product, zero)
 
 Its neighbours: `edit_clone` copies modules and computations, `edit_calls` inlines and outlines, `edit_dead`
-removes what nobody needs, `edit_signature` changes parameters and results, `edit_extract` cuts out modules.
+removes what nobody needs, `edit_signature` changes parameters of the entry, `edit_extract` cuts out modules.
 """
 
 from __future__ import annotations
@@ -60,12 +60,6 @@ def unique_names(module: Module) -> dict[Instruction, str]:
     again = [i for i in module.instructions() if first.setdefault(i.name, i) is not i]
     names = Names(first)
     return {instruction: names.fresh(instruction.name) for instruction in again}
-
-
-def rename_uniquely(module: Module) -> None:
-    """Give every instruction a name that no other one of the module has."""
-    for instruction, name in unique_names(module).items():
-        instruction.name = name
 
 
 def add_computation(module: Module, computation: Computation, names: Names | None = None) -> Computation:
@@ -180,12 +174,6 @@ class Editor:
             self._users[operand][instruction] = None
         self.changed = True
 
-    def replace_operand(self, instruction: Instruction, index: int, new: Instruction) -> None:
-        """Make operand `index` of an instruction another one."""
-        operands = list(instruction.operands)
-        operands[index] = new
-        self.set_operands(instruction, operands)
-
     def _replace_operands(self, user: Instruction, old: Instruction, new: Instruction) -> None:
         """Every `old` among the operands of `user` becomes `new`; some have thousands of operands."""
         self._require([new])
@@ -198,7 +186,7 @@ class Editor:
         self.changed = True
 
     def set_root(self, instruction: Instruction) -> None:
-        """Return another instruction, of a compatible shape; for the entry see `edit_signature`."""
+        """Return another instruction, of a compatible shape."""
         self._require([instruction])
         _require_compatible(self.computation.root, instruction)
         self.computation.root = instruction

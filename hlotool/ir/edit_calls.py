@@ -166,7 +166,6 @@ def make_body(
     inside = set(members)
     read = (o for i in members for o in i.operands)
     inputs = list(dict.fromkeys(o for o in (*read, *results) if o not in inside))
-    bare = [_without_outer_control(i, inside) for i in members]
     own = Names(i.name for i in members)
     parameters = [
         Instruction(own.fresh(f"param_{n}"), "parameter", given.shape, parameter_number=n)
@@ -174,7 +173,8 @@ def make_body(
     ]
     cloner = Cloner(dict(zip(inputs, parameters)))
     body = [*parameters, *map(cloner.instruction, members)]
-    for member, needed in zip(members, bare):
+    for member in members:
+        needed = (p for p in member.control_predecessors if p in inside)
         cloner.instructions[member].control_predecessors = cloner.all_of(needed)
     root = cloner.instructions[results[0]]
     if len(results) > 1:
@@ -183,12 +183,6 @@ def make_body(
         root = Instruction(own.fresh("tuple"), "tuple", shape, parts)
         body.append(root)
     return Computation(name, body, root, home.execution_thread), inputs
-
-
-def _without_outer_control(
-    instruction: Instruction, inside: Collection[Instruction]
-) -> tuple[Instruction, ...]:
-    return tuple(p for p in instruction.control_predecessors if p in inside)
 
 
 def _waits_for(members: Sequence[Instruction]) -> tuple[Instruction, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit import Names, add_computation, computation_names
-from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.module import Computation, Instruction, Module, computations_in
 from hlotool.ir.walk import call_order
 
 #: Whose callees belong to one caller alone: XLA gives each fusion and asynchronous call a body of its own.
@@ -82,10 +82,8 @@ class Cloner:
         """An attribute value that calls the copies."""
         if isinstance(value, Computation):
             return self.computations.get(value, value)
-        if isinstance(value, tuple) and value and isinstance(value[0], Computation):
-            callees = (c for c in value if isinstance(c, Computation))
-            return tuple(self.computations.get(c, c) for c in callees)
-        return value
+        callees = computations_in(value)
+        return tuple(self.computations.get(c, c) for c in callees) if callees else value
 
 
 def clone_computation(module: Module, original: Computation, names: Names | None = None) -> Computation:

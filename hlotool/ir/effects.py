@@ -7,23 +7,11 @@ from hlotool.ir.module import Computation, Instruction
 #: Opcodes that act on something outside the computation, or draw from a hidden state.
 _SIDE_EFFECTS = frozenset(
     {
-        "all-gather-done",
-        "all-gather-start",
-        "all-reduce-done",
-        "all-reduce-start",
-        "collective-broadcast",
-        "collective-permute-done",
-        "collective-permute-start",
-        "infeed",
-        "outfeed",
-        "recv",
-        "recv-done",
-        "rng",
-        "rng-get-and-update-state",
-        "send",
-        "send-done",
+        "all-gather-done", "all-gather-start", "all-reduce-done", "all-reduce-start",
+        "collective-broadcast", "collective-permute-done", "collective-permute-start", "infeed", "outfeed",
+        "recv", "recv-done", "rng", "rng-get-and-update-state", "send", "send-done",
     }
-)
+)  # fmt: skip
 
 
 def has_own_side_effect(instruction: Instruction) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -44,6 +45,15 @@ class Literal:
         if isinstance(self.value, tuple):
             return any(e.has_elided for e in self.value)
         return self.elided
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for equal bits of equal types and dimensions; elided values are taken for equal."""
+        if isinstance(self.value, tuple):
+            return tuple(part.key for part in self.value)
+        if self.value is None:
+            return "elided" if self.elided else None
+        return str(self.value.dtype), self.value.shape, self.value.tobytes()
 
 
 LiteralValue: TypeAlias = Array | tuple[Literal, ...] | None

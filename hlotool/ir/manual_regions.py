@@ -6,11 +6,12 @@ the program around it is one. Cut out, only the regions have to be executed on a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from hlotool.ir.attributes import AttributeValue, Sharding
+from hlotool.ir.attributes import AttributeValue
+from hlotool.ir.edit import copied
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.partitioning import ENTERS_REGION, LEAVES_REGION
 from hlotool.ir.types import TupleShape
@@ -105,23 +106,20 @@ def _region(instructions: list[Instruction], varying: set[Instruction]) -> Regio
     own = set(instructions)
     inputs = dict.fromkeys(o for i in instructions for o in i.operands if o not in own)
     outputs = tuple(i for i in instructions if i not in varying)
-    axes = {_manual_axes(i) for i in instructions if i.custom_call_target in ENTERS_REGION or i in outputs}
+    borders = (i for i in instructions if i.custom_call_target in ENTERS_REGION or i in outputs)
+    axes = {border.frontend_attribute("xla.sdy.manual_axes") for border in borders}
     if len(axes) > 1 or any(map(_stays_manual, outputs)):
         raise NotSeparable(f"the region at {instructions[0].name} is left along other axes than entered")
     return Region(tuple(instructions), tuple(inputs), outputs)
 
 
-def _manual_axes(border: Instruction) -> str | None:
-    """The axes that Shardy's borders name."""
-    return border.frontend_attribute("xla.sdy.manual_axes")
-
-
 def _stays_manual(border: Instruction) -> bool:
     """Whether what leaves the region is still manual along some axes."""
-    shardings: Iterable[Sharding] = [border.sharding] if border.sharding is not None else []
-    return any(
-        s.kind == "manual" or "manual" in s.last_tile_dims or (s.named and s.named.manual) for s in shardings
-    )
+    sharding = border.sharding
+    if sharding is None:
+        return False
+    is_named = sharding.named is not None and bool(sharding.named.manual)
+    return is_named or sharding.kind == "manual" or "manual" in sharding.last_tile_dims
 
 
 #: What is executed as one: an instruction outside the regions, or a whole region.
@@ -172,7 +170,7 @@ class _Outliner:
         if isinstance(node, Region):
             self._emit_region(node)
         else:
-            self._copies[node] = self._add(_copy(node, self._copies))
+            self._copies[node] = self._add(copied(node, map(self._copies.__getitem__, node.operands)))
 
     def _emit_region(self, region: Region) -> None:
         number = sum(1 for node in self._done if isinstance(node, Region))
@@ -205,12 +203,7 @@ def _region_computation(name: str, region: Region) -> Computation:
             value.name, "parameter", value.shape, (), attributes, parameter_number=number, line=value.line
         )
     for instruction in region.instructions:
-        copies[instruction] = _copy(instruction, copies)
+        copies[instruction] = copied(instruction, map(copies.__getitem__, instruction.operands))
     outputs = tuple(copies[o] for o in region.outputs)
     root = Instruction(f"{name}.results", "tuple", TupleShape(tuple(o.shape for o in outputs)), outputs)
     return Computation(name, [*copies.values(), root], root)
-
-
-def _copy(instruction: Instruction, copies: dict[Instruction, Instruction]) -> Instruction:
-    operands = tuple(copies[o] for o in instruction.operands)
-    return replace(instruction, operands=operands, control_predecessors=())

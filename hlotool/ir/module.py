@@ -103,10 +103,7 @@ class Instruction(AttributeAccess):
     def called(self) -> Iterator[Computation]:
         """Computations it calls, in attribute order."""
         for value in self.attributes.values():
-            if isinstance(value, Computation):
-                yield value
-            elif isinstance(value, tuple):
-                yield from (c for c in value if isinstance(c, Computation))
+            yield from computations_in(value)
 
     @property
     def sharding(self) -> Sharding | None:
@@ -142,6 +139,13 @@ class Computation:
         """Its parameters by number."""
         found = [i for i in self.instructions if i.opcode == "parameter"]
         return sorted(found, key=lambda i: i.parameter_number or 0)
+
+
+def computations_in(value: AttributeValue | None) -> tuple[Computation, ...]:
+    """The computations that an attribute names, one or several; none where it says something else."""
+    if isinstance(value, Computation):
+        return (value,)
+    return tuple(c for c in value if isinstance(c, Computation)) if isinstance(value, tuple) else ()
 
 
 @dataclass(slots=True, eq=False)

@@ -38,17 +38,11 @@ class PrintOptions:
         large_constants: constants of more than ten elements in full, not as `{...}`.
         metadata: where instructions come from.
         backend_config: what a compiler backend decided.
-        operand_shapes: the shape of each operand before its name.
-        layouts: the layout after each shape of an instruction.
-        percent: `%` before names.
     """
 
     large_constants: bool = True
     metadata: bool = True
     backend_config: bool = True
-    operand_shapes: bool = False
-    layouts: bool = True
-    percent: bool = True
 
 
 #: One line of a report: what is computed, without where it came from and how.
@@ -76,11 +70,6 @@ def print_module(module: Module, options: PrintOptions | None = None) -> str:
     return _Printer(options or PrintOptions(), module.computations).module(module)
 
 
-def print_computation(computation: Computation, options: PrintOptions | None = None) -> str:
-    """One computation without its callees."""
-    return _Printer(options or PrintOptions(), [computation]).computation(computation)
-
-
 def print_instruction(instruction: Instruction, options: PrintOptions | None = None) -> str:
     """One line, without indentation and `ROOT`."""
     return _Printer(options or PrintOptions(), []).instruction(instruction)
@@ -91,7 +80,6 @@ class _Printer:
 
     def __init__(self, options: PrintOptions, computations: Sequence[Computation]) -> None:
         self.options = options
-        self.percent = "%" if options.percent else ""
         self.computation_names = printed_names(computations)
         self.instruction_names: dict[int, str] = {}
         self._texts: dict[tuple[int, str], tuple[object, str]] = {}
@@ -122,14 +110,14 @@ class _Printer:
             for i in computation.instructions
         ]
         name = self.computation_names.get(id(computation), computation.name)
-        return f"{self.percent}{name} {signature} {{\n{''.join(lines)}}}{_thread(computation)}"
+        return f"%{name} {signature} {{\n{''.join(lines)}}}{_thread(computation)}"
 
     def instruction(self, instruction: Instruction) -> str:
         """`%name = shape opcode(operands), attributes`."""
         sugar = sugar_of(instruction)
         opcode = instruction.opcode if sugar is None else sugar.opcode
         text = (
-            f"{self.percent}{self._name_of(instruction)} = {self._shape(instruction.shape)} {opcode}"
+            f"%{self._name_of(instruction)} = {self._once(instruction.shape, 'shape', str)} {opcode}"
             f"({self._operands(instruction)}){self._attributes(instruction, sugar)}"
         )
         if instruction.metadata is not None and self.options.metadata:
@@ -138,14 +126,11 @@ class _Printer:
                 text += f", metadata={{{metadata}}}"
         config = instruction.attributes.get("backend_config")
         if config is not None and self.options.backend_config:
-            text += f", backend_config={self._once(config, 'backend_config', _config_text)}"
+            text += f", backend_config={self._value('', 'backend_config', config)}"
         return text
 
     def _name_of(self, instruction: Instruction) -> str:
         return self.instruction_names.get(id(instruction), instruction.name)
-
-    def _shape(self, shape: Shape) -> str:
-        return self._once(shape, "shape", str) if self.options.layouts else self._logical(shape)
 
     def _logical(self, shape: Shape) -> str:
         return self._once(shape, "logical", lambda s: str(strip_layouts(s)))
@@ -163,10 +148,7 @@ class _Printer:
             return str(instruction.parameter_number)
         if instruction.literal is not None:
             return literal_text(instruction.literal, self.options.large_constants)
-        percent = self.percent
-        names = [percent + self._name_of(o) for o in instruction.operands]
-        if self.options.operand_shapes:
-            names = [f"{self._shape(o.shape)} {name}" for o, name in zip(instruction.operands, names)]
+        names = ["%" + self._name_of(o) for o in instruction.operands]
         return ", ".join(names) if len(names) <= 5 else join_indexed(names)
 
     def _attributes(self, instruction: Instruction, sugar: AsyncSugar | None) -> str:
@@ -181,21 +163,17 @@ class _Printer:
             inner, opcode = sugar.shown, sugar.wrapped.root.opcode
             texts.update((k, f", {k}={self._value(opcode, k, v)}") for k, v in inner.items())
         if predecessors:
-            names = ", ".join(self.percent + self._name_of(p) for p in predecessors)
+            names = ", ".join("%" + self._name_of(p) for p in predecessors)
             texts["control-predecessors"] = f", control-predecessors={{{names}}}"
         return "".join(texts[name] for name in sorted(texts, key=lambda name: rank_of(opcode, name)))
 
     def _value(self, opcode: str, name: str, value: AttributeValue) -> str:
         if isinstance(value, Computation):
-            return self.percent + self.computation_names.get(id(value), value.name)
+            return "%" + self.computation_names.get(id(value), value.name)
         if isinstance(value, tuple) and value and isinstance(value[0], Computation):
             return "{" + ", ".join(self._value(opcode, name, c) for c in value) + "}"
         metadata = self.options.metadata
         return self._once(value, name, lambda v: value_text(opcode, name, v, metadata))
-
-
-def _config_text(config: AttributeValue) -> str:
-    return value_text("", "backend_config", config)
 
 
 def header_parts(attributes: Mapping[str, AttributeValue]) -> Iterator[str]:

@@ -29,23 +29,10 @@ from hlotool.ir.types import Shape
 #: Opcodes that hand on or rearrange buffers, so that not even the floating-point precision may differ.
 _EXACT = frozenset(
     {
-        "call",
-        "conditional",
-        "copy-done",
-        "copy-start",
-        "dynamic-update-slice",
-        "get-tuple-element",
-        "infeed",
-        "opt-barrier",
-        "outfeed",
-        "recv",
-        "recv-done",
-        "send",
-        "send-done",
-        "tuple",
-        "while",
+        "call", "conditional", "copy-done", "copy-start", "dynamic-update-slice", "get-tuple-element",
+        "infeed", "opt-barrier", "outfeed", "recv", "recv-done", "send", "send-done", "tuple", "while",
     }
-)
+)  # fmt: skip
 
 
 def can_infer(opcode: str) -> bool:

@@ -6,7 +6,7 @@ XLA: docs/shapes.md, docs/tiled_layout.md; xla_data.proto (PrimitiveType, Layout
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
@@ -246,10 +246,27 @@ class ArrayShape:
         """Whether `dimension` is bounded or unbounded dynamic."""
         return bool(self.dynamic) and self.dynamic[dimension]
 
+    def admits(self, sizes: Sequence[int]) -> bool:
+        """Whether an array of these sizes has this shape: up to the bound, where a dimension is dynamic."""
+        return len(sizes) == self.rank and all(
+            bound == UNBOUNDED or (size <= bound if self.is_dynamic_dimension(d) else size == bound)
+            for d, (size, bound) in enumerate(zip(sizes, self.dims))
+        )
+
+    @property
+    def minor_to_major(self) -> tuple[int, ...]:
+        """The dimensions, fastest varying first; row-major where no layout is stated."""
+        return self.layout_or_default.minor_to_major
+
     @property
     def byte_size(self) -> int:
-        """Bytes of one element times elements, sub-byte types unpacked as XLA stores them by default."""
+        """Bytes of the elements, of which each takes one or more. XLA: ShapeUtil::ByteSizeOf."""
         return self.size * max(1, self.element_type.bits // 8)
+
+    @property
+    def layout_or_default(self) -> Layout:
+        """The layout that is written, else the row-major one."""
+        return self.layout or Layout(tuple(range(self.rank - 1, -1, -1)))
 
     def without_layout(self) -> ArrayShape:
         """The shape of the same array with no layout stated."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from hlotool.ir.module import Computation, Instruction, Module
+
+_Node = TypeVar("_Node", Instruction, Computation)
 
 Users = dict[Instruction, list[Instruction]]
 
@@ -41,30 +44,37 @@ def predecessors(instruction: Instruction) -> Iterator[Instruction]:
     yield from instruction.control_predecessors
 
 
-def post_order(roots: Iterable[Instruction]) -> list[Instruction]:
-    """`roots` and everything they need, each after what it needs.
+def post_order(
+    roots: Iterable[Instruction], needs: Callable[[Instruction], Iterable[Instruction]] = predecessors
+) -> list[Instruction]:
+    """`roots` and everything they need, each after what it `needs`.
 
     Raises:
         ValueError: there is a cycle; the message names an instruction on it.
     """
-    order: list[Instruction] = []
-    done: dict[Instruction, bool] = {}
+    return _post_order(roots, needs, "depends on itself")
+
+
+def _post_order(roots: Iterable[_Node], needs: Callable[[_Node], Iterable[_Node]], fault: str) -> list[_Node]:
+    """Each node after what it needs, of which the last is visited first; `fault` says what is on a cycle."""
+    order: list[_Node] = []
+    done: dict[_Node, bool] = {}
     for root in roots:
         stack = [root]
         while stack:
-            instruction = stack[-1]
-            if instruction in done:
+            node = stack[-1]
+            if node in done:
                 stack.pop()
-                if not done[instruction]:
-                    done[instruction] = True
-                    order.append(instruction)
+                if not done[node]:
+                    done[node] = True
+                    order.append(node)
                 continue
-            done[instruction] = False
-            for needed in predecessors(instruction):
+            done[node] = False
+            for needed in needs(node):
                 if needed not in done:
                     stack.append(needed)
                 elif not done[needed]:
-                    raise ValueError(f"{needed.name} depends on itself")
+                    raise ValueError(f"{needed.name} {fault}")
     return order
 
 
@@ -84,7 +94,7 @@ def reachable(computation: Computation) -> list[Computation]:
     Raises:
         ValueError: a computation calls itself.
     """
-    return _call_order([computation])
+    return _post_order([computation], _callees, "calls itself")
 
 
 def call_order(module: Module) -> list[Computation]:
@@ -93,36 +103,12 @@ def call_order(module: Module) -> list[Computation]:
     Raises:
         ValueError: a computation calls itself.
     """
-    return _call_order(module.computations)
+    return _post_order(module.computations, _callees, "calls itself")
 
 
-def _call_order(roots: Iterable[Computation]) -> list[Computation]:
-    order: list[Computation] = []
-    finished: dict[Computation, bool] = {}
-    for root in roots:
-        stack: list[tuple[Computation, Iterator[Computation]]] = []
-        following: Computation | None = root if root not in finished else None
-        while following is not None or stack:
-            if following is not None:
-                finished[following] = False
-                stack.append((following, (c for i in following.instructions for c in i.called)))
-            current, callees = stack[-1]
-            following = _next_unfinished(callees, finished)
-            if following is None:
-                finished[current] = True
-                order.append(current)
-                stack.pop()
-    return order
-
-
-def _next_unfinished(callees: Iterator[Computation], finished: dict[Computation, bool]) -> Computation | None:
-    """The next callee that was not entered yet; one that was entered and not finished calls itself."""
-    for callee in callees:
-        if callee not in finished:
-            return callee
-        if not finished[callee]:
-            raise ValueError(f"{callee.name} calls itself")
-    return None
+def _callees(computation: Computation) -> Iterator[Computation]:
+    """What a computation calls, last first."""
+    return reversed(dict.fromkeys(callee for i in computation.instructions for callee in i.called))
 
 
 class Context(enum.Enum):

@@ -26,29 +26,12 @@ _RANDOM = frozenset({"rng", "rng-get-and-update-state"})
 
 #: Elementwise operations whose float results are exact: they choose, split or flip signs.
 EXACT = frozenset(
-    (
-        "abs",
-        "and",
-        "ceil",
-        "clamp",
-        "compare",
-        "complex",
-        "floor",
-        "imag",
-        "is-finite",
-        "maximum",
-        "minimum",
-        "negate",
-        "not",
-        "or",
-        "real",
-        "round-nearest-afz",
-        "round-nearest-even",
-        "select",
-        "sign",
-        "xor",
-    )
-)
+    {
+        "abs", "and", "ceil", "clamp", "compare", "complex", "floor", "imag", "is-finite", "maximum",
+        "minimum", "negate", "not", "or", "real", "round-nearest-afz", "round-nearest-even", "select",
+        "sign", "xor",
+    }
+)  # fmt: skip
 
 #: Those whose accuracy the program may ask for; a square root is rounded correctly everywhere.
 _TRANSCENDENTAL = {"atan2", "power"} | {
@@ -253,7 +236,9 @@ def _custom_call_terms(instruction: Instruction, part: ArrayShape) -> int:
 def _library_convolution_terms(
     instruction: Instruction, target: str, second: ArrayShape, part: ArrayShape
 ) -> int:
-    """Of a convolution or its gradients; `second` is the kernel, or the gradient of the output.
+    """How many products an element of a convolution, or of one of its gradients, is the sum of.
+
+    `second` is the kernel, or the gradient of the output.
 
     Calls without labels say in their configuration which dimension holds the output's features: one whose
     size both the kernel and the output have.

@@ -70,7 +70,7 @@ class _Analysis:
     def _computed(
         self, instruction: Instruction, values: Mapping[Instruction, Leaves], repetitions: int
     ) -> Leaves:
-        """Leaves that an instruction hands on as they are, and those that depend on all it reads."""
+        """Leaves that an instruction returns as it got them, and those that depend on all it reads."""
         handed = handed_on(instruction, values)
         if len(handed) == leaf_count(instruction.shape):
             return tuple(handed[index] for index, _ in leaves(instruction.shape))

@@ -5,7 +5,9 @@ Facts flow forward through a module (`dataflow`): a leaf inherits those of every
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
@@ -86,8 +88,8 @@ class Facts:
         return Facts(
             _first(self.random, other.random),
             _first(self.decision, other.decision),
-            _coarser(self.rounding, other.rounding),
-            _longer(self.sum, other.sum),
+            _first(self.rounding, other.rounding, lambda r: (-r.epsilon, r.origin)),
+            _first(self.sum, other.sum, lambda s: (-s.error, s.origin)),
             _first(self.transcendental, other.transcendental),
         )
 
@@ -101,19 +103,9 @@ class Facts:
 NOTHING = Facts()
 
 
-def _first(a: Origin | None, b: Origin | None) -> Origin | None:
-    if a is None or b is None:
-        return a or b
-    return min(a, b)
+_T = TypeVar("_T")
 
 
-def _coarser(a: Rounding | None, b: Rounding | None) -> Rounding | None:
-    if a is None or b is None:
-        return a or b
-    return min(a, b, key=lambda r: (-r.epsilon, r.origin))
-
-
-def _longer(a: Sum | None, b: Sum | None) -> Sum | None:
-    if a is None or b is None:
-        return a or b
-    return min(a, b, key=lambda s: (-s.error, s.origin))
+def _first(a: _T | None, b: _T | None, rank: Callable[[_T], Any] = lambda fact: fact) -> _T | None:
+    """Of two facts of one kind, each None where nothing is known, the one of lower rank."""
+    return a or b if a is None or b is None else min(a, b, key=rank)

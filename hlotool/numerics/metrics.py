@@ -30,9 +30,9 @@ from hlotool.numerics.ulp import ulp_distance
 
 Scalar: TypeAlias = bool | int | float | complex
 
-#: Elements looked at together.
+#: Elements looked at together: a temporary array of f64 then takes 2 MiB, whatever the size of the leaf.
 PIECE = 1 << 18
-#: Elements listed one by one.
+#: Elements listed one by one: as many as a reader compares at a glance; the histogram has the rest.
 TOP = 5
 #: Upper ends of the histogram's magnitude buckets; the first one holds exact zeros.
 _EDGES = np.array([0.0, *(10.0**k for k in range(-8, 9, 2))])
@@ -288,10 +288,7 @@ class _Totals:
 
         def element(i: int) -> Element:
             index = tuple(int(n) for n in np.unravel_index(start + i, self.dims))
-            e, a = (
-                _scalar(compared.expected[i], self.element_type),
-                _scalar(compared.actual[i], self.element_type),
-            )
+            e, a = (_scalar(side[i], self.element_type) for side in (compared.expected, compared.actual))
             if compared.nan[i] or compared.inf[i]:
                 error = math.nan if compared.nan[i] else math.inf
                 return Element(index, e, a, error, error, None)

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from hlotool.ir.dtypes import Array
 
-#: A pattern must explain so many of the wrong elements; some of them are looked at first.
+#: A pattern must explain so many of the wrong elements: all but those that a second cause, or a tie, may have
+#: changed. So many of them are looked at first, since most patterns fail there.
 _MOST, _SAMPLE = 0.99, 1000
 
 

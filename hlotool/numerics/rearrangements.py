@@ -12,7 +12,8 @@ from hlotool.numerics.patterns import Difference, Pattern, close
 
 #: Share of the places at which a shifted copy must fit: what comes in from the edge may be anything.
 _MOST_PLACES = 0.85
-#: Ranks up to which every order of dimensions is tried, and elements moved to try all exchanges of blocks.
+#: Ranks up to which every order of dimensions is tried: of 4 there are 24, of 5 already 120. And elements
+#: moved to try all exchanges of blocks, whose number grows with the dimension, as does what each moves.
 _HIGHEST_RANK, _MOST_MOVES = 4, 1 << 24
 
 

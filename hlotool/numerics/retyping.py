@@ -15,6 +15,7 @@ import numpy as np
 
 from hlotool.analysis import custom_calls
 from hlotool.ir.dtypes import dtype_of
+from hlotool.ir.edit_clone import Cloner
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class
@@ -192,16 +193,8 @@ class _Body:
     def _attributes(self, old: Instruction) -> Mapping[str, Any]:
         if self._opcode(old) != old.opcode:
             return {}
-        copies = self._retyping.computations
-
-        def copied(value: Any) -> Any:
-            if isinstance(value, Computation):
-                return copies[value]
-            if isinstance(value, tuple):
-                return tuple(copied(part) for part in value)
-            return value
-
-        return {name: copied(value) for name, value in old.attributes.items()}
+        cloner = Cloner(computations=self._retyping.computations)
+        return {name: cloner.attribute(value) for name, value in old.attributes.items()}
 
     def _keep(self, old: Instruction) -> None:
         operands = tuple(map(self._in_declared_types, old.operands))

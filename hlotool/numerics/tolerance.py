@@ -80,9 +80,9 @@ SUM = 8.0
 #: No tolerance is wider than this: beyond it every value would pass.
 WIDEST = 0.5
 
-#: Elements that `leaf_scale` looks at.
+#: Elements that `leaf_scale` looks at: their quartile is within a percent or two of the whole leaf's.
 _SAMPLE = 1 << 16
-#: The scale is at most this many lower quartiles.
+#: The scale is at most this many lower quartiles; of normal numbers it is three.
 _QUARTILES = 8.0
 
 

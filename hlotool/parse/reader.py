@@ -35,13 +35,9 @@ def parse_module(text: str, path: str | None = None, *, strict: bool = False) ->
     """
     source = Source(text, path)
     with _collector_off():
-        if len(text) >= LARGE:
-            module = _read_large(source, strict)
-            if module is not None:
-                return module
-        syntax = parse_syntax(source, "module", strict)
         try:
-            return build_module(syntax, source, strict)
+            module = _read_large(source, strict) if len(text) >= LARGE else None
+            return module or build_module(parse_syntax(source, "module", strict), source, strict)
         except TextError as error:
             raise source.error(error.message, error.position) from error
 
@@ -50,10 +46,7 @@ def _read_large(source: Source, strict: bool) -> Module | None:
     """The module of a large text, None where it is not written like a dump."""
     from hlotool.parse.text.large import LargeReader
 
-    try:
-        return LargeReader(source, strict).module()
-    except TextError as error:
-        raise source.error(error.message, error.position) from error
+    return LargeReader(source, strict).module()
 
 
 def parse_shape(text: str) -> Shape:

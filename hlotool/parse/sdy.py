@@ -11,20 +11,12 @@ They become the same objects as V3 shardings of HLO text. Shardy: sdy/ir/attrs.t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Mapping
 
-from hlotool.ir.attributes import (
-    Ints,
-    Mesh,
-    MeshAxis,
-    NamedSharding,
-    ShardedDimension,
-    Sharding,
-)
+from hlotool.ir.attributes import Ints, Mesh, MeshAxis, NamedSharding, ShardedDimension, Sharding
 from hlotool.ir.module import Module
+from hlotool.parse.token_reader import TokenReader
 
-_T = TypeVar("_T")
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|@"[^"]*"|@[\w.$-]+|#?[A-Za-z_][\w.]*|\d+|[\[\]{}<>(),=:?])')
 
 
@@ -83,60 +75,15 @@ def parse_manual_axes(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-class _Reader:
-    """Reads tokens from left to right."""
+class _Reader(TokenReader):
+    """Reads meshes and shardings; `meshes` are those that have a name."""
 
     def __init__(self, text: str, meshes: Mapping[str, Mesh]) -> None:
-        self._text = text.replace('\\"', '"')
-        self._position = 0
+        super().__init__(text.replace('\\"', '"'), _TOKEN)
         self._meshes = meshes
 
-    def peek(self) -> str:
-        """The next token; empty at the end."""
-        match = _TOKEN.match(self._text, self._position)
-        return match.group(1) if match else ""
-
-    def next(self) -> str:
-        match = _TOKEN.match(self._text, self._position)
-        if match is None:
-            raise self._error("more text")
-        self._position = match.end()
-        return match.group(1)
-
-    def take(self, token: str, optional: bool = False) -> bool:
-        """Pass over `token`; whether it was there."""
-        if self.peek() == token:
-            self.next()
-            return True
-        if not optional:
-            raise self._error(f"'{token}'")
-        return False
-
-    def finish(self) -> None:
-        if self._text[self._position :].strip():
-            raise self._error("the end")
-
-    def listed(self, opening: str, closing: str, read: Callable[[], _T]) -> list[_T]:
-        """Comma-separated items between two brackets."""
-        self.take(opening)
-        items = []
-        while not self.take(closing, optional=True):
-            items.append(read())
-            if not self.take(",", optional=True) and self.peek() != closing:
-                raise self._error(f"',' or '{closing}'")
-        return items
-
     def string(self) -> str:
-        token = self.next()
-        if not token.startswith('"'):
-            raise self._error("a name in quotes")
-        return token[1:-1]
-
-    def integer(self) -> int:
-        token = self.next()
-        if not token.isdigit():
-            raise self._error("a number")
-        return int(token)
+        return self.quoted()[1:-1]
 
     def named_mesh(self) -> tuple[str, Mesh]:
         """`mesh = #sdy.mesh<…>`."""
@@ -174,7 +121,7 @@ class _Reader:
         while self.take(",", optional=True):
             kind = self.next()
             if kind not in ("replicated", "unreduced"):
-                raise self._error("'replicated' or 'unreduced'")
+                raise self.error("'replicated' or 'unreduced'")
             self.take("=")
             axes[kind] = tuple(self.listed("{", "}", self._axis))
         self.take(">")
@@ -186,19 +133,14 @@ class _Reader:
             return self.mesh()
         name = token[1:].strip('"')
         if not token.startswith("@") or name not in self._meshes:
-            raise self._error("the name of a mesh of the module")
+            raise self.error("the name of a mesh of the module")
         return self._meshes[name]
 
     def _dimension(self) -> ShardedDimension:
-        axes = []
-        closed = True
-        for axis in self.listed("{", "}", lambda: None if self.take("?", optional=True) else self._axis()):
-            if axis is None:
-                closed = False
-            else:
-                axes.append(axis)
+        listed = self.listed("{", "}", lambda: None if self.take("?", optional=True) else self._axis())
+        axes = tuple(axis for axis in listed if axis is not None)
         priority = int(self.next()[1:]) if re.fullmatch(r"p\d+", self.peek()) else None
-        return ShardedDimension(tuple(axes), closed, priority)
+        return ShardedDimension(axes, None not in listed, priority)
 
     def _axis(self) -> MeshAxis:
         name = self.string()
@@ -208,9 +150,6 @@ class _Reader:
         before = self.integer()
         self.take(")")
         return MeshAxis(name, before, self.integer())
-
-    def _error(self, expected: str) -> ValueError:
-        return ValueError(f"expected {expected} at character {self._position + 1} of {self._text!r}")
 
 
 def _sharding(named: NamedSharding) -> Sharding:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeAlias
 
-from hlotool.ir.module import Module
+from hlotool.ir.edit import Editor, Names, computation_names, editing
+from hlotool.ir.edit_dead import remove_dead_computations
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.walk import call_order
 
 #: The value of a module without parameters: an array per array shape, a tuple per tuple shape.
 #: Raises HlotoolError when it cannot tell.
@@ -86,6 +89,15 @@ class Context:
         return Context(name, self.fuel, self.evaluate)
 
 
-def total(changes: Mapping[str, int]) -> int:
-    """Number of transformations."""
-    return sum(changes.values())
+def each_caller(module: Module, *opcodes: str) -> Iterator[tuple[Editor, Instruction, Names]]:
+    """The instructions of these opcodes, called computations first, to be replaced by what they call.
+
+    Each comes with the editor of its computation and the names of the module's computations. What nobody
+    calls any more is removed when all of them have been visited.
+    """
+    names = computation_names(module)
+    for computation in call_order(module):
+        if any(i.opcode in opcodes for i in computation.instructions):
+            with editing(computation) as edit:
+                yield from ((edit, i, names) for i in edit if i.opcode in opcodes)
+    remove_dead_computations(module)

@@ -5,7 +5,6 @@ XLA: conditional_simplifier.cc, conditional_to_select.cc.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,15 +12,15 @@ import numpy as np
 
 from hlotool.analysis.constants import integer_constant
 from hlotool.ir.builder import array
-from hlotool.ir.edit import Editor, Names, computation_names, editing
+from hlotool.ir.edit import Editor, Names
 from hlotool.ir.edit_calls import insert_body
-from hlotool.ir.edit_dead import remove_dead_computations
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, leaves
-from hlotool.ir.walk import branches, call_order, reachable
-from hlotool.passes.base import Context
+from hlotool.ir.types import ArrayShape, ElementType, TupleShape, leaves
+from hlotool.ir.walk import branches, reachable
+from hlotool.passes.algebra.rules import Make
+from hlotool.passes.base import Context, each_caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +38,8 @@ class SimplifyConditionals:
 
     def run(self, module: Module, context: Context) -> None:
         """See `Pass.run`."""
-        names = computation_names(module)
-        for computation in call_order(module):
-            if any(i.opcode == "conditional" for i in computation.instructions):
-                with editing(computation) as edit:
-                    for conditional in edit:
-                        if conditional.opcode == "conditional":
-                            self._simplify(module, edit, conditional, names, context)
-        remove_dead_computations(module)
+        for edit, conditional, names in each_caller(module, "conditional"):
+            self._simplify(module, edit, conditional, names, context)
 
     def _simplify(
         self, module: Module, edit: Editor, conditional: Instruction, names: Names, context: Context
@@ -93,49 +86,32 @@ def _select(module: Module, edit: Editor, conditional: Instruction, names: Names
         insert_body(module, edit, body, [argument], conditional, names)
         for body, argument in zip(branches(conditional), arguments)
     ]
-    chooser = _Chooser(edit, conditional)
+    make = Make(edit, conditional)
     chosen = results[-1]
     for number in range(len(results) - 2, -1, -1):
-        holds = index if _is_predicate(index) else chooser.equals(index, number)
-        chosen = chooser.choose(holds, results[number], chosen)
+        holds = index if _is_predicate(index) else _equals(make, index, number)
+        chosen = _choose(make, holds, results[number], chosen)
     edit.replace_uses(conditional, chosen)
     edit.remove(conditional)
 
 
-@dataclass(frozen=True, slots=True)
-class _Chooser:
-    """Adds instructions in front of a conditional."""
+def _equals(make: Make, index: Instruction, number: int) -> Instruction:
+    """Whether the index is `number`."""
+    constant = make.op("constant", shape=array("s32"))
+    constant.literal = Literal(constant.shape, np.array(number, np.int32))
+    return make.op("compare", index, constant, shape=array("pred"), direction="EQ")
 
-    edit: Editor
-    conditional: Instruction
 
-    def _add(self, opcode: str, shape: Shape, operands: Sequence[Instruction] = ()) -> Instruction:
-        made = Instruction(self.conditional.name, opcode, shape, tuple(operands))
-        made.metadata = self.conditional.metadata
-        return self.edit.add(made, before=self.conditional)
-
-    def equals(self, index: Instruction, number: int) -> Instruction:
-        """Whether the index is `number`."""
-        constant = self._add("constant", array("s32"))
-        constant.literal = Literal(constant.shape, np.array(number, np.int32))
-        compare = self._add("compare", array("pred"), [index, constant])
-        compare.attributes = {"direction": "EQ"}
-        return compare
-
-    def choose(self, holds: Instruction, first: Instruction, second: Instruction) -> Instruction:
-        """`first` where the predicate holds, else `second`; tuples element by element."""
-        if isinstance(first.shape, TupleShape):
-            pairs = [
-                self.choose(holds, self._element(first, n), self._element(second, n))
-                for n in range(len(first.shape.elements))
-            ]
-            return self._add("tuple", TupleShape(tuple(p.shape for p in pairs)), pairs)
-        if dims := first.dims:
-            holds = self._add("broadcast", array("pred", *dims), [holds])
-            holds.attributes = {"dimensions": ()}
-        return self._add("select", first.shape, [holds, first, second])
-
-    def _element(self, value: Instruction, index: int) -> Instruction:
-        part = self._add("get-tuple-element", value.tuple_shape.elements[index], [value])
-        part.attributes = {"index": index}
-        return part
+def _choose(make: Make, holds: Instruction, first: Instruction, second: Instruction) -> Instruction:
+    """`first` where the predicate holds, else `second`; tuples element by element."""
+    if isinstance(first.shape, TupleShape):
+        parts = []
+        for number, shape in enumerate(first.shape.elements):
+            one, other = (
+                make.op("get-tuple-element", whole, shape=shape, index=number) for whole in (first, second)
+            )
+            parts.append(_choose(make, holds, one, other))
+        return make.op("tuple", *parts, shape=TupleShape(tuple(part.shape for part in parts)))
+    if dims := first.dims:
+        holds = make.op("broadcast", holds, shape=array("pred", *dims), dimensions=())
+    return make.op("select", holds, first, second, shape=first.shape)

@@ -6,12 +6,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit import editing
 from hlotool.ir.effects import has_side_effect
-from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import BufferShape, leaves
 from hlotool.ir.walk import call_order
@@ -20,18 +17,10 @@ from hlotool.passes.base import Context
 #: Opcodes whose instances are not interchangeable: they stand for a place, a pair, or a barrier.
 _UNIQUE = frozenset(
     {
-        "add-dependency",
-        "after-all",
-        "async-done",
-        "async-start",
-        "async-update",
-        "copy-done",
-        "copy-start",
-        "domain",
-        "opt-barrier",
-        "parameter",
+        "add-dependency", "after-all", "async-done", "async-start", "async-update", "copy-done",
+        "copy-start", "domain", "opt-barrier", "parameter",
     }
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +68,15 @@ class _Keys:
 
     def instruction(self, instruction: Instruction, operand: Callable[[Instruction], int]) -> Hashable:
         """A key of the operation, its operands as `operand` numbers them."""
+        literal = instruction.literal
         attributes = sorted(instruction.attributes.items(), key=lambda item: item[0])
         return (
             instruction.opcode,
             instruction.shape,
             tuple(map(operand, instruction.operands)),
             tuple((name, self._value(value)) for name, value in attributes),
-            _literal_key(instruction.literal),
+            # A value that is not known equals nothing but itself.
+            literal if literal is None or literal.has_elided else literal.key,
             instruction.parameter_number,
         )
 
@@ -104,13 +95,3 @@ class _Keys:
         if isinstance(value, tuple):
             return tuple(self._computation(v) if isinstance(v, Computation) else v for v in value)
         return value
-
-
-def _literal_key(literal: Literal | None) -> Hashable:
-    """Equal for the same bits of the same shape; a value that is not known equals nothing."""
-    if literal is None or literal.elided:
-        return literal
-    if isinstance(literal.value, tuple):
-        return literal.shape, tuple(map(_literal_key, literal.value))
-    value = literal.value
-    return literal.shape, value.tobytes() if isinstance(value, np.ndarray) else None

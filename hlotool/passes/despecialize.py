@@ -8,12 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlotool.ir.edit import Editor, computation_names, editing, with_attributes
+from hlotool.ir.edit import Editor, with_attributes
 from hlotool.ir.edit_calls import insert_body
-from hlotool.ir.edit_dead import remove_dead_computations
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.walk import async_start, call_order
-from hlotool.passes.base import Context
+from hlotool.ir.walk import async_start
+from hlotool.passes.base import Context, each_caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +60,15 @@ class Synchronize:
 
     def run(self, module: Module, context: Context) -> None:
         """See `Pass.run`."""
-        names = computation_names(module)
-        for computation in call_order(module):
-            with editing(computation) as edit:
-                for done in edit:
-                    if done.opcode in _TOGETHER and context.spend(_TOGETHER[done.opcode]):
-                        _join(edit, done)
-                    elif done.opcode == "async-done" and context.spend("async call"):
-                        start = async_start(done)
-                        (body,) = set(start.called)
-                        result = insert_body(module, edit, body, start.operands, start, names)
-                        _put(edit, done, result)
-        remove_dead_computations(module)
+        for edit, done, names in each_caller(module, "async-done", *_TOGETHER):
+            if done.opcode in _TOGETHER:
+                if context.spend(_TOGETHER[done.opcode]):
+                    _join(edit, done)
+            elif context.spend("async call"):
+                start = async_start(done)
+                (body,) = set(start.called)
+                result = insert_body(module, edit, body, start.operands, start, names)
+                _put(edit, done, result)
 
 
 def _join(edit: Editor, done: Instruction) -> None:

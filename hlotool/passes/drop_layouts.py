@@ -14,7 +14,7 @@ from hlotool.ir.attributes import EntryLayout
 from hlotool.ir.edit import Editor, editing, with_attributes
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import ArrayShape, Layout, strip_layouts
+from hlotool.ir.types import ArrayShape, strip_layouts
 from hlotool.passes.base import Context
 
 
@@ -76,9 +76,9 @@ def _decompose(module: Module, edit: Editor, bitcast: Instruction) -> Instructio
     value = source
     if given.element_type is not result.element_type:
         value = steps.add("bitcast-convert", value, replace(given, element_type=result.element_type))
-    order = _major_to_minor(given)
+    order = given.minor_to_major[::-1]
     value = steps.transpose(value, order)
-    back = _major_to_minor(result)
+    back = result.minor_to_major[::-1]
     memory = ArrayShape(result.element_type, tuple(result.dims[d] for d in back))
     if value.dims != memory.dims:
         value = steps.add("reshape", value, memory)
@@ -87,20 +87,9 @@ def _decompose(module: Module, edit: Editor, bitcast: Instruction) -> Instructio
 
 
 def _is_simple(given: ArrayShape, result: ArrayShape) -> bool:
-    plain = all(
-        layout is None or replace(layout, memory_space=0).is_plain for layout in _layouts(given, result)
-    )
+    layouts = (given.layout, result.layout)
+    plain = all(layout is None or replace(layout, memory_space=0).is_plain for layout in layouts)
     return plain and given.element_type.bits == result.element_type.bits and given.size == result.size
-
-
-def _layouts(*shapes: ArrayShape) -> list[Layout | None]:
-    return [shape.layout for shape in shapes]
-
-
-def _major_to_minor(shape: ArrayShape) -> tuple[int, ...]:
-    if shape.layout is None:
-        return tuple(range(shape.rank))
-    return tuple(reversed(shape.layout.minor_to_major))
 
 
 @dataclass(frozen=True, slots=True)

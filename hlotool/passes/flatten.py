@@ -8,7 +8,7 @@ from typing import ClassVar
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit import Names, computation_names, with_attributes
 from hlotool.ir.edit_clone import clone_computation
-from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.module import Computation, Instruction, Module, computations_in
 from hlotool.ir.walk import CallSite, call_sites, context_of_callees
 from hlotool.ir.walk import Context as CallContext
 from hlotool.passes.base import Context
@@ -45,17 +45,15 @@ class _Claims:
 
     def all_of(self, instruction: Instruction) -> None:
         """Claim what the instruction calls."""
-        changes = {
-            name: self._value(value) for name, value in instruction.attributes.items() if _calls(value)
-        }
+        named = instruction.attributes.items()
+        changes = {name: self._value(value) for name, value in named if computations_in(value)}
         if changes:
             instruction.attributes = with_attributes(instruction.attributes, **changes)
 
     def _value(self, value: AttributeValue) -> AttributeValue:
         if isinstance(value, Computation):
             return self._claim(value)
-        assert isinstance(value, tuple)
-        return tuple(self._claim(c) for c in value if isinstance(c, Computation))
+        return tuple(map(self._claim, computations_in(value)))
 
     def _claim(self, computation: Computation) -> Computation:
         if computation not in self._taken:
@@ -70,12 +68,6 @@ class _Claims:
 
 def _embeds(site: CallSite) -> bool:
     return context_of_callees(site.instruction) is CallContext.EMBEDDED
-
-
-def _calls(value: AttributeValue) -> bool:
-    return isinstance(value, Computation) or (
-        isinstance(value, tuple) and bool(value) and isinstance(value[0], Computation)
-    )
 
 
 def _follow_start(following: Instruction) -> None:

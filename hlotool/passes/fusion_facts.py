@@ -19,21 +19,10 @@ _ALWAYS = frozenset({"fusion", "map", "reduce", "reduce-window"})
 #: Data movement that a loop over the result can express by where it reads.
 _LOOP_MOVEMENT = frozenset(
     {
-        "bitcast",
-        "broadcast",
-        "concatenate",
-        "copy",
-        "dynamic-slice",
-        "dynamic-update-slice",
-        "gather",
-        "pad",
-        "reduce-window",
-        "reshape",
-        "reverse",
-        "slice",
-        "transpose",
+        "bitcast", "broadcast", "concatenate", "copy", "dynamic-slice", "dynamic-update-slice", "gather",
+        "pad", "reduce-window", "reshape", "reverse", "slice", "transpose",
     }
-)
+)  # fmt: skip
 #: Elementwise opcodes that take little time for every type, as XLA judges.
 _CHEAP = frozenset(
     {
@@ -48,6 +37,8 @@ _CHEAP = frozenset(
 )  # fmt: skip
 #: Cheap for real numbers, not for complex ones.
 _CHEAP_REAL = frozenset({"abs", "cosine", "sign", "sine", "sinh", "tan"})
+#: Worth neither a kernel nor an output of their own: they show what is there already, or make much of little.
+TRIVIAL = frozenset({"bitcast", "broadcast", "copy", "reshape"})
 #: Consumers that read elements of an operand more than once.
 _REUSING = frozenset({"broadcast", "convolution", "dot", "gather", "reduce-window"})
 

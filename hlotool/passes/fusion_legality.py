@@ -247,10 +247,14 @@ def expensive_work_is_not_repeated(producer: Part, consumer: Part, setting: Sett
 
 
 def budget_of_buffers(producer: Part, consumer: Part, setting: Setting) -> FusionDecision:
-    """A kernel takes only so many arguments."""
+    """A kernel takes only so many arguments: what it reads from outside, and the consumer's results."""
+    return _within_budget(producer, consumer, len(consumer.roots))
+
+
+def _within_budget(producer: Part, consumer: Part, outputs: int) -> FusionDecision:
     inside = {*producer.outer, *consumer.outer}
     inputs = {i for i in (*producer.inputs, *consumer.inputs) if i not in inside}
-    if len(inputs) + len(consumer.roots) > MOST_BUFFERS:
+    if len(inputs) + outputs > MOST_BUFFERS:
         return forbid("Number of operands and output buffers is larger than allowed budget per fusion")
     return ALLOW
 
@@ -293,11 +297,7 @@ def few_reductions(producer: Part, consumer: Part, setting: Setting) -> FusionDe
 
 def budget_of_all_buffers(producer: Part, consumer: Part, setting: Setting) -> FusionDecision:
     """Not too many buffers: what either reads from outside, and the outputs of both."""
-    inside = {*producer.outer, *consumer.outer}
-    inputs = {i for i in (*producer.inputs, *consumer.inputs) if i not in inside}
-    if len(inputs) + len(producer.roots) + len(consumer.roots) > MOST_BUFFERS:
-        return forbid("Number of operands and output buffers is larger than allowed budget per fusion")
-    return ALLOW
+    return _within_budget(producer, consumer, len(producer.roots) + len(consumer.roots))
 
 
 MULTI_OUTPUT_RULES: tuple[Rule, ...] = (

@@ -15,7 +15,7 @@ from hlotool.passes.fusion_legality import Part
 
 @dataclass(slots=True)
 class Merging:
-    """What makes larger fusions of those of one computation.
+    """What makes larger fusions of those of one computation, and keeps account of what needs what.
 
     Attributes:
         module: that the computation is part of.
@@ -23,7 +23,7 @@ class Merging:
         names: of the module's computations.
         context: of the pass.
         max_instructions: no fusion becomes larger.
-        merger: makes one of two.
+        ancestors: of the instructions of the computation.
     """
 
     module: Module
@@ -31,29 +31,10 @@ class Merging:
     names: Names
     context: Context
     max_instructions: int
-    merger: Merger = field(init=False)
+    ancestors: Ancestors = field(init=False)
 
     def __post_init__(self) -> None:
-        self.merger = Merger(self.module, self.edit, self.names)
-
-
-class Merger:
-    """Merges the fusions of one computation, and keeps account of what needs what.
-
-    Args:
-        module: that the computation is part of.
-        edit: of the computation.
-        names: of the module's computations.
-
-    Attributes:
-        ancestors: of the instructions of the computation.
-    """
-
-    def __init__(self, module: Module, edit: Editor, names: Names) -> None:
-        self.module = module
-        self.edit = edit
-        self.names = names
-        self.ancestors = Ancestors(edit)
+        self.ancestors = Ancestors(self.edit)
 
     def merge(self, first: Instruction, second: Instruction) -> Instruction:
         """One fusion of both; neither may need the other through a third."""

@@ -11,11 +11,14 @@ from hlotool.ir.edit import Editor, Names, copied
 from hlotool.ir.edit_calls import outline
 from hlotool.ir.module import Instruction, Module
 from hlotool.passes.base import Context
-from hlotool.passes.fusion_facts import is_always_duplicable, is_fusible, is_loop_fusible, is_scalar_constant
+from hlotool.passes.fusion_facts import (
+    TRIVIAL,
+    is_always_duplicable,
+    is_fusible,
+    is_loop_fusible,
+    is_scalar_constant,
+)
 from hlotool.passes.fusion_legality import Part, Setting, may_fuse
-
-#: Not worth a kernel of their own, whatever is fused into them.
-_TRIVIAL = frozenset({"bitcast", "broadcast", "copy", "reshape"})
 
 
 @dataclass(slots=True)
@@ -38,7 +41,7 @@ class Group:
 def _is_worthwhile(group: Group) -> bool:
     """Whether it holds two operations that compute, or one and a broadcast that is then never written."""
     counts = Counter(m.opcode for m in group.members)
-    computing = sum(n for opcode, n in counts.items() if opcode not in ("constant", *_TRIVIAL))
+    computing = sum(n for opcode, n in counts.items() if opcode not in ("constant", *TRIVIAL))
     return computing > 1 or (computing == 1 and bool(counts["broadcast"]))
 
 

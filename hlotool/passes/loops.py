@@ -12,13 +12,11 @@ from typing import ClassVar
 from hlotool.analysis.trip_counts import static_trip_count
 from hlotool.ir.attributes import BackendConfig
 from hlotool.ir.builder import Builder, array
-from hlotool.ir.edit import Editor, Names, add_computation, computation_names, editing, with_attributes
+from hlotool.ir.edit import Editor, Names, add_computation, editing, with_attributes
 from hlotool.ir.edit_calls import insert_body
-from hlotool.ir.edit_dead import remove_dead_computations
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import TupleShape
-from hlotool.ir.walk import call_order
-from hlotool.passes.base import Context
+from hlotool.passes.base import Context, each_caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +67,9 @@ class LimitLoops:
 
     def run(self, module: Module, context: Context) -> None:
         """See `Pass.run`."""
-        names = computation_names(module)
-        for computation in call_order(module):
-            loops = [i for i in computation.instructions if i.opcode == "while"]
-            if loops:
-                with editing(computation) as edit:
-                    for loop in loops:
-                        if context.spend("loop"):
-                            self._limit(module, edit, loop, names)
-        remove_dead_computations(module)
+        for edit, loop, names in each_caller(module, "while"):
+            if context.spend("loop"):
+                self._limit(module, edit, loop, names)
 
     def _limit(self, module: Module, edit: Editor, loop: Instruction, names: Names) -> None:
         """Carry a counter beside the state, and test it beside the condition."""

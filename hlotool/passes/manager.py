@@ -10,7 +10,7 @@ from typing import Protocol
 from hlotool.errors import VerificationError
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify_or_raise
-from hlotool.passes.base import Context, Pass, total
+from hlotool.passes.base import Context, Pass
 from hlotool.passes.pipeline import MOST_ROUNDS, Item, Pipeline
 
 
@@ -115,7 +115,7 @@ class PassManager:
         seconds = perf_counter() - start
         run = PassRun(pipeline, item.name, dict(context.changes), seconds, before, _count(module))
         self.runs.append(run)
-        changed = total(context.changes) > 0
+        changed = bool(context.changes)
         if changed and self.verify:
             self._verify(module, item)
         return changed

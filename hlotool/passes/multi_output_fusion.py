@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlotool.ir.module import Instruction
-from hlotool.passes.fusion_facts import is_fusible, is_loop_fusible, loop_shape
+from hlotool.passes.fusion_facts import TRIVIAL, is_fusible, is_loop_fusible, loop_shape
 from hlotool.passes.fusion_legality import (
     MULTI_OUTPUT_RULES,
     FusionDecision,
@@ -14,9 +14,6 @@ from hlotool.passes.fusion_legality import (
     producer_is_loop_fusible,
 )
 from hlotool.passes.fusion_merging import Merging
-
-#: Not worth an output of their own: they only show what is there already, or make much of little.
-_TRIVIAL = frozenset({"bitcast", "broadcast", "copy", "reshape"})
 
 
 class MultiOutputFusion(Merging):
@@ -41,7 +38,7 @@ class MultiOutputFusion(Merging):
             for other in rest:
                 if self.may_merge(first, other) and self.context.spend("siblings"):
                     users = [u for u in rest if u is not other]
-                    users.insert(0, self.merger.merge(first, other))
+                    users.insert(0, self.merge(first, other))
                     break
 
     def _merge_with_consumer(self, producer: Instruction) -> None:
@@ -49,12 +46,12 @@ class MultiOutputFusion(Merging):
             if not self._is_eligible(consumer) or not self.may_join(producer, consumer):
                 continue
             if self.context.spend("producer and consumer"):
-                self.merger.merge(producer, consumer)
+                self.merge(producer, consumer)
                 return
 
     def may_merge(self, first: Instruction, second: Instruction) -> FusionDecision:
         """Whether two siblings may become one kernel."""
-        if self.merger.ancestors.leads(first, second) or self.merger.ancestors.leads(second, first):
+        if self.ancestors.leads(first, second) or self.ancestors.leads(second, first):
             return forbid(f"{first.name} and {second.name} are connected")
         return self._rules(first, second)
 
@@ -65,7 +62,7 @@ class MultiOutputFusion(Merging):
         if not decision:
             return decision
         others = [u for u in self.edit.users(producer) if u is not consumer]
-        if any(self.merger.ancestors.leads(other, consumer) for other in others):
+        if any(self.ancestors.leads(other, consumer) for other in others):
             return forbid("multi-output fusion creates a cycle")
         return self._rules(producer, consumer)
 
@@ -93,4 +90,4 @@ class MultiOutputFusion(Merging):
                 single or all(u.opcode == "get-tuple-element" for u in users)
             )
         loop = is_loop_fusible(instruction) or instruction.opcode == "reduce"
-        return loop and instruction.opcode not in _TRIVIAL and is_fusible(instruction)
+        return loop and instruction.opcode not in TRIVIAL and is_fusible(instruction)

@@ -38,10 +38,10 @@ class RowFusion(Merging):
             if not self._goes_with(consumer, rows) or self._size(producer, consumer) > self.max_instructions:
                 continue
             others = [other for other in consumers if other is not consumer]
-            if any(self.merger.ancestors.leads(other, consumer) for other in others):
+            if any(self.ancestors.leads(other, consumer) for other in others):
                 continue
             if self.context.spend("rows"):
-                return self.merger.merge(producer, consumer)
+                return self.merge(producer, consumer)
         return None
 
     def _goes_with(self, consumer: Instruction, rows: Rows) -> bool:

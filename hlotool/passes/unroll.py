@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlotool.analysis.trip_counts import static_trip_count
-from hlotool.ir.edit import Editor, Names, computation_names, editing
+from hlotool.ir.edit import Editor, Names
 from hlotool.ir.edit_calls import insert_body
-from hlotool.ir.edit_dead import remove_dead_computations
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.walk import call_order, reachable
-from hlotool.passes.base import Context
+from hlotool.ir.walk import reachable
+from hlotool.passes.base import Context, each_caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +28,9 @@ class Unroll:
 
     def run(self, module: Module, context: Context) -> None:
         """See `Pass.run`."""
-        names = computation_names(module)
         # Inner loops first: what they become counts for the outer ones.
-        for computation in call_order(module):
-            if any(i.opcode == "while" for i in computation.instructions):
-                with editing(computation) as edit:
-                    self._unroll_all(module, edit, names, context)
-        remove_dead_computations(module)
-
-    def _unroll_all(self, module: Module, edit: Editor, names: Names, context: Context) -> None:
-        for loop in edit:
-            trips = static_trip_count(loop) if loop.opcode == "while" else None
+        for edit, loop, names in each_caller(module, "while"):
+            trips = static_trip_count(loop)
             if trips is not None and self._may(loop, trips) and context.spend("loop"):
                 _unroll(module, edit, loop, trips, names)
 

@@ -50,7 +50,7 @@ def judged(
     options, tested = task.options, actual.program
     is_other = tested is not None and tested.path != reference.path
     judgement = Judgement(
-        reference=_side(reference, trial),
+        reference=_side(reference, trial, expected),
         expected=expected,
         actual=actual.outcome.value,
         facts=facts,
@@ -77,7 +77,7 @@ def _deadline(task: Task) -> float:
     return time.monotonic() + _SHARE * options.timeout if isinstance(options, RunOptions) else math.inf
 
 
-def _side(program: Program, trial: Trial, expected: Value | None = None) -> Side:
+def _side(program: Program, trial: Trial, expected: Value) -> Side:
     """`program` on the arguments of a trial; `expected` helps to put results of several devices together."""
 
     def execute(backend: Backend) -> Callable[[], Value]:

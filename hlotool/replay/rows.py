@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from hlotool.backends.base import Value
+from hlotool.dump.flags import fast_math_flags
 from hlotool.findings.provenance import source_of_output
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.module import Module
@@ -111,9 +112,20 @@ def compare_row(
         reason=comparison.reason,
         inputs=trial.inputs,
         leaves=records,
-        notes=[*_warnings(reference, actual.program), *actual.outcome.notes],
+        notes=[
+            *_warnings(reference, actual.program),
+            *actual.outcome.notes,
+            *_permissions(task, records),
+        ],
     )
     return _with_faults(row, actual) if actual.outcome.faults else row
+
+
+def _permissions(task: Task, leaves: Sequence[LeafRecord]) -> Iterator[str]:
+    """What the compiler was allowed to do with NaN and infinity, where one side has none."""
+    flags = fast_math_flags(task.module)
+    if flags and any(leaf.nan_mismatches or leaf.inf_mismatches for leaf in leaves):
+        yield f"compiled with {', '.join(flags)}: NaN and infinity need not be kept"
 
 
 def _warnings(*programs: Program | None) -> Iterator[str]:

@@ -10,11 +10,13 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from hlotool.backends.base import SlowToStart
+from hlotool.backends.base import SlowToStart, Value
 from hlotool.backends.registry import get_backend
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError, Location, Unsupported
+from hlotool.findings.verdict import AGREEING
 from hlotool.replay.divergence_row import with_divergence
+from hlotool.replay.inheritance import inherited_row
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program, load_program, snapshot_program
 from hlotool.replay.records import ModuleRecord
@@ -61,15 +63,19 @@ def _warm_up(options: ReplayOptions) -> None:
 def _rows(task: Task) -> Iterator[ModuleRecord]:
     selection = select_stages(task.module, task.options.stages)
     reference = _reference(task, selection.reference)
+    origin = _origin(task, selection.reference, reference)
+    if origin is not reference and selection.reference is not None:
+        reference = load_program(task.module, selection.reference, task.options.reference, origin)
     programs: list[Program] = []
     stages = _tested(task, selection.reference, selection.tested)
     for stage in stages:
         try:
-            programs.append(load_program(task.module, stage, task.options.backend, reference))
+            programs.append(load_program(task.module, stage, task.options.backend, origin))
         except HlotoolError as error:
             yield _failed(task, reference, stage.label, str(stage.source), error)
-    for trial in trials(task.module, reference.module, task.options, reference.runner.copies):
-        yield from _trial_rows(task, reference, programs, trial, is_alone=not stages)
+    for trial in trials(task.module, origin.module, task.options, origin.runner.copies):
+        whole = None if origin is reference else origin.runner.run(trial.arguments).value
+        yield from _trial_rows(task, reference, programs, trial, whole, is_alone=not stages)
 
 
 def _reference(task: Task, stage: Stage | None) -> Program:
@@ -81,6 +87,14 @@ def _reference(task: Task, stage: Stage | None) -> Program:
     raise Unsupported(task.module.unpaired_reason, location=Location(task.path))
 
 
+def _origin(task: Task, stage: Stage | None, reference: Program) -> Program:
+    """The program whose arguments a replay takes: of a partitioned stage the one on global arrays."""
+    if stage is None or reference.runner.copies == 1 or stage is task.module.stages[0]:
+        return reference
+    first = load_program(task.module, task.module.stages[0], task.options.reference)
+    return first if first.runner.copies == 1 else reference
+
+
 def _tested(task: Task, reference: Stage | None, tested: Sequence[Stage]) -> Sequence[Stage]:
     """The stages to judge; the reference's own stage when another backend is in question."""
     if not tested and reference is not None and task.options.backend != task.options.reference:
@@ -89,11 +103,20 @@ def _tested(task: Task, reference: Stage | None, tested: Sequence[Stage]) -> Seq
 
 
 def _trial_rows(
-    task: Task, reference: Program, programs: Sequence[Program], trial: Trial, is_alone: bool
+    task: Task,
+    reference: Program,
+    programs: Sequence[Program],
+    trial: Trial,
+    whole: Value | None,
+    is_alone: bool,
 ) -> Iterator[ModuleRecord]:
-    """The reference runs once; a tested program that fails costs its own row only."""
+    """The reference runs once; a tested program that fails costs its own row only.
+
+    `whole` is the result on global arrays, where the reference is a partitioned stage.
+    """
     began = time.perf_counter()
-    expected = reference.runner.run(trial.arguments).value
+    expected = reference.runner.run(trial.arguments, whole).value
+    last: tuple[Program, Value, ModuleRecord] | None = None
     for program in programs:
         if difference := parameter_difference(reference.runner, program.runner):
             yield structural_row(task, reference, program, difference)
@@ -106,13 +129,25 @@ def _trial_rows(
             yield _failed(task, reference, program.label, program.path, error)
         else:
             row = compare_row(task, reference, trial, expected, Actual.computed(program, outcome))
+            if program.backend == reference.backend:
+                last = program, outcome.value, row
             elapsed = time.perf_counter() - began
             yield with_divergence(row, task.options, reference, program, trial, elapsed)
     if trial.result is not None:
         real = Actual.given(reference, trial.result, trial.origin, task.path)
-        yield compare_row(task, reference, trial, expected, real)
+        row = compare_row(task, reference, trial, expected, real)
+        yield row if row.verdict in AGREEING or last is None else _explained(task, row, trial, *last)
     elif is_alone:
         yield lonely_row(task, reference, trial, expected)
+
+
+def _explained(
+    task: Task, row: ModuleRecord, trial: Trial, program: Program, value: Value, stage: ModuleRecord
+) -> ModuleRecord:
+    """The row of a result that does not agree; if the last stage gives the same, it is judged as that is."""
+    real = Actual.given(program, trial.result, trial.origin, task.path)
+    beside = compare_row(task, program, trial, value, real)
+    return inherited_row(row, stage) if beside.verdict in AGREEING else row
 
 
 def _failed(task: Task, reference: Program, label: str, path: str, error: HlotoolError) -> ModuleRecord:

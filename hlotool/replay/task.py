@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from hlotool.dump.directory import open_dump
+from hlotool.dump.flags import SUFFIX
 from hlotool.dump.records import DumpModule
 from hlotool.dump.selection import modules_matching
 from hlotool.errors import BackendUnavailable, HlotoolError
@@ -53,8 +54,12 @@ def find_tasks(paths: Sequence[str], options: ReplayOptions, notes: list[str]) -
     dumps = [open_dump(path) for path in paths]
     notes += [note for dump in dumps for note in dump.notes]
     only = options.only if isinstance(options, RunOptions) else None
-    # What cannot be replayed need not travel to the workers: a dump has hundreds of object files.
-    return [Task(replace(module, artefacts=()), options) for _, module in modules_matching(dumps, only)]
+    return [Task(_to_replay(module), options) for _, module in modules_matching(dumps, only)]
+
+
+def _to_replay(module: DumpModule) -> DumpModule:
+    """What cannot be replayed need not travel to the workers, flags apart: a dump has hundreds of files."""
+    return replace(module, artefacts=tuple(f for f in module.artefacts if f.path.endswith(SUFFIX)))
 
 
 def for_each_backend(tasks: Iterable[Task], missing: Container[str] = ()) -> list[Task]:

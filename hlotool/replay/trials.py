@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlotool.dump.executions import read_execution
@@ -54,15 +55,40 @@ def trials(owner: DumpModule, module: Module, options: ReplayOptions, copies: in
         Unsupported: a captured execution ran on other devices.
     """
     if options.inputs is not None:
-        yield _with_outputs(_given(options.inputs, module, copies), module, options, copies)
+        inputs = _own_file(options.inputs, owner)
+        yield _with_outputs(_given(inputs, module, copies), owner, module, options, copies)
     elif owner.captures:
         for number, capture in enumerate(owner.captures, start=1):
             name = f"execution_{number}" if len(owner.captures) > 1 else ""
-            yield _with_outputs(_captured(capture, name, module, copies), module, options, copies)
+            yield _with_outputs(_captured(capture, name, module, copies), owner, module, options, copies)
     else:
         if options.outputs is not None and module.entry.parameters:
             raise InputDataError(f"{options.outputs}: without the inputs that gave these outputs (--inputs)")
-        yield _with_outputs(_generated(module, options, copies), module, options, copies)
+        yield _with_outputs(_generated(module, options, copies), owner, module, options, copies)
+
+
+def _own_file(source: str, owner: DumpModule) -> str:
+    """Of a folder of values the file with the module's title.
+
+    Without one, `values.captured` looks for the module's name, which may be that of other modules, too.
+
+    Raises:
+        InputDataError: that file would be given to several modules.
+    """
+    folder = Path(source)
+    if not folder.is_dir():
+        return source
+    for title in (owner.title, owner.title.rpartition("/")[2]):
+        if (found := _values_in(folder, title)) is not None:
+            return str(found)
+    if owner.has_namesakes and (shared := _values_in(folder, owner.name)) is not None:
+        raise InputDataError(f"{shared}: several modules have this name; call it {owner.title}.npz")
+    return source
+
+
+def _values_in(folder: Path, name: str) -> Path | None:
+    paths = (folder / f"{name}{suffix}" for suffix in (".npz", ".npy"))
+    return next((path for path in paths if path.is_file()), None)
 
 
 def _given(source: str, module: Module, copies: int) -> Trial:
@@ -144,12 +170,15 @@ def _rule(leaf: LeafDescription) -> str:
     return f"{name} {leaf.shape}: {leaf.rule}{purposes}{unmet}"
 
 
-def _with_outputs(trial: Trial, module: Module, options: ReplayOptions, copies: int) -> Trial:
+def _with_outputs(
+    trial: Trial, owner: DumpModule, module: Module, options: ReplayOptions, copies: int
+) -> Trial:
     """The trial with the result that the user gave, if any."""
     if options.outputs is None:
         return trial
-    result = _load_outputs(options.outputs, module, copies)
-    return Trial(trial.arguments, trial.inputs, trial.name, result, f"from {options.outputs}")
+    source = _own_file(options.outputs, owner)
+    result = _load_outputs(source, module, copies)
+    return Trial(trial.arguments, trial.inputs, trial.name, result, f"from {source}")
 
 
 def _load_outputs(source: str, module: Module, copies: int) -> Any:

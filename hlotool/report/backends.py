@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.report.records import BackendRecord
-from hlotool.report.tables import plain_table
+from hlotool.report.records import BackendsRecord
+from hlotool.report.tables import Report, plain_table
 
 
-@dataclass(frozen=True, slots=True)
-class BackendTable:
+class BackendTable(Report[BackendsRecord]):
     """One line per backend: what it is, or why it cannot be used; with `verbose` also its options."""
-
-    backends: Sequence[BackendRecord]
-    verbose: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = plain_table()
@@ -26,7 +21,7 @@ class BackendTable:
         table.add_column("status", no_wrap=True)
         table.add_column("device", no_wrap=True)
         table.add_column("version, or why it is not available", overflow="fold")
-        for backend in self.backends:
+        for backend in self.record.backends:
             status = Text("available", "green") if backend.available else Text("not available", "yellow")
             table.add_row(
                 Text(backend.name, "bold"), status, backend.device, Text(backend.version or backend.reason)
@@ -39,7 +34,7 @@ class BackendTable:
 
     def _options(self) -> Iterator[Table]:
         # A variant that names its device has the options of the backend.
-        for backend in self.backends:
+        for backend in self.record.backends:
             if not backend.options or ":" in backend.name:
                 continue
             table = plain_table(show_header=False)

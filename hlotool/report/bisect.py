@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
@@ -13,8 +12,8 @@ from hlotool.findings.verdict import DIFFERING
 from hlotool.report.bisect_records import BisectRecord
 from hlotool.report.leaf import LeafDiff, source_facts
 from hlotool.report.next_command import command_after_bisect
-from hlotool.report.tables import cut, facts, next_line, plain_table
-from hlotool.report.words import plural, seconds
+from hlotool.report.tables import Report, cut, facts, next_line, plain_table
+from hlotool.report.words import NOT_IN_A_DUMP, plural, seconds
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord
 
 #: Lines of a program that are shown unless everything is asked for.
@@ -30,19 +29,11 @@ _LEVELS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BisectReport:
+class BisectReport(Report[BisectRecord]):
     """A whole bisection: culprits, what could not be judged, totals, the next command.
 
-    Attributes:
-        record: what to show.
-        quiet: only the culprits in one line each.
-        verbose: everything in full.
+    When quiet, only the culprits in one line each.
     """
-
-    record: BisectRecord
-    quiet: bool = False
-    verbose: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         record = self.record
@@ -55,6 +46,8 @@ class BisectReport:
             yield from _histories(record.modules)
             yield from _silent(record.modules, self.verbose)
         yield self._totals()
+        if record.stages_only and not record.culprits and not self.quiet:
+            yield Text(f"{NOT_IN_A_DUMP} --backend xla", "dim")
         if command := command_after_bisect(record):
             yield next_line(command)
 
@@ -63,6 +56,8 @@ class BisectReport:
         text = Text.assemble((f"{plural(len(record.culprits), 'culprit')}", "bold"))
         text.append(f" · {plural(len(record.healthy), 'healthy module')}")
         text.append(f" · {plural(record.comparisons, 'comparison')} · {seconds(record.seconds)}", "dim")
+        if record.unusable:
+            text.append(f" · {plural(record.unusable, 'step')} without an answer", "yellow")
         if record.interrupted:
             text.append("\ninterrupted; the same command goes on with what is left", "yellow")
         return text

@@ -7,7 +7,7 @@ from typing import Literal
 
 from hlotool.errors import ExitCode
 from hlotool.findings.records import ErrorRecord, Record
-from hlotool.findings.verdict import Answer, Verdict
+from hlotool.findings.verdict import DIFFERING, Verdict, exit_code_of
 from hlotool.replay.options import RunOptions
 from hlotool.repro.verify import Verification
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord
@@ -25,6 +25,8 @@ class BisectRecord(Record, frozen=True, kw_only=True):
         modules: those that were searched, and those that could not be judged.
         healthy: names of the modules that agree from end to end.
         comparisons: stages judged, those known from an interrupted run included.
+        unusable: steps that gave no answer: what crashed, and what cannot be judged.
+        stages_only: some are called healthy for their stages, and what they return is not known.
         notes: what was passed over, and warnings.
         error: why the whole command came to nothing.
         interrupted: the user stopped it; the same command goes on.
@@ -40,6 +42,8 @@ class BisectRecord(Record, frozen=True, kw_only=True):
     modules: list[BisectedModule] = []
     healthy: list[str] = []
     comparisons: int = 0
+    unusable: int = 0
+    stages_only: bool = False
     notes: list[str] = []
     error: ErrorRecord | None = None
     interrupted: bool = False
@@ -64,12 +68,18 @@ class VerifyRecord(Record, frozen=True, kw_only=True):
 def bisect_exit_code(
     culprits: Sequence[CulpritRecord], modules: Sequence[BisectedModule], healthy: Sequence[str]
 ) -> ExitCode:
-    """The exit status of a bisection: a confirmed culprit, a failure without one, or nothing wrong."""
+    """The exit status of a bisection.
+
+    A confirmed culprit decides. Nothing wrong is only claimed when every module is healthy; where some are
+    not, but something was compared, the bisection is inconclusive.
+    """
     if culprits:
         return ExitCode.MISMATCH if all(c.confirmed for c in culprits) else ExitCode.INCONCLUSIVE
-    if any(Verdict(module.verdict).answer is Answer.BAD for module in modules):
+    if not modules:
+        return ExitCode.AGREE if healthy else ExitCode.NOTHING_COMPARED
+    if healthy or any(m.judged or Verdict(m.verdict) in DIFFERING for m in modules):
         return ExitCode.INCONCLUSIVE
-    return ExitCode.AGREE if healthy else ExitCode.NOTHING_COMPARED
+    return exit_code_of(Verdict(module.verdict) for module in modules)
 
 
 def verify_exit_code(bundles: Sequence[Verification]) -> ExitCode:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
@@ -13,8 +12,8 @@ from rich.text import Text
 from hlotool.check.findings import FailedFile, Finding, Severity
 from hlotool.findings.records import SourceRecord
 from hlotool.report.leaf import source_facts
-from hlotool.report.records import CheckRecord, RuleRecord
-from hlotool.report.tables import facts, plain_table
+from hlotool.report.records import CheckRecord, RulesRecord
+from hlotool.report.tables import Report, facts, plain_table
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
@@ -22,13 +21,8 @@ _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE
 _DETAILS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class CheckReport:
+class CheckReport(Report[CheckRecord]):
     """All findings, notes first, and a summary line."""
-
-    record: CheckRecord
-    quiet: bool = False
-    verbose: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for failure in self.record.failures:
@@ -85,17 +79,14 @@ def _summary(record: CheckRecord) -> str:
     return f"{record.modules} modules, {record.files} files: {found}{ignored}"
 
 
-@dataclass(frozen=True, slots=True)
-class RuleTable:
+class RuleTable(Report[RulesRecord]):
     """All rules, one line each."""
-
-    rules: Sequence[RuleRecord]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = plain_table()
         table.add_column("rule", style="bold", no_wrap=True)
         table.add_column("severity", no_wrap=True)
         table.add_column("what it finds", overflow="fold")
-        for rule in self.rules:
+        for rule in self.record.rules:
             table.add_row(rule.id, Text(rule.severity.value, _STYLES[rule.severity]), Text(rule.title))
         yield table

@@ -15,7 +15,7 @@ from hlotool.findings.verdict import AGREEING
 from hlotool.report.diff_records import DiffRecord
 from hlotool.report.diff_text import ComputationDiff, change_text
 from hlotool.report.leaf import LeafDiff
-from hlotool.report.tables import plain_table
+from hlotool.report.tables import Report, plain_table
 from hlotool.report.words import number, plural, style_of, ulps, verdict_text
 
 #: Arrays that differ and are shown in full unless everything is asked for.
@@ -24,19 +24,11 @@ _DETAILED = 5
 _LISTED = 10
 
 
-@dataclass(frozen=True, slots=True)
-class DiffReport:
+class DiffReport(Report[DiffRecord]):
     """Everything that differs, then the totals.
 
-    Attributes:
-        diff: what to show.
-        quiet: the totals only.
-        verbose: every array, every opcode, every name.
+    When quiet, the totals only; when verbose, every array, every opcode, every name.
     """
-
-    diff: DiffRecord
-    quiet: bool = False
-    verbose: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for part in self._parts():
@@ -46,17 +38,17 @@ class DiffReport:
         yield self._total()
 
     def _parts(self) -> Iterator[RenderableType]:
-        for program in self.diff.programs:
+        for program in self.record.programs:
             if not self.quiet and (self.verbose or not program.is_same):
                 yield ProgramDiff(program, self.verbose)
-        if self.diff.results:
-            if self.verbose or len(self.diff.results) > 1:
-                yield _result_table(self.diff.results)
+        if self.record.results:
+            if self.verbose or len(self.record.results) > 1:
+                yield _result_table(self.record.results)
             if not self.quiet:
                 yield from self._detailed()
 
     def _detailed(self) -> Iterator[RenderableType]:
-        wanted = [r for r in self.diff.results if self.verbose or r.comparison.verdict not in AGREEING]
+        wanted = [r for r in self.record.results if self.verbose or r.comparison.verdict not in AGREEING]
         for result in wanted if self.verbose else wanted[:_DETAILED]:
             yield _NamedLeaf(result)
         if (hidden := len(wanted) - _DETAILED) > 0 and not self.verbose:
@@ -64,8 +56,8 @@ class DiffReport:
 
     def _lonely(self) -> Iterator[Text]:
         for names, side, sign, style in (
-            (self.diff.only_left, self.diff.left, "-", "red"),
-            (self.diff.only_right, self.diff.right, "+", "green"),
+            (self.record.only_left, self.record.left, "-", "red"),
+            (self.record.only_right, self.record.right, "+", "green"),
         ):
             shown = names if self.verbose else names[:_LISTED]
             yield from (Text(f"{sign} only in {side}: {name}", style) for name in shown)
@@ -73,7 +65,7 @@ class DiffReport:
                 yield Text(f"{sign} {plural(hidden, 'more name')} only in {side}", style)
 
     def _total(self) -> Text:
-        diff = self.diff
+        diff = self.record
         if diff.kind == "results":
             agreeing = sum(result.comparison.verdict in AGREEING for result in diff.results)
             return Text(f"{plural(len(diff.results), 'array')} compared: {agreeing} agree", "bold")

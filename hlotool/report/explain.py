@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
@@ -11,23 +10,21 @@ from rich.text import Text
 
 from hlotool.explain.records import MatchRecord
 from hlotool.report.leaf import source_facts
-from hlotool.report.tables import facts, plain_table
+from hlotool.report.records import ExplainRecord
+from hlotool.report.tables import Report, facts, plain_table
 
 #: Longest message that is shown in full.
 _MESSAGE = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Report[ExplainRecord]):
     """What was recognised, one block for each message."""
 
-    matches: Sequence[MatchRecord]
-
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if not self.matches:
+        if not self.record.matches:
             yield Text("nothing recognised")
             yield Text("next: hlotool explain --list shows the messages that are known", "dim")
-        for number, match in enumerate(self.matches):
+        for number, match in enumerate(self.record.matches):
             if number:
                 yield Text("")
             yield from _block(match)
@@ -60,16 +57,13 @@ def _shortened(message: str) -> str:
     return message if len(message) <= _MESSAGE else message[: _MESSAGE - 1] + "…"
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalogue(Report[ExplainRecord]):
     """All messages that are known, one line each."""
-
-    matches: Sequence[MatchRecord]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = plain_table()
         table.add_column("id", style="bold", no_wrap=True)
         table.add_column("what is wrong", overflow="fold")
-        for match in self.matches:
+        for match in self.record.matches:
             table.add_row(match.id, Text(match.title))
         yield table

@@ -15,26 +15,18 @@ from hlotool.inspect.records import FunctionInfo, ModuleInfo
 from hlotool.report.inspect_kernels import KernelsReport
 from hlotool.report.inspect_module import ModuleReport
 from hlotool.report.inspect_records import InspectRecord
-from hlotool.report.tables import plain_table
+from hlotool.report.tables import Report, plain_table
 from hlotool.report.words import amount, plural, seconds, size
 
 #: Functions, and files that cannot be read, that are listed unless everything is asked for.
 _LISTED = 40
 
 
-@dataclass(frozen=True, slots=True)
-class InspectReport:
+class InspectReport(Report[InspectRecord]):
     """Functions, then modules in detail where there is one or all are asked for, then totals.
 
-    Attributes:
-        record: what to show.
-        quiet: leave out the details.
-        verbose: show everything of every module.
+    When quiet, without details; when verbose, with everything of every module.
     """
-
-    record: InspectRecord
-    quiet: bool = False
-    verbose: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for part in self._parts():

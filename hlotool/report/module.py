@@ -89,10 +89,8 @@ def _sides(module: ModuleRecord) -> Iterator[tuple[str, str]]:
 
 def _actual(module: ModuleRecord) -> str:
     """A stage on a backend, or where the real result comes from."""
-    is_real = module.stage_tested == REALITY
-    return (
-        f"{module.stage_tested} {module.tested}" if is_real else f"{module.stage_tested} on {module.tested}"
-    )
+    stage = module.stage_tested
+    return f"{stage} {module.tested}" if stage == REALITY else f"{stage} on {module.tested}"
 
 
 def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from hlotool.report.bisect_records import BisectRecord
 from hlotool.report.modules import worst_last
 from hlotool.report.records import RunRecord
 from hlotool.report.reduce_records import ReduceRecord
+from hlotool.search.bisection.records import CulpritRecord
 
 _FLAGS = 'XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.*"'
 _SAVE_FOLDER = "hlotool-outputs"
@@ -42,9 +43,15 @@ def command_after_bisect(record: BisectRecord) -> str:
     """A complete command line; empty when there is nothing to do."""
     if record.interrupted:
         return shlex.join(["hlotool", "bisect", *record.paths])
-    if any(c.level == "pass" and not c.pass_name for c in record.culprits):
+    if any(map(_lacks_dumps, record.culprits)):
         return f"{_FLAGS} for the same program, then hlotool bisect DIR"
     return _verification(next((c.repro for c in record.culprits if c.repro), ""))
+
+
+def _lacks_dumps(culprit: CulpritRecord) -> bool:
+    """No pass is accused, and none of its module was dumped."""
+    is_dumped = any(candidate.pipeline for candidate in culprit.candidates)
+    return culprit.level == "pass" and not culprit.pass_name and not is_dumped
 
 
 def command_after_reduce(record: ReduceRecord) -> str:

@@ -11,13 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotool.report.opt_records import OptionRecord, PassDescription, PassesRecord, PassRecord
+from hlotool.report.tables import Report, plain_table
 
 
-@dataclass(frozen=True, slots=True)
-class PassList:
+class PassList(Report[PassesRecord]):
     """All passes with their options."""
-
-    record: PassesRecord
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for description in self.record.passes:
@@ -52,7 +50,7 @@ class PassTable:
     runs: Sequence[PassRecord]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
+        table = plain_table()
         table.add_column("pipeline", no_wrap=True)
         table.add_column("pass", no_wrap=True)
         table.add_column("instructions", no_wrap=True, justify="right")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
@@ -11,19 +10,15 @@ from rich.text import Text
 
 from hlotool.report.next_command import command_after_reduce
 from hlotool.report.reduce_records import ReduceRecord
-from hlotool.report.tables import cut, facts, next_line
+from hlotool.report.tables import Report, cut, facts, next_line
 from hlotool.report.words import plural, seconds
 
 #: Lines of a program that are shown unless everything is asked for.
 _LINES = 40
 
 
-@dataclass(frozen=True, slots=True)
-class ReduceReport:
+class ReduceReport(Report[ReduceRecord]):
     """What is left of a program, how it fails, and where it lies."""
-
-    record: ReduceRecord
-    verbose: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         record = self.record

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
 from hlotool.findings.verdict import DIFFERING
+from hlotool.report.bisect_records import VerifyRecord
 from hlotool.report.leaf import LeafDiff
+from hlotool.report.tables import Report
 from hlotool.repro.verify import Verification
 
 
-@dataclass(frozen=True, slots=True)
-class VerifyReport:
+class VerifyReport(Report[VerifyRecord]):
     """What became of each bundle."""
 
-    bundles: Sequence[Verification]
-    verbose: bool = False
-
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for bundle in self.bundles:
+        for bundle in self.record.bundles:
             yield _headline(bundle)
             yield Padding(Text(bundle.title), (0, 0, 0, 2))
             yield Padding(Text(f"{bundle.found or 'now'}: {bundle.reason}", "dim"), (0, 0, 0, 2))

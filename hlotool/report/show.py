@@ -2,61 +2,36 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from hlotool.report.tables import Report
+
+#: By the name in the schema of a record: a module of this folder, and its report.
+_REPORTS = {
+    "run": ("terminal", "RunReport"),
+    "bisect": ("bisect", "BisectReport"),
+    "reduce": ("reduce", "ReduceReport"),
+    "repro": ("repro", "VerifyReport"),
+    "check": ("check", "CheckReport"),
+    "rules": ("check", "RuleTable"),
+    "diff": ("diff", "DiffReport"),
+    "inspect": ("inspect", "InspectReport"),
+    "passes": ("opt", "PassList"),
+    "explain": ("explain", "Explanation"),
+    "backends": ("backends", "BackendTable"),
+}
 
 
-def report_of(record: Any, quiet: bool, verbose: bool) -> RenderableType:
+def report_of(record: Any, quiet: bool, verbose: bool) -> Report[Any]:
     """The report of a record, by its schema.
 
     Each is imported here, when it is shown: rich takes a while, and JSON does without it.
     """
-    match record.schema.partition("/")[0].removeprefix("hlotool."):
-        case "run":
-            from hlotool.report.terminal import RunReport
-
-            return RunReport(record, quiet, verbose)
-        case "bisect":
-            from hlotool.report.bisect import BisectReport
-
-            return BisectReport(record, quiet, verbose)
-        case "reduce":
-            from hlotool.report.reduce import ReduceReport
-
-            return ReduceReport(record, verbose)
-        case "repro":
-            from hlotool.report.repro import VerifyReport
-
-            return VerifyReport(record.bundles, verbose)
-        case "check":
-            from hlotool.report.check import CheckReport
-
-            return CheckReport(record, quiet, verbose)
-        case "rules":
-            from hlotool.report.check import RuleTable
-
-            return RuleTable(record.rules)
-        case "diff":
-            from hlotool.report.diff import DiffReport
-
-            return DiffReport(record, quiet, verbose)
-        case "inspect":
-            from hlotool.report.inspect import InspectReport
-
-            return InspectReport(record, quiet, verbose)
-        case "passes":
-            from hlotool.report.opt import PassList
-
-            return PassList(record)
-        case "explain":
-            from hlotool.report.explain import Explanation
-
-            return Explanation(record.matches)
-        case "backends":
-            from hlotool.report.backends import BackendTable
-
-            return BackendTable(record.backends, verbose)
-        case _:
-            raise ValueError(f"no report shows {record.schema}")
+    name = record.schema.partition("/")[0].removeprefix("hlotool.")
+    if name not in _REPORTS:
+        raise ValueError(f"no report shows {record.schema}")
+    module, report = _REPORTS[name]
+    shown: Report[Any] = getattr(import_module(f"hlotool.report.{module}"), report)(record, quiet, verbose)
+    return shown

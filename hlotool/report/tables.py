@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Report(ABC, Generic[R]):
+    """Base of what shows the record of a command to people.
+
+    Attributes:
+        record: what to show.
+        quiet: only what disagrees, and the totals, where a report is long enough for a difference.
+        verbose: everything in full.
+    """
+
+    record: R
+    quiet: bool = False
+    verbose: bool = False
+
+    @abstractmethod
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """What rich prints."""
 
 
 def facts(rows: Iterable[tuple[str, str | Text]], gap: int = 2) -> Table:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from hlotool.findings.verdict import AGREEING, DIFFERING, EXCUSED, Verdict
-from hlotool.replay.records import InputsRecord, ModuleRecord
+from hlotool.replay.records import REALITY, InputsRecord, ModuleRecord
 from hlotool.report.module import ModuleDetails
 from hlotool.report.modules import ModuleTable, groups, worst_last
 from hlotool.report.next_command import command_after_run
 from hlotool.report.records import RunRecord
-from hlotool.report.tables import next_line
-from hlotool.report.words import plural, seconds, style_of
+from hlotool.report.tables import Report, next_line
+from hlotool.report.words import NOT_IN_A_DUMP, plural, seconds, style_of
 
 #: Differing modules shown in full unless everything is asked for.
 _DETAILED = 3
@@ -23,19 +22,11 @@ _DETAILED = 3
 _GROUPS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class RunReport:
+class RunReport(Report[RunRecord]):
     """A whole run: table, failures in groups, details of what differs, totals, the next command.
 
-    Attributes:
-        run: what to show.
-        quiet: leave out what agrees.
-        verbose: show everything of every module.
+    When quiet, without what agrees; when verbose, with everything of every module.
     """
-
-    run: RunRecord
-    quiet: bool = False
-    verbose: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for part in self._parts():
@@ -43,12 +34,12 @@ class RunReport:
             yield Text("")
         yield self._totals()
         if not self.quiet:
-            yield from (Text(line, "dim") for line in _basis(self.run))
-        if command := command_after_run(self.run, self.verbose):
+            yield from (Text(line, "dim") for line in _basis(self.record))
+        if command := command_after_run(self.record, self.verbose):
             yield next_line(command)
 
     def _parts(self) -> Iterator[RenderableType]:
-        modules = self.run.modules
+        modules = self.record.modules
         listed = [m for m in modules if m.verdict not in AGREEING] if self.quiet else modules
         if len(modules) == 1:
             yield from (ModuleDetails(module, self.verbose) for module in listed)
@@ -68,13 +59,13 @@ class RunReport:
         """The records to show in full: all if asked for, else the worst that differ."""
         if self.quiet:
             return []
-        ordered = worst_last(self.run.modules)
+        ordered = worst_last(self.record.modules)
         if self.verbose:
             return ordered
         return [module for module in ordered if module.verdict in DIFFERING][-_DETAILED:]
 
     def _totals(self) -> Text:
-        run = self.run
+        run = self.record
         text = Text.assemble((f"{plural(len(run.modules), 'result')}: ", "bold"))
         counts = [Text(f"{amount} {name}", style_of(Verdict(name))) for name, amount in run.summary.items()]
         text.append_text(Text(" · ", "dim").join(counts))
@@ -101,6 +92,13 @@ def _basis(run: RunRecord) -> Iterator[str]:
     skipped = sum(module.verdict not in AGREEING | DIFFERING | EXCUSED for module in run.modules)
     if skipped:
         yield f"nothing is said of {skipped} of {len(run.modules)}: they could not be compared"
+    if len(agreeing) == len(run.modules) and not any(map(_is_of_real_code, run.modules)):
+        yield f"{NOT_IN_A_DUMP} --test xla"
+
+
+def _is_of_real_code(module: ModuleRecord) -> bool:
+    """What was judged came from a compiler, and not from the reference that ran another stage."""
+    return module.stage_tested == REALITY or module.tested != module.reference
 
 
 def _origin(inputs: InputsRecord) -> str:

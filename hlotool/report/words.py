@@ -29,6 +29,11 @@ LOOKS: dict[Verdict, tuple[str, str]] = {
     Verdict.WRONG: ("✗", _BAD),
 }
 
+#: What agreeing stages leave open; a command's own option stands behind it.
+NOT_IN_A_DUMP = (
+    "code generation and run-time libraries are not in a dump: add --xla_dump_hlo_snapshots, --outputs or"
+)
+
 
 def style_of(verdict: Verdict) -> str:
     """The rich style of a verdict."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from hlotool.analysis.interval import ANY, NONNEGATIVE, NONZERO, POSITIVE, Interval, negate
-from hlotool.analysis.ranges import ForwardRanges
+from hlotool.analysis.ranges import ForwardRanges, logarithm
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
 from hlotool.values.demands import Demand, InRange, Matrix, MatrixKind, Ordered
@@ -162,10 +162,6 @@ def _inverse(function: Callable[[float], float]) -> _Rule:
     return rule
 
 
-def _log(value: float) -> float:
-    return math.log(value) if 0 < value < math.inf else (math.inf if value > 0 else -math.inf)
-
-
 def _exp(value: float) -> float:
     return math.exp(value) if value < 700 else math.inf
 
@@ -175,8 +171,10 @@ def _power(instruction: Instruction, interval: Interval, ranges: ForwardRanges) 
     base, exponent = (ranges.of(o) for o in instruction.operands)
     if base.is_point and base.low > 0 and base.low not in (1.0, math.inf):
         slope = 1 / math.log(base.low)
-        low, high = sorted((_log(interval.low) * slope, _log(interval.high) * slope))
-        avoid = _log(interval.avoid) * slope if interval.avoid is not None and interval.avoid > 0 else None
+        low, high = sorted((logarithm(interval.low) * slope, logarithm(interval.high) * slope))
+        avoid = (
+            logarithm(interval.avoid) * slope if interval.avoid is not None and interval.avoid > 0 else None
+        )
         yield 1, Interval(low, high, avoid)
     elif exponent.is_point and interval.avoid == 0:
         yield 0, NONZERO
@@ -196,16 +194,13 @@ def _minimum(instruction: Instruction, interval: Interval, ranges: ForwardRanges
         yield number, Interval(interval.low, math.inf if enough else interval.high, interval.avoid)
 
 
-def _round_down(_: Instruction, interval: Interval, __: ForwardRanges) -> _Solved:
-    yield 0, Interval(interval.low, interval.high + _BELOW_ONE, interval.avoid)
+def _rounded(below: float = 0.0, above: float = 0.0) -> _Rule:
+    """The solution for a rounding that drops up to `above`, or adds up to `below`."""
 
+    def rule(_: Instruction, interval: Interval, __: ForwardRanges) -> _Solved:
+        yield 0, Interval(interval.low - below, interval.high + above, interval.avoid)
 
-def _round_up(_: Instruction, interval: Interval, __: ForwardRanges) -> _Solved:
-    yield 0, Interval(interval.low - _BELOW_ONE, interval.high, interval.avoid)
-
-
-def _round(_: Instruction, interval: Interval, __: ForwardRanges) -> _Solved:
-    yield 0, interval
+    return rule
 
 
 def _convert(instruction: Instruction, interval: Interval, _: ForwardRanges) -> _Solved:
@@ -234,15 +229,15 @@ _RULES: dict[str, _Rule] = {
     "negate": _negate,
     "abs": _abs,
     "sqrt": _inverse(lambda y: max(y, 0.0) ** 2),
-    "exponential": _inverse(_log),
+    "exponential": _inverse(logarithm),
     "log": _inverse(_exp),
     "power": _power,
     "maximum": _maximum,
     "minimum": _minimum,
-    "floor": _round_down,
-    "ceil": _round_up,
-    "round-nearest-even": _round,
-    "round-nearest-afz": _round,
+    "floor": _rounded(above=_BELOW_ONE),
+    "ceil": _rounded(below=_BELOW_ONE),
+    "round-nearest-even": _rounded(),
+    "round-nearest-afz": _rounded(),
     "convert": _convert,
     "reduce": _reduce,
     "reduce-window": _reduce,

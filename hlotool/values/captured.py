@@ -3,7 +3,8 @@
 - `FILE.npz`: one array per leaf of the parameters (or of the result). Keys are names, or numbers, or anything
   in natural order (`arg_2` before `arg_10`), tried in this order;
 - `FILE.npy`: the only leaf;
-- a directory: `MODULE.npz` or `MODULE.npy`, by the module's name or its file's;
+- a directory: `MODULE.npz` or `MODULE.npy`, where MODULE is the title that reports print
+  (`module_0006.jit_f`), the name of its file, or the module's name if no other module has the same;
 - `SCRIPT.py:FUNCTION`: called with the module, returns one value per parameter (inputs only).
 
 What programs take on each of several devices stands in `captured_devices`.

@@ -179,6 +179,7 @@ def _domain(operand: int, interval: Interval, role: str) -> _Rule:
 def _power(instruction: Instruction, ranges: ForwardRanges) -> _Asked:
     exponent = ranges.of(instruction.operands[1])
     if instruction.element_type.is_integer:
+        # 20 is the largest integer that is drawn by default, and 20**6 still far from the limit of s32.
         yield 1, InRange((Interval(0, 6),)), "exponent"
     elif not _real(instruction) or (exponent.is_point and exponent.low >= 0 and exponent.low.is_integer()):
         return
@@ -231,10 +232,7 @@ def _dot(instruction: Instruction, _: ForwardRanges) -> _Asked:
 
 
 def _convolution(instruction: Instruction, _: ForwardRanges) -> _Asked:
-    labels, dims = (
-        instruction.attribute("dim_labels", ConvolutionDimensions),
-        instruction.operands[1].dims,
-    )
+    labels, dims = instruction.attribute("dim_labels", ConvolutionDimensions), instruction.operands[1].dims
     yield from _weights(dims[labels.kernel_input_feature] * prod(dims[d] for d in labels.kernel_spatial))
 
 

@@ -30,7 +30,9 @@ def fit(value: Any, shape: ArrayShape, label: str) -> Array:
         InputDataError: it does not fit; the message starts with `label`.
     """
     array = np.asarray(value)
-    _check_dims(array, shape, label)
+    if not shape.admits(array.shape):
+        dims = ",".join(map(str, array.shape))
+        raise InputDataError(f"{label}: expected {shape.logical_text()}, got dimensions [{dims}]")
     dtype = dtype_of(shape.element_type)
     if array.dtype == dtype:
         return array
@@ -38,16 +40,6 @@ def fit(value: Any, shape: ArrayShape, label: str) -> Array:
         return np.ascontiguousarray(array).view(dtype).reshape(array.shape)
     weak = not hasattr(value, "dtype")
     return _cast(array, shape.element_type, label, weak)
-
-
-def _check_dims(array: Array, shape: ArrayShape, label: str) -> None:
-    fits = array.ndim == shape.rank and all(
-        have <= bound if shape.is_dynamic_dimension(d) and bound >= 0 else have == bound or bound < 0
-        for d, (have, bound) in enumerate(zip(array.shape, shape.dims))
-    )
-    if not fits:
-        dims = ",".join(map(str, array.shape))
-        raise InputDataError(f"{label}: expected {shape.logical_text()}, got dimensions [{dims}]")
 
 
 def _is_raw(dtype: np.dtype[Any], element_type: ElementType) -> bool:

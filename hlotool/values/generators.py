@@ -25,7 +25,8 @@ from hlotool.values.integers import integers
 #: Floats keep this distance from a forbidden point and from ends of their interval, in units of the scale: a
 #: divisor of 0.25 amplifies rounding four times, one of 0.001 a thousand times.
 _MARGIN: Final = 0.25
-#: Deviations at which normal numbers are cut: one in 370 lies beyond.
+#: Deviations at which normal numbers are cut: one in 370 lies beyond, so that this hardly changes them, and
+#: even f4e2m1fn, which ends at 6, holds what is left.
 _CUT: Final = 3.0
 
 #: f64 where the type is that wide, f32 otherwise: large parameters are common.
@@ -134,6 +135,7 @@ def _inside(dims: Sequence[int], interval: Interval, constraint: Constraint, dra
     """Floats of an interval, away from its ends and its forbidden point."""
     if interval == ANY:
         return _normal(dims, constraint, draw)
+    # A narrow interval keeps most of its width for the values.
     margin = min(_MARGIN * constraint.scale, (interval.high - interval.low) / 16)
     low, high = interval.low + margin, interval.high - margin
     if interval.is_bounded and high - low < 2 * _CUT * constraint.scale:

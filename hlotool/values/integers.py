@@ -21,7 +21,8 @@ _SIGNED, _UNSIGNED = 10, 20
 #: Types of up to this many bits take all their values: arithmetic on them wraps around in real programs too,
 #: and compilers go wrong exactly there.
 _FULL_RANGE_BITS = 8
-#: A scalar with at most this many possible values takes them in turn as the seed counts up.
+#: A scalar with at most this many possible values takes them in turn as the seed counts up, so that as many
+#: seeds see every branch of a conditional, which random draws would not promise.
 _TAKE_TURNS: Final = 8
 
 _Ints = npt.NDArray[np.int64]

@@ -146,10 +146,7 @@ def _order_through(instruction: Instruction, number: int, demand: Ordered) -> Or
 
 
 def _matrix_through(instruction: Instruction, number: int, demand: Matrix) -> Matrix | None:
-    rank_after, rank_before = (
-        len(instruction.dims),
-        len(instruction.operands[number].dims),
-    )
+    rank_after, rank_before = len(instruction.dims), len(instruction.operands[number].dims)
     if rank_after < 2 or rank_before < 2 or instruction.opcode in ("concatenate", "gather", "reverse"):
         return None
     last_two = [_axis_before(instruction, number, rank_after - i) for i in (2, 1)]

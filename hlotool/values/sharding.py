@@ -14,8 +14,7 @@ import numpy as np
 
 from hlotool.ir.attributes import Ints, Sharding
 from hlotool.ir.dtypes import Array
-from hlotool.ir.types import ArrayShape, Shape, leaves
-from hlotool.values.flatten import flatten, unflatten
+from hlotool.ir.types import Shape, leaves
 from hlotool.values.placement import Placement, placement, region
 
 
@@ -108,21 +107,6 @@ def leaf_shardings(shape: Shape, sharding: Sharding | None) -> list[Sharding | N
     if len(flat) != count and not (count == 0 and len(flat) <= 1):
         raise ValueError(f"a sharding of {len(flat)} elements for {count} leaves")
     return list(flat[:count])
-
-
-def split_value(shape: Shape, value: Any, sharding: Sharding, device_count: int) -> list[Any]:
-    """`split` of every array in a value of (global) `shape`; tokens go to every device as they are.
-
-    Raises:
-        ValueError: see `split` and `leaf_shardings`.
-    """
-    columns = []
-    for (_, part, leaf), one in zip(flatten(shape, value), leaf_shardings(shape, sharding)):
-        is_array = isinstance(part, ArrayShape) and one is not None
-        columns.append(
-            split(np.asarray(leaf), one, device_count) if is_array and one else [leaf] * device_count
-        )
-    return [unflatten(shape, [column[d] for column in columns]) for d in range(device_count)]
 
 
 def _flat_elements(sharding: Sharding) -> Iterator[Sharding]:

@@ -207,3 +207,22 @@ def test_reductions_killed_at_random_moments_go_on(corpus: Path, scratch: Path) 
     program, output = str(corpus / "jax/dynamic_rnn"), str(scratch / "small.hlo")
     arguments = ["reduce", program, "--check", str(script), "--json", "-o", output, "--jobs", "1"]
     survives_kills(arguments, moments, scratch)
+
+
+def test_what_a_dump_cannot_show_is_said(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All stages of this one agree; the code that XLA makes of its fusion in place is wrong."""
+    folder = str(corpus / "miscompiles/shifted_update_in_place")
+    for command in ("run", "bisect"):
+        assert main([command, folder]) == ExitCode.AGREE
+        shown = capsys.readouterr()
+        assert "code generation and run-time libraries are not in a dump" in shown.out.splitlines()[-1]
+        assert "%dynamic_update_slice.2 overwrites what slice %slice.0 reads" in shown.err
+        assert "fusion-in-place" in shown.err
+
+
+def test_a_known_result_is_not_asked_for(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = corpus / "jax/model_fn"
+    known = ["--inputs", str(folder / "inputs.npz"), "--outputs", str(folder / "outputs.npz")]
+    for command in ("run", "bisect"):
+        assert main([command, str(folder), *known]) == ExitCode.AGREE
+        assert "not in a dump" not in capsys.readouterr().out

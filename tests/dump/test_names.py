@@ -54,7 +54,7 @@ NAMES: list[tuple[str, Kind, dict[str, Any]]] = [
     (
         "1795278805508108.module_0002.jit_f.cpu_after_optimizations.txt",
         Kind.AFTER_OPTIMIZATIONS,
-        {"timestamp": 1795278805508108, "module_name": "jit_f", "prefix": ""},
+        {"timestamp": 1795278805508108, "module_name": "jit_f"},
     ),
     (
         "module_0002.jit_f.before_optimizations.hlo.pb",
@@ -64,7 +64,7 @@ NAMES: list[tuple[str, Kind, dict[str, Any]]] = [
     (
         "module_0002.jit_f.cpu_after_optimizations.hlo.pb.gz",
         Kind.AFTER_OPTIMIZATIONS,
-        {"format": Format.PROTO, "compression": "gz"},
+        {"format": Format.PROTO},
     ),
     (
         "module_0004.jit_g.snapshot.-184650187.pb",
@@ -106,7 +106,7 @@ NAMES: list[tuple[str, Kind, dict[str, Any]]] = [
         {"module_name": "jit_f"},
     ),
     ("module_0002.jit_f.cpu_after_optimizations.top_level.html", Kind.ARTEFACT, {"module_name": "jit_f"}),
-    ("main.5.module_0004.jit_g._fusion.html", Kind.ARTEFACT, {"prefix": "main.5", "module_name": "jit_g"}),
+    ("main.5.module_0004.jit_g._fusion.html", Kind.ARTEFACT, {"module_name": "jit_g"}),
     (
         "module_0002.jit_f.multiply_add_fusion.3_kernel_module.ir-with-opt.ll",
         Kind.ARTEFACT,
@@ -209,12 +209,12 @@ NAMES: list[tuple[str, Kind, dict[str, Any]]] = [
     (
         "module_0080.jit_f.cl_747713181.after_codegen.txt",
         Kind.AFTER_OPTIMIZATIONS,
-        {"module_name": "jit_f", "changelist": "747713181", "label": "after_codegen"},
+        {"module_name": "jit_f", "label": "after_codegen"},
     ),
     (
         "module_0080.jit_f.cl_747713181.before_optimizations.txt",
         Kind.BEFORE_OPTIMIZATIONS,
-        {"module_name": "jit_f", "changelist": "747713181"},
+        {"module_name": "jit_f"},
     ),
     ("module_0012.jit__unnamed_wrapped_function_.tpu_comp_env.txt", Kind.ARTEFACT, {}),
     ("module_0012.jit_f.execution_options.txt", Kind.ARTEFACT, {"module_name": "jit_f"}),
@@ -222,10 +222,10 @@ NAMES: list[tuple[str, Kind, dict[str, Any]]] = [
     # XLA's own tools, and no dump at all
     ("module_0000.add.before_optimization.txt", Kind.BEFORE_OPTIMIZATIONS, {"module_name": "add"}),
     ("conv.hlo", Kind.PLAIN, {"format": Format.TEXT}),
-    ("conv.hlo.txt.xz", Kind.PLAIN, {"format": Format.TEXT, "compression": "xz"}),
+    ("conv.hlo.txt.xz", Kind.PLAIN, {"format": Format.TEXT}),
     ("conv.hlo.pb", Kind.PLAIN, {"format": Format.PROTO}),
     ("notes.txt", Kind.UNKNOWN, {}),
-    ("stdout.log.bz2", Kind.UNKNOWN, {"compression": "bz2"}),
+    ("stdout.log.bz2", Kind.UNKNOWN, {}),
     ("memory.pb", Kind.UNKNOWN, {"format": Format.PROTO}),
     ("Makefile", Kind.UNKNOWN, {}),
     ("inputs.npz", Kind.ARTEFACT, {}),

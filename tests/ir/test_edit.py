@@ -81,7 +81,7 @@ def test_replace_hands_everything_on() -> None:
 def test_definitions_move_up_and_nothing_else_moves() -> None:
     module = parse_module(DIAMOND)
     with editing(module.entry) as edit:
-        edit.replace_operand(find(module, "b"), 0, find(module, "c"))
+        edit.set_operands(find(module, "b"), [find(module, "c")])
     assert [i.name for i in module.entry.instructions] == ["x", "a", "c", "b", "r"]
     assert module.is_scheduled
 
@@ -116,13 +116,13 @@ def test_strangers_are_refused() -> None:
     module = parse_module(DIAMOND)
     stranger = Instruction("stranger", "constant", array("f32", 3))
     with editing(module.entry) as edit, pytest.raises(ValueError, match="stranger is not in e"):
-        edit.replace_operand(find(module, "b"), 0, stranger)
+        edit.set_operands(find(module, "b"), [stranger])
 
 
 def test_a_cycle_is_an_error() -> None:
     module = parse_module(DIAMOND)
     with pytest.raises(ValueError, match="depends on itself"), editing(module.entry) as edit:
-        edit.replace_operand(find(module, "a"), 0, find(module, "b"))
+        edit.set_operands(find(module, "a"), [find(module, "b")])
 
 
 def test_clone_shares_nothing_that_changes() -> None:

@@ -14,7 +14,7 @@ from support.xla import oracle
 from hlotool.errors import ProtoError
 from hlotool.ir.attributes import FrontendAttributes, RawText
 from hlotool.ir.builder import Builder, array
-from hlotool.ir.edit import rename_uniquely
+from hlotool.ir.edit import unique_names
 from hlotool.ir.module import Module
 from hlotool.ir.printing.metadata import quote
 from hlotool.ir.types import ArrayShape, Layout, Shape, TupleShape
@@ -40,6 +40,12 @@ _LOST = re.compile(
     r", (?:allow_spmd_sharding_propagation_to_\w+=\{[^}]*\}|replica_count=\d+|num_partitions=\d+"
     r"|alias_passthrough_params=true)"
 )
+
+
+def rename_uniquely(module: Module) -> None:
+    """Protos want names that are unique in the module."""
+    for instruction, name in unique_names(module).items():
+        instruction.name = name
 
 
 def as_in_proto(module: Module) -> Module:

@@ -115,7 +115,11 @@ def test_quiet_is_one_line_for_each() -> None:
 
 def test_the_next_command() -> None:
     assert next_command(record(culprit())) == "hlotool repro verify hlotool-repro/1.jit_f"
-    assert "--xla_dump_hlo_pass_re=.*" in next_command(record(culprit(pass_name="")))
+    no_dump = culprit(pass_name="", candidates=[CandidateRecord(name="", pipeline="", stage="")])
+    assert "--xla_dump_hlo_pass_re=.*" in next_command(record(no_dump))
+    # What was dumped need not be dumped again.
+    dumped = culprit(pass_name="", candidates=[CandidateRecord(name="", pipeline="spmd", stage="")])
+    assert "--xla_dump_hlo_pass_re=.*" not in next_command(record(dumped))
     assert next_command(record(interrupted=True)) == "hlotool bisect dump"
     assert next_command(record()) == ""
 
@@ -126,8 +130,14 @@ def test_exit_codes_of_bisections() -> None:
     assert bisect_exit_code([culprit()], [], []) is ExitCode.MISMATCH
     assert bisect_exit_code([culprit(confirmed=False)], [], []) is ExitCode.INCONCLUSIVE
     assert bisect_exit_code([], [wrong], ["h"]) is ExitCode.INCONCLUSIVE
-    assert bisect_exit_code([], [silent], ["h"]) is ExitCode.AGREE
+    judged = BisectedModule(name="m", path="p", verdict="unsupported", judged=3)
+    crashed = BisectedModule(name="m", path="p", verdict="crashed")
+    assert bisect_exit_code([], [], ["h"]) is ExitCode.AGREE
+    assert bisect_exit_code([], [silent], ["h"]) is ExitCode.INCONCLUSIVE
+    assert bisect_exit_code([], [judged], []) is ExitCode.INCONCLUSIVE
     assert bisect_exit_code([], [silent], []) is ExitCode.NOTHING_COMPARED
+    assert bisect_exit_code([], [crashed], []) is ExitCode.BACKEND_FAILED
+    assert bisect_exit_code([], [], []) is ExitCode.NOTHING_COMPARED
 
 
 def verification(fails: bool | None, same: bool = False) -> Verification:
@@ -145,7 +155,8 @@ def verification(fails: bool | None, same: bool = False) -> Verification:
 
 def test_verifications(golden: Callable[[str, str], None]) -> None:
     bundles = [verification(True, True), verification(True), verification(False), verification(None)]
-    golden("report/repro_verify.txt", plain_text(VerifyReport(bundles), 80))
+    record = VerifyRecord(bundles=bundles, exit_code=verify_exit_code(bundles))
+    golden("report/repro_verify.txt", plain_text(VerifyReport(record), 80))
     assert verify_exit_code(bundles) is ExitCode.MISMATCH
     assert verify_exit_code(bundles[1:]) is ExitCode.INCONCLUSIVE
     assert verify_exit_code(bundles[2:]) is ExitCode.NOTHING_COMPARED

@@ -16,7 +16,7 @@ from hlotool.report.backends import BackendTable
 from hlotool.report.console import console_for, plain_text, render
 from hlotool.report.modules import groups
 from hlotool.report.next_command import command_after_run as next_command
-from hlotool.report.records import BackendRecord, RunRecord
+from hlotool.report.records import BackendRecord, BackendsRecord, RunRecord
 from hlotool.report.terminal import RunReport
 
 WIDTH = 100
@@ -90,7 +90,7 @@ def test_backends(golden: Callable[[str, str], None]) -> None:
         ),
         BackendRecord(name="numpy", available=True, version="numpy 2.4.6", device="cpu"),
     ]
-    golden("report/backends.txt", plain_text(BackendTable(backends), WIDTH))
+    golden("report/backends.txt", plain_text(BackendTable(BackendsRecord(backends=backends)), WIDTH))
 
 
 def test_failures_that_are_alike_make_one_group() -> None:

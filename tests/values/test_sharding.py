@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hlotool.ir.attributes import IotaTiles, Mesh, MeshAxis, NamedSharding, ShardedDimension, Sharding
 from hlotool.ir.types import TOKEN, ArrayShape, ElementType, TupleShape
-from hlotool.values.sharding import assemble, leaf_shardings, local_dims, split, split_value
+from hlotool.values.sharding import assemble, leaf_shardings, local_dims, split
 
 REPLICATED = Sharding("replicated")
 UNREDUCED = Sharding("unreduced")
@@ -149,10 +149,5 @@ def test_tuples() -> None:
     sharding = Sharding("tuple", elements=(by_halves, REPLICATED, REPLICATED))
     assert leaf_shardings(shape, sharding) == [by_halves, REPLICATED, REPLICATED]
     assert leaf_shardings(shape, REPLICATED) == [REPLICATED] * 3
-    array = np.arange(4, dtype=np.float32)
-    first, second = split_value(shape, (array, (array, "token")), sharding, 2)
-    assert [first[0].tolist(), second[0].tolist()] == [[0, 1], [2, 3]]
-    assert second[1][0].tolist() == [0, 1, 2, 3]
-    assert second[1][1] == "token"
     with pytest.raises(ValueError, match="2 elements for 3 leaves"):
         leaf_shardings(shape, Sharding("tuple", elements=(REPLICATED, REPLICATED)))

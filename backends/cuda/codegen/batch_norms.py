@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, element_type
+from hlotool.backends.cuda.codegen.elements import array_shape, element_type
 from hlotool.backends.cuda.codegen.expansion import Value, spells
 from hlotool.backends.cuda.codegen.graph import Graph
-from hlotool.backends.cuda.codegen.movement import number
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType, array_shapes
 
@@ -40,21 +39,19 @@ class _Features:
     @classmethod
     def of(cls, instruction: Instruction) -> _Features:
         """Read off the attributes."""
-        epsilon = instruction.attributes.get("epsilon")
-        if not isinstance(epsilon, (int, float)):
-            raise NotGenerated("attribute epsilon is no number", instruction)
         operand = instruction.operands[0]
         kind = ElementType.F32 if element_type(operand).is_narrow_float else element_type(operand)
-        axis = number(instruction, "feature_index")
+        axis = instruction.integer("feature_index")
         # XLA holds the attribute in f32.
-        return cls(Graph(instruction), kind, array_shape(operand).dims, axis, float(np.float32(epsilon)))
+        epsilon = float(np.float32(instruction.number("epsilon")))
+        return cls(Graph(instruction), kind, array_shape(operand).dims, axis, epsilon)
 
     def widened(self, operands: Sequence[Instruction]) -> list[Instruction]:
-        """In the type of the computation."""
+        """The operands in the type of the computation."""
         return [self.graph.convert(operand, self.kind) for operand in operands]
 
     def finished(self, results: Sequence[Instruction]) -> Value:
-        """In the declared types."""
+        """The results in their declared types."""
         shapes = array_shapes(self.graph.origin.shape)
         parts = tuple(self.graph.convert(r, s.element_type) for r, s in zip(results, shapes))
         return parts if len(parts) > 1 else parts[0]
@@ -97,7 +94,7 @@ class _Features:
         mean: Instruction,
         variance: Instruction,
     ) -> Instruction:
-        """Of mean `offset` and standard deviation `scale`."""
+        """`x` moved and scaled to the mean `offset` and the standard deviation `scale`."""
         centred = self.subtract(x, self.spread(mean))
         scaled = self.multiply(centred, self.spread(self.multiply(scale, self.factor(variance))))
         return self.add(scaled, self.spread(offset))

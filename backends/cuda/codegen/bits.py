@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 
 from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, computed, element_type
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
-from hlotool.backends.cuda.codegen.indices import Expr, Index, digit, linear, shifted, split
+from hlotool.backends.cuda.codegen.indices import Expr, Index, digit, linear, split
 from hlotool.backends.cuda.codegen.patterns import WORD, of_patterns, patterns
-from hlotool.backends.numpy.layouts import have_same_tiles, major_to_minor
+from hlotool.backends.numpy.layouts import have_same_tiles
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 
@@ -32,7 +32,8 @@ def bitcast(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[s
     source, target = array_shape(instruction.operands[0]), array_shape(instruction)
     if not have_same_tiles(source, target):
         raise NotGenerated("layouts with unlike tiles", instruction)
-    return (_reinterpreted(emitter, instruction, index, major_to_minor(source), major_to_minor(target)),)
+    orders = source.minor_to_major[::-1], target.minor_to_major[::-1]
+    return (_reinterpreted(emitter, instruction, index, *orders),)
 
 
 def _reinterpreted(
@@ -63,7 +64,7 @@ def _element(emitter: Emitter, read: Read, position: Expr, old: ElementType, new
         return _part(emitter, read, position, old, new)
     ratio = new.bits // old.bits
     first = position * ratio
-    return _with_bits(emitter, [read(shifted(first, i)) for i in range(ratio)], old, new)
+    return _with_bits(emitter, [read(first + i) for i in range(ratio)], old, new)
 
 
 def _with_bits(emitter: Emitter, values: Sequence[str], old: ElementType, new: ElementType) -> str:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from hlotool.backends.cuda.codegen.elements import array_shape, element_type
 from hlotool.backends.cuda.codegen.emit import Emitter
-from hlotool.backends.cuda.codegen.indices import Expr, split, variable
+from hlotool.backends.cuda.codegen.indices import Expr, variable
 from hlotool.backends.cuda.codegen.schedules import (
     THREADS,
     WARP,
@@ -18,11 +17,12 @@ from hlotool.backends.cuda.codegen.schedules import (
     Kernel,
     Part,
     assemble,
-    is_wide,
+    pointers_of,
     run_along,
     run_body,
     run_length,
     vector_width,
+    write_outputs,
 )
 from hlotool.backends.cuda.codegen.trees import State
 from hlotool.ir.module import Instruction
@@ -55,7 +55,7 @@ class Columns:
     _emitters: list[Emitter] = field(default_factory=list)
 
     def kernels(self) -> list[Kernel]:
-        """In the order of execution.
+        """The kernels in the order of execution.
 
         Raises:
             NotGenerated: something cannot be written.
@@ -77,8 +77,7 @@ class Columns:
             for state in self.states:
                 place = element * results + result
                 loads = [emitter.load(next(left), place, kind) for kind in state.combine.held]
-                mine = f"{state.name}(t, lane)"
-                emitter.add(f"{mine} = combine{state.number}({mine}, {state.packed(loads)});")
+                emitter.add(state.joined(state.packed(loads)))
 
         return [first, self._single([*parts, *self.inputs], chunks, results, 1, again)]
 
@@ -92,7 +91,7 @@ class Columns:
     def _run(self) -> int:
         """How many results are neighbours in all arrays."""
         results = self.shape.results
-        trial = Emitter(_pointers(self.inputs))
+        trial = Emitter(pointers_of(self.inputs))
         self._first(trial, variable("result", results), variable("element", self.shape.length))
         found = run_length(trial.positions, "result", results)
         return found if found >= _SHORTEST_RUN else results
@@ -111,11 +110,8 @@ class Columns:
     def _finish(self, emitter: Emitter, result: Expr, chunk: Expr) -> None:
         """Results, and what is computed from them."""
         for state in self.states:
-            for part, name in zip(state.parts, state.finished(emitter, f"{state.name}(t, lane)")):
-                emitter.totals[part] = (name, result)
-        for number, output in enumerate(self.outputs):
-            value = emitter.value(output, split(result, array_shape(output).dims))
-            emitter.store(f"out{number}", result, value, element_type(output))
+            state.finish(emitter, f"{state.name}(t, lane)", result)
+        write_outputs(dict(enumerate(self.outputs)), emitter, result)
 
     def _kernel(
         self,
@@ -131,11 +127,11 @@ class Columns:
         """A block for each chunk of rows and each tile of columns; tiles beside each other are neighbours."""
         tiles, chunks = -(-run // (WARP * width)), -(-length // chunk)
         outer = self.shape.results // max(1, run)
-        emitters = [Emitter(_pointers(inputs), run_along("column", run, width)) for _ in range(2)]
+        emitters = [Emitter(pointers_of(inputs), run_along("column", run, width)) for _ in range(2)]
         result = variable("row", outer) * run + variable("column", run)
         accumulate(emitters[0], result, variable("element", length))
         finish(emitters[1], result, variable("chunk", chunks))
-        starting = Emitter(_pointers(inputs))
+        starting = Emitter(pointers_of(inputs))
         body = [
             f"const Index tile = block_id() % {tiles}, other = block_id() / {tiles};",
             f"const Index chunk = other % {chunks}, row = other / {chunks};",
@@ -153,11 +149,7 @@ class Columns:
         body += [f"rows_reduce({s.name}, combine{s.number});" for s in self.states]
         head = f"each_column<{width}, Index>(left, {run}, [&](int t, Index first, auto lanes) INLINE {{"
         body += [head, *run_body(emitters[1]), "});"]
-        wide = is_wide([*emitters, starting], self.shape.results * self.shape.length)
         is_first = any(isinstance(output, Part) for output in outputs)
         schedule = "column reduction" + (", first pass" if is_first else "")
-        return assemble(inputs, outputs, body, outer * tiles * chunks, None, schedule, wide)
-
-
-def _pointers(inputs: Sequence[Buffer]) -> dict[Instruction, str]:
-    return {b: f"p{i}" for i, b in enumerate(inputs) if isinstance(b, Instruction)}
+        size, grid = self.shape.results * self.shape.length, outer * tiles * chunks
+        return assemble(inputs, outputs, body, grid, [*emitters, starting], size, schedule)

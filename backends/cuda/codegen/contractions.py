@@ -22,11 +22,10 @@ from hlotool.backends.cuda.codegen.elements import (
 )
 from hlotool.backends.cuda.codegen.elementwise import binary
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
-from hlotool.backends.cuda.codegen.indices import Expr, Index, digit, split, variable
-from hlotool.backends.cuda.codegen.movement import ints
+from hlotool.backends.cuda.codegen.indices import Expr, Index, digit, split
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.ir.types import ElementType
 
 #: Writes the factor at an index of the result and one of the summed dimensions, in the type of the sum.
 Factor = Callable[[Emitter, Index, Sequence[Expr]], str]
@@ -37,7 +36,7 @@ class Contraction:
     """Each element of the result is a sum of products of two factors.
 
     Attributes:
-        instruction: it.
+        instruction: the dot or convolution.
         kind: type in which products and sums are computed.
         terms: sizes of the summed dimensions.
         batch: dimensions of the result that both factors depend on.
@@ -57,25 +56,29 @@ class Contraction:
     right: Factor
 
     def sizes(self, dimensions: Sequence[int]) -> list[int]:
-        """Of dimensions of the result."""
+        """The sizes of some dimensions of the result."""
         dims = array_shape(self.instruction).dims
         return [dims[d] for d in dimensions]
+
+    @property
+    def parts(self) -> tuple[tuple[int, ...], ...]:
+        """The dimensions of the result: batch, rows and columns."""
+        return self.batch, self.rows, self.columns
+
+    @property
+    def counts(self) -> list[int]:
+        """How many elements there are along batch, rows and columns."""
+        return [prod(self.sizes(dimensions)) for dimensions in self.parts]
 
     @property
     def length(self) -> int:
         """Number of terms of a sum."""
         return prod(self.terms)
 
-    @property
-    def zero(self) -> str:
-        """The sum of no terms."""
-        return zero_of(self.kind)
-
     def accumulated(self, total: str, left: str, right: str) -> str:
         """The sum after one more term."""
-        scalar = ArrayShape(self.kind, ())
-        product = binary(Instruction("p", "multiply", scalar), self.kind, self.kind, (left, right))
-        return binary(Instruction("s", "add", scalar), self.kind, self.kind, (total, f"({product})"))
+        product = binary("multiply", self.kind, left, right)
+        return binary("add", self.kind, total, f"({product})")
 
     def result(self, total: str) -> str:
         """A sum in the type of the result, rounded once."""
@@ -132,15 +135,15 @@ class DotDimensions:
 
 
 def dot_dimensions(instruction: Instruction, operand: int) -> DotDimensions:
-    """Of the left operand (0) or the right one (1)."""
+    """The roles of the dimensions of the left operand (0) or of the right one (1)."""
     side = ("lhs", "rhs")[operand]
-    batch, summed = (ints(instruction, f"{side}_{role}_dims") for role in ("batch", "contracting"))
+    batch, summed = (instruction.integers(f"{side}_{role}_dims", ()) for role in ("batch", "contracting"))
     rank = array_shape(instruction.operands[operand]).rank
     return DotDimensions(batch, summed, tuple(d for d in range(rank) if d not in (*batch, *summed)))
 
 
 def dot_contraction(instruction: Instruction) -> Contraction:
-    """Of a dot, perhaps with scales.
+    """A dot, perhaps with scales, as a contraction.
 
     Raises:
         NotGenerated: its operands are sparse, or one of them lacks the batch dimensions of the other.
@@ -192,8 +195,7 @@ def _scaled(
     emitter: Emitter, value: str, scale: Instruction, place: Sequence[Expr], kind: ElementType
 ) -> str:
     factor = as_kind(emitter, emitter.value(scale, place), element_type(scale), kind)
-    multiply = Instruction("scaled", "multiply", ArrayShape(kind, ()))
-    return emitter.define(computed(kind), binary(multiply, kind, kind, (value, factor)))
+    return emitter.define(computed(kind), binary("multiply", kind, value, factor))
 
 
 @writes("dot", "scaled-dot")
@@ -205,11 +207,8 @@ def dot(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, 
 def summed(emitter: Emitter, contraction: Contraction, index: Index) -> str:
     """One element of the result: a loop over the terms, in row-major order."""
     kind = contraction.kind
-    total = emitter.variable(kind, contraction.zero)
-    counters = [emitter.name("j") for _ in contraction.terms]
-    loops = [f"for (Index {c} = 0; {c} < {size}; ++{c})" for c, size in zip(counters, contraction.terms)]
-    term = [variable(c, size) for c, size in zip(counters, contraction.terms)]
-    with emitter.block(" ".join(loops)):
+    total = emitter.variable(kind, zero_of(kind))
+    with emitter.loops(contraction.terms) as term:
         left, right = (f(emitter, index, term) for f in (contraction.left, contraction.right))
         emitter.add(f"{total} = {contraction.accumulated(total, left, right)};")
     return emitter.define(computed(element_type(contraction.instruction)), contraction.result(total))
@@ -217,9 +216,7 @@ def summed(emitter: Emitter, contraction: Contraction, index: Index) -> str:
 
 def index_of(contraction: Contraction, batch: Expr, row: Expr, column: Expr) -> Index:
     """The index of the result at positions in its three parts."""
-    parts: dict[int, Expr] = {}
-    for dimensions, position in zip(
-        (contraction.batch, contraction.rows, contraction.columns), (batch, row, column)
-    ):
-        parts |= dict(zip(dimensions, split(position, contraction.sizes(dimensions))))
-    return tuple(parts[d] for d in range(len(parts)))
+    index: dict[int, Expr] = {}
+    for dimensions, position in zip(contraction.parts, (batch, row, column)):
+        index |= dict(zip(dimensions, split(position, contraction.sizes(dimensions))))
+    return tuple(index[d] for d in range(len(index)))

@@ -18,8 +18,8 @@ from hlotool.backends.cuda.codegen.contractions import (
 from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, element_type
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
 from hlotool.backends.cuda.codegen.indices import Expr, Index, digit
-from hlotool.backends.cuda.codegen.movement import within
-from hlotool.ir.attributes import ConvolutionDimensions, Window, WindowDim
+from hlotool.backends.cuda.codegen.movement import in_window
+from hlotool.ir.attributes import ConvolutionDimensions, WindowDim
 from hlotool.ir.module import Instruction
 
 
@@ -30,8 +30,10 @@ def convolution(emitter: Emitter, instruction: Instruction, index: Index) -> tup
 
 
 def convolution_contraction(instruction: Instruction) -> Contraction:
-    """Of a convolution; summed are the window's dimensions, then the features. Its columns are the features
-    of the result; groups make the left factor depend on them, too, and then there are only rows.
+    """A convolution as a contraction: summed are the window's dimensions, then the features.
+
+    Its columns are the features of the result; groups make the left factor depend on them, too, and then
+    there are only rows.
 
     Raises:
         NotGenerated: its operands are sparse.
@@ -68,15 +70,11 @@ class _Sides:
     @classmethod
     def of(cls, instruction: Instruction) -> _Sides:
         """Read off the attributes."""
-        labels = instruction.attributes.get("dim_labels")
-        window = instruction.attributes.get("window", Window(()))
-        groups = [instruction.attributes.get(f"{name}_group_count", 1) for name in ("feature", "batch")]
-        if not isinstance(labels, ConvolutionDimensions) or not isinstance(window, Window):
-            raise NotGenerated("attribute dim_labels or window is missing", instruction)
         if "sparsity_config" in instruction.attributes:
             raise NotGenerated("sparse operands", instruction)
-        feature, batch = (group if isinstance(group, int) else 1 for group in groups)
-        return cls(instruction, labels, window.dims, feature, batch)
+        labels = instruction.attribute("dim_labels", ConvolutionDimensions)
+        feature, batch = (instruction.integer(f"{name}_group_count", 1) for name in ("feature", "batch"))
+        return cls(instruction, labels, instruction.window.dims, feature, batch)
 
     @property
     def groups(self) -> int:
@@ -89,16 +87,12 @@ class _Sides:
         dims, kind = array_shape(operand).dims, common_kind(self.instruction)
         *positions, feature = term
         places = {labels.input_batch: index[labels.output_batch], labels.input_feature: feature}
-        inside = []
-        for d, out, position, dim in zip(labels.input_spatial, labels.output_spatial, positions, self.window):
-            at = index[out] * dim.stride + position * dim.window_dilation - dim.pad_low
-            inside += within(emitter, at, (dims[d] - 1) * dim.base_dilation + 1 if dims[d] else 0)
-            if dim.base_dilation > 1:
-                inside.append(f"{emitter.index(at)} % {dim.base_dilation} == 0")
-            places[d] = digit(at, dim.base_dilation, None) if dim.base_dilation > 1 else at
+        windows, sizes = [index[d] for d in labels.output_spatial], [dims[d] for d in labels.input_spatial]
+        tests, place = in_window(emitter, self.window, windows, positions, sizes)
+        places |= dict(zip(labels.input_spatial, place))
         self._into_group(places, index)
         result = emitter.variable(kind, zero_of(kind))
-        with emitter.block(f"if ({' && '.join(inside) or 'true'})"):
+        with emitter.where(tests):
             value = emitter.value(operand, [places[d] for d in range(len(places))])
             emitter.add(f"{result} = {as_kind(emitter, value, element_type(operand), kind)};")
         return result
@@ -110,9 +104,8 @@ class _Sides:
         labels, dims = self.labels, array_shape(self.instruction.operands[0]).dims
         features = array_shape(self.instruction).dims[labels.output_feature]
         group = digit(index[labels.output_feature], max(1, features // self.groups), None)
-        parts = dims[labels.input_feature if self.feature_groups > 1 else labels.input_batch] // self.groups
         moved = labels.input_feature if self.feature_groups > 1 else labels.input_batch
-        places[moved] = group * parts + places[moved]
+        places[moved] = group * (dims[moved] // self.groups) + places[moved]
 
     def weights(self, emitter: Emitter, index: Index, term: Sequence[Expr]) -> str:
         """The element of the kernel at a position of the window."""

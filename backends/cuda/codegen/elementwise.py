@@ -17,7 +17,7 @@ from hlotool.backends.cuda.codegen.elements import (
 )
 from hlotool.backends.cuda.codegen.patterns import of_patterns, patterns
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ElementType, TypeClass
+from hlotool.ir.types import ArrayShape, ElementType, TypeClass
 
 #: By opcode; {0}, {1}, … are the operands, BITS the width of the type.
 _FLOATS = {
@@ -176,7 +176,12 @@ def expression(instruction: Instruction, values: Sequence[str]) -> str:
     if special is not None:
         return special(instruction, kinds, values)
     common, values = _in_common(instruction, kinds, values)
-    return binary(instruction, common, element_type(instruction), values)
+    return _operation(instruction, common, values)
+
+
+def binary(opcode: str, kind: ElementType, left: str, right: str) -> str:
+    """The operation `opcode` on two values of `kind`; raises as `expression` does."""
+    return _operation(Instruction(opcode, opcode, ArrayShape(kind, ())), kind, (left, right))
 
 
 def _in_common(
@@ -192,9 +197,9 @@ def _in_common(
     return held, [converted(value, kind, held) for value, kind in zip(values, kinds)]
 
 
-def binary(instruction: Instruction, kind: ElementType, result: ElementType, values: Sequence[str]) -> str:
-    """The operation of `instruction` on values of `kind`, rounded to `result`."""
-    template = _BY_FAMILY[kind.family].get(instruction.opcode)
+def _operation(instruction: Instruction, kind: ElementType, values: Sequence[str]) -> str:
+    """The operation of `instruction` on values of `kind`, rounded to its declared type."""
+    template, result = _BY_FAMILY[kind.family].get(instruction.opcode), element_type(instruction)
     if template is None:
         raise NotGenerated(f"not written for {kind}", instruction)
     text = template.replace("BITS", str(kind.bits)).format(*values)
@@ -220,7 +225,7 @@ def _copy(instruction: Instruction, kinds: Sequence[ElementType], values: Sequen
 
 
 def _compare(instruction: Instruction, kinds: Sequence[ElementType], values: Sequence[str]) -> str:
-    relation = _RELATIONS.get(str(instruction.attributes.get("direction")))
+    relation = _RELATIONS.get(instruction.text("direction"))
     common, values = _in_common(instruction, kinds, values)
     if relation is None or (common.is_complex and relation not in ("==", "!=")):
         raise NotGenerated("no such comparison", instruction)
@@ -274,8 +279,3 @@ def constant(instruction: Instruction) -> str:
     if instruction.literal is None or instruction.literal.has_elided:
         raise NotGenerated("constant without a value", instruction)
     return literal(instruction.literal.array.reshape(()), element_type(instruction))
-
-
-def declared(kind: ElementType, name: str, value: str) -> str:
-    """The statement that gives a value a name."""
-    return f"const {computed(kind)} {name} = {value};"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -24,7 +24,7 @@ from hlotool.backends.cuda.codegen.elements import (
 )
 from hlotool.backends.cuda.codegen.elementwise import constant as scalar
 from hlotool.backends.cuda.codegen.elementwise import expression, is_elementwise
-from hlotool.backends.cuda.codegen.indices import Digit, Expr, Index, Variable, linear, parsed, variable
+from hlotool.backends.cuda.codegen.indices import Digit, Expr, Index, Variable, linear, variable
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType, TupleShape
 
@@ -128,9 +128,8 @@ class Emitter:
         self._scopes: list[dict[object, tuple[str, ...]]] = [{}]
         self._names = 0
         self._varying = {"lane", run.variable.name if run is not None else "column"}
-        self._indices: dict[str, Expr] = {}
 
-    def value(self, instruction: Instruction, index: Sequence[Expr | str]) -> str:
+    def value(self, instruction: Instruction, index: Sequence[Expr]) -> str:
         """The name of the value of an array at `index`.
 
         Raises:
@@ -138,10 +137,9 @@ class Emitter:
         """
         return self.values(instruction, index)[0]
 
-    def values(self, instruction: Instruction, index: Sequence[Expr | str]) -> tuple[str, ...]:
-        """The same for an instruction that may have several results."""
-        parts = tuple(part if isinstance(part, Expr) else self._parsed(part) for part in index)
-        key = (instruction, parts)
+    def values(self, instruction: Instruction, index: Sequence[Expr]) -> tuple[str, ...]:
+        """The names of all results of an instruction that may have several; raises as `value` does."""
+        key = instruction, parts = instruction, tuple(index)
         known = self._known(key)
         if known is None:
             self._write_chain(instruction, parts)
@@ -151,10 +149,8 @@ class Emitter:
             known = self._scopes[0 if is_shared else -1][key] = made
         return known
 
-    def index(self, part: Expr | str) -> str:
-        """A name for an index, or for an expression of type i64."""
-        if isinstance(part, str):
-            return self._named(part, "i64", part)
+    def index(self, part: Expr) -> str:
+        """A name for an index."""
         if not part.terms:
             return str(part.offset)
         if len(part.terms) == 1 and not part.offset:
@@ -165,17 +161,16 @@ class Emitter:
         terms = [self._term(atom, factor) for atom, factor in part.terms]
         text = " + ".join(terms) + (f" + {part.offset}" if part.offset > 0 else "")
         text += f" - {-part.offset}" if part.offset < 0 else ""
-        return self._named(text, "Index" if part.is_known else "i64", part)
+        return self._named(text, "Index" if part.is_known else "i64")
 
     def begins(self, part: Expr, at: int) -> None:
         """Note that it matters whether an index is below or above."""
         if self._run is not None and part.terms == ((self._run.variable, 1),):
             self.edges.add(at - part.offset)
 
-    def bounded(self, text: str, size: int) -> Expr:
-        """An index from 0 to size - 1 that is computed from data."""
-        name = self._named(text, "Index", text)
-        return variable(name, size)
+    def computed_index(self, text: str, size: int | None = None) -> Expr:
+        """An index that is computed from data, from 0 to size - 1 or of any value."""
+        return variable(self._named(text, "i64" if size is None else "Index"), size)
 
     def _term(self, atom: Variable | Digit, factor: int) -> str:
         if isinstance(atom, Variable):
@@ -184,23 +179,18 @@ class Emitter:
             text = self.index(atom.of)
             text = text if atom.step == 1 else f"divide<{atom.step}>({text})"
             text = text if atom.size is None else f"modulo<{atom.size}>({text})"
-            text = self._named(text, "Index" if atom.of.is_known else "i64", Expr(((atom, 1),)))
+            text = self._named(text, "Index" if atom.of.is_known else "i64")
         return text if factor == 1 else f"{text} * {factor}"
 
-    def _named(self, text: str, ctype: str, part: Expr | str) -> str:
+    def _named(self, text: str, ctype: str) -> str:
         if text.isidentifier() or text.isdecimal():
             return text
         known = self._known(text)
         if known is None:
             name = self.define(ctype, text)
-            known = self._scopes[0 if self._is_ahead(name) else -1][text] = (name,)
-            if isinstance(part, Expr):
-                self._indices[name] = part
+            is_ahead = self._run is not None and name not in self._varying
+            known = self._scopes[0 if is_ahead else -1][text] = (name,)
         return known[0]
-
-    def _parsed(self, text: str) -> Expr:
-        """An index that a rule wrote as text, which may be the name of one that was written before."""
-        return self._indices.get(text) or parsed(text)
 
     def define(self, ctype: str, text: str) -> str:
         """A new constant."""
@@ -216,9 +206,6 @@ class Emitter:
         else:
             self.add(statement)
         return name
-
-    def _is_ahead(self, name: str) -> bool:
-        return self._run is not None and name not in self._varying
 
     def variable(self, kind: ElementType, start: str | None = None) -> str:
         """A new variable of the type in which `kind` is computed."""
@@ -245,6 +232,18 @@ class Emitter:
         yield
         self._scopes.pop()
         self.add("}")
+
+    @contextmanager
+    def loops(self, sizes: Sequence[int]) -> Iterator[list[Expr]]:
+        """Loops inside of each other, the last one innermost; gives the counters."""
+        counters = [self.name("j") for _ in sizes]
+        heads = [f"for (Index {c} = 0; {c} < {size}; ++{c})" for c, size in zip(counters, sizes)]
+        with self.block(" ".join(heads)):
+            yield [variable(c, size) for c, size in zip(counters, sizes)]
+
+    def where(self, tests: Sequence[str]) -> AbstractContextManager[None]:
+        """A block for where all tests hold."""
+        return self.block(f"if ({' && '.join(tests) or 'true'})")
 
     def apply(self, form: ScalarForm, arguments: Sequence[str]) -> tuple[str, ...]:
         """The results of a scalar computation."""
@@ -290,7 +289,8 @@ class Emitter:
             self.used.add(instruction)
             return (self.define(computed(element_type(instruction)), total[0]),)
         if (pointer := self._buffers.get(instruction)) is not None:
-            return (self._load(instruction, pointer, index),)
+            shape = array_shape(instruction)
+            return (self.load(pointer, linear(index, shape.dims), shape.element_type),)
         if instruction.opcode == "constant":
             return (self.define(computed(element_type(instruction)), scalar(instruction)),)
         if is_elementwise(instruction):
@@ -301,10 +301,6 @@ class Emitter:
         if not isinstance(instruction.shape, TupleShape):
             array_shape(instruction)
         return rule(self, instruction, index)
-
-    def _load(self, instruction: Instruction, pointer: str, index: Index) -> str:
-        shape = array_shape(instruction)
-        return self.load(pointer, linear(index, shape.dims), shape.element_type)
 
     def load(self, pointer: str, position: Expr, kind: ElementType) -> str:
         """The name of an element in memory."""

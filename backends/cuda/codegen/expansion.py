@@ -11,10 +11,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hlotool.backends.cuda.codegen.elements import NotGenerated
+from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.types import ArrayShape, Shape, TupleShape
+from hlotool.ir.types import Shape, TupleShape
 from hlotool.ir.walk import post_order
 
 #: What an instruction is worth: an array, or as many as a tuple has.
@@ -55,12 +55,12 @@ def simplified(instruction: Instruction, operands: Sequence[Value]) -> Value:
     """What one instruction is worth, given its operands' values."""
     match instruction.opcode:
         case "call" | "fusion":
-            (called,) = (c for c in instruction.called if isinstance(c, Computation))
+            (called,) = instruction.called
             return expanded(called, operands)[called.root]
         case "tuple":
             return tuple(operands)
         case "get-tuple-element" if isinstance(operands[0], tuple):
-            return operands[0][_number(instruction)]
+            return operands[0][instruction.integer("index")]
         case "opt-barrier" | "add-dependency" | "domain":
             return operands[0]
         case "get-dimension-size":
@@ -105,13 +105,6 @@ def _part(instruction: Instruction, number: int, shape: Shape) -> Instruction:
     )
 
 
-def _number(instruction: Instruction) -> int:
-    index = instruction.attributes.get("index")
-    if not isinstance(index, int):
-        raise NotGenerated("attribute index is no number", instruction)
-    return index
-
-
 def _array(value: Value, user: Instruction) -> Instruction:
     if isinstance(value, tuple):
         raise NotGenerated("an operand is a tuple", user)
@@ -120,10 +113,7 @@ def _array(value: Value, user: Instruction) -> Instruction:
 
 def _size(instruction: Instruction, operand: Value) -> Value:
     """The size of a dimension that does not change."""
-    dimensions = instruction.attributes.get("dimensions")
-    shape = _array(operand, instruction).shape
-    if not isinstance(shape, ArrayShape) or shape.is_dynamic or not isinstance(dimensions, tuple):
-        raise NotGenerated("a size that is known only at run time", instruction)
-    (dimension,) = (d for d in dimensions if isinstance(d, int))
-    literal = Literal(instruction.shape, np.array(shape.dims[dimension], np.int32))
+    (dimension,) = instruction.integers("dimensions")
+    size = array_shape(_array(operand, instruction)).dims[dimension]
+    literal = Literal(instruction.shape, np.array(size, np.int32))
     return replace(instruction, opcode="constant", operands=(), attributes={}, literal=literal)

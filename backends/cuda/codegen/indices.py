@@ -109,7 +109,7 @@ class Expr:
         return abs(self.offset) + sum(abs(f) * max(abs(a.low), abs(a.high)) for a, f in self.terms)
 
     def factor(self, variable: Variable) -> int:
-        """Of a variable outside of digits."""
+        """The factor of a variable, as far as it stands outside of digits."""
         return next((factor for atom, factor in self.terms if atom == variable), 0)
 
     def digits(self) -> Iterator[Digit]:
@@ -151,15 +151,6 @@ class Expr:
 
 #: One expression for each dimension.
 Index: TypeAlias = "tuple[Expr, ...]"
-
-
-def parsed(part: Expr | str) -> Expr:
-    """An index that may be written as text: a number, a name, or a C++ expression of type i64."""
-    if isinstance(part, Expr):
-        return part
-    if part.isdecimal():
-        return constant(int(part))
-    return variable(part if part.isidentifier() else f"({part})")
 
 
 def _clipped(bound: int) -> int:
@@ -301,27 +292,17 @@ def strides(dims: Sequence[int]) -> list[int]:
     return steps[::-1]
 
 
-def linear(index: Sequence[Expr | str], dims: Sequence[int]) -> Expr:
+def linear(index: Sequence[Expr], dims: Sequence[int]) -> Expr:
     """The position of an element in memory."""
-    pairs = [(parsed(part), step) for part, size, step in zip(index, dims, strides(dims)) if size != 1]
+    pairs = [(part, step) for part, size, step in zip(index, dims, strides(dims)) if size != 1]
     terms = ((atom, factor * step) for part, step in pairs for atom, factor in part.terms)
     return summed(terms, sum(part.offset * step for part, step in pairs))
 
 
-def split(position: Expr | str, dims: Sequence[int]) -> Index:
+def split(position: Expr, dims: Sequence[int]) -> Index:
     """The index of the element at a position."""
-    parts, position = [], parsed(position)
+    parts = []
     for number, (size, step) in enumerate(zip(dims, strides(dims))):
         is_first = all(d == 1 for d in dims[:number])
         parts.append(constant(0) if size <= 1 else digit(position, max(1, step), None if is_first else size))
     return tuple(parts)
-
-
-def shifted(part: Expr | str, offset: int) -> Expr:
-    """`part + offset`."""
-    return parsed(part) + offset
-
-
-def scaled(part: Expr | str, factor: int) -> Expr:
-    """`part * factor`."""
-    return parsed(part) * factor

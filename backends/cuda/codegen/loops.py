@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import gcd, prod
+from typing import TypeAlias
 
 from hlotool.backends.cuda.codegen.elements import array_shape, element_type
 from hlotool.backends.cuda.codegen.emit import Emitter, Run
@@ -16,33 +18,34 @@ from hlotool.backends.cuda.codegen.schedules import (
     THREADS,
     Kernel,
     assemble,
-    is_wide,
     pointers_of,
-    run_along,
     run_body,
     run_length,
     vector_width,
+    write_outputs,
 )
 from hlotool.ir.module import Instruction
 
 #: So many parts of a row may be computed each in its own way.
 _MOST_PARTS = 6
 
+#: Writes what is done for the element at a position.
+_Write: TypeAlias = Callable[[Emitter, Expr], None]
+
 
 def loop(outputs: Sequence[Instruction], inputs: Sequence[Instruction]) -> Kernel:
     """Every element of every output by itself; outputs of equal size share the loop."""
-    groups: dict[int, list[int]] = {}
+    groups: dict[int, dict[int, Instruction]] = {}
     for number, output in enumerate(outputs):
-        groups.setdefault(array_shape(output).size, []).append(number)
+        groups.setdefault(array_shape(output).size, {})[number] = output
     body: list[str] = []
     emitters, blocks = [], 1
-    for size, numbers in groups.items():
-        for part in _loops_over(size, {n: outputs[n] for n in numbers}, pointers_of(inputs)):
+    for size, members in groups.items():
+        for part in _loops_over(size, members, inputs):
             body += part.statements(size)
             emitters.append(part.emitter)
             blocks = max(blocks, -(-size // part.width // THREADS))
-    wide = is_wide(emitters, max(groups))
-    return assemble(inputs, outputs, body, min(blocks, MAX_GRID), is_wide=wide)
+    return assemble(inputs, outputs, body, min(blocks, MAX_GRID), emitters, max(groups), "loop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,41 +76,39 @@ class _Columns:
 
 
 def _loops_over(
-    size: int, outputs: Mapping[int, Instruction], pointers: Mapping[Instruction, str]
+    size: int, outputs: Mapping[int, Instruction], inputs: Sequence[Instruction]
 ) -> list[_Columns]:
     """One loop, or one for each part of the rows in which other operands are read."""
-    trial = Emitter(pointers)
-    _write(trial, outputs, variable("place", size))
-    columns = run_length(trial.positions, "place", size)
-    buffers = [*pointers, *outputs.values()]
-    whole = _columns(outputs, pointers, buffers, (0, max(1, columns), max(1, columns)), size)
+    write, buffers = partial(write_outputs, outputs), [*inputs, *outputs.values()]
+    columns = _run(size, inputs, write)
+    whole = _columns(size, inputs, buffers, write, (0, max(1, columns), max(1, columns)))
     edges = sorted({0, columns, *(e for e in whole.emitter.edges if 0 < e < columns)})
     if not 2 < len(edges) <= _MOST_PARTS + 1:
         return [whole]
-    return [_columns(outputs, pointers, buffers, (a, b, columns), size) for a, b in pairwise(edges)]
+    return [_columns(size, inputs, buffers, write, (a, b, columns)) for a, b in pairwise(edges)]
+
+
+def _run(size: int, inputs: Sequence[Instruction], write: _Write) -> int:
+    """How many elements are neighbours in all arrays."""
+    trial = Emitter(pointers_of(inputs))
+    write(trial, variable("place", size))
+    return run_length(trial.positions, "place", size)
 
 
 def _columns(
-    outputs: Mapping[int, Instruction],
-    pointers: Mapping[Instruction, str],
-    buffers: Sequence[Instruction],
-    extent: tuple[int, int, int],
     size: int,
+    inputs: Sequence[Instruction],
+    buffers: Sequence[Instruction],
+    write: _Write,
+    extent: tuple[int, int, int],
 ) -> _Columns:
     begin, end, columns = extent
     width = vector_width(buffers, gcd(begin, end, columns), size)
     column = Variable("column", begin, end - 1)
-    emitter = Emitter(pointers, Run(column, width))
-    rows = variable("row", size // columns)
+    emitter = Emitter(pointers_of(inputs), Run(column, width))
     index = Expr(((column, 1),)) if columns > 1 else constant(0)
-    _write(emitter, outputs, rows * columns + index)
+    write(emitter, variable("row", size // columns) * columns + index)
     return _Columns(begin, end, columns, width, emitter)
-
-
-def _write(emitter: Emitter, outputs: Mapping[int, Instruction], place: Expr) -> None:
-    for number, output in outputs.items():
-        value = emitter.value(output, split(place, array_shape(output).dims))
-        emitter.store(f"out{number}", place, value, element_type(output))
 
 
 def update(root: Instruction, inputs: Sequence[Instruction]) -> Kernel:
@@ -123,14 +124,10 @@ def update(root: Instruction, inputs: Sequence[Instruction]) -> Kernel:
         target = linear([b + p for b, p in zip(begin, index)], dims)
         emitter.store("out0", target, value, element_type(root))
 
-    trial = Emitter(pointers_of(inputs))
-    write(trial, variable("place", size))
-    columns = run_length(trial.positions, "place", size)
-    columns = max(1, columns)
-    width = vector_width([*inputs, root], columns, size)
-    emitter = Emitter(pointers_of(inputs), run_along("column", columns, width))
-    write(emitter, variable("row", size // columns) * columns + variable("column", columns))
-    body = _Columns(0, columns, columns, width, emitter).statements(size)
-    grid = min(-(-size // width // THREADS), MAX_GRID)
-    wide = is_wide([emitter], array_shape(root).size)
-    return assemble(inputs, (root,), body, grid, operand, "update in place", wide)
+    columns = max(1, _run(size, inputs, write))
+    part = _columns(size, inputs, [*inputs, root], write, (0, columns, columns))
+    grid = min(-(-size // part.width // THREADS), MAX_GRID)
+    target_size = array_shape(root).size
+    return assemble(
+        inputs, (root,), part.statements(size), grid, [part.emitter], target_size, "update in place", operand
+    )

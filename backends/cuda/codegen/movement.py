@@ -5,48 +5,27 @@ XLA: operation_semantics.md, the section of each opcode.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from hlotool.backends.cuda.codegen.elements import (
-    NotGenerated,
-    array_shape,
-    computed,
-    converted,
-    element_type,
-)
+from hlotool.backends.cuda.codegen.elements import array_shape, computed, converted, element_type
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
-from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, digit, linear, scaled, shifted, split
-from hlotool.ir.attributes import PaddingDim, SliceDim
+from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, digit, linear, split
+from hlotool.ir.attributes import PaddingDim, SliceDim, WindowDim
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
-
-
-def ints(instruction: Instruction, name: str) -> tuple[int, ...]:
-    """An attribute that lists numbers; none where it is absent."""
-    value = instruction.attributes.get(name, ())
-    if not isinstance(value, tuple):
-        raise NotGenerated(f"attribute {name} is no list", instruction)
-    return tuple(number for number in value if isinstance(number, int))
-
-
-def number(instruction: Instruction, name: str) -> int:
-    """An attribute that is a number."""
-    value = instruction.attributes.get(name)
-    if not isinstance(value, int):
-        raise NotGenerated(f"attribute {name} is no number", instruction)
-    return value
 
 
 @writes("broadcast")
 def broadcast(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
     """Operand dimension i is dimension `dimensions[i]` of the result."""
-    return (emitter.value(instruction.operands[0], [index[d] for d in ints(instruction, "dimensions")]),)
+    dimensions = instruction.integers("dimensions", ())
+    return (emitter.value(instruction.operands[0], [index[d] for d in dimensions]),)
 
 
 @writes("transpose")
 def transpose(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
     """Dimension i of the result is dimension `dimensions[i]` of the operand."""
-    source = dict(zip(ints(instruction, "dimensions"), index))
+    source = dict(zip(instruction.integers("dimensions"), index))
     return (emitter.value(instruction.operands[0], [source[d] for d in range(len(index))]),)
 
 
@@ -61,7 +40,7 @@ def reshape(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[s
 @writes("reverse")
 def reverse(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
     """Some dimensions from their end."""
-    turned, dims = ints(instruction, "dimensions"), array_shape(instruction).dims
+    turned, dims = instruction.integers("dimensions"), array_shape(instruction).dims
     parts = [part * -1 + (dims[d] - 1) if d in turned else part for d, part in enumerate(index)]
     return (emitter.value(instruction.operands[0], parts),)
 
@@ -69,27 +48,22 @@ def reverse(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[s
 @writes("slice")
 def static_slice(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
     """Every `stride`-th element from `start` on."""
-    dims = instruction.attributes.get("slice")
-    if not isinstance(dims, tuple):
-        raise NotGenerated("attribute slice is missing", instruction)
-    pairs = [(part, d) for part, d in zip(index, dims) if isinstance(d, SliceDim)]
-    return (
-        emitter.value(instruction.operands[0], [shifted(scaled(p, d.stride), d.start) for p, d in pairs]),
-    )
+    slices = instruction.listed("slice", SliceDim)
+    return (emitter.value(instruction.operands[0], [p * d.stride + d.start for p, d in zip(index, slices)]),)
 
 
 @writes("iota")
 def iota(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
     """The index along one dimension."""
     kind = element_type(instruction)
-    place = f"(s64){emitter.index(index[number(instruction, 'iota_dimension')])}"
+    place = f"(s64){emitter.index(index[instruction.integer('iota_dimension')])}"
     return (emitter.define(computed(kind), converted(place, ElementType.S64, kind)),)
 
 
 @writes("concatenate")
 def concatenate(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
     """The operands one behind the other."""
-    (dimension,) = ints(instruction, "dimensions")
+    (dimension,) = instruction.integers("dimensions")
     part, offset, ends = index[dimension], 0, []
     for operand in instruction.operands:
         start, offset = offset, offset + array_shape(operand).dims[dimension]
@@ -114,30 +88,61 @@ def concatenate(emitter: Emitter, instruction: Instruction, index: Index) -> tup
 def pad(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
     """Operand elements where there are some, else the padding value. Nothing outside is ever read."""
     operand, filler = instruction.operands
-    paddings = instruction.attributes.get("padding")
-    if not isinstance(paddings, tuple):
-        raise NotGenerated("attribute padding is missing", instruction)
-    inside, parts, is_outside = [], [], False
-    for part, padding, size in zip(index, paddings, array_shape(operand).dims):
-        if not isinstance(padding, PaddingDim):
-            raise NotGenerated("attribute padding is malformed", instruction)
-        place, step = shifted(part, -padding.low), padding.interior + 1
-        extent = (size - 1) * step + 1 if size else 0
-        if place.high < 0 or place.low >= extent:
+    paddings, sizes = instruction.listed("padding", PaddingDim), array_shape(operand).dims
+    tests, parts, is_outside = [], [], False
+    for part, padding, size in zip(index, paddings, sizes):
+        place, step = part - padding.low, padding.interior + 1
+        if place.high < 0 or place.low >= _extent(size, step):
             is_outside = True
             continue
-        inside += within(emitter, place, extent)
-        if step > 1:
-            inside.append(f"{emitter.index(place)} % {step} == 0")
+        tests += _on_element(emitter, place, size, step)
         parts.append(digit(place, step, None))
     if is_outside:
         return (emitter.value(filler, ()),)
-    if not inside:
+    if not tests:
         return (emitter.value(operand, parts),)
     result = emitter.variable(element_type(instruction), emitter.value(filler, ()))
-    with emitter.block(f"if ({' && '.join(inside)})"):
+    with emitter.where(tests):
         emitter.add(f"{result} = {emitter.value(operand, parts)};")
     return (result,)
+
+
+def _extent(size: int, step: int) -> int:
+    """Places from the first element to the last where neighbours are `step` places apart."""
+    return (size - 1) * step + 1 if size else 0
+
+
+def _on_element(emitter: Emitter, place: Expr, size: int, step: int) -> list[str]:
+    """What must be tested for a place to be that of an element, where neighbours are `step` places apart."""
+    tests = within(emitter, place, _extent(size, step))
+    return [*tests, f"{emitter.index(place)} % {step} == 0"] if step > 1 else tests
+
+
+def in_window(
+    emitter: Emitter,
+    window: Sequence[WindowDim],
+    index: Sequence[Expr],
+    positions: Sequence[Expr],
+    sizes: Sequence[int],
+) -> tuple[list[str], list[Expr]]:
+    """What lies under a position of a window.
+
+    Args:
+        emitter: where to write.
+        window: its dimensions.
+        index: of the window.
+        positions: inside of it.
+        sizes: of the array that windows move over.
+
+    Returns:
+        What must be tested for an element to lie there, not padding or a hole, and its index.
+    """
+    tests, place = [], []
+    for dim, part, position, size in zip(window, index, positions, sizes):
+        at = part * dim.stride + position * dim.window_dilation - dim.pad_low
+        tests += _on_element(emitter, at, size, dim.base_dilation)
+        place.append(digit(at, dim.base_dilation, None))
+    return tests, place
 
 
 def within(emitter: Emitter, part: Expr, size: int) -> list[str]:
@@ -151,10 +156,19 @@ def within(emitter: Emitter, part: Expr, size: int) -> list[str]:
     return tests + ([f"{name} < {size}"] if part.high >= size else [])
 
 
-def start(emitter: Emitter, value: str, kind: ElementType, limit: int) -> Expr:
+def all_within(emitter: Emitter, index: Iterable[Expr], sizes: Iterable[int]) -> list[str]:
+    """What must be tested for an index to be that of an element of an array with these sizes."""
+    return [test for part, size in zip(index, sizes) for test in within(emitter, part, size)]
+
+
+def as_i64(value: str, kind: ElementType) -> str:
+    """An index that was read from data, as a signed number of 64 bits."""
+    return f"index_of({value})" if kind is ElementType.U64 else f"(i64){value}"
+
+
+def _start(emitter: Emitter, value: str, kind: ElementType, limit: int) -> Expr:
     """A start index that was read from data, moved to [0, limit]."""
-    wide = f"index_of({value})" if kind is ElementType.U64 else f"(i64){value}"
-    return emitter.bounded(f"(Index)clamped({wide}, {limit})", limit + 1)
+    return emitter.computed_index(f"(Index)clamped({as_i64(value, kind)}, {limit})", limit + 1)
 
 
 def starts(
@@ -165,8 +179,8 @@ def starts(
     found = []
     for d, (size, window) in enumerate(zip(dims, sizes)):
         source = indices[0] if is_vector else indices[d]
-        value = emitter.value(source, (str(d),) if is_vector else ())
-        found.append(start(emitter, value, element_type(source), size - window))
+        value = emitter.value(source, (constant(d),) if is_vector else ())
+        found.append(_start(emitter, value, element_type(source), size - window))
     return found
 
 
@@ -185,10 +199,9 @@ def dynamic_update_slice(emitter: Emitter, instruction: Instruction, index: Inde
     sizes = array_shape(update).dims
     begin = starts(emitter, indices, array_shape(operand).dims, sizes)
     places = [part - b for part, b in zip(index, begin)]
-    tests = [test for p, size in zip(places, sizes) for test in within(emitter, p, size)]
-    inside = " && ".join(tests) or "true"
+    tests = all_within(emitter, places, sizes)
     result = emitter.variable(element_type(instruction))
-    with emitter.block(f"if ({inside})"):
+    with emitter.where(tests):
         emitter.add(f"{result} = {emitter.value(update, places)};")
     with emitter.block("else"):
         emitter.add(f"{result} = {emitter.value(operand, index)};")
@@ -202,29 +215,31 @@ def gather(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[st
     XLA: operation_semantics.md#gather.
     """
     operand, indices = instruction.operands
-    dims, sizes = array_shape(operand).dims, ints(instruction, "slice_sizes")
-    offset_dims, vector_dim = ints(instruction, "offset_dims"), number(instruction, "index_vector_dim")
-    batching = dict(
-        zip(ints(instruction, "operand_batching_dims"), ints(instruction, "start_indices_batching_dims"))
-    )
-    dropped = {*ints(instruction, "collapsed_slice_dims"), *batching}
+    dims, sizes = array_shape(operand).dims, instruction.integers("slice_sizes")
+    offset_dims, vector_dim = instruction.integers("offset_dims", ()), instruction.integer("index_vector_dim")
+    batching_dims = (f"{of}_batching_dims" for of in ("operand", "start_indices"))
+    batching = dict(zip(*(instruction.integers(name, ()) for name in batching_dims)))
+    dropped = {*instruction.integers("collapsed_slice_dims", ()), *batching}
     batch = [part for d, part in enumerate(index) if d not in offset_dims]
     offsets = iter([index[d] for d in sorted(offset_dims)])
     parts = [constant(0) if d in dropped else next(offsets) for d in range(len(dims))]
 
-    def batch_index(component: int) -> list[Expr]:
-        place = list(batch)
-        if vector_dim < array_shape(indices).rank:
-            place.insert(vector_dim, constant(component))
-        return place
-
-    for component, d in enumerate(ints(instruction, "start_index_map")):
-        value = emitter.value(indices, batch_index(component))
-        begin = start(emitter, value, element_type(indices), dims[d] - sizes[d])
-        parts[d] = begin + parts[d]
+    for component, d in enumerate(instruction.integers("start_index_map", ())):
+        value = index_component(emitter, indices, batch, vector_dim, component)
+        parts[d] = _start(emitter, value, element_type(indices), dims[d] - sizes[d]) + parts[d]
     for d, index_dim in batching.items():
         parts[d] = batch[index_dim - (index_dim > vector_dim)]
     return (emitter.value(operand, parts),)
+
+
+def index_component(
+    emitter: Emitter, indices: Instruction, batch: Sequence[Expr], vector_dim: int, component: int
+) -> str:
+    """A number of the index vector that gather or scatter reads at `batch`."""
+    place = list(batch)
+    if vector_dim < array_shape(indices).rank:
+        place.insert(vector_dim, constant(component))
+    return emitter.value(indices, place)
 
 
 #: Writes one result of an operation whose results are of unlike shapes.
@@ -247,7 +262,7 @@ def takes(*opcodes: str) -> Callable[[Taker], Taker]:
 @writes("get-tuple-element")
 def get_tuple_element(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
     """One result of an operation that has several."""
-    (operand,), part = instruction.operands, number(instruction, "index")
+    (operand,), part = instruction.operands, instruction.integer("index")
     if (taker := TAKERS.get(operand.opcode)) is not None:
         return (taker(emitter, operand, part, index),)
     return (emitter.values(operand, index)[part],)

@@ -6,7 +6,6 @@ Tiles would be mostly empty, and one thread by itself would have too long a sum.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from hlotool.backends.cuda.codegen.contractions import DotDimensions, dot_contraction, dot_dimensions
 from hlotool.backends.cuda.codegen.elements import array_shape
@@ -21,7 +20,7 @@ from hlotool.passes.reduction_geometry import SERIAL
 def dot(instruction: Instruction, operands: Sequence[Instruction]) -> Value | None:
     """Products of all pairs of factors, reduced; None for other dots than long and narrow ones."""
     contraction = dot_contraction(instruction)
-    rows, columns = (prod(contraction.sizes(d)) for d in (contraction.rows, contraction.columns))
+    _, rows, columns = contraction.counts
     if contraction.length <= SERIAL or min(rows, columns) >= NARROW:
         return None
     kind, result = contraction.kind, array_shape(instruction)

@@ -12,7 +12,6 @@ from hlotool.backends.cuda.codegen.loops import loop
 from hlotool.backends.cuda.codegen.product_tiles import product
 from hlotool.backends.cuda.codegen.scatters import scattered
 from hlotool.backends.cuda.codegen.schedules import Kernel
-from hlotool.ir.attributes import Window
 from hlotool.ir.module import Instruction
 from hlotool.passes.reduction_geometry import SERIAL
 
@@ -26,8 +25,7 @@ NARROW = 8
 def is_long(instruction: Instruction) -> bool:
     """Whether it is too much work to be repeated by everything that reads it."""
     if instruction.opcode == "reduce-window":
-        window = instruction.attributes.get("window")
-        return isinstance(window, Window) and prod(dim.size for dim in window.dims) > SERIAL
+        return prod(dim.size for dim in instruction.window.dims) > SERIAL
     if instruction.opcode not in _CONTRACTIONS:
         return True
     return _CONTRACTIONS[instruction.opcode](instruction).length > SERIAL
@@ -47,7 +45,7 @@ def _contracted(
     instruction: Instruction, parts: Sequence[Instruction], inputs: Sequence[Instruction]
 ) -> list[Kernel]:
     contraction = _CONTRACTIONS[instruction.opcode](instruction)
-    rows, columns = (prod(contraction.sizes(d)) for d in (contraction.rows, contraction.columns))
+    _, rows, columns = contraction.counts
     if min(rows, columns) < NARROW or not array_shape(instruction).size:
         return [loop(parts, inputs)]
     return [product(contraction, inputs)]

@@ -141,11 +141,6 @@ def is_long(reduction: Instruction) -> bool:
     return not shape.is_serial and shape.results > 0
 
 
-def is_tree(reduction: Instruction) -> bool:
-    """Whether threads may share the elements of a result among them."""
-    return combiner(reduction).is_tree
-
-
 #: What stands for the results of each reduction.
 _Parts: TypeAlias = Mapping[Instruction, Sequence[Instruction]]
 
@@ -166,7 +161,7 @@ class _Builder:
         self._available = dict.fromkeys(inputs)
 
     def kernels(self) -> list[Kernel]:
-        """In the order of execution."""
+        """The kernels in the order of execution."""
         order = self._needed(self._outputs)
         groups = self._groups(order)
         parts = {r: parts_of(r, self._takers(r, order)) for group in groups for r in group.members}
@@ -191,7 +186,7 @@ class _Builder:
         whole = all(shape.has_whole_rows for shape in shapes)
         if not shapes or len(shapes) < len(groups) or not whole:
             return None
-        if not all(is_tree(r) for group in groups for r in group.members):
+        if not all(combiner(r).is_tree for group in groups for r in group.members):
             return None
         rows, length = shapes[0].results, shapes[0].length
         sizes = {array_shape(output).size for output in self._outputs}
@@ -210,7 +205,7 @@ class _Builder:
         inputs = self._inputs([operand for r in group.members for operand in r.operands])
         if (made := MAKERS.get(group.members[0].opcode)) is not None:
             return made(group.members[0], results, inputs)
-        if group.geometry is None or not all(is_tree(r) for r in group.members):
+        if group.geometry is None or not all(combiner(r).is_tree for r in group.members):
             return [loop(results, inputs)]
         states = states_of(group.members, parts)
         finals = self._finals(group.geometry, group.members)
@@ -288,7 +283,7 @@ class _Builder:
     def _takers(self, reduced: Instruction, order: Iterable[Instruction]) -> dict[int, Instruction]:
         """What takes out the results of an instruction, by number."""
         takers = [i for i in order if i.operands[:1] == (reduced,) and i.opcode == "get-tuple-element"]
-        return {n: i for i in takers if isinstance(n := i.attributes["index"], int)}
+        return {i.integer("index"): i for i in takers}
 
     def _groups(self, order: Sequence[Instruction]) -> list[_Group]:
         """Long reductions; those of equal geometry together, unless one needs what the other computes."""

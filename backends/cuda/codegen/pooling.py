@@ -12,10 +12,10 @@ from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, el
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
 from hlotool.backends.cuda.codegen.expansion import Value, spells
 from hlotool.backends.cuda.codegen.indices import Index, linear, variable
-from hlotool.backends.cuda.codegen.movement import within
-from hlotool.backends.cuda.codegen.reductions import combiner
-from hlotool.ir.attributes import Window, WindowDim
-from hlotool.ir.module import Computation, Instruction
+from hlotool.backends.cuda.codegen.movement import in_window
+from hlotool.backends.cuda.codegen.reductions import scalar_form_of
+from hlotool.ir.attributes import WindowDim
+from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 
 #: No opcode of HLO: which element each window selects.
@@ -47,29 +47,17 @@ def select_and_scatter(emitter: Emitter, instruction: Instruction, index: Index)
     with emitter.block(" ".join(map(_windows_over, counters, places, dims, counts))):
         window = [variable(c, count) for c, count in zip(counters, counts)]
         with emitter.block(f"if ({emitter.value(selection, window)} == {own})"):
-            form = combiner(_applying(instruction, "scatter")).form
+            form = scalar_form_of(instruction, "scatter")
             (result,) = emitter.apply(form, [total, emitter.value(source, window)])
             emitter.add(f"{total} = {result};")
     return (total,)
 
 
 def _window(instruction: Instruction) -> Sequence[WindowDim]:
-    window = instruction.attributes.get("window", Window(()))
-    if not isinstance(window, Window) or any(
-        d.base_dilation > 1 or d.window_dilation > 1 or d.reversal for d in window.dims
-    ):
+    dims = instruction.window.dims
+    if any(d.base_dilation > 1 or d.window_dilation > 1 or d.reversal for d in dims):
         raise NotGenerated("a window with holes", instruction)
-    return window.dims or [WindowDim(1)] * array_shape(instruction).rank
-
-
-def _applying(instruction: Instruction, name: str) -> Instruction:
-    """Something that applies one of the two computations."""
-    computation = instruction.attributes.get(name)
-    if not isinstance(computation, Computation):
-        raise NotGenerated(f"attribute {name} is missing", instruction)
-    return Instruction(
-        instruction.name, "map", instruction.shape, (), {"to_apply": computation}, line=instruction.line
-    )
+    return dims or [WindowDim(1)] * array_shape(instruction).rank
 
 
 def _windows_over(counter: str, place: str, dim: WindowDim, count: int) -> str:
@@ -86,17 +74,12 @@ def select_in_windows(emitter: Emitter, instruction: Instruction, window: Index)
     """The position of the element that a window selects, -1 for none."""
     (operand,), dims = instruction.operands, _window(instruction)
     sizes, kind = array_shape(operand).dims, element_type(operand)
-    form = combiner(_applying(instruction, "select")).form
+    form = scalar_form_of(instruction, "select")
     best, at = emitter.variable(kind), emitter.name("at")
     emitter.add(f"i64 {at} = -1;")
-    counters = [emitter.name("j") for _ in dims]
-    loops = [f"for (Index {c} = 0; {c} < {dim.size}; ++{c})" for c, dim in zip(counters, dims)]
-    with emitter.block(" ".join(loops)):
-        place = [
-            o * dim.stride + variable(c, dim.size) - dim.pad_low for o, c, dim in zip(window, counters, dims)
-        ]
-        inside = [test for p, size in zip(place, sizes) for test in within(emitter, p, size)]
-        with emitter.block(f"if ({' && '.join(inside) or 'true'})"):
+    with emitter.loops([dim.size for dim in dims]) as counters:
+        tests, place = in_window(emitter, dims, window, counters, sizes)
+        with emitter.where(tests):
             value = emitter.value(operand, place)
             emitter.add(f"bool keep = {at} >= 0;")
             with emitter.block("if (keep)"):

@@ -6,13 +6,12 @@ The terms of a sum are added in their order, as one thread by itself adds them, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
-from hlotool.backends.cuda.codegen.contractions import Contraction, Factor, index_of
+from hlotool.backends.cuda.codegen.contractions import Contraction, Factor, index_of, zero_of
 from hlotool.backends.cuda.codegen.elements import array_shape, computed, element_type, store
 from hlotool.backends.cuda.codegen.emit import Emitter
 from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, linear, split, variable
-from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, is_wide, pointers_of
+from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, pointers_of
 from hlotool.ir.module import Instruction
 
 #: As in `prelude/tiles.h`: rows and columns of a tile, its threads in each direction, sums of a thread.
@@ -40,9 +39,7 @@ def product(contraction: Contraction, inputs: Sequence[Instruction]) -> Kernel:
     Raises:
         NotGenerated: a factor cannot be written.
     """
-    batch, rows, columns = (
-        prod(contraction.sizes(d)) for d in (contraction.batch, contraction.rows, contraction.columns)
-    )
+    batch, rows, columns = contraction.counts
     row_tiles, column_tiles = -(-rows // SIDE), -(-columns // SIDE)
     ctype = computed(contraction.kind)
     sums = [f"sum{i}{j}" for i in range(_SUMS) for j in range(_SUMS)]
@@ -58,7 +55,7 @@ def product(contraction: Contraction, inputs: Sequence[Instruction]) -> Kernel:
         f"SHARED({ctype}, right, SIDE * DEPTH);",
         *(f"Private<{ctype}> {name};" for name in sums),
         "each_thread([&](int t) {",
-        *(f"{name}(t) = {contraction.zero};" for name in sums),
+        *(f"{name}(t) = {zero_of(contraction.kind)};" for name in sums),
         "});",
         f"for (i64 first = 0; first < {contraction.length}ll; first += DEPTH) {{",
         _load(contraction, left, contraction.left, left_index, "left", "down", rows),
@@ -70,8 +67,9 @@ def product(contraction: Contraction, inputs: Sequence[Instruction]) -> Kernel:
         *_write_out(contraction, out, part, rows, columns),
     ]
     grid = batch * row_tiles * column_tiles
-    wide = is_wide((left, right, out), array_shape(contraction.instruction).size)
-    return assemble(inputs, (contraction.instruction,), body, grid, None, "tiles of a product", wide)
+    result = contraction.instruction
+    size = array_shape(result).size
+    return assemble(inputs, (result,), body, grid, (left, right, out), size, "tiles of a product")
 
 
 def _load(
@@ -89,7 +87,7 @@ def _load(
     return _LOAD % {
         "tile": tile,
         "type": computed(contraction.kind),
-        "zero": contraction.zero,
+        "zero": zero_of(contraction.kind),
         "terms": contraction.length,
         "places": places,
         "body": "\n".join(emitter.statements),

@@ -11,7 +11,7 @@ from math import prod
 
 from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, computed
 from hlotool.backends.cuda.codegen.emit import Emitter
-from hlotool.backends.cuda.codegen.indices import Expr, Index, digit, linear
+from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, digit, linear
 from hlotool.backends.cuda.codegen.movement import takes
 from hlotool.backends.cuda.codegen.patterns import WORD, of_patterns
 from hlotool.ir.module import Instruction
@@ -57,13 +57,13 @@ class _Generator:
         bits = shapes[1]
         if not isinstance(bits, ArrayShape) or bits.element_type.bits > WORD or words not in (2, 3):
             raise NotGenerated(f"random bits of shape {bits}", instruction)
-        key, low = (emitter.value(state, [str(n)]) for n in (0, 1))
-        high = emitter.value(state, ["2"]) if words == 3 else key
+        key, low = (emitter.value(state, [constant(n)]) for n in (0, 1))
+        high = emitter.value(state, [constant(2)]) if words == 3 else key
         return cls(emitter, algorithm == "rng_three_fry", bits, key, low, high)
 
     @property
     def width(self) -> int:
-        """Of the elements, in bits."""
+        """The width of an element in bits."""
         return self.shape.element_type.bits
 
     @property

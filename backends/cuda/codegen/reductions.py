@@ -19,14 +19,13 @@ from hlotool.backends.cuda.codegen.elements import (
 )
 from hlotool.backends.cuda.codegen.elementwise import binary
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
-from hlotool.backends.cuda.codegen.indices import Index, digit, scaled, shifted, variable
-from hlotool.backends.cuda.codegen.movement import ints, within
+from hlotool.backends.cuda.codegen.indices import Index
+from hlotool.backends.cuda.codegen.movement import in_window
 from hlotool.backends.numpy.monoids import Monoid, find_monoids
 from hlotool.backends.numpy.scalar_form import ScalarForm, scalar_form
-from hlotool.ir.attributes import Window
 from hlotool.ir.dtypes import integer_limits
-from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ElementType
 
 #: Elements of windows that a single thread walks, whatever there are of them; cumulative sums of long arrays,
 #: whose windows are as long as the array, are left to better algorithms.
@@ -38,7 +37,7 @@ class Combiner:
     """The computation of a reduction.
 
     Attributes:
-        form: it, from accumulators and elements to accumulators.
+        form: the computation, from accumulators and elements to accumulators.
         monoids: one for each result, if each is a sum, product, extremum or the like.
         kinds: element types of the results.
     """
@@ -64,7 +63,7 @@ class Combiner:
         if self.monoids is None:
             return emitter.apply(self.form, [*left, *right])
         pairs = zip(self.monoids, self.held, left, right)
-        return tuple(_combine(monoid, kind, a, b) for monoid, kind, a, b in pairs)
+        return tuple(binary(monoid.opcode, kind, a, b) for monoid, kind, a, b in pairs)
 
     def identities(self) -> tuple[str, ...]:
         """Neutral elements of the monoids."""
@@ -83,18 +82,21 @@ def combiner(instruction: Instruction) -> Combiner:
     Raises:
         NotGenerated: its computation is not made of elementwise operations on scalars.
     """
-    computation = instruction.attributes.get("to_apply")
-    form = scalar_form(computation) if isinstance(computation, Computation) else None
+    form = scalar_form_of(instruction, "to_apply")
+    kinds = tuple(element_type(output) for output in form.outputs)
+    return Combiner(form, find_monoids(form), kinds)
+
+
+def scalar_form_of(instruction: Instruction, name: str) -> ScalarForm:
+    """The computation that an instruction calls as `name`.
+
+    Raises:
+        NotGenerated: it is not made of elementwise operations on scalars.
+    """
+    form = scalar_form(instruction.computation(name))
     if form is None:
         raise NotGenerated("its computation is not elementwise", instruction)
-    monoids = find_monoids(form)
-    kinds = tuple(element_type(output) for output in form.outputs)
-    return Combiner(form, monoids, kinds)
-
-
-def _combine(monoid: Monoid, kind: ElementType, a: str, b: str) -> str:
-    operation = Instruction("combine", monoid.opcode, ArrayShape(kind, ()))
-    return binary(operation, kind, kind, (a, b))
+    return form
 
 
 def _identity(monoid: Monoid, kind: ElementType) -> str:
@@ -117,64 +119,49 @@ def reduce(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[st
     """A loop over the reduced dimensions, in row-major order, that starts from the initial values."""
     combine = combiner(instruction)
     inputs, inits = _halves(instruction)
-    reduced, kept = ints(instruction, "dimensions"), iter(index)
+    reduced, kept = sorted(instruction.integers("dimensions")), iter(index)
     accumulators = _accumulators(emitter, combine, inits)
     dims = array_shape(inputs[0]).dims
-    counters = {d: emitter.name("j") for d in reduced}
-    place = [variable(counters[d], dims[d]) if d in reduced else next(kept) for d in range(len(dims))]
-    with emitter.block(" ".join(_loop(counters[d], dims[d]) for d in sorted(reduced))):
-        values = [emitter.value(x, place) for x in inputs]
-        _accumulate(emitter, combine, accumulators, values)
+    with emitter.loops([dims[d] for d in reduced]) as counters:
+        counted = dict(zip(reduced, counters))
+        place = [counted[d] if d in counted else next(kept) for d in range(len(dims))]
+        _accumulate(emitter, combine, accumulators, [emitter.value(x, place) for x in inputs])
     return _results(emitter, combine, accumulators)
 
 
 @writes("reduce-window")
 def reduce_window(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
-    """The same over the elements of a window; positions of padding and dilation are left out.
+    """A loop over the elements of a window; positions of padding and dilation are left out.
 
     Reversed windows have the same elements. XLA: operation_semantics.md#reducewindow.
     """
     combine = combiner(instruction)
     inputs, inits = _halves(instruction)
-    window = instruction.attributes.get("window")
-    if not isinstance(window, Window):
-        raise NotGenerated("attribute window is missing", instruction)
-    steps = prod(dim.size for dim in window.dims)
-    if steps > _LARGE_WINDOW and steps * prod(array_shape(inputs[0]).dims) > _MOST_STEPS:
+    window, dims = instruction.window.dims, array_shape(inputs[0]).dims
+    sizes = [dim.size for dim in window]
+    if prod(sizes) > _LARGE_WINDOW and prod(sizes) * prod(dims) > _MOST_STEPS:
         raise NotGenerated("a large window", instruction)
     accumulators = _accumulators(emitter, combine, inits)
-    counters = [emitter.name("j") for _ in index]
-    sizes = [dim.size for dim in window.dims]
-    with emitter.block(" ".join(_loop(c, size) for c, size in zip(counters, sizes))):
-        inside, place = [], []
-        for part, counter, dim, size in zip(index, counters, window.dims, array_shape(inputs[0]).dims):
-            reached = scaled(part, dim.stride) + scaled(variable(counter, dim.size), dim.window_dilation)
-            at = shifted(reached, -dim.pad_low)
-            inside += within(emitter, at, (size - 1) * dim.base_dilation + 1 if size else 0)
-            if dim.base_dilation > 1:
-                inside.append(f"{emitter.index(at)} % {dim.base_dilation} == 0")
-            place.append(digit(at, dim.base_dilation, None))
-        with emitter.block(f"if ({' && '.join(inside) or 'true'})"):
-            values = [emitter.value(x, place) for x in inputs]
-            _accumulate(emitter, combine, accumulators, values)
+    with emitter.loops(sizes) as counters:
+        tests, place = in_window(
+            emitter, instruction.window.dims, index, counters, array_shape(inputs[0]).dims
+        )
+        with emitter.where(tests):
+            _accumulate(emitter, combine, accumulators, [emitter.value(x, place) for x in inputs])
     return _results(emitter, combine, accumulators)
 
 
 @writes("map")
 def apply_map(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
     """The computation on the operands' elements."""
-    form = combiner(instruction).form
-    return emitter.apply(form, [emitter.value(operand, index) for operand in instruction.operands])
+    values = [emitter.value(operand, index) for operand in instruction.operands]
+    return emitter.apply(scalar_form_of(instruction, "to_apply"), values)
 
 
 def _halves(instruction: Instruction) -> tuple[tuple[Instruction, ...], tuple[Instruction, ...]]:
     """Inputs and initial values."""
     count = len(instruction.operands) // 2
     return instruction.operands[:count], instruction.operands[count:]
-
-
-def _loop(counter: str, size: int) -> str:
-    return f"for (Index {counter} = 0; {counter} < {size}; ++{counter})"
 
 
 def _accumulators(emitter: Emitter, combine: Combiner, inits: Sequence[Instruction]) -> list[str]:

@@ -19,12 +19,12 @@ from hlotool.backends.cuda.codegen.schedules import (
     Kernel,
     Part,
     assemble,
-    is_wide,
     pointers_of,
     run_along,
     run_body,
     run_length,
     vector_width,
+    write_outputs,
 )
 from hlotool.backends.cuda.codegen.trees import State
 from hlotool.ir.module import Instruction
@@ -58,7 +58,7 @@ class Rows:
     _emitters: list[Emitter] = field(default_factory=list)
 
     def kernels(self) -> list[Kernel]:
-        """In the order of execution.
+        """The kernels in the order of execution.
 
         Raises:
             NotGenerated: something reads results of other rows, or cannot be written.
@@ -72,8 +72,8 @@ class Rows:
     def _states(self) -> list[State]:
         return [state for stage in self.stages for state in stage]
 
-    def _along_rows(self) -> list[Instruction]:
-        return [o for o in self.outputs if array_shape(o).size != self.shape.results]
+    def _along_rows(self) -> dict[int, Instruction]:
+        return {n: o for n, o in enumerate(self.outputs) if array_shape(o).size != self.shape.results}
 
     def _chunk(self) -> int:
         """How many elements of a row one block reduces."""
@@ -91,7 +91,7 @@ class Rows:
         row, element = variable("row", rows), variable("element", length)
         for state in self._states:
             state.accumulate(trial, row, element, self.shape)
-        for output in self._along_rows():
+        for output in self._along_rows().values():
             trial.value(output, split(row * length + element, array_shape(output).dims))
         found = run_length(trial.positions, "element", length)
         return found if found >= _SHORTEST_RUN else length
@@ -115,7 +115,7 @@ class Rows:
     def _whole(self) -> Kernel:
         rows, length, run, team = self.shape.results, self.shape.length, self._run(), self._team()
         elements = rows * length
-        width = vector_width([*self.inputs, *self._along_rows()], run, elements)
+        width = vector_width([*self.inputs, *self._along_rows().values()], run, elements)
         body = _teams_of(rows, team)
         done: list[State] = []
         loops = []
@@ -131,9 +131,9 @@ class Rows:
             body += [f"team_reduce<{team}>({s.name}, teams, combine{s.number});" for s in stage]
             body += self._finish(stage, self.stages[:number], shared)
         body += after
-        wide = is_wide(self._emitters, max(elements, rows))
         schedule = "row reduction" + (", then its rows" if self._along_rows() else "")
-        return assemble(self.inputs, self.outputs, body, -(-rows * team // THREADS), None, schedule, wide)
+        grid, size = -(-rows * team // THREADS), max(elements, rows)
+        return assemble(self.inputs, self.outputs, body, grid, self._emitters, size, schedule)
 
     def _reduce(self, stage: Sequence[State], done: Sequence[State], run: int, width: int) -> list[str]:
         emitter = self._emitter(self._totals(done), run, width)
@@ -153,22 +153,20 @@ class Rows:
     def _finish(
         self, stage: Sequence[State], before: Sequence[Sequence[State]], shared: set[Instruction]
     ) -> list[str]:
-        """The first thread of each team has the totals: it hands them on, and computes what they are for."""
+        """The first thread of each team has the totals: it shares them, and computes what they are for."""
         row, per_block = variable("row", self.shape.results), THREADS // self._team()
         emitter = self._emitter(self._totals([state for earlier in before for state in earlier]))
         is_last = len(before) == len(self.stages) - 1
         declared = []
         for state in stage:
-            for part, result in zip(state.parts, state.finished(emitter, f"{state.name}(t)")):
-                emitter.totals[part] = (result, row)
+            for part, result in zip(state.parts, state.finish(emitter, f"{state.name}(t)", row)):
                 if part in shared or not is_last:
                     name = _shared(part, self._states)
                     declared.append(f"SHARED({computed(element_type(part))}, {name}, {per_block});")
                     emitter.add(f"{name}[t / {self._team()}] = {result};")
-        for number, output in enumerate(self.outputs):
-            if is_last and output not in self._along_rows():
-                value = emitter.value(output, split(row, array_shape(output).dims))
-                emitter.store(f"out{number}", row, value, element_type(output))
+        if is_last:
+            along = self._along_rows()
+            write_outputs({n: o for n, o in enumerate(self.outputs) if n not in along}, emitter, row)
         head = [*declared, f"each_team<{self._team()}>(teams, [&](int t) INLINE {{"]
         after = ["barrier();"] if shared.intersection(p for s in stage for p in s.parts) else []
         return [*head, f"const Index row = group + t / {self._team()};", *emitter.statements, "});", *after]
@@ -176,11 +174,7 @@ class Rows:
     def _write_rows(self, run: int, width: int) -> list[str]:
         emitter = self._emitter(self._totals(), run, width)
         place = variable("row", self.shape.results) * self.shape.length + self._element(run)
-        along = self._along_rows()
-        for number, output in enumerate(self.outputs):
-            if output in along:
-                value = emitter.value(output, split(place, array_shape(output).dims))
-                emitter.store(f"out{number}", place, value, element_type(output))
+        write_outputs(self._along_rows(), emitter, place)
         return self._over_rows(emitter, run, width)
 
     def _two_passes(self, chunk: int) -> list[Kernel]:
@@ -206,24 +200,23 @@ class Rows:
         totals = [total for s in states for total in s.unpacked(f"{s.name}(t)")]
         writes = [f"out{n}[row * {chunks} + chunk] = {total};" for n, total in enumerate(totals)]
         body += [f"each_team<{THREADS}>(1, [&](int t) INLINE {{", *writes, "});"]
-        wide = is_wide(self._emitters, rows * length)
-        schedule = "row reduction, first pass"
-        first = assemble(self.inputs, parts, body, rows * chunks, None, schedule, wide)
+        grid, schedule = rows * chunks, "row reduction, first pass"
+        first = assemble(self.inputs, parts, body, grid, self._emitters, rows * length, schedule)
         return [first, self._second_pass(parts, chunks)]
 
     def _second_pass(self, parts: Sequence[Part], chunks: int) -> Kernel:
         """A warp or block for each row, over its chunks."""
         rows, states, row = self.shape.results, self._states, variable("row", self.shape.results)
         team = _team_of(chunks)
-        pointers = {i: f"p{n + len(parts)}" for n, i in enumerate(self.inputs)}
+        inputs: list[Buffer] = [*parts, *self.inputs]
+        pointers = pointers_of(inputs)
         left = iter(range(len(parts)))
         body = _teams_of(rows, team)
         loads = []
         for state in states:
             body += state.declarations(Emitter(pointers), 1)
             new = state.packed([f"p{next(left)}[row * {chunks} + first + lane]" for _ in state.parts])
-            mine = f"{state.name}(t, lane)"
-            loads.append(f"{mine} = combine{state.number}({mine}, {new});")
+            loads.append(state.joined(new))
         here = f"const Index row = group + t / {team};"
         body += [
             _in_team(team, 1, f"teams, 0, {chunks}"),
@@ -232,16 +225,11 @@ class Rows:
         ]
         emitter = Emitter(pointers)
         for state in states:
-            for part, result in zip(state.parts, state.finished(emitter, f"{state.name}(t)")):
-                emitter.totals[part] = (result, row)
-        for number, output in enumerate(self.outputs):
-            value = emitter.value(output, split(row, array_shape(output).dims))
-            emitter.store(f"out{number}", row, value, element_type(output))
+            state.finish(emitter, f"{state.name}(t)", row)
+        write_outputs(dict(enumerate(self.outputs)), emitter, row)
         body += [f"each_team<{team}>(teams, [&](int t) INLINE {{", here, *emitter.statements, "});"]
-        wide = is_wide([emitter], rows * chunks)
-        inputs: list[Buffer] = [*parts, *self.inputs]
-        grid = -(-rows * team // THREADS)
-        return assemble(inputs, self.outputs, body, grid, None, "reduction, second pass", wide)
+        grid, schedule = -(-rows * team // THREADS), "reduction, second pass"
+        return assemble(inputs, self.outputs, body, grid, [emitter], rows * chunks, schedule)
 
 
 def _team_of(length: int) -> int:

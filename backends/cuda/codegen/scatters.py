@@ -24,9 +24,9 @@ from hlotool.backends.cuda.codegen.elements import (
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
 from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, linear, split, variable
 from hlotool.backends.cuda.codegen.loops import loop
-from hlotool.backends.cuda.codegen.movement import ints, number, within
+from hlotool.backends.cuda.codegen.movement import all_within, as_i64, index_component
 from hlotool.backends.cuda.codegen.reductions import combiner
-from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, is_wide, pointers_of
+from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, pointers_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 
@@ -43,7 +43,7 @@ class _Scatter:
     """A scatter with its dimensions told apart.
 
     Attributes:
-        instruction: it.
+        instruction: the scatter.
         operands: that are updated.
         indices: where windows start.
         updates: windows.
@@ -71,22 +71,20 @@ class _Scatter:
             instruction.operands[count],
             instruction.operands[count + 1 :],
         )
-        batching = zip(
-            ints(instruction, "input_batching_dims"), ints(instruction, "scatter_indices_batching_dims")
-        )
-        component = {d: n for n, d in enumerate(ints(instruction, "scatter_dims_to_operand_dims"))}
-        window_dims = ints(instruction, "update_window_dims")
-        pairs = dict(batching)
-        missing = {*ints(instruction, "inserted_window_dims"), *pairs}
+        batching_dims = (f"{of}_batching_dims" for of in ("input", "scatter_indices"))
+        batching = dict(zip(*(instruction.integers(name, ()) for name in batching_dims)))
+        mapped = instruction.integers("scatter_dims_to_operand_dims", ())
+        component = {d: n for n, d in enumerate(mapped)}
+        window_dims = instruction.integers("update_window_dims", ())
+        missing = {*instruction.integers("inserted_window_dims", ()), *batching}
         kept = [d for d in range(array_shape(operands[0]).rank) if d not in missing]
         along = tuple(d for d in range(array_shape(updates[0]).rank) if d not in window_dims)
-        return cls(
-            instruction, operands, indices, updates, pairs, component, along, dict(zip(kept, window_dims))
-        )
+        inside = dict(zip(kept, window_dims))
+        return cls(instruction, operands, indices, updates, batching, component, along, inside)
 
     @property
     def dims(self) -> tuple[int, ...]:
-        """Of the operands."""
+        """The dimensions of the operands."""
         return array_shape(self.operands[0]).dims
 
     @property
@@ -112,22 +110,16 @@ class _Scatter:
 
     def starts(self, emitter: Emitter, place: Sequence[Expr]) -> dict[int, Expr]:
         """Where a window starts, by dimension of the operands; `place` is its index in `along`."""
-        vector = number(self.instruction, "index_vector_dim")
-        kind = element_type(self.indices)
+        vector = self.instruction.integer("index_vector_dim")
         found = {d: place[n - (n > vector)] for d, n in self.batching.items()}
         for d, component in self.component.items():
-            index = list(place)
-            if vector < array_shape(self.indices).rank:
-                index.insert(vector, constant(component))
-            value = emitter.value(self.indices, index)
-            wide = f"index_of({value})" if kind is ElementType.U64 else f"(i64){value}"
-            found[d] = variable(emitter.index(wide))
+            value = index_component(emitter, self.indices, place, vector, component)
+            found[d] = emitter.computed_index(as_i64(value, element_type(self.indices)))
         return found
 
     def fits(self, emitter: Emitter, starts: dict[int, Expr]) -> list[str]:
         """Conditions under which a window lies in the operand; it is skipped otherwise."""
-        limits = [(start, self.dims[d] - self.window[d] + 1) for d, start in starts.items()]
-        return [test for start, limit in limits for test in within(emitter, start, limit)]
+        return all_within(emitter, starts.values(), [self.dims[d] - self.window[d] + 1 for d in starts])
 
     def update_index(self, place: Sequence[Expr], inside: Sequence[Expr]) -> list[Expr]:
         """The index in the updates; `inside` is the one in the window, by dimension of the operands."""
@@ -142,22 +134,16 @@ class _Scatter:
         return [emitter.define(computed(kind), result) for kind, result in zip(self.kinds, results)]
 
 
-def _loops(counters: Sequence[str], sizes: Sequence[int]) -> str:
-    return " ".join(f"for (Index {c} = 0; {c} < {size}; ++{c})" for c, size in zip(counters, sizes))
-
-
 @writes("scatter")
 def scatter(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, ...]:
     """A loop over all updates."""
     plan = _Scatter.of(instruction)
     current = [emitter.variable(k, emitter.value(o, index)) for k, o in zip(plan.kinds, plan.operands)]
-    counters = [emitter.name("j") for _ in plan.along]
-    with emitter.block(_loops(counters, plan.counts)):
-        place = [variable(c, count) for c, count in zip(counters, plan.counts)]
+    with emitter.loops(plan.counts) as place:
         starts = plan.starts(emitter, place)
         inside = [part - starts[d] if d in starts else part for d, part in enumerate(index)]
-        hits = [test for part, size in zip(inside, plan.window) for test in within(emitter, part, size)]
-        with emitter.block(f"if ({' && '.join([*plan.fits(emitter, starts), *hits]) or 'true'})"):
+        hits = all_within(emitter, inside, plan.window)
+        with emitter.where([*plan.fits(emitter, starts), *hits]):
             results = plan.combined(emitter, current, plan.update_index(place, inside))
             for name, result in zip(current, results):
                 emitter.add(f"{name} = {result};")
@@ -170,7 +156,7 @@ def scattered(
     """The kernel of a scatter.
 
     Args:
-        instruction: it.
+        instruction: the scatter.
         parts: its results.
         inputs: memory that it may read.
 
@@ -203,7 +189,7 @@ def _by_rows(plan: _Scatter, parts: Sequence[Instruction], inputs: Sequence[Inst
     with emitter.block(f"for (i64 update = 0; update < {prod(plan.counts)}ll; ++update)"):
         place = split(variable("update", prod(plan.counts)), plan.counts)
         starts = plan.starts(emitter, place)
-        with emitter.block(f"if ({' && '.join(plan.fits(emitter, starts)) or 'true'})"):
+        with emitter.where(plan.fits(emitter, starts)):
             row = linear([starts[d] for d in plan.started], [plan.dims[d] for d in plan.started])
             emitter.add(f"const i64 row = {emitter.index(row)};")
             with emitter.block(f"if (row >= begin && row < end) {across}"):
@@ -214,8 +200,8 @@ def _by_rows(plan: _Scatter, parts: Sequence[Instruction], inputs: Sequence[Inst
         "});",
     ]
     grid = min(_BLOCKS, -(-prod(array_shape(plan.updates[0]).dims) // _PER_BLOCK))
-    wide = is_wide([emitter], max(prod(plan.dims), prod(plan.counts)))
-    return assemble(inputs, parts, body, grid, in_place, "rows of a scatter", wide)
+    size = max(prod(plan.dims), prod(plan.counts))
+    return assemble(inputs, parts, body, grid, [emitter], size, "rows of a scatter", in_place)
 
 
 def _updated_in_place(plan: _Scatter, inputs: Sequence[Instruction]) -> Instruction | None:
@@ -245,8 +231,7 @@ def _index(plan: _Scatter, others: Sequence[int], started: Sequence[Expr]) -> li
 def _update(emitter: Emitter, plan: _Scatter, place: Sequence[Expr], index: Sequence[Expr]) -> None:
     """Apply one update to one element, if the window reaches that far."""
     inside = [constant(0) if d in plan.started else part for d, part in enumerate(index)]
-    reached = [test for part, size in zip(inside, plan.window) for test in within(emitter, part, size)]
-    with emitter.block(f"if ({' && '.join(reached) or 'true'})"):
+    with emitter.where(all_within(emitter, inside, plan.window)):
         position = emitter.index(linear(index, plan.dims))
         current = [
             emitter.define(computed(kind), load(f"out{n}", position, kind))

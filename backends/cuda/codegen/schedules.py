@@ -7,7 +7,7 @@ to the bit, from run to run and from machine to machine.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,7 +17,7 @@ from hlotool.backends.cuda.codegen.elements import (
     stored,
 )
 from hlotool.backends.cuda.codegen.emit import Emitter, Run, without_comments
-from hlotool.backends.cuda.codegen.indices import Expr, Variable
+from hlotool.backends.cuda.codegen.indices import Expr, Variable, split
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 
@@ -94,9 +94,10 @@ def assemble(
     outputs: Sequence[Buffer],
     body: Iterable[str],
     grid: int,
+    emitters: Iterable[Emitter],
+    size: int,
+    schedule: str,
     in_place: Instruction | None = None,
-    schedule: str = "loop",
-    is_wide: bool = False,
 ) -> Kernel:
     """A kernel of that body, in which the buffers are called p0, p1, … and out0, out1, …
 
@@ -107,14 +108,17 @@ def assemble(
         outputs: memory that it writes.
         body: statements.
         grid: number of blocks.
-        in_place: see `Kernel`.
+        emitters: that wrote the body.
+        size: number of elements that the threads share out.
         schedule: see `Kernel`.
-        is_wide: some index does not fit into 32 bits.
+        in_place: see `Kernel`.
     """
     types = [f"const {stored(kind_of(b))}*" for b in inputs] + [f"{stored(kind_of(b))}*" for b in outputs]
     names = [f"p{i}" for i in range(len(inputs))] + [f"out{i}" for i in range(len(outputs))]
     parameters = ", ".join(f"{t} RESTRICT {n}" for t, n in zip(types, names))
-    is_wide = is_wide or any(size_of(buffer) > LARGEST_INT for buffer in (*inputs, *outputs))
+    extents = [size, *map(size_of, (*inputs, *outputs))]
+    extents += [p.extent for emitter in emitters for p in emitter.positions if p.is_known]
+    is_wide = any(extent > LARGEST_INT for extent in extents)
     commented = "\n".join([f"typedef {'i64' if is_wide else 'int'} Index;", *body])
     text = without_comments(commented)
     name = "k" + hashlib.sha256(f"{parameters}\n{text}".encode()).hexdigest()[:20]
@@ -130,15 +134,23 @@ def assemble(
     )
 
 
-def pointers_of(inputs: Sequence[Instruction]) -> dict[Instruction, str]:
-    """What the inputs of a kernel are called in it."""
-    return {instruction: f"p{i}" for i, instruction in enumerate(inputs)}
+def pointers_of(inputs: Sequence[Buffer]) -> dict[Instruction, str]:
+    """What those inputs of a kernel that are values of instructions are called in it."""
+    return {buffer: f"p{i}" for i, buffer in enumerate(inputs) if isinstance(buffer, Instruction)}
 
 
-def is_wide(emitters: Iterable[Emitter], size: int) -> bool:
-    """Whether 32 bits are too few for an index, a position, or for the number of elements."""
-    positions = (p for emitter in emitters for p in emitter.positions if p.is_known)
-    return size > LARGEST_INT or any(p.extent > LARGEST_INT for p in positions)
+def write_outputs(outputs: Mapping[int, Instruction], emitter: Emitter, place: Expr) -> None:
+    """Compute the elements of outputs at a position, and store them.
+
+    Args:
+        outputs: by their number among those of the kernel.
+        emitter: where to write.
+        place: the position, the same in all of them.
+    """
+    for number, output in outputs.items():
+        shape = array_shape(output)
+        value = emitter.value(output, split(place, shape.dims))
+        emitter.store(f"out{number}", place, value, shape.element_type)
 
 
 def run_length(positions: Iterable[Expr], name: str, length: int) -> int:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hlotool.backends.cuda.codegen.elements import array_shape, computed, element_type
+from hlotool.backends.cuda.codegen.elements import array_shape, computed
 from hlotool.backends.cuda.codegen.emit import Emitter
-from hlotool.backends.cuda.codegen.indices import Digit, Expr, Variable, split, variable
-from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, is_wide, pointers_of, run_along
+from hlotool.backends.cuda.codegen.indices import Digit, Expr, Variable, variable
+from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, pointers_of, run_along, write_outputs
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 
@@ -70,14 +70,15 @@ def transposition(outputs: Sequence[Instruction], inputs: Sequence[Instruction])
     if len(sizes) != 1:
         return None
     (size,) = sizes
-    trial = _Writer(outputs, inputs, Emitter(pointers_of(inputs)))
-    trial.write(variable("place", size))
-    axes = _axes(trial.emitter.loads, size)
+    numbered = dict(enumerate(outputs))
+    trial = Emitter(pointers_of(inputs))
+    write_outputs(numbered, trial, variable("place", size))
+    axes = _axes(trial.loads, size)
     if axes is None:
         return None
-    again = _Writer(outputs, inputs, Emitter(pointers_of(inputs)))
-    again.write(axes.place)
-    loads = [load for load in dict.fromkeys(again.emitter.loads) if _is_transposed(load[1], axes)]
+    again = Emitter(pointers_of(inputs))
+    write_outputs(numbered, again, axes.place)
+    loads = [load for load in dict.fromkeys(again.loads) if _is_transposed(load[1], axes)]
     fits = sum(_tile_bytes(kind) for _, _, kind in loads) <= _MOST_BYTES
     return _kernel(outputs, inputs, axes, loads) if fits and 0 < len(loads) <= _MOST_TILES else None
 
@@ -85,21 +86,6 @@ def transposition(outputs: Sequence[Instruction], inputs: Sequence[Instruction])
 def _tile_bytes(kind: ElementType) -> int:
     """Shared memory for a tile of elements as they are computed."""
     return _SIDE * _STEP * (4 if kind.is_narrow_float else max(1, kind.bits // 8))
-
-
-@dataclass(frozen=True, slots=True)
-class _Writer:
-    """Writes the outputs of one kernel at a position."""
-
-    outputs: Sequence[Instruction]
-    inputs: Sequence[Instruction]
-    emitter: Emitter
-
-    def write(self, place: Expr) -> None:
-        """Append all statements."""
-        for number, output in enumerate(self.outputs):
-            value = self.emitter.value(output, split(place, array_shape(output).dims))
-            self.emitter.store(f"out{number}", place, value, element_type(output))
 
 
 def _axes(loads: Iterable[_Load], size: int) -> _Axes | None:
@@ -136,7 +122,7 @@ def _kernel(
         filling.move(pointer, position, f"tile{number}[near * {_STEP} + row - top]", kind)
         tiles[pointer, position] = f"tile{number}[(column - left) * {_STEP} + near]"
     emptying = Emitter(pointers_of(inputs), run_along("column", axes.columns, 1), tiles=tiles)
-    _Writer(outputs, inputs, emptying).write(axes.place)
+    write_outputs(dict(enumerate(outputs)), emptying, axes.place)
     body = [
         f"const Index across = block_id() % {across}, rest = block_id() / {across};",
         f"const Index down = rest % {down}, other = rest / {down};",
@@ -150,8 +136,8 @@ def _kernel(
         *_each("height", "left", "width", "row = top", "column", emptying),
     ]
     grid = across * down * axes.middle * axes.outer
-    wide = is_wide([filling, emptying], axes.size)
-    return assemble(inputs, outputs, body, grid, None, "tiles of a transposition", wide)
+    emitters = [filling, emptying]
+    return assemble(inputs, outputs, body, grid, emitters, axes.size, "tiles of a transposition")
 
 
 def _each(rows: str, left: str, count: str, near: str, along: str, emitter: Emitter) -> list[str]:

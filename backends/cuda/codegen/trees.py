@@ -9,7 +9,6 @@ from functools import cached_property
 from hlotool.backends.cuda.codegen.elements import array_shape, computed, element_type
 from hlotool.backends.cuda.codegen.emit import Emitter
 from hlotool.backends.cuda.codegen.indices import Digit, Expr, Variable, split
-from hlotool.backends.cuda.codegen.movement import ints
 from hlotool.backends.cuda.codegen.reductions import Combiner, combiner
 from hlotool.backends.cuda.codegen.schedules import Part, pointers_of
 from hlotool.ir.module import Instruction
@@ -17,8 +16,8 @@ from hlotool.passes.reduction_geometry import Geometry
 
 
 def geometry(reduction: Instruction) -> Geometry:
-    """Of a reduce instruction."""
-    return Geometry(array_shape(reduction.operands[0]).dims, tuple(sorted(ints(reduction, "dimensions"))))
+    """What a reduce instruction sums over, and what it keeps."""
+    return Geometry(array_shape(reduction.operands[0]).dims, tuple(sorted(reduction.integers("dimensions"))))
 
 
 def input_index(shape: Geometry, result: Expr, element: Expr) -> list[Expr]:
@@ -51,13 +50,13 @@ class State:
 
     @property
     def ctype(self) -> str:
-        """Of the accumulator."""
+        """The C++ type of the accumulator."""
         held = self.combine.held
         return computed(held[0]) if len(held) == 1 else f"State{self.number}"
 
     @property
     def name(self) -> str:
-        """Of the accumulators of all threads."""
+        """What the accumulators of all threads are called."""
         return f"acc{self.number}"
 
     @property
@@ -104,19 +103,27 @@ class State:
     def accumulate(self, emitter: Emitter, result: Expr, element: Expr, shape: Geometry) -> None:
         """Combine an element with what the thread has."""
         index = input_index(shape, result, element)
-        new = self.packed([emitter.value(x, index) for x in self.inputs])
-        mine = f"{self.name}(t, lane)"
-        emitter.add(f"{mine} = combine{self.number}({mine}, {new});")
+        emitter.add(self.joined(self.packed([emitter.value(x, index) for x in self.inputs])))
 
-    def finished(self, emitter: Emitter, accumulator: str) -> list[str]:
-        """Results of the declared types, initial values joined."""
+    def joined(self, new: str) -> str:
+        """The statement that combines `new` with what the thread has."""
+        mine = f"{self.name}(t, lane)"
+        return f"{mine} = combine{self.number}({mine}, {new});"
+
+    def finish(self, emitter: Emitter, accumulator: str, place: Expr) -> list[str]:
+        """Join the initial values, and make the results, in their declared types, known at `place`.
+
+        Returns:
+            the names of the results.
+        """
         held = self.combine.held
         totals = [emitter.define(computed(k), a) for k, a in zip(held, self.unpacked(accumulator))]
         inits = [emitter.value(init, ()) for init in self.inits]
         joined = self.combine.combined(emitter, inits, totals)
         results = self.combine.results([emitter.define(computed(k), j) for k, j in zip(held, joined)])
-        kinds = [element_type(part) for part in self.parts]
-        return [emitter.define(computed(kind), result) for kind, result in zip(kinds, results)]
+        names = [emitter.define(computed(element_type(p)), r) for p, r in zip(self.parts, results)]
+        emitter.totals.update((part, (name, place)) for part, name in zip(self.parts, names))
+        return names
 
 
 def states_of(

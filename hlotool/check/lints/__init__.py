@@ -9,7 +9,6 @@ from hlotool.check.lints import (  # noqa: F401
     nan_sources,
     randomness,
     recompilation,
-    tensor_arrays,
     unrolled,
     wide_types,
 )

@@ -46,22 +46,16 @@ def _line(instruction: Instruction) -> object:
 def _problem(instruction: Instruction, operands: list[Interval]) -> tuple[str, bool] | None:
     """What goes wrong, and whether it does for every value."""
     match instruction.opcode:
-        case "log":
-            return _log(operands[0])
+        case "log" if operands[0].high < 0:
+            return "the logarithm of a negative number is NaN", True
+        case "log" if operands[0].low == 0:
+            return "the operand reaches 0, where the logarithm is -infinity", False
         case "sqrt" if operands[0].high < 0:
             return "the square root of a negative number is NaN", True
         case "rsqrt" if operands[0].low == 0:
             return "the operand reaches 0, where rsqrt is infinite", False
         case "divide":
             return _divide(instruction, operands[1])
-    return None
-
-
-def _log(operand: Interval) -> tuple[str, bool] | None:
-    if operand.high < 0:
-        return "the logarithm of a negative number is NaN", True
-    if operand.low == 0:
-        return "the operand reaches 0, where the logarithm is -infinity", False
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from hlotool.check.facts import ProgramFacts
+from hlotool.check.facts import ProgramFacts, joined_shapes
 from hlotool.check.findings import Finding, Severity
 from hlotool.check.rules import dump_rule
 
@@ -91,7 +91,7 @@ def _changes(one: ProgramFacts, other: ProgramFacts) -> list[tuple[str, str]]:
         return [(kind, f"{step}: {text}") for kind, text in parameters]
     if one.structure == other.structure:
         return [("constants", f"{step}: {text}") for text in _constant_changes(one, other)]
-    results = f"; results {_listed(one.results)} → {_listed(other.results)}"
+    results = f"; results {joined_shapes(one.results)} → {joined_shapes(other.results)}"
     counts = f"{one.instructions} → {other.instructions} instructions"
     return [("program", f"{step}: {counts}{results if one.results != other.results else ''}")]
 
@@ -122,11 +122,7 @@ def _constant_changes(one: ProgramFacts, other: ProgramFacts) -> Iterator[str]:
     if changed:
         yield "constants " + "; ".join(changed[:4]) + ("; …" if len(changed) > 4 else "")
     else:
-        yield f"results {_listed(one.results)} → {_listed(other.results)}"
-
-
-def _listed(shapes: Sequence[str]) -> str:
-    return shapes[0] if len(shapes) == 1 else f"({', '.join(shapes)})"
+        yield f"results {joined_shapes(one.results)} → {joined_shapes(other.results)}"
 
 
 def _is_last_batch(group: Sequence[ProgramFacts]) -> bool:

@@ -9,6 +9,7 @@ from hlotool.check.findings import Severity
 from hlotool.check.rules import Problem, module_rule
 from hlotool.check.subject import Subject
 from hlotool.ir.module import Instruction
+from hlotool.ir.walk import post_order
 
 #: So many copies of one line of a program are taken for a loop.
 COPIES = 8
@@ -18,17 +19,10 @@ MANY_COPIES = 64
 _NUMBERS = re.compile(r"_\d+(?=/|$)")
 _TRIVIAL = frozenset(
     {
-        "constant",
-        "broadcast",
-        "parameter",
-        "tuple",
-        "get-tuple-element",
-        "reshape",
-        "bitcast",
-        "iota",
+        "constant", "broadcast", "parameter", "tuple", "get-tuple-element", "reshape", "bitcast", "iota",
         "convert",
     }
-)
+)  # fmt: skip
 
 
 @module_rule(
@@ -68,16 +62,8 @@ def _depends_in_turn(copies: list[Instruction]) -> bool:
     reached: set[Instruction] = {copies[0]}
     chained = 0
     members = set(copies)
-    order = _between(copies)
-    for instruction in order:
+    for instruction in post_order(copies[1:]):
         if any(operand in reached for operand in instruction.operands):
             reached.add(instruction)
             chained += instruction in members
     return chained >= (len(copies) - 1) * 3 // 4
-
-
-def _between(copies: list[Instruction]) -> list[Instruction]:
-    """What the last copies need, back to the first one, operands first."""
-    from hlotool.ir.walk import post_order
-
-    return post_order(copies[1:])

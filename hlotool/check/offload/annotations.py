@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, subshape
+from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves, subshape
 
 #: Memory space of the host in layouts, `S(5)`.
 HOST_MEMORY = 5
@@ -65,3 +65,8 @@ def memory_space(shape: Shape, index: ShapeIndex = ()) -> int:
     """The memory space that the layout of the part `index` names; 0 where there is no layout."""
     part = subshape(shape, index)
     return part.layout.memory_space if isinstance(part, ArrayShape) and part.layout is not None else 0
+
+
+def on_host(shape: Shape) -> bool:
+    """Whether the layout of any part of `shape` names host memory."""
+    return any(memory_space(part) == HOST_MEMORY for _, part in leaves(shape))

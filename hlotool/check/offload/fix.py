@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hlotool.check.offload.annotations import (
     HOST_MEMORY,
@@ -28,7 +28,7 @@ def fixed(module: Module, fix: str) -> tuple[Module, int]:
         fix: `output-layout` to promise host memory, `move-to-device` to keep the promise.
     """
     mended = clone_module(module).module
-    returned = Subject(mended).get(HostMemory).returned
+    returned = HostMemory(Subject(mended)).returned
     done: set[ShapeIndex] = set()
     for each in returned:
         index = each.position[1]
@@ -36,34 +36,22 @@ def fixed(module: Module, fix: str) -> tuple[Module, int]:
             continue
         done.add(index)
         if fix == "output-layout":
-            OutputLayout(index).apply(mended)
+            _promise_host(mended, index)
         else:
             _move_to_device(mended, each)
     return mended, len(done)
 
 
-@dataclass(frozen=True, slots=True)
-class OutputLayout:
-    """Puts one output of a program into host memory.
+def output_on_host(module: Module, index: ShapeIndex) -> Shape:
+    """The shape of the output `index` of a program, in host memory."""
+    return _on_host(subshape(module.entry_layout.result, index))
 
-    Attributes:
-        index: of the output.
-    """
 
-    index: ShapeIndex
-
-    def shape(self, module: Module) -> Shape:
-        """The shape that the output gets."""
-        return _on_host(subshape(module.entry_layout.result, self.index))
-
-    def apply(self, module: Module) -> None:
-        """Change the layout of the entry."""
-        layout = module.entry_layout
-        result = _replaced(layout.result, self.index)
-        module.attributes = {
-            **module.attributes,
-            "entry_computation_layout": EntryLayout(layout.parameters, result),
-        }
+def _promise_host(module: Module, index: ShapeIndex) -> None:
+    """Change the layout of the entry."""
+    layout = module.entry_layout
+    promised = EntryLayout(layout.parameters, _replaced(layout.result, index))
+    module.attributes = {**module.attributes, "entry_computation_layout": promised}
 
 
 def _replaced(shape: Shape, index: ShapeIndex) -> Shape:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlotool.check.findings import Severity
-from hlotool.check.offload.annotations import HOST_MEMORY, is_host_compute, memory_space, placement
+from hlotool.check.offload.annotations import HOST_MEMORY, is_host_compute, memory_space, on_host, placement
 from hlotool.check.rules import Problem
 from hlotool.check.subject import Subject
 from hlotool.ir.attributes import ParameterAlias
@@ -59,23 +59,17 @@ def _instruction(instruction: Instruction) -> Iterator[Problem]:
 
 def _slice(instruction: Instruction, before: int, after: int) -> Iterator[Problem]:
     if before == FAST_MEMORY != after:
-        yield Problem(
+        broken = (
             "Instruction shouldn't change layout memory space between generic fast memory space and others "
-            f"for instruction: {instruction.name}",
-            instruction,
+            "for instruction"
         )
     elif instruction.opcode == "dynamic-slice" and (before, after) == (0, HOST_MEMORY):
-        yield Problem(
-            "DynamicSlice instruction shouldn't change layout memory space from device to host: "
-            f"{instruction.name}",
-            instruction,
-        )
+        broken = "DynamicSlice instruction shouldn't change layout memory space from device to host"
     elif instruction.opcode == "dynamic-update-slice" and (before, after) == (HOST_MEMORY, 0):
-        yield Problem(
-            "DynamicUpdateSlice instruction shouldn't change layout memory space from host to device: "
-            f"{instruction.name}",
-            instruction,
-        )
+        broken = "DynamicUpdateSlice instruction shouldn't change layout memory space from host to device"
+    else:
+        return
+    yield Problem(f"{broken}: {instruction.name}", instruction)
 
 
 def _copy(instruction: Instruction, before: int, after: int) -> Iterator[Problem]:
@@ -98,17 +92,13 @@ def _order(shape: ArrayShape) -> tuple[int, ...] | None:
 
 def _compute(instruction: Instruction) -> Iterator[Problem]:
     """Device compute on host memory: XLA's verifier lets it pass, the result is a slow program or a crash."""
-    host = [o for o in instruction.operands if isinstance(o.shape, ArrayShape) and _on_host(o.shape)]
+    host = [o for o in instruction.operands if isinstance(o.shape, ArrayShape) and on_host(o.shape)]
     if host and not is_host_compute(instruction):
         yield Problem(
             f"%{host[0].name} is in host memory and %{instruction.name} computes with it on the device",
             instruction,
             severity=Severity.WARNING,
         )
-
-
-def _on_host(shape: ArrayShape) -> bool:
-    return memory_space(shape) == HOST_MEMORY
 
 
 def _aliases(subject: Subject) -> Iterator[Problem]:

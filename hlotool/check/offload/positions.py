@@ -22,19 +22,10 @@ Position: TypeAlias = Part
 #: What hands a buffer on as it is. XLA: IsValidDuringPureMemoryOffload.
 PASSES_ON = frozenset(
     {
-        "get-tuple-element",
-        "bitcast",
-        "tuple",
-        "call",
-        "while",
-        "conditional",
-        "parameter",
-        "opt-barrier",
-        "async-start",
-        "async-done",
-        "custom-call",
+        "get-tuple-element", "bitcast", "tuple", "call", "while", "conditional", "parameter", "opt-barrier",
+        "async-start", "async-done", "custom-call",
     }
-)
+)  # fmt: skip
 
 
 class Positions:

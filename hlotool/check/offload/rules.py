@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlotool.check.findings import Severity
-from hlotool.check.offload.fix import OutputLayout
+from hlotool.check.offload.fix import output_on_host
 from hlotool.check.offload.memory_spaces import changed_spaces
-from hlotool.check.offload.walk import HostMemory, Returned
+from hlotool.check.offload.walk import Returned, host_memory
 from hlotool.check.rules import Applies, ModuleCheck, Problem, module_rule
 from hlotool.check.subject import Subject
 
@@ -20,7 +20,7 @@ from hlotool.check.subject import Subject
 )
 def offload_output(subject: Subject) -> Iterator[Problem]:
     """With the tensor's whole path and both ways out."""
-    for returned in subject.get(HostMemory).returned:
+    for returned in host_memory(subject).returned:
         yield _returned(subject, returned)
 
 
@@ -28,7 +28,7 @@ def _returned(subject: Subject, returned: Returned) -> Problem:
     """The message is XLA's own, so that it can be searched for."""
     _, index = returned.position
     output = "{" + ",".join(map(str, index)) + "}"
-    wanted = OutputLayout(index).shape(subject.module)
+    wanted = output_on_host(subject.module, index)
     path = list(dict.fromkeys(instruction for instruction, _ in returned.path))
     before_root = path[-2] if len(path) > 1 and path[-1].opcode == "tuple" else path[-1]
     is_alone = returned.start is returned.annotation
@@ -47,7 +47,7 @@ def _returned(subject: Subject, returned: Returned) -> Problem:
 
 def _reports(rule: str) -> ModuleCheck:
     def check(subject: Subject) -> Iterator[Problem]:
-        yield from subject.get(HostMemory).problems.get(rule, ())
+        yield from host_memory(subject).problems.get(rule, ())
 
     check.__doc__ = f"What the walk through host memory found for {rule}."
     return check
@@ -55,23 +55,11 @@ def _reports(rule: str) -> ModuleCheck:
 
 for _rule, _severity, _title in (
     ("offload-crash", Severity.ERROR, "an instruction with several operands where XLA expects one"),
-    (
-        "offload-update",
-        Severity.ERROR,
-        "an offloaded slice goes into a buffer that cannot be on the host",
-    ),
+    ("offload-update", Severity.ERROR, "an offloaded slice goes into a buffer that cannot be on the host"),
     ("offload-condition", Severity.ERROR, "a loop's condition uses a tensor in host memory"),
-    (
-        "offload-host-computation",
-        Severity.ERROR,
-        "a host computation of another form than XLA's",
-    ),
+    ("offload-host-computation", Severity.ERROR, "a host computation of another form than XLA's"),
     ("offload-annotation", Severity.ERROR, "a placement annotation that is wrong, doubled or useless"),
-    (
-        "offload-compute",
-        Severity.WARNING,
-        "device compute on a host tensor: the host does it, slowly",
-    ),
+    ("offload-compute", Severity.WARNING, "device compute on a host tensor: the host does it, slowly"),
     ("offload-slice", Severity.WARNING, "a slice of a host tensor that is not moved to the device"),
     ("offload-64-bit", Severity.NOTE, "64-bit values that are offloaded in halves"),
 ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from hlotool.check.offload import messages
 from hlotool.check.offload.annotations import (
@@ -12,6 +13,7 @@ from hlotool.check.offload.annotations import (
     Placement,
     is_host_compute,
     memory_space,
+    on_host,
     placement,
 )
 from hlotool.check.offload.positions import PASSES_ON, Position, Positions
@@ -74,8 +76,8 @@ class HostMemory:
         if any(placement(i) is not None for i in self.subject.instructions):
             return True
         layout = self.subject.module.entry_layout
-        is_streamed = any(map(_has_host_memory, [*layout.parameters, layout.result]))
-        is_done = any(_has_host_memory(i.shape) for i in self.subject.instructions if i.opcode != "parameter")
+        is_streamed = any(map(on_host, [*layout.parameters, layout.result]))
+        is_done = any(on_host(i.shape) for i in self.subject.instructions if i.opcode != "parameter")
         return is_streamed and not is_done
 
     def add(self, rule: str, problem: Problem) -> None:
@@ -182,7 +184,9 @@ class HostMemory:
                 continue
             reached.append(position)
             if self._positions.is_entry_root(position[0]):
-                self._at_the_end(position, start, annotation, came_from, before)
+                if memory_space(self.subject.module.entry_layout.result, position[1]) != HOST_MEMORY:
+                    path = tuple(_trail_positions(position, came_from, before))
+                    self.returned.append(Returned(position, start[0], annotation, path))
                 continue
             for successor in self._positions.successors(position):
                 if successor not in came_from and successor not in self.host:
@@ -262,24 +266,17 @@ class HostMemory:
             queue.extend(fresh)
         return True
 
-    def _at_the_end(
-        self,
-        position: Position,
-        start: Position,
-        annotation: Instruction | None,
-        came_from: dict[Position, Position | None],
-        before: tuple[Position, ...],
-    ) -> None:
-        if memory_space(self.subject.module.entry_layout.result, position[1]) == HOST_MEMORY:
-            return
-        path = _trail_positions(position, came_from, before)
-        self.returned.append(Returned(position, start[0], annotation, tuple(path)))
-
     def _check_ends(self) -> None:
         """Moves to the device of what is there already."""
         for instruction in self.subject.instructions:
             if placement(instruction) is Placement.TO_DEVICE and instruction not in self._ended:
                 self.add("offload-annotation", messages.not_on_host(instruction))
+
+
+@lru_cache(maxsize=1)
+def host_memory(subject: Subject) -> HostMemory:
+    """What is in host memory of a program; followed once for all rules that ask."""
+    return HostMemory(subject)
 
 
 def _trail_positions(
@@ -292,10 +289,6 @@ def _trail_positions(
         trail.append(current)
         current = came_from[current]
     return [*before, *reversed(trail)]
-
-
-def _has_host_memory(shape: Shape) -> bool:
-    return any(memory_space(part) == HOST_MEMORY for _, part in leaves(shape))
 
 
 def _runs_on_host(async_start: Instruction) -> bool:

@@ -37,8 +37,7 @@ class AsyncSugar:
 
 def sugar_of(instruction: Instruction) -> AsyncSugar | None:
     """The short form of `instruction`, or None when it has none or would lose something."""
-    suffix = _SUFFIXES.get(instruction.opcode)
-    start = async_start(instruction)
+    suffix, start = _SUFFIXES.get(instruction.opcode), async_start(instruction)
     if suffix is None or start.opcode != "async-start":
         return None
     wrapped = start.attribute("calls", Computation, None)

@@ -6,15 +6,13 @@ XLA: the PrintExtraAttributesImpl functions of hlo_instructions.cc, hlo_instruct
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from hlotool.ir.attributes import (
-    AttributeValue,
     BufferDonor,
     ConvolutionDimensions,
-    EmbeddedLiteral,
     EntryLayout,
     Ints,
     OperandAlias,
@@ -31,7 +29,7 @@ from hlotool.ir.opcodes import Kind, attribute_kind
 from hlotool.ir.printing.literals import typed_literal_text
 from hlotool.ir.printing.metadata import backend_config_text, frontend_text, quote
 from hlotool.ir.printing.sharding import replica_groups_text, sharding_text
-from hlotool.ir.types import Shape, ShapeIndex, join_indexed
+from hlotool.ir.types import join_indexed
 
 #: The order in which XLA prints what is not common to all instructions.
 _ORDER = (
@@ -53,17 +51,11 @@ _ORDER = (
 
 #: What follows, on every instruction (metadata and control predecessors are no attributes of the IR).
 _COMMON_ORDER = (
-    "sharding",
-    "frontend_attributes",
-    "control-predecessors",
-    "statistics",
-    "result_accuracy",
-    "origin",
-    "metadata",
-    "backend_config",
+    "sharding frontend_attributes control-predecessors statistics result_accuracy origin metadata "
+    "backend_config"
 )
 
-_RANK = {name: rank for rank, name in enumerate((*_ORDER.split(), *_COMMON_ORDER))}
+_RANK = {name: rank for rank, name in enumerate((*_ORDER.split(), *_COMMON_ORDER.split()))}
 _LAST_OF_ALL = len(_RANK)
 
 #: Attributes that come before another one, unlike on other opcodes.
@@ -75,7 +67,7 @@ def rank_of(opcode: str, attribute: str) -> float:
     return _SPECIAL_RANK.get((opcode, attribute), _RANK.get(attribute, _LAST_OF_ALL))
 
 
-def value_text(opcode: str, attribute: str, value: AttributeValue, metadata: bool = True) -> str:
+def value_text(opcode: str, attribute: str, value: Any, metadata: bool = True) -> str:
     """The text after `attribute=`, of any value but computations and instructions.
 
     Args:
@@ -93,13 +85,8 @@ def value_text(opcode: str, attribute: str, value: AttributeValue, metadata: boo
     if kind is None:
         raise TypeError(f"{opcode} has no attribute {attribute}, and {value!r} is no raw text")
     if kind is Kind.SHARDING:
-        return sharding_text(_any(value), metadata)
-    return _FORMATS[kind](_any(value))
-
-
-def _any(value: AttributeValue) -> Any:
-    """The table of formats is keyed by kind, which mypy cannot relate to the value's type."""
-    return value
+        return sharding_text(value, metadata)
+    return _FORMATS[kind](value)
 
 
 def float_text(value: float) -> str:
@@ -127,10 +114,6 @@ def ints_text(values: Iterable[int]) -> str:
 def bools_text(values: bool | tuple[bool, ...]) -> str:
     """`{true,false}`; a single one is a list too."""
     return "{" + ",".join(map(bool_text, (values,) if isinstance(values, bool) else values)) + "}"
-
-
-def _int_lists_text(lists: Iterable[Ints]) -> str:
-    return "{" + ",".join(map(ints_text, lists)) + "}"
 
 
 def window_text(window: Window) -> str:
@@ -188,21 +171,16 @@ def slice_text(dims: Iterable[SliceDim]) -> str:
     return "{" + ", ".join(f"[{d.start}:{d.limit}]" for d in dims) + "}"
 
 
-def index_text(index: ShapeIndex) -> str:
-    """`{0,1}`."""
-    return ints_text(index)
-
-
 def aliases_text(aliases: Iterable[OperandAlias]) -> str:
     """`{{0}: (1, {})}`."""
-    parts = (f"{index_text(a.output_index)}: ({a.operand}, {index_text(a.operand_index)})" for a in aliases)
+    parts = (f"{ints_text(a.output_index)}: ({a.operand}, {ints_text(a.operand_index)})" for a in aliases)
     return "{" + ", ".join(parts) + "}"
 
 
 def parameter_aliases_text(aliases: Iterable[ParameterAlias]) -> str:
     """`{ {0}: (1, {}, may-alias) }`."""
     parts = (
-        f"{index_text(a.output_index)}: ({a.parameter}, {index_text(a.parameter_index)}, {a.kind})"
+        f"{ints_text(a.output_index)}: ({a.parameter}, {ints_text(a.parameter_index)}, {a.kind})"
         for a in aliases
     )
     return f"{{ {', '.join(parts)} }}"
@@ -210,17 +188,13 @@ def parameter_aliases_text(aliases: Iterable[ParameterAlias]) -> str:
 
 def donors_text(donors: Iterable[BufferDonor]) -> str:
     """`{ (0, {}), (1, {0}) }`."""
-    parts = (f"({d.parameter}, {index_text(d.parameter_index)})" for d in donors)
+    parts = (f"({d.parameter}, {ints_text(d.parameter_index)})" for d in donors)
     return f"{{ {', '.join(parts)} }}"
 
 
 def entry_layout_text(layout: EntryLayout) -> str:
     """`{(f32[2]{0})->f32[2]{0}}`."""
     return f"{{({join_indexed(map(str, layout.parameters))})->{layout.result}}}"
-
-
-def _shapes_text(shapes: Iterable[Shape]) -> str:
-    return "{" + ", ".join(map(str, shapes)) + "}"
 
 
 def accuracy_text(accuracy: ResultAccuracy) -> str:
@@ -236,12 +210,7 @@ def _statistics_text(statistics: Statistics) -> str:
     return f"{{visualizing_index={statistics.visualizing_index}{values}}}"
 
 
-def _literal_text(embedded: EmbeddedLiteral) -> str:
-    return typed_literal_text(embedded.literal)
-
-
-_Format: TypeAlias = Callable[[Any], str]
-_FORMATS: dict[Kind, _Format] = {
+_FORMATS: dict[Kind, Callable[[Any], str]] = {
     Kind.BOOL: bool_text,
     Kind.BOOLS: bools_text,
     Kind.INT: str,
@@ -250,7 +219,7 @@ _FORMATS: dict[Kind, _Format] = {
     Kind.ENUM: str,
     Kind.ENUMS: lambda names: "{" + ",".join(names) + "}",
     Kind.INTS: ints_text,
-    Kind.INT_LISTS: _int_lists_text,
+    Kind.INT_LISTS: lambda lists: "{" + ",".join(map(ints_text, lists)) + "}",
     Kind.WINDOW: window_text,
     Kind.DIM_LABELS: dim_labels_text,
     Kind.PADDING: padding_text,
@@ -258,8 +227,8 @@ _FORMATS: dict[Kind, _Format] = {
     Kind.REPLICA_GROUPS: replica_groups_text,
     Kind.ALIASES: aliases_text,
     Kind.SHAPE: str,
-    Kind.SHAPES: _shapes_text,
-    Kind.LITERAL: _literal_text,
+    Kind.SHAPES: lambda shapes: "{" + ", ".join(map(str, shapes)) + "}",
+    Kind.LITERAL: lambda embedded: typed_literal_text(embedded.literal),
     Kind.ACCURACY: accuracy_text,
     Kind.FRONTEND: frontend_text,
     Kind.BACKEND_CONFIG: backend_config_text,

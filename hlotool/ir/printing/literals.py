@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.ir.dtypes import Array
+from hlotool.ir.dtypes import NAN_PAYLOAD_BITS, Array
 from hlotool.ir.literal import Literal
 from hlotool.ir.types import ArrayShape, ElementType, TokenShape
 
@@ -31,17 +31,6 @@ _DIGITS: dict[ElementType, tuple[int, ...]] = {
     ElementType.F16: (5, 17),
     ElementType.F32: (6, 9),
     ElementType.F64: (15, 17),
-}
-
-#: Width of the significand field of the types whose NaNs carry a payload.
-_PAYLOAD_BITS = {
-    ElementType.F8E5M2: 2,
-    ElementType.F8E4M3: 3,
-    ElementType.F8E3M4: 4,
-    ElementType.BF16: 7,
-    ElementType.F16: 10,
-    ElementType.F32: 23,
-    ElementType.F64: 52,
 }
 
 ELIDED = "{...}"
@@ -164,7 +153,7 @@ def _nan_text(element: Array, element_type: ElementType) -> str:
     bits = int.from_bytes(element.tobytes(), "little")
     negative = element_type is not ElementType.F8E8M0FNU and bits >> (element_type.bits - 1) & 1
     text = "-nan" if negative else "nan"
-    width = _PAYLOAD_BITS.get(element_type)
+    width = NAN_PAYLOAD_BITS.get(element_type)
     if width is None:
         return text
     payload = bits & ((1 << width) - 1)

@@ -6,9 +6,9 @@ XLA: hlo_op_metadata.cc, hlo_lexer.cc (LexJsonDict), hlo_module.cc.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from dataclasses import fields
 
-from hlotool.ir.attributes import BackendConfig, FrontendAttributes, Metadata, StackFrameTables
+from hlotool.ir.attributes import BackendConfig, FrontendAttributes, Ints, Metadata, StackFrameTables
 
 _ESCAPES = {0x0A: "\\n", 0x0D: "\\r", 0x09: "\\t", 0x22: '\\"', 0x27: "\\'", 0x5C: "\\\\"}
 _ESCAPE_TABLE = [
@@ -16,6 +16,8 @@ _ESCAPE_TABLE = [
 ]
 _NEEDS_ESCAPE = re.compile(r"[^ -!#-&(-\[\]-~]")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+#: In XLA's order, which is that of the fields.
+_METADATA_KEYS = tuple(field.name for field in fields(Metadata) if field.name != "obsolete")
 _BRACE_OR_QUOTE = re.compile(r'[{}"]')
 
 
@@ -52,25 +54,14 @@ def lexes_as_dictionary(text: str) -> bool:
 
 def metadata_text(metadata: Metadata) -> str:
     """`op_name="…" source_line=3 …`, no braces; keys that current XLA rejects are left out."""
-    return " ".join(_metadata_fields(metadata))
+    values = ((key, getattr(metadata, key)) for key in _METADATA_KEYS)
+    return " ".join(f"{key}={_metadata_value(value)}" for key, value in values if value)
 
 
-def _metadata_fields(metadata: Metadata) -> Iterator[str]:
-    for key in ("op_type", "op_name", "source_file"):
-        if value := getattr(metadata, key):
-            yield f"{key}={quote(value)}"
-    for key in ("source_line", "source_end_line", "source_column", "source_end_column"):
-        if value := getattr(metadata, key):
-            yield f"{key}={value}"
-    if metadata.profile_type:
-        yield f"profile_type={{{','.join(map(str, metadata.profile_type))}}}"
-    for key in ("deduplicated_name", "scheduling_name"):
-        if value := getattr(metadata, key):
-            yield f"{key}={quote(value)}"
-    if metadata.stack_frame_id:
-        yield f"stack_frame_id={metadata.stack_frame_id}"
-    if metadata.metadata_payload:
-        yield f"metadata_payload={quote(metadata.metadata_payload)}"
+def _metadata_value(value: str | int | Ints) -> str:
+    if isinstance(value, str):
+        return quote(value)
+    return f"{{{','.join(map(str, value))}}}" if isinstance(value, tuple) else str(value)
 
 
 def frontend_text(attributes: FrontendAttributes) -> str:

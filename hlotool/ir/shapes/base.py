@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from hlotool.ir.attribute_access import AttributeAccess
 from hlotool.ir.attributes import AttributeValue, Ints
 from hlotool.ir.module import Computation
-from hlotool.ir.shapes.compatibility import compatible, same_type
+from hlotool.ir.shapes.compatibility import compatible, same_dimensions, same_type
 from hlotool.ir.types import (
     UNBOUNDED,
     ArrayShape,
@@ -53,6 +55,11 @@ class Op(AttributeAccess):
         """The shapes of all operands, which must be arrays."""
         return [self.array(i) for i in range(len(self.operands))]
 
+    def some_arrays(self) -> list[ArrayShape]:
+        """The shapes of all operands, one at least, which must be arrays."""
+        self.check(bool(self.operands), "operand-count", f"{self.opcode} needs at least one operand")
+        return self.arrays()
+
     def as_array(self, shape: Shape | None, role: str) -> ArrayShape:
         """`shape`, which must be an array."""
         if not isinstance(shape, ArrayShape):
@@ -89,6 +96,29 @@ class Op(AttributeAccess):
         )
         return values
 
+    def position(self, name: str, size: int) -> int:
+        """The attribute `name`, a number below `size`."""
+        value = self.integer(name)
+        self.check(0 <= value < size, "attribute-value", f"{name} must be within [0, {size}), not {value}")
+        return value
+
+    def word(self, name: str, allowed: Sequence[str], default: str | None = None) -> str:
+        """The attribute `name`, one of the words that are `allowed`."""
+        value = self.text(name) if default is None else self.text(name, default)
+        wanted = ", ".join(allowed)
+        self.check(value in allowed, "attribute-value", f"{name} must be one of {wanted}, not {value}")
+        return value
+
+    def check_count(self, found: int, needed: int, demand: str, rule: str = "attribute-value") -> None:
+        """There must be as many as needed, as `demand` says in words."""
+        self.check(found == needed, rule, f"{demand}: {needed}, not {found}")
+
+    def elements(self, shape: Shape | None, demand: str) -> tuple[Shape, ...]:
+        """The elements of `shape`, which must be a tuple of two at least, as `demand` says in words."""
+        if not isinstance(shape, TupleShape) or len(shape.elements) < 2:
+            raise self.error("shape-mismatch", f"{demand}, not {shape}")
+        return shape.elements
+
     def only_dimension(self, rank: int) -> int:
         """The single entry of `dimensions`, below `rank`."""
         values = self.integers("dimensions", ())
@@ -103,6 +133,7 @@ class Op(AttributeAccess):
 
 InferRule = Callable[[Op], Shape]
 CheckRule = Callable[[Op], None]
+_Rule = TypeVar("_Rule", InferRule, CheckRule)
 
 INFER_RULES: dict[str, InferRule] = {}
 CHECK_RULES: dict[str, CheckRule] = {}
@@ -110,14 +141,7 @@ CHECK_RULES: dict[str, CheckRule] = {}
 
 def infers(*opcodes: str) -> Callable[[InferRule], InferRule]:
     """Register the rule that gives the result shape of `opcodes`."""
-
-    def register(rule: InferRule) -> InferRule:
-        for opcode in opcodes:
-            assert opcode not in INFER_RULES, opcode
-            INFER_RULES[opcode] = rule
-        return rule
-
-    return register
+    return partial(_register, INFER_RULES, opcodes)
 
 
 def checks(*opcodes: str) -> Callable[[CheckRule], CheckRule]:
@@ -126,14 +150,14 @@ def checks(*opcodes: str) -> Callable[[CheckRule], CheckRule]:
     It stands in for a comparison with the inferred shape: for opcodes without an infer rule, and for those
     that allow more than one shape.
     """
+    return partial(_register, CHECK_RULES, opcodes)
 
-    def register(rule: CheckRule) -> CheckRule:
-        for opcode in opcodes:
-            assert opcode not in CHECK_RULES, opcode
-            CHECK_RULES[opcode] = rule
-        return rule
 
-    return register
+def _register(rules: dict[str, _Rule], opcodes: Iterable[str], rule: _Rule) -> _Rule:
+    for opcode in opcodes:
+        assert opcode not in rules, opcode
+        rules[opcode] = rule
+    return rule
 
 
 def array_of(element_type: ElementType, dims: Iterable[int], dynamic: Iterable[bool] = ()) -> ArrayShape:
@@ -142,6 +166,11 @@ def array_of(element_type: ElementType, dims: Iterable[int], dynamic: Iterable[b
     flags = tuple(dynamic) or (False,) * len(sizes)
     flags = tuple(flag or size == UNBOUNDED for flag, size in zip(flags, sizes))
     return ArrayShape(element_type, sizes, flags if any(flags) else ())
+
+
+def array_of_pairs(element_type: ElementType, dims: Sequence[tuple[int, bool]]) -> ArrayShape:
+    """An array without layout of dimensions that are given as sizes and flags."""
+    return array_of(element_type, [size for size, _ in dims], [flag for _, flag in dims])
 
 
 def flags_of(shape: ArrayShape) -> list[bool]:
@@ -175,6 +204,15 @@ def signature(computation: Computation) -> Signature:
     return Signature(tuple(p.shape for p in computation.parameters), computation.root.shape)
 
 
+def check_parameter_count(op: Op, name: str, callee: Signature, count: int) -> None:
+    """The computation called `name` must take `count` parameters."""
+    op.check(
+        len(callee.parameters) == count,
+        "callee-signature",
+        f"{name} must take {count} parameters, it takes {len(callee.parameters)}",
+    )
+
+
 def check_reducer(
     op: Op,
     name: str,
@@ -190,11 +228,7 @@ def check_reducer(
     """
     count = len(input_types)
     reducer = signature(op.computation(name))
-    op.check(
-        len(reducer.parameters) == 2 * count,
-        "callee-signature",
-        f"{name} must take {2 * count} parameters, it takes {len(reducer.parameters)}",
-    )
+    check_parameter_count(op, name, reducer, 2 * count)
     results = reducer.result.elements if isinstance(reducer.result, TupleShape) else (reducer.result,)
     op.check(
         len(results) == count and all(isinstance(r, ArrayShape) and not r.dims for r in results),
@@ -207,10 +241,11 @@ def check_reducer(
             "callee-signature",
             f"{name} returns {accumulator} but its parameter {i} is {reducer.parameters[i]}",
         )
+        assert isinstance(accumulator, ArrayShape)
         for role, wanted, got in (
             (f"initial value {i}", init_types[i], accumulator),
             (f"element type of input {i}", input_types[i], reducer.parameters[count + i]),
-            (f"result {i}", _type_of(accumulator), reducer.parameters[count + i]),
+            (f"result {i}", accumulator.element_type, reducer.parameters[count + i]),
         ):
             op.check(
                 compatible(ArrayShape(wanted, ()), got, mixed_precision=True),
@@ -218,11 +253,6 @@ def check_reducer(
                 f"{name}: {role} is {wanted}[], which does not fit {got}",
             )
     return reducer
-
-
-def _type_of(shape: Shape) -> ElementType:
-    assert isinstance(shape, ArrayShape)
-    return shape.element_type
 
 
 def check_same_types(op: Op, shapes: Sequence[ArrayShape]) -> None:
@@ -233,4 +263,14 @@ def check_same_types(op: Op, shapes: Sequence[ArrayShape]) -> None:
             same_type(first, shape.element_type, mixed_precision=True),
             "element-type",
             f"operands of {op.opcode} must have one element type, not {first} and {shape.element_type}",
+        )
+
+
+def check_same_dimensions(op: Op, what: str, shapes: Sequence[ArrayShape]) -> None:
+    """All sizes must agree; `what` names the shapes."""
+    for shape in shapes[1:]:
+        op.check(
+            same_dimensions(shape, shapes[0]),
+            "shape-mismatch",
+            f"{what} must have the same dimensions: {shapes[0].logical_text()} and {shape.logical_text()}",
         )

@@ -49,11 +49,6 @@ def _scaled_one(op: Op, shape: ArrayShape, dimension: int, up: int, down: int) -
     return replace(array_of(shape.element_type, dims, flags), layout=shape.layout)
 
 
-def _operands(op: Op) -> list[ArrayShape]:
-    op.check(len(op.operands) > 0, "operand-count", f"{op.opcode} needs at least one operand")
-    return op.arrays()
-
-
 def _ratio(op: Op, whole: Shape | None, part: ArrayShape) -> int:
     """How many parts a stated result or operand holds along the collective's dimension."""
     shape = whole.elements[0] if isinstance(whole, TupleShape) and whole.elements else whole
@@ -75,54 +70,42 @@ def _check_stated(op: Op, expected: Shape) -> None:
 @infers("all-gather")
 def infer_all_gather(op: Op) -> Shape:
     """The operands, one dimension as many times as large as there are devices in a group."""
-    return one_or_tuple(_scaled(op, _operands(op), _group_size(op), 1))
+    return one_or_tuple(_scaled(op, op.some_arrays(), _group_size(op), 1))
 
 
 @checks("all-gather")
 def check_all_gather(op: Op) -> None:
     """Any whole number of shards."""
-    shapes = _operands(op)
+    shapes = op.some_arrays()
     _check_stated(op, one_or_tuple(_scaled(op, shapes, _ratio(op, op.stated, shapes[0]), 1)))
 
 
 @infers("all-gather-start")
 def infer_all_gather_start(op: Op) -> Shape:
     """(operands, gathered)."""
-    shapes = _operands(op)
+    shapes = op.some_arrays()
     return tuple_of((one_or_tuple(shapes), one_or_tuple(_scaled(op, shapes, _group_size(op), 1))))
 
 
 @checks("all-gather-start")
 def check_all_gather_start(op: Op) -> None:
     """(operands, gathered) for any whole number of shards."""
-    shapes = _operands(op)
-    op.check(
-        isinstance(op.stated, TupleShape) and len(op.stated.elements) >= 2,
-        "shape-mismatch",
-        f"all-gather-start must give (operands, results), not {op.stated}",
-    )
-    assert isinstance(op.stated, TupleShape)
-    gathered = _scaled(op, shapes, _ratio(op, op.stated.elements[1], shapes[0]), 1)
+    shapes = op.some_arrays()
+    _, result, *_ = op.elements(op.stated, "all-gather-start must give (operands, results)")
+    gathered = _scaled(op, shapes, _ratio(op, result, shapes[0]), 1)
     _check_stated(op, tuple_of((one_or_tuple(shapes), one_or_tuple(gathered))))
 
 
 @infers("all-gather-done", "collective-permute-done")
 def infer_done(op: Op) -> Shape:
     """The result part of what was started."""
-    started = op.operands[0]
-    op.check(
-        isinstance(started, TupleShape) and len(started.elements) >= 2,
-        "shape-mismatch",
-        f"the operand of {op.opcode} must be (operands, results, …), not {started}",
-    )
-    assert isinstance(started, TupleShape)
-    return started.elements[1]
+    return op.elements(op.operands[0], f"the operand of {op.opcode} must be (operands, results, …)")[1]
 
 
-@infers("all-reduce", "all-reduce-start")
+@infers("all-reduce", "all-reduce-start", "collective-broadcast")
 def infer_all_reduce(op: Op) -> Shape:
     """The operands' shapes."""
-    return one_or_tuple(_operands(op))
+    return one_or_tuple(op.some_arrays())
 
 
 @infers("all-reduce-done")
@@ -134,13 +117,13 @@ def infer_all_reduce_done(op: Op) -> Shape:
 @infers("reduce-scatter")
 def infer_reduce_scatter(op: Op) -> Shape:
     """The operands, one dimension divided among the devices of a group."""
-    return one_or_tuple(_scaled(op, _operands(op), 1, _group_size(op)))
+    return one_or_tuple(_scaled(op, op.some_arrays(), 1, _group_size(op)))
 
 
 @checks("reduce-scatter")
 def check_reduce_scatter(op: Op) -> None:
     """Any whole number of shards."""
-    shapes = _operands(op)
+    shapes = op.some_arrays()
     stated = op.stated.elements[0] if isinstance(op.stated, TupleShape) and op.stated.elements else op.stated
     count = _ratio(op, shapes[0], op.as_array(stated, "the result"))
     _check_stated(op, one_or_tuple(_scaled(op, shapes, 1, count)))
@@ -149,7 +132,7 @@ def check_reduce_scatter(op: Op) -> None:
 @infers("all-to-all")
 def infer_all_to_all(op: Op) -> Shape:
     """With `dimensions` the operand's shape, cut and joined along one; without, a tuple of operands."""
-    shapes = _operands(op)
+    shapes = op.some_arrays()
     if op.integers("dimensions", ()):
         op.check(len(shapes) == 1, "operand-count", "all-to-all with dimensions takes one operand")
         op.only_dimension(shapes[0].rank)
@@ -180,32 +163,20 @@ def infer_ragged_all_to_all(op: Op) -> Shape:
     return op.array(1)
 
 
-@infers("collective-broadcast")
-def infer_collective_broadcast(op: Op) -> Shape:
-    """The operands' shapes."""
-    return one_or_tuple(_operands(op))
-
-
 @infers("collective-permute")
 def infer_collective_permute(op: Op) -> Shape:
     """The operands' shapes; of the in-place form (with `slice_sizes`) that of the output buffer."""
     if "slice_sizes" in op.attributes:
         return _in_place(op)[1]
-    return one_or_tuple(_operands(op))
+    return one_or_tuple(op.some_arrays())
 
 
 @checks("collective-permute-start")
 def check_collective_permute_start(op: Op) -> None:
     """(operands, results, contexts…)."""
-    pair = _in_place(op)[:2] if "slice_sizes" in op.attributes else (one_or_tuple(_operands(op)),) * 2
-    stated = op.stated
-    op.check(
-        isinstance(stated, TupleShape) and len(stated.elements) >= 2,
-        "shape-mismatch",
-        f"collective-permute-start must give (operands, results, contexts…), not {stated}",
-    )
-    assert isinstance(stated, TupleShape)
-    _check_stated(op, tuple_of((*pair, *stated.elements[2:])))
+    pair = _in_place(op)[:2] if "slice_sizes" in op.attributes else (one_or_tuple(op.some_arrays()),) * 2
+    parts = op.elements(op.stated, "collective-permute-start must give (operands, results, contexts…)")
+    _check_stated(op, tuple_of((*pair, *parts[2:])))
 
 
 def _in_place(op: Op) -> Sequence[Shape]:

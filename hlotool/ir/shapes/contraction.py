@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlotool.ir.attributes import ConvolutionDimensions, Ints
-from hlotool.ir.shapes.base import Op, array_of, flags_of, infers
+from hlotool.ir.shapes.base import Op, array_of_pairs, flags_of, infers
 from hlotool.ir.shapes.compatibility import higher_precision, same_sizes
 from hlotool.ir.shapes.reduction import window_of, windowed_size
 from hlotool.ir.types import ArrayShape, ElementType, Shape
@@ -77,16 +77,12 @@ def _dot_dimensions(
     ]
 
 
-def _array(element_type: ElementType, dims: list[tuple[int, bool]]) -> ArrayShape:
-    return array_of(element_type, [size for size, _ in dims], [flag for _, flag in dims])
-
-
 @infers("dot")
 def infer_dot(op: Op) -> Shape:
     """Batch dimensions, then the free ones of lhs and rhs."""
     lhs, rhs = op.array(0, "lhs"), op.array(1, "rhs")
     dims = _dot_dims(op, lhs, rhs)
-    return _array(_result_type(op, lhs, rhs), _dot_dimensions(lhs, rhs, dims))
+    return array_of_pairs(_result_type(op, lhs, rhs), _dot_dimensions(lhs, rhs, dims))
 
 
 @infers("scaled-dot")
@@ -98,7 +94,7 @@ def infer_scaled_dot(op: Op) -> Shape:
     op.check(any(s.dims for s in scales), "shape-mismatch", "one of the scales at least must not be a scalar")
     _check_scale(op, "lhs", lhs, scales[0], dims.lhs_contracting)
     _check_scale(op, "rhs", rhs, scales[1], dims.rhs_contracting)
-    return _array(_result_type(op, lhs, rhs), _dot_dimensions(lhs, rhs, dims))
+    return array_of_pairs(_result_type(op, lhs, rhs), _dot_dimensions(lhs, rhs, dims))
 
 
 def _check_scale(op: Op, side: str, operand: ArrayShape, scale: ArrayShape, contracting: Ints) -> None:
@@ -135,7 +131,7 @@ def infer_ragged_dot(op: Op) -> Shape:
     group_dims = _rhs_group_dims(op, rhs, dims, ragged, groups[0])
     free = _dot_dimensions(lhs, rhs, dims, group_dims)
     prefix = [groups] if ragged in dims.lhs_contracting else []
-    return _array(_result_type(op, lhs, rhs), prefix + free)
+    return array_of_pairs(_result_type(op, lhs, rhs), prefix + free)
 
 
 def _check_group_sizes(op: Op, lhs: ArrayShape, sizes: ArrayShape, dims: _DotDims, ragged: int) -> None:
@@ -203,7 +199,7 @@ def infer_convolution(op: Op) -> Shape:
         base, side = labels.input_spatial[i], labels.kernel_spatial[i]
         dynamic = lhs.is_dynamic_dimension(base) or rhs.is_dynamic_dimension(side)
         dims[labels.output_spatial[i]] = (windowed_size(op, lhs.dims[base], dim), dynamic)
-    return _array(_result_type(op, lhs, rhs), [dims[d] for d in range(len(dims))])
+    return array_of_pairs(_result_type(op, lhs, rhs), [dims[d] for d in range(len(dims))])
 
 
 def _check_labels(op: Op, labels: ConvolutionDimensions, lhs: ArrayShape, rhs: ArrayShape) -> None:

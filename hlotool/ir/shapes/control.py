@@ -14,6 +14,7 @@ from hlotool.ir.shapes.base import (
     S32_SCALAR,
     Op,
     Signature,
+    check_parameter_count,
     checks,
     flags_of,
     infers,
@@ -27,11 +28,7 @@ from hlotool.ir.types import ArrayShape, Shape, TupleShape
 def _check_arguments(op: Op, name: str, callee: Signature, arguments: Iterable[Shape]) -> None:
     """One parameter per argument, each of a compatible shape."""
     arguments = tuple(arguments)
-    op.check(
-        len(callee.parameters) == len(arguments),
-        "callee-signature",
-        f"{name} must take {len(arguments)} parameters, it takes {len(callee.parameters)}",
-    )
+    check_parameter_count(op, name, callee, len(arguments))
     for i, (parameter, argument) in enumerate(zip(callee.parameters, arguments)):
         op.check(
             compatible(parameter, argument),
@@ -58,9 +55,7 @@ def infer_fusion(op: Op) -> Shape:
         f"calls takes {len(callee.parameters)} parameters, the fusion has {len(op.operands)} operands",
     )
     _check_arguments(op, "calls", callee, op.operands[: len(callee.parameters)])
-    kind = op.text("kind", "kLoop")
-    kinds = ("kLoop", "kInput", "kOutput", "kCustom")
-    op.check(kind in kinds, "attribute-value", f"kind must be one of {', '.join(kinds)}, not {kind}")
+    op.word("kind", ("kLoop", "kInput", "kOutput", "kCustom"), "kLoop")
     return callee.result
 
 
@@ -135,15 +130,10 @@ def _more_dynamic(a: Shape, b: Shape) -> Shape:
 
 def _async_parts(op: Op, shape: Shape | None) -> tuple[Shape, ...]:
     """((operands…), result, contexts…)."""
-    op.check(
-        isinstance(shape, TupleShape)
-        and len(shape.elements) >= 2
-        and isinstance(shape.elements[0], TupleShape),
-        "shape-mismatch",
-        f"an asynchronous value must be ((operands…), result, contexts…), not {shape}",
-    )
-    assert isinstance(shape, TupleShape)
-    return shape.elements
+    demand = "an asynchronous value must be ((operands…), result, contexts…)"
+    parts = op.elements(shape, demand)
+    op.check(isinstance(parts[0], TupleShape), "shape-mismatch", f"{demand}, not {shape}")
+    return parts
 
 
 @checks("async-start")

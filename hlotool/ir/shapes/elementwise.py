@@ -12,6 +12,8 @@ from hlotool.ir.attributes import default_comparison
 from hlotool.ir.shapes.base import (
     Op,
     array_of,
+    array_of_pairs,
+    check_parameter_count,
     check_same_types,
     checks,
     flags_of,
@@ -127,7 +129,7 @@ def _merge(op: Op, lhs: ArrayShape, rhs: ArrayShape, element_type: ElementType) 
     if not (lhs.is_dynamic or rhs.is_dynamic):
         return lhs if lhs.element_type is element_type else replace(lhs, element_type=element_type)
     merged = [_merge_sizes(*d) for d in zip(lhs.dims, flags_of(lhs), rhs.dims, flags_of(rhs))]
-    return replace(array_of(element_type, *zip(*merged)), layout=lhs.layout)
+    return replace(array_of_pairs(element_type, merged), layout=lhs.layout)
 
 
 def _merge_sizes(left: int, left_dynamic: bool, right: int, right_dynamic: bool) -> tuple[int, bool]:
@@ -141,9 +143,7 @@ def _merge_sizes(left: int, left_dynamic: bool, right: int, right_dynamic: bool)
 
 def _check_comparison(op: Op) -> None:
     """Direction and type must exist and fit the operands."""
-    directions = ("EQ", "NE", "GE", "GT", "LE", "LT")
-    direction = op.text("direction")
-    op.check(direction in directions, "attribute-value", f"direction must be one of {', '.join(directions)}")
+    op.word("direction", ("EQ", "NE", "GE", "GT", "LE", "LT"))
     stated = op.attribute("type", str, None)
     default = default_comparison(op.array(1).element_type)
     allowed = (default, "TOTALORDER") if op.array(1).element_type.is_floating else (default,)
@@ -165,10 +165,8 @@ def check_stochastic_convert(op: Op) -> None:
         f"random bits for {operand.element_type} must be u{operand.element_type.bits}, "
         f"not {random.element_type}",
     )
-    expected = compatible(operand, random, any_type=True) and compatible(
-        operand, op.stated_array(), any_type=True
-    )
-    op.check(expected, "shape-mismatch", f"operands and result must have the dimensions {operand.dims}")
+    is_right = all(compatible(operand, other, any_type=True) for other in (random, op.stated_array()))
+    op.check(is_right, "shape-mismatch", f"operands and result must have the dimensions {operand.dims}")
 
 
 @infers("clamp")
@@ -227,8 +225,7 @@ def _merge_choice(left: int, left_dynamic: bool, right: int, right_dynamic: bool
 @infers("map")
 def infer_map(op: Op) -> Shape:
     """The operands' dimensions with the type that `to_apply` returns for their scalars."""
-    op.check(len(op.operands) > 0, "operand-count", "map needs at least one operand")
-    shapes = op.arrays()
+    shapes = op.some_arrays()
     largest = max(shapes, key=lambda shape: shape.rank)
     for shape in shapes:
         op.check(
@@ -248,11 +245,7 @@ def infer_map(op: Op) -> Shape:
 def _mapped_type(op: Op, shapes: list[ArrayShape]) -> ElementType:
     """What `to_apply` returns, which must take one scalar per operand."""
     applied = signature(op.computation("to_apply"))
-    op.check(
-        len(applied.parameters) == len(shapes),
-        "callee-signature",
-        f"to_apply must take {len(shapes)} parameters, it takes {len(applied.parameters)}",
-    )
+    check_parameter_count(op, "to_apply", applied, len(shapes))
     for i, (parameter, shape) in enumerate(zip(applied.parameters, shapes)):
         parameter = op.as_array(parameter, f"parameter {i} of to_apply")
         op.check(

@@ -12,6 +12,7 @@ from hlotool.ir.attributes import Ints
 from hlotool.ir.shapes.base import (
     Op,
     array_of,
+    array_of_pairs,
     check_reducer,
     check_same_types,
     flags_of,
@@ -39,11 +40,7 @@ def _check_start_indices(op: Op, rank: int, first: int) -> None:
         op.check(
             index.element_type.is_integer, "index-operand", f"start indices must be integers, not {index}"
         )
-    op.check(
-        count == rank,
-        "operand-count",
-        f"{op.opcode} needs one start index per dimension: {rank}, not {count}",
-    )
+    op.check_count(count, rank, f"{op.opcode} needs one start index per dimension", "operand-count")
 
 
 @infers("dynamic-slice")
@@ -57,11 +54,7 @@ def infer_dynamic_slice(op: Op) -> Shape:
 
 
 def _check_slice_sizes(op: Op, name: str, sizes: Ints, operand: ArrayShape) -> None:
-    op.check(
-        len(sizes) == operand.rank,
-        "attribute-value",
-        f"{name} must have one size per operand dimension: {operand.rank}, not {len(sizes)}",
-    )
+    op.check_count(len(sizes), operand.rank, f"{name} must have one size per operand dimension")
     for i, (size, limit) in enumerate(zip(sizes, operand.dims)):
         op.check(
             size >= 0 and (limit == UNBOUNDED or size <= limit),
@@ -184,7 +177,7 @@ def _gathered(
     )
     rank = indices.rank - 1 + len(offset_dims)
     dims = [next(covered if d in offset_dims else batch) for d in range(rank)]
-    return array_of(operand.element_type, *zip(*dims)) if dims else array_of(operand.element_type, ())
+    return array_of_pairs(operand.element_type, dims)
 
 
 @infers("scatter")

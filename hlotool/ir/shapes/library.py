@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hlotool.ir.shapes.base import Op, array_of, check_same_types, checks, infers, tuple_of
+from hlotool.ir.shapes.base import (
+    Op,
+    array_of,
+    check_same_dimensions,
+    check_same_types,
+    checks,
+    infers,
+    tuple_of,
+)
 from hlotool.ir.shapes.compatibility import compatible, same_dimensions, same_sizes
 from hlotool.ir.types import UNBOUNDED, ArrayShape, ElementType, Shape
 
@@ -50,9 +58,7 @@ def infer_triangular_solve(op: Op) -> Shape:
         f"a and b must agree in batch dimensions and in dimension {shared} of b: "
         f"{a.logical_text()} and {b.logical_text()}",
     )
-    transpose = op.text("transpose_a", "NO_TRANSPOSE")
-    allowed = ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
-    op.check(transpose in allowed, "attribute-value", f"transpose_a must be one of {', '.join(allowed)}")
+    op.word("transpose_a", ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"), "NO_TRANSPOSE")
     return b
 
 
@@ -60,9 +66,7 @@ def infer_triangular_solve(op: Op) -> Shape:
 def infer_fft(op: Op) -> Shape:
     """Real transforms halve the last dimension on their complex side."""
     operand, lengths = op.array(0), op.integers("fft_length", ())
-    kinds = ("FFT", "IFFT", "RFFT", "IRFFT")
-    kind = op.text("fft_type")
-    op.check(kind in kinds, "attribute-value", f"fft_type must be one of {', '.join(kinds)}, not {kind}")
+    kind = op.word("fft_type", ("FFT", "IFFT", "RFFT", "IRFFT"))
     op.check(
         1 <= len(lengths) <= min(3, operand.rank),
         "attribute-value",
@@ -110,12 +114,7 @@ def _with_last(shape: ArrayShape, element_type: ElementType, size: int) -> Array
 
 def _features(op: Op, operand: ArrayShape) -> ArrayShape:
     """The shape of one number per feature."""
-    index = op.integer("feature_index")
-    op.check(
-        0 <= index < operand.rank,
-        "attribute-value",
-        f"feature_index must be within [0, {operand.rank}), not {index}",
-    )
+    index = op.position("feature_index", operand.rank)
     op.check(
         operand.element_type.is_floating,
         "element-type",
@@ -161,12 +160,7 @@ def infer_batch_norm_grad(op: Op) -> Shape:
     features = _features(op, operand)
     _check_features(op, 1, 3, features)
     check_same_types(op, (operand, gradient))
-    op.check(
-        same_dimensions(operand, gradient),
-        "shape-mismatch",
-        f"operand and output gradient must have the same dimensions: {operand.logical_text()} "
-        f"and {gradient.logical_text()}",
-    )
+    check_same_dimensions(op, "operand and output gradient", (operand, gradient))
     return tuple_of((operand, features, features))
 
 
@@ -176,11 +170,8 @@ def check_custom_call(op: Op) -> None:
     target, layouts = op.text("custom_call_target"), op.attribute("operand_layout_constraints", tuple, None)
     if layouts is None or target == "LayoutConstraint":
         return
-    op.check(
-        len(layouts) == len(op.operands),
-        "attribute-value",
-        f"operand_layout_constraints must have one shape per operand: {len(op.operands)}, not {len(layouts)}",
-    )
+    demand = "operand_layout_constraints must have one shape per operand"
+    op.check_count(len(layouts), len(op.operands), demand)
     for i, (layout, operand) in enumerate(zip(layouts, op.operands)):
         op.check(
             compatible(layout, operand),

@@ -10,6 +10,7 @@ from hlotool.ir.shapes.base import (
     U32_SCALAR,
     Op,
     array_of,
+    array_of_pairs,
     check_same_types,
     checks,
     flags_of,
@@ -17,7 +18,7 @@ from hlotool.ir.shapes.base import (
     tuple_of,
 )
 from hlotool.ir.shapes.compatibility import compatible, higher_precision, same_sizes
-from hlotool.ir.types import UNBOUNDED, ArrayShape, Layout, Shape, TupleShape
+from hlotool.ir.types import UNBOUNDED, ArrayShape, Layout, Shape
 
 
 @infers("copy", "domain", "opt-barrier")
@@ -35,14 +36,8 @@ def infer_copy_start(op: Op) -> Shape:
 @infers("copy-done")
 def infer_copy_done(op: Op) -> Shape:
     """The destination, which must look like the source."""
-    started = op.operands[0]
-    op.check(
-        isinstance(started, TupleShape) and len(started.elements) >= 2,
-        "shape-mismatch",
-        f"the operand of copy-done must be (destination, source, context), not {started}",
-    )
-    assert isinstance(started, TupleShape)
-    destination, source = started.elements[:2]
+    demand = "the operand of copy-done must be (destination, source, context)"
+    destination, source, *_ = op.elements(op.operands[0], demand)
     op.check(
         compatible(destination, source),
         "shape-mismatch",
@@ -57,11 +52,7 @@ def check_broadcast(op: Op) -> None:
     operand, result = op.array(0), op.stated_array()
     _check_element_type(op, operand, result)
     dimensions = op.dimensions("dimensions", result.rank, "the result")
-    op.check(
-        len(dimensions) == operand.rank,
-        "attribute-value",
-        f"dimensions must have one entry per operand dimension: {operand.rank}, not {len(dimensions)}",
-    )
+    op.check_count(len(dimensions), operand.rank, "dimensions must have one entry per operand dimension")
     for i, target in enumerate(dimensions):
         op.check(
             operand.dims[i] == result.dims[target],
@@ -85,11 +76,8 @@ def check_dynamic_reshape(op: Op) -> None:
     operand, result = op.array(0), op.stated_array()
     _check_element_type(op, operand, result)
     _check_element_count(op, operand, result)
-    op.check(
-        len(op.operands) == result.rank + 1,
-        "operand-count",
-        f"dynamic-reshape needs one size per result dimension: {result.rank}, not {len(op.operands) - 1}",
-    )
+    demand = "dynamic-reshape needs one size per result dimension"
+    op.check_count(len(op.operands) - 1, result.rank, demand, "operand-count")
     for i in range(1, len(op.operands)):
         size = op.array(i)
         op.check(str(size.element_type) == "s32", "element-type", f"size {i - 1} must be s32, not {size}")
@@ -172,9 +160,8 @@ def infer_transpose(op: Op) -> Shape:
 
 def _permuted_layout(operand: ArrayShape, dimensions: tuple[int, ...]) -> Layout | None:
     """The layout under which the transpose moves nothing."""
-    layout = operand.layout or Layout(tuple(reversed(range(operand.rank))))
-    order = tuple(dimensions.index(d) for d in layout.minor_to_major)
-    moved = replace(layout, minor_to_major=order)
+    layout = operand.layout_or_default
+    moved = replace(layout, minor_to_major=tuple(map(dimensions.index, layout.minor_to_major)))
     return None if operand.layout is None and moved.is_descending else moved
 
 
@@ -191,11 +178,7 @@ def infer_slice(op: Op) -> Shape:
     """One [start:limit:stride] per dimension, inside the operand."""
     operand = op.array(0)
     dims = op.listed("slice", SliceDim, ())
-    op.check(
-        len(dims) == operand.rank,
-        "attribute-value",
-        f"slice must have one range per dimension: {operand.rank}, not {len(dims)}",
-    )
+    op.check_count(len(dims), operand.rank, "slice must have one range per dimension")
     sizes = [_sliced(op, i, d, operand.dims[i]) for i, d in enumerate(dims)]
     bounded = (f and n != UNBOUNDED and s != 1 for f, n, s in zip(flags_of(operand), operand.dims, sizes))
     return array_of(operand.element_type, sizes, list(bounded))
@@ -218,11 +201,7 @@ def infer_pad(op: Op) -> Shape:
     operand, value = op.array(0), op.scalar(1, "the padding value")
     check_same_types(op, (operand, value))
     dims = op.listed("padding", PaddingDim, ())
-    op.check(
-        len(dims) == operand.rank,
-        "attribute-value",
-        f"padding must have one entry per dimension: {operand.rank}, not {len(dims)}",
-    )
+    op.check_count(len(dims), operand.rank, "padding must have one entry per dimension")
     sizes = [_padded(op, i, d, operand.dims[i]) for i, d in enumerate(dims)]
     element_type = higher_precision(operand.element_type, value.element_type)
     return array_of(element_type, sizes, operand.dynamic)
@@ -246,8 +225,7 @@ def _padded(op: Op, dimension: int, padding: PaddingDim, size: int) -> int:
 @infers("concatenate")
 def infer_concatenate(op: Op) -> Shape:
     """Sizes add up along one dimension and must agree in the others."""
-    op.check(len(op.operands) > 0, "operand-count", "concatenate needs at least one operand")
-    shapes = op.arrays()
+    shapes = op.some_arrays()
     check_same_types(op, shapes)
     first = shapes[0]
     dimension = op.only_dimension(first.rank)
@@ -261,7 +239,7 @@ def infer_concatenate(op: Op) -> Shape:
         )
     element_type = reduce(higher_precision, (s.element_type for s in shapes))
     dims = [_joined(op, shapes, d, d == dimension) for d in range(first.rank)]
-    return array_of(element_type, *zip(*dims)) if dims else array_of(element_type, ())
+    return array_of_pairs(element_type, dims)
 
 
 def _joined(op: Op, shapes: list[ArrayShape], dimension: int, added: bool) -> tuple[int, bool]:

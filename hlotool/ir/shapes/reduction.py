@@ -10,14 +10,16 @@ from hlotool.ir.shapes.base import (
     Op,
     Signature,
     array_of,
+    check_parameter_count,
     check_reducer,
+    check_same_dimensions,
     flags_of,
     infers,
     one_or_tuple,
     signature,
     tuple_of,
 )
-from hlotool.ir.shapes.compatibility import compatible, same_dimensions
+from hlotool.ir.shapes.compatibility import compatible
 from hlotool.ir.types import UNBOUNDED, ArrayShape, ElementType, Shape, TupleShape
 
 
@@ -30,18 +32,8 @@ def _inputs_and_inits(op: Op) -> tuple[list[ArrayShape], list[ArrayShape]]:
     )
     shapes = op.arrays()
     count = len(shapes) // 2
-    _check_same_sizes(op, shapes[:count])
+    check_same_dimensions(op, f"operands of {op.opcode}", shapes[:count])
     return shapes[:count], shapes[count:]
-
-
-def _check_same_sizes(op: Op, shapes: list[ArrayShape]) -> None:
-    for shape in shapes[1:]:
-        op.check(
-            same_dimensions(shape, shapes[0]),
-            "shape-mismatch",
-            f"operands of {op.opcode} must have the same dimensions: {shapes[0].logical_text()} "
-            f"and {shape.logical_text()}",
-        )
 
 
 def _checked_reducer(op: Op, inputs: list[ArrayShape], inits: list[ArrayShape]) -> Signature:
@@ -75,11 +67,7 @@ def infer_reduce(op: Op) -> Shape:
 def window_of(op: Op, rank: int) -> Window:
     """The `window` attribute; without one nothing happens in any dimension."""
     window = op.window
-    op.check(
-        len(window.dims) == rank,
-        "attribute-value",
-        f"window must have one entry per dimension: {rank}, not {len(window.dims)}",
-    )
+    op.check_count(len(window.dims), rank, "window must have one entry per dimension")
     return window
 
 
@@ -135,7 +123,7 @@ def infer_select_and_scatter(op: Op) -> Shape:
 def infer_sort(op: Op) -> Shape:
     """The operands' shapes; `to_apply` compares two elements of each."""
     shapes = op.arrays()
-    _check_same_sizes(op, shapes)
+    check_same_dimensions(op, "operands of sort", shapes)
     op.only_dimension(shapes[0].rank)
     compare = signature(op.computation("to_apply"))
     op.check(
@@ -143,11 +131,7 @@ def infer_sort(op: Op) -> Shape:
         "callee-signature",
         f"to_apply of sort must return pred[], not {compare.result}",
     )
-    op.check(
-        len(compare.parameters) == 2 * len(shapes),
-        "callee-signature",
-        f"to_apply must take {2 * len(shapes)} parameters, it takes {len(compare.parameters)}",
-    )
+    check_parameter_count(op, "to_apply", compare, 2 * len(shapes))
     for i, parameter in enumerate(compare.parameters):
         element = ArrayShape(shapes[i // 2].element_type, ())
         op.check(

@@ -32,13 +32,9 @@ def check_anything(op: Op) -> None:
 @checks("iota")
 def check_iota(op: Op) -> None:
     """Numbers along one dimension of an array of rank 1 or more."""
-    result, dimension = op.stated_array(), op.integer("iota_dimension")
+    result = op.stated_array()
     op.check(result.rank > 0, "shape-mismatch", "iota cannot give a scalar")
-    op.check(
-        0 <= dimension < result.rank,
-        "attribute-value",
-        f"iota_dimension must be within [0, {result.rank}), not {dimension}",
-    )
+    op.position("iota_dimension", result.rank)
     op.check(
         result.element_type is not ElementType.PRED, "element-type", "iota gives numbers, it cannot give pred"
     )
@@ -59,19 +55,13 @@ def infer_tuple(op: Op) -> Shape:
 @infers("get-tuple-element")
 def infer_get_tuple_element(op: Op) -> Shape:
     """The element at `index`."""
-    shape, index = op.operands[0], op.integer("index")
+    shape = op.operands[0]
     if not isinstance(shape, TupleShape):
         raise op.error("tuple-expected", f"the operand of get-tuple-element must be a tuple, not {shape}")
-    count = len(shape.elements)
-    op.check(
-        0 <= index < count,
-        "attribute-value",
-        f"index must be within [0, {count}), not {index}: the operand has {count} elements",
-    )
-    return shape.elements[index]
+    return shape.elements[op.position("index", len(shape.elements))]
 
 
-@infers("after-all")
+@infers("after-all", "send-done")
 def infer_after_all(op: Op) -> Shape:
     """token[]."""
     return TOKEN
@@ -115,12 +105,6 @@ def infer_send(op: Op) -> Shape:
     return tuple_of((op.operands[0], U32_SCALAR, TOKEN))
 
 
-@infers("send-done")
-def infer_send_done(op: Op) -> Shape:
-    """token[]."""
-    return TOKEN
-
-
 @checks("recv")
 def check_recv(op: Op) -> None:
     """(data, context, token[])."""
@@ -156,9 +140,7 @@ def check_rng(op: Op) -> None:
         "element-type",
         f"operands and result of rng must have one element type: {a}, {b} and {result.logical_text()}",
     )
-    kinds = ("rng_uniform", "rng_normal")
-    kind = op.text("distribution")
-    op.check(kind in kinds, "attribute-value", f"distribution must be one of {', '.join(kinds)}, not {kind}")
+    kind = op.word("distribution", ("rng_uniform", "rng_normal"))
     op.check(
         a.element_type.is_floating or (kind == "rng_uniform" and not a.element_type.is_complex),
         "element-type",

@@ -25,7 +25,7 @@ def check_buffers(
     in_loop = any(site.instruction.opcode == "while" for site in sites.get(computation, ()))
     writers = _Writers(computation.root if in_loop else None, users)
     for instruction in computation.instructions:
-        if not any(map(_has_buffer, (instruction.shape, *(o.shape for o in instruction.operands)))):
+        if not any(map(_buffers, (instruction.shape, *(o.shape for o in instruction.operands)))):
             continue
         if instruction.opcode == "custom-call":
             _check_custom_call(findings, instruction)
@@ -38,11 +38,8 @@ def check_buffers(
             _check_writers(findings, instruction, writers)
 
 
-def _has_buffer(shape: Shape) -> bool:
-    return any(isinstance(leaf, BufferShape) for _, leaf in leaves(shape))
-
-
 def _buffers(shape: Shape) -> list[ShapeIndex]:
+    """Where the buffers of a value lie."""
     return [index for index, leaf in leaves(shape) if isinstance(leaf, BufferShape)]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hlotool.ir.attributes import FrontendAttributes
 from hlotool.ir.effects import has_own_side_effect
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.verification.findings import Findings
@@ -128,15 +127,13 @@ def _check_composite(findings: Findings, call: Instruction) -> None:
     """A composite says its name in the frontend attributes."""
     if not call.flag("is_composite"):
         return
-    frontend = call.attributes.get("frontend_attributes")
-    given = frontend if isinstance(frontend, FrontendAttributes) else FrontendAttributes(())
     findings.check(
-        bool(given.get("composite.name")),
+        bool(call.frontend_attribute("composite.name")),
         "composite",
         "a composite call needs the frontend attribute composite.name",
         call,
     )
-    version = given.get("composite.version")
+    version = call.frontend_attribute("composite.version")
     findings.check(
         version is None or version.isdigit(),
         "composite",

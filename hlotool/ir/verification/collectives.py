@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from hlotool.ir.attributes import Ints
-from hlotool.ir.devices import GroupMode, expand_groups, group_mode
+from hlotool.ir.devices import DeviceGrid, GroupMode, expand_groups, group_mode, id_limit, source_target_ids
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import UNBOUNDED, ArrayShape, Shape, TupleShape
 from hlotool.ir.verification.findings import Findings
@@ -49,10 +49,7 @@ def check_collectives(findings: Findings) -> None:
 
 def _limit(findings: Findings, mode: GroupMode) -> int:
     """How many ids there are; 1 means that the module does not say."""
-    module = findings.module
-    if mode is GroupMode.FLATTENED_ID:
-        return module.replica_count * module.num_partitions
-    return module.num_partitions if mode is GroupMode.CROSS_PARTITION else module.replica_count
+    return id_limit(mode, DeviceGrid(findings.module.replica_count, findings.module.num_partitions))
 
 
 def _check_groups(findings: Findings, instruction: Instruction) -> None:
@@ -105,16 +102,16 @@ def _check_sizes(findings: Findings, instruction: Instruction, groups: tuple[Int
 
 def _check_shards(findings: Findings, instruction: Instruction, size: int) -> None:
     """Shapes shrink or grow by the size of a group."""
-    opcode, dimensions = instruction.opcode, instruction.attributes.get("dimensions")
+    opcode, dimensions = instruction.opcode, instruction.integers("dimensions", ())
     if opcode == "all-to-all" and not dimensions:
         _check_all_to_all(findings, instruction, size)
-    if size == 1 or opcode not in _SHARDING or not isinstance(dimensions, tuple):
+    if size == 1 or opcode not in _SHARDING or not dimensions:
         return
     whole, part = _first(_result(instruction)), _first(instruction.operands[0].shape)
     if opcode == "reduce-scatter":
         whole, part = part, whole
-    dimension = dimensions[0] if dimensions else None
-    if whole is None or part is None or not isinstance(dimension, int) or dimension >= part.rank:
+    dimension = dimensions[0]
+    if whole is None or part is None or dimension >= part.rank:
         return
     if opcode == "all-to-all":
         findings.check(
@@ -150,19 +147,14 @@ def _check_all_to_all(findings: Findings, instruction: Instruction, size: int) -
         f"all-to-all among {size} devices needs as many operands, not {len(instruction.operands)}",
         instruction,
     )
-    layouts = {_minor_to_major(operand.shape) for operand in instruction.operands}
+    shapes = (operand.shape for operand in instruction.operands)
+    layouts = {shape.minor_to_major if isinstance(shape, ArrayShape) else () for shape in shapes}
     findings.check(
         len(layouts) == 1,
         "collective-layout",
         "the operands of all-to-all must have one layout",
         instruction,
     )
-
-
-def _minor_to_major(shape: Shape) -> Ints:
-    if not isinstance(shape, ArrayShape):
-        return ()
-    return shape.layout.minor_to_major if shape.layout else tuple(reversed(range(shape.rank)))
 
 
 def _first(shape: Shape) -> ArrayShape | None:
@@ -172,18 +164,13 @@ def _first(shape: Shape) -> ArrayShape | None:
 
 def _check_pairs(findings: Findings, instruction: Instruction) -> None:
     """Each device sends and receives once; in the in-place form once per slice."""
-    mode = group_mode(instruction)
-    limit = (
-        findings.module.replica_count if mode is GroupMode.CROSS_REPLICA else findings.module.num_partitions
-    )
-    value = instruction.attributes.get("source_target_pairs")
-    pairs = [p for p in value if isinstance(p, tuple)] if isinstance(value, tuple) else []
+    limit = _limit(findings, group_mode(instruction))
+    pairs = source_target_ids(instruction)
     times = _slice_count(findings, instruction) if "slice_sizes" in instruction.attributes else 1
-    for role, at in (("source", 0), ("target", 1)):
-        ids = [pair[at] for pair in pairs if len(pair) == 2 and isinstance(pair[at], int)]
-        findings.check(len(ids) == len(pairs), "replica-groups", "a pair must have two ids", instruction)
+    for at, role in enumerate(("source", "target")):
+        ids = [pair[at] for pair in pairs]
         findings.check(
-            all(i >= 0 and (limit == 1 or i < limit) for i in map(int, ids)),
+            all(i >= 0 and (limit == 1 or i < limit) for i in ids),
             "replica-groups",
             f"{role} ids must be within [0, {limit}): {ids}",
             instruction,

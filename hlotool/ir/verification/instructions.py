@@ -10,7 +10,6 @@ from hlotool.ir.shapes.compatibility import compatible
 from hlotool.ir.types import (
     UNBOUNDED,
     ArrayShape,
-    ElementType,
     Shape,
     TokenShape,
     array_shapes,
@@ -22,46 +21,14 @@ from hlotool.ir.verification.findings import Findings
 #: Opcodes that pass values through or promise to mix floating-point types. XLA: CheckMixedPrecisionOperands.
 _MAY_MIX = frozenset(
     {
-        "all-gather",
-        "all-gather-done",
-        "all-gather-start",
-        "all-reduce",
-        "all-reduce-done",
-        "all-reduce-start",
-        "async-done",
-        "async-start",
-        "async-update",
-        "call",
-        "collective-permute",
-        "collective-permute-done",
-        "collective-permute-start",
-        "conditional",
-        "constant",
-        "convolution",
-        "copy-done",
-        "copy-start",
-        "custom-call",
-        "domain",
-        "dot",
-        "fusion",
-        "get-tuple-element",
-        "infeed",
-        "opt-barrier",
-        "outfeed",
-        "parameter",
-        "ragged-dot",
-        "recv",
-        "recv-done",
-        "reduce-precision",
-        "reduce-window",
-        "scaled-dot",
-        "send",
-        "send-done",
-        "sort",
-        "tuple",
-        "while",
+        "all-gather", "all-gather-done", "all-gather-start", "all-reduce", "all-reduce-done",
+        "all-reduce-start", "async-done", "async-start", "async-update", "call", "collective-permute",
+        "collective-permute-done", "collective-permute-start", "conditional", "constant", "convolution",
+        "copy-done", "copy-start", "custom-call", "domain", "dot", "fusion", "get-tuple-element", "infeed",
+        "opt-barrier", "outfeed", "parameter", "ragged-dot", "recv", "recv-done", "reduce-precision",
+        "reduce-window", "scaled-dot", "send", "send-done", "sort", "tuple", "while",
     }
-)
+)  # fmt: skip
 
 
 def check_instruction(findings: Findings, instruction: Instruction) -> None:
@@ -199,11 +166,8 @@ def _check_sharding(findings: Findings, instruction: Instruction, sharding: Shar
 
 
 def _check_one_precision(findings: Findings, instruction: Instruction) -> None:
-    found: set[ElementType] = set()
-    for operand in instruction.operands:
-        if isinstance(operand.shape, TokenShape):
-            continue
-        found |= {a.element_type for a in array_shapes(operand.shape) if a.element_type.is_floating}
+    arrays = (array for operand in instruction.operands for array in array_shapes(operand.shape))
+    found = {array.element_type for array in arrays if array.element_type.is_floating}
     findings.check(
         len(found) <= 1,
         "mixed-precision",

@@ -24,39 +24,15 @@ Reduced: TypeAlias = Callable[[Layout], Layout]
 
 #: Opcodes besides the elementwise ones whose result lies in memory as their operands of the same rank do.
 _KEEPS_LAYOUT = frozenset(
-    (
-        "add-dependency",
-        "all-gather",
-        "all-gather-done",
-        "all-gather-start",
-        "all-reduce",
-        "all-reduce-done",
-        "all-reduce-start",
-        "all-to-all",
-        "bitcast-convert",
-        "cholesky",
-        "collective-broadcast",
-        "collective-permute",
-        "concatenate",
-        "dynamic-slice",
-        "dynamic-update-slice",
-        "fft",
-        "opt-barrier",
-        "pad",
-        "ragged-all-to-all",
-        "reduce-scatter",
-        "reduce-window",
-        "reverse",
-        "scatter",
-        "select-and-scatter",
-        "set-dimension-size",
-        "slice",
-        "sort",
-        "topk",
-        "triangular-solve",
-        "while",
-    )
-)
+    {
+        "add-dependency", "all-gather", "all-gather-done", "all-gather-start", "all-reduce",
+        "all-reduce-done", "all-reduce-start", "all-to-all", "bitcast-convert", "cholesky",
+        "collective-broadcast", "collective-permute", "concatenate", "dynamic-slice",
+        "dynamic-update-slice", "fft", "opt-barrier", "pad", "ragged-all-to-all", "reduce-scatter",
+        "reduce-window", "reverse", "scatter", "select-and-scatter", "set-dimension-size", "slice", "sort",
+        "topk", "triangular-solve", "while",
+    }
+)  # fmt: skip
 #: Elementwise by name; XLA leaves their layouts open.
 _MAY_CHANGE = frozenset(("mulhi",))
 
@@ -97,11 +73,6 @@ def _order_and_width(layout: Layout) -> Layout:
     return Layout(layout.minor_to_major, element_bits=layout.element_bits)
 
 
-def layout_of(shape: ArrayShape) -> Layout:
-    """The layout that is written, else the row-major one."""
-    return shape.layout or Layout(tuple(range(shape.rank - 1, -1, -1)))
-
-
 def _same(a: Shape, b: Shape, reduced: Reduced = _whole) -> bool:
     """Equal shapes, of whose layouts only a part counts."""
     if isinstance(a, TupleShape) and isinstance(b, TupleShape):
@@ -114,7 +85,7 @@ def _same(a: Shape, b: Shape, reduced: Reduced = _whole) -> bool:
 
 
 def _with(shape: ArrayShape, reduced: Reduced) -> ArrayShape:
-    return replace(shape, layout=reduced(layout_of(shape)))
+    return replace(shape, layout=reduced(shape.layout_or_default))
 
 
 # Single instructions
@@ -130,10 +101,10 @@ def _check_kept(findings: Findings, instruction: Instruction) -> None:
         if isinstance(given, ArrayShape) and given.rank == shape.rank:
             reduced = _order if _may_change_width(instruction, given) else _order_and_width
             findings.check(
-                reduced(layout_of(given)) == reduced(layout_of(shape)),
+                reduced(given.layout_or_default) == reduced(shape.layout_or_default),
                 "layout-changed",
-                f"{instruction.opcode} cannot change the layout {layout_of(given)} of {operand.name} "
-                f"into {layout_of(shape)}",
+                f"{instruction.opcode} cannot change the layout {given.layout_or_default} of {operand.name} "
+                f"into {shape.layout_or_default}",
                 instruction,
             )
 
@@ -143,7 +114,7 @@ def _check_memory(findings: Findings, instruction: Instruction) -> None:
     if instruction.opcode not in ("copy", "dynamic-slice", "dynamic-update-slice"):
         return
     shape, operand = instruction.array_shape, instruction.operands[0].array_shape
-    spaces = layout_of(operand).memory_space, layout_of(shape).memory_space
+    spaces = operand.layout_or_default.memory_space, shape.layout_or_default.memory_space
     if instruction.opcode == "copy":
         if spaces[0] != spaces[1] and _HOST in spaces:
             _check_transfer(findings, instruction, operand, shape)
@@ -159,7 +130,7 @@ def _check_memory(findings: Findings, instruction: Instruction) -> None:
 
 def _check_transfer(findings: Findings, copy: Instruction, operand: ArrayShape, shape: ArrayShape) -> None:
     """A copy between host and device keeps the type; one to the device keeps the layout, too."""
-    if layout_of(shape).memory_space == _HOST:
+    if shape.layout_or_default.memory_space == _HOST:
         is_right = shape.element_type is operand.element_type
     else:
         is_right = _same(shape, operand, _without_memory)

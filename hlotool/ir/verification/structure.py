@@ -43,23 +43,17 @@ def _check_order(findings: Findings, computation: Computation) -> None:
     """Operands and control predecessors stand before in the same computation, so there are no cycles."""
     members, before = set(computation.instructions), set[Instruction]()
     for instruction in computation.instructions:
-        for kind, needed in (
-            ("operand", instruction.operands),
-            ("control", instruction.control_predecessors),
+        for kind, what, needed in (
+            ("operand", "operand", instruction.operands),
+            ("control", "control predecessor", instruction.control_predecessors),
         ):
             for other in needed:
                 if other not in members:
-                    what = "operand" if kind == "operand" else "control predecessor"
-                    findings.add(
-                        f"{kind}-computation",
-                        f"{what} {other.name} is in another computation than {computation.name}",
-                        instruction,
-                    )
+                    message = f"{what} {other.name} is in another computation than {computation.name}"
+                    findings.add(f"{kind}-computation", message, instruction)
                 elif other not in before:
-                    what = "operand" if kind == "operand" else "control predecessor"
-                    findings.add(
-                        f"{kind}-order", f"{what} {other.name} must stand before its use", instruction
-                    )
+                    message = f"{what} {other.name} must stand before its use"
+                    findings.add(f"{kind}-order", message, instruction)
         before.add(instruction)
 
 

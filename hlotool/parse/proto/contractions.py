@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 from hlotool.ir.attributes import AttributeValue, ConvolutionDimensions, RawText, Window, WindowDim
-from hlotool.parse.proto.fields import Context, enum
-from hlotool.parse.proto.schema import Message, enum_names
+from hlotool.parse.proto.fields import Context
+from hlotool.parse.proto.schema import Message, enum_names, enum_numbers
+
+_PRECISION = "PrecisionConfig.Precision"
 
 
-def algorithm(context: Context) -> AttributeValue | None:
-    """The `algorithm` of a contraction (None where it is unset) or of a random-bit generator."""
-    if context.opcode == "rng-bit-generator":
-        return _RNG_ALGORITHM(context)
-    return _DOT_ALGORITHM(context)
-
-
-_RNG_ALGORITHM = enum("rng_algorithm", "RandomAlgorithm", lower=True)
-_DOT_ALGORITHM = enum(
-    "precision_config.algorithm", "PrecisionConfig.Algorithm", hidden="ALG_UNSET", drop="ALG_", lower=True
-)
-
-
-def operand_precision(context: Context) -> AttributeValue | None:
+def read_precision(context: Context) -> AttributeValue | None:
     """One word per operand, filled up with `default`; hidden when all are default."""
-    names = enum_names("PrecisionConfig.Precision")
+    names = enum_names(_PRECISION)
     words = [names.get(p, str(p)).lower() for p in context.proto.precision_config.operand_precision]
     if all(word == "default" for word in words):
         return None
@@ -30,55 +22,76 @@ def operand_precision(context: Context) -> AttributeValue | None:
     return tuple((words + ["default"] * count)[:count])
 
 
-def window(context: Context) -> AttributeValue | None:
+def write_precision(proto: Message, words: Any) -> None:
+    """Fill the precision of operands."""
+    numbers = enum_numbers(_PRECISION)
+    proto.precision_config.operand_precision.extend(numbers[word.upper()] for word in words)
+
+
+#: Fields of WindowDim, and of WindowDimension.
+_WINDOW = {
+    "size": "size",
+    "stride": "stride",
+    "pad_low": "padding_low",
+    "pad_high": "padding_high",
+    "base_dilation": "base_dilation",
+    "window_dilation": "window_dilation",
+    "reversal": "window_reversal",
+}
+
+
+def read_window(context: Context) -> AttributeValue | None:
     """The window, unless it has no dimensions."""
     dims = context.proto.window.dimensions
-    return Window(tuple(map(_window_dim, dims))) if dims else None
+    read = (WindowDim(**{ours: getattr(d, theirs) for ours, theirs in _WINDOW.items()}) for d in dims)
+    return Window(tuple(read)) if dims else None
 
 
-def _window_dim(proto: Message) -> WindowDim:
-    return WindowDim(
-        proto.size,
-        proto.stride,
-        proto.padding_low,
-        proto.padding_high,
-        proto.base_dilation,
-        proto.window_dilation,
-        proto.window_reversal,
-    )
+def write_window(proto: Message, window: Window) -> None:
+    """Fill the window, which counts as given even if it has no dimensions."""
+    proto.window.SetInParent()
+    for dim in window.dims:
+        proto.window.dimensions.add(**{theirs: getattr(dim, ours) for ours, theirs in _WINDOW.items()})
 
 
-def dim_labels(context: Context) -> AttributeValue | None:
+#: The parts that dimensions of the three arrays play, beside the spatial ones.
+_PARTS = {
+    "input": ("batch", "feature"),
+    "kernel": ("input_feature", "output_feature"),
+    "output": ("batch", "feature"),
+}
+
+
+def read_dim_labels(context: Context) -> AttributeValue | None:
     """Which dimension plays which part in a convolution; positions of no part occur in custom calls."""
     if not context.proto.HasField("convolution_dimension_numbers"):
         return None
     numbers = context.proto.convolution_dimension_numbers
-    used_input = (numbers.input_batch_dimension, numbers.input_feature_dimension)
-    used_kernel = (numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension)
-    used_output = (numbers.output_batch_dimension, numbers.output_feature_dimension)
-    spatial = (
-        tuple(numbers.input_spatial_dimensions),
-        tuple(numbers.kernel_spatial_dimensions),
-        tuple(numbers.output_spatial_dimensions),
-    )
-    return ConvolutionDimensions(
-        *used_input,
-        spatial[0],
-        *used_kernel,
-        spatial[1],
-        *used_output,
-        spatial[2],
-        _unused(used_input + spatial[0]),
-        _unused(used_kernel + spatial[1]),
-        _unused(used_output + spatial[2]),
-    )
+    labels: dict[str, Any] = {}
+    for array, parts in _PARTS.items():
+        named = {f"{array}_{part}": getattr(numbers, f"{array}_{part}_dimension") for part in parts}
+        spatial = tuple(getattr(numbers, f"{array}_spatial_dimensions"))
+        used = (*named.values(), *spatial)
+        unused = tuple(d for d in range(max(used) + 1) if d not in used)
+        labels |= {**named, f"{array}_spatial": spatial, f"{array}_unused": unused}
+    return ConvolutionDimensions(**labels)
 
 
-def _unused(used: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(d for d in range(max(used) + 1) if d not in used)
+def write_dim_labels(proto: Message, labels: ConvolutionDimensions) -> None:
+    """Fill the dimension numbers of a convolution."""
+    numbers = proto.convolution_dimension_numbers
+    numbers.SetInParent()
+    for array, parts in _PARTS.items():
+        for part in parts:
+            setattr(numbers, f"{array}_{part}_dimension", getattr(labels, f"{array}_{part}"))
+        getattr(numbers, f"{array}_spatial_dimensions").extend(getattr(labels, f"{array}_spatial"))
 
 
-def sparsity(context: Context) -> AttributeValue | None:
+_SPARSE_SIDE = re.compile(r"(lhs|rhs)=\{([^}]*)\}")
+_SPARSE_FIELD = re.compile(r"(\w+)=(\d+)")
+
+
+def read_sparsity(context: Context) -> AttributeValue | None:
     """Which operands of a convolution are sparse, and how."""
     proto = context.proto.sparsity_config
     given = [side for side in ("lhs", "rhs") if proto.HasField(side)]
@@ -91,7 +104,8 @@ def _sparsity_side(proto: Message) -> str:
     return " ".join(f"{field}={getattr(proto, field)}" for field in fields)
 
 
-def dot_dims(context: Context, field: str) -> tuple[int, ...]:
-    """One of the four lists of DotDimensionNumbers."""
-    holder = context.proto.ragged_dot_dimension_numbers if context.opcode == "ragged-dot" else context.proto
-    return tuple(getattr(holder.dot_dimension_numbers, field))
+def write_sparsity(proto: Message, raw: RawText) -> None:
+    """Fill the sparsity of a convolution's operands."""
+    for side, fields in _SPARSE_SIDE.findall(raw.text):
+        for field, number in _SPARSE_FIELD.findall(fields):
+            setattr(getattr(proto.sparsity_config, side), field, int(number))

@@ -1,16 +1,18 @@
-"""The attributes of one instruction, named and present as in HLO text.
+"""Where each attribute of an instruction lies in HloInstructionProto; named and present as in HLO text.
 
-The opcode table says which attributes an opcode takes; a reader here says where in HloInstructionProto the
-value lies, and returns None where text would not print it.
-XLA: hlo_instruction.cc (CreateFromProto), hlo_instructions.cc (PrintExtraAttributesImpl).
+The opcode table says which attributes an opcode takes; one table here says how each is read and written.
+XLA: hlo_instruction.cc (CreateFromProto), hlo_instructions.cc (PrintExtraAttributesImpl, ToProto).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from hlotool.errors import ProtoError
 from hlotool.ir.attributes import (
     AttributeValue,
     EmbeddedLiteral,
@@ -18,83 +20,87 @@ from hlotool.ir.attributes import (
     PaddingDim,
     RawText,
     ResultAccuracy,
+    Sharding,
     SliceDim,
     default_comparison,
 )
+from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.printing.sharding import sharding_text
-from hlotool.ir.types import ArrayShape, ElementType, leaves
-from hlotool.parse.proto.contractions import (
-    algorithm,
-    dim_labels,
-    dot_dims,
-    operand_precision,
-    sparsity,
-    window,
-)
+from hlotool.ir.types import ArrayShape, ElementType, array_shapes
+from hlotool.parse.proto import contractions
 from hlotool.parse.proto.fields import (
     Context,
-    Reader,
+    Field,
     called,
     count,
     enum,
     flag,
     ints,
     number,
-    some_ints,
+    plain,
     string,
+    unwritten,
+    word,
 )
 from hlotool.parse.proto.literals import read_literal
 from hlotool.parse.proto.placement import read_replica_groups, read_sharding
-from hlotool.parse.proto.schema import enum_names
+from hlotool.parse.proto.schema import Message, enum_names, enum_numbers
 from hlotool.parse.proto.shapes import read_shape
+from hlotool.parse.proto.write_origin import (
+    as_bytes,
+    write_frontend_attributes,
+    write_origin,
+    write_statistics,
+)
+from hlotool.parse.proto.write_placement import write_replica_groups, write_sharding
+from hlotool.parse.proto.write_shapes import write_literal, write_shape
 
 
 def read_attributes(context: Context) -> dict[str, AttributeValue]:
     """The attributes of the instruction's own opcode."""
     values: dict[str, AttributeValue] = {}
     for name in OPCODES[context.opcode].attributes:
-        value = _READERS[name](context)
+        field = _BY_OPCODE.get((context.opcode, name)) or _FIELDS[name]
+        value = field.read(context)
         if value is not None:
             values[name] = value
     return values
 
 
-def _dimensions(context: Context) -> AttributeValue | None:
-    dimensions = tuple(context.proto.dimensions)
-    is_optional = context.opcode in ("all-to-all", "ragged-all-to-all")
-    return None if is_optional and not dimensions else dimensions
+def write_attribute(proto: Message, instruction: Instruction, name: str, value: Any) -> None:
+    """Set what `name=value` says, but for the numbers of called computations.
+
+    Raises:
+        ProtoError: a proto has no place for it.
+    """
+    field = _BY_OPCODE.get((instruction.opcode, name)) or _FIELDS.get(name)
+    write = field.write if field is not None else _COMMON_WRITERS.get(name)
+    if write is None:
+        raise ProtoError(f"{instruction.name}: a proto has no field for {name}")
+    write(proto, value)
 
 
-def _iota_dimension(context: Context) -> AttributeValue:
-    return int(context.proto.dimensions[0])
+def callees(attributes: Mapping[str, Any]) -> list[Computation]:
+    """Called computations in the order of `called_computation_ids`."""
+    found: list[Computation] = []
+    for name in sorted(attributes, key=_SECOND_CALLEES.__contains__):
+        value = attributes[name]
+        parts = value if isinstance(value, tuple) else (value,)
+        found += (part for part in parts if isinstance(part, Computation))
+    return found
 
 
-def _inferred_dimension(context: Context) -> AttributeValue | None:
-    dimensions = context.proto.dimensions
-    return int(dimensions[0]) if dimensions and dimensions[0] >= 0 else None
+#: The second of two callees, whatever the order of the attributes in text.
+_SECOND_CALLEES = frozenset(("condition", "scatter", "false_computation"))
 
 
-def _index_vector_dim(context: Context) -> AttributeValue:
-    proto = context.proto
-    is_gather = context.opcode == "gather"
-    numbers = proto.gather_dimension_numbers if is_gather else proto.scatter_dimension_numbers
-    return int(numbers.index_vector_dim)
-
-
-def _slice_sizes(context: Context) -> AttributeValue | None:
-    if context.opcode == "gather":
-        return tuple(context.proto.gather_slice_sizes)
-    return _permute_slice_sizes(context)
-
-
-def _permute_slice_sizes(context: Context) -> AttributeValue | None:
+def _read_permute_slice_sizes(context: Context) -> AttributeValue | None:
     """Slice sizes of an in-place collective-permute: one list per slice, stored end to end."""
     sizes = tuple(context.proto.dynamic_slice_sizes)
     if not sizes:
         return None
-    inputs = (shape for _, shape in leaves(context.operands[0].shape))
-    ranks = [shape.rank for shape in inputs if isinstance(shape, ArrayShape)]
+    ranks = [shape.rank for shape in array_shapes(context.operands[0].shape)]
     per_input = len(sizes) // max(1, sum(ranks))
     groups: list[tuple[int, ...]] = []
     for rank in (rank for rank in ranks for _ in range(per_input)):
@@ -103,12 +109,17 @@ def _permute_slice_sizes(context: Context) -> AttributeValue | None:
     return tuple(groups)
 
 
-def _channel_id(context: Context) -> AttributeValue | None:
-    channel = int(context.proto.channel_id)
-    return channel if channel > 0 else None
+def _write_permute_slice_sizes(proto: Message, groups: Any) -> None:
+    for group in groups:
+        proto.dynamic_slice_sizes.extend(group)
 
 
-def _comparison_type(context: Context) -> AttributeValue | None:
+def _only_dimension(shown: Callable[[Sequence[int]], int | None]) -> Field:
+    """A single number in the list `dimensions`."""
+    return Field(lambda c: shown(c.proto.dimensions), lambda proto, value: proto.dimensions.append(value))
+
+
+def _read_comparison_type(context: Context) -> AttributeValue | None:
     """How compare orders its operands, unless it is the usual way for their type."""
     written = str(context.proto.comparison_type)
     shape = context.operands[0].shape
@@ -116,44 +127,29 @@ def _comparison_type(context: Context) -> AttributeValue | None:
     return None if is_usual or not written else written
 
 
-def _transpose_a(context: Context) -> AttributeValue | None:
-    return _TRANSPOSE(context) if context.proto.HasField("triangular_solve_options") else None
-
-
-_TRANSPOSE = enum(
-    "triangular_solve_options.transpose_a", "TriangularSolveOptions.Transpose", hidden="TRANSPOSE_INVALID"
-)
-
-
-def _lower(context: Context) -> AttributeValue | None:
-    proto = context.proto
-    options = proto.cholesky_options if context.opcode == "cholesky" else proto.triangular_solve_options
-    return True if options.lower else None
-
-
-def _solve_flag(field: str) -> Reader:
-    return lambda c: True if getattr(c.proto.triangular_solve_options, field) else None
-
-
-def _epsilon(context: Context) -> AttributeValue:
-    """The shortest decimal that means this f32, as text has it."""
-    return float(str(np.float32(context.proto.epsilon)))
-
-
-def _padding(context: Context) -> AttributeValue:
+def _read_padding(context: Context) -> AttributeValue:
     dims = context.proto.padding_config.dimensions
     return tuple(PaddingDim(d.edge_padding_low, d.edge_padding_high, d.interior_padding) for d in dims)
 
 
-def _slice(context: Context) -> AttributeValue:
-    return tuple(SliceDim(d.start, d.limit, d.stride) for d in context.proto.slice_dimensions)
+def _write_padding(proto: Message, dims: Any) -> None:
+    for dim in dims:
+        proto.padding_config.dimensions.add(
+            edge_padding_low=dim.low, edge_padding_high=dim.high, interior_padding=dim.interior
+        )
 
 
-def _pairs(context: Context) -> AttributeValue:
-    return tuple((pair.source, pair.target) for pair in context.proto.source_target_pairs)
+def _write_slice(proto: Message, dims: Any) -> None:
+    for dim in dims:
+        proto.slice_dimensions.add(start=dim.start, limit=dim.limit, stride=dim.stride)
 
 
-def _aliases(context: Context) -> AttributeValue | None:
+def _write_pairs(proto: Message, pairs: Any) -> None:
+    for source, target in pairs:
+        proto.source_target_pairs.add(source=source, target=target)
+
+
+def _read_aliases(context: Context) -> AttributeValue | None:
     found = tuple(
         OperandAlias(tuple(a.output_shape_index), a.operand_index, tuple(a.operand_shape_index))
         for a in context.proto.output_operand_aliasing
@@ -161,17 +157,32 @@ def _aliases(context: Context) -> AttributeValue | None:
     return found or None
 
 
-def _operand_layouts(context: Context) -> AttributeValue | None:
+def _write_aliases(proto: Message, aliases: Any) -> None:
+    for alias in aliases:
+        proto.output_operand_aliasing.add(
+            output_shape_index=alias.output_index,
+            operand_index=alias.operand,
+            operand_shape_index=alias.operand_index,
+        )
+
+
+def _read_operand_layouts(context: Context) -> AttributeValue | None:
     proto = context.proto
     return tuple(map(read_shape, proto.operand_shapes_with_layout)) if proto.constrain_layout else None
 
 
-def _embedded_literal(context: Context) -> AttributeValue | None:
+def _write_operand_layouts(proto: Message, shapes: Any) -> None:
+    proto.constrain_layout = True
+    for shape in shapes:
+        write_shape(proto.operand_shapes_with_layout.add(), shape)
+
+
+def _read_embedded_literal(context: Context) -> AttributeValue | None:
     proto = context.proto
     return EmbeddedLiteral(read_literal(proto.literal)) if proto.HasField("literal") else None
 
 
-def _accuracy(context: Context) -> AttributeValue | None:
+def _read_accuracy(context: Context) -> AttributeValue | None:
     proto = context.proto.result_accuracy
     if proto.HasField("tolerance"):
         tolerance = proto.tolerance
@@ -180,33 +191,32 @@ def _accuracy(context: Context) -> AttributeValue | None:
     return None if mode == "default" else ResultAccuracy(mode)
 
 
-def _replication(context: Context) -> AttributeValue | None:
-    return tuple(context.proto.parameter_replication.replicated_at_leaf_buffers) or None
+def _write_accuracy(proto: Message, accuracy: ResultAccuracy) -> None:
+    if accuracy.mode is not None:
+        proto.result_accuracy.mode = enum_numbers("ResultAccuracy.Mode")[accuracy.mode.upper()]
+        return
+    tolerance = proto.result_accuracy.tolerance
+    tolerance.SetInParent()
+    tolerance.atol, tolerance.rtol, tolerance.ulps = accuracy.atol, accuracy.rtol, accuracy.ulps
 
 
-def _prefetch_index(context: Context) -> AttributeValue | None:
+def _read_prefetch_index(context: Context) -> AttributeValue | None:
     field = "cross_program_prefetch_index"
     return int(context.proto.cross_program_prefetch_index) if context.proto.HasField(field) else None
 
 
-def _is_associative(context: Context) -> AttributeValue | None:
+def _read_associative(context: Context) -> AttributeValue | None:
     state = enum_names("TriState").get(context.proto.is_associative)
     return {"TRI_STATE_TRUE": True, "TRI_STATE_FALSE": False}.get(str(state))
 
 
-def _execution_thread(context: Context) -> AttributeValue | None:
-    thread = str(context.proto.async_execution_thread)
-    return thread if thread not in ("", "main") else None
+def _write_associative(proto: Message, value: Any) -> None:
+    proto.is_associative = enum_numbers("TriState")["TRI_STATE_TRUE" if value else "TRI_STATE_FALSE"]
 
 
-def _wrapped(context: Context) -> AttributeValue | None:
-    """`calls=`: text writes the computation of asynchronous operations where they start, and only there."""
-    return None if context.opcode in ("async-update", "async-done") else called(0)(context)
-
-
-def _to_apply(context: Context) -> AttributeValue | None:
-    """Text writes the computations of a custom call as `called_computations`."""
-    return None if context.opcode == "custom-call" else called(0)(context)
+def _called_unless(*opcodes: str) -> Field:
+    """The first callee; on `opcodes` text says it elsewhere."""
+    return unwritten(lambda c: None if c.opcode in opcodes else called(0).read(c))
 
 
 def _tests_predicate(context: Context) -> bool:
@@ -214,55 +224,99 @@ def _tests_predicate(context: Context) -> bool:
     return isinstance(shape, ArrayShape) and shape.element_type is ElementType.PRED
 
 
-def _branches(context: Context) -> AttributeValue | None:
-    return None if _tests_predicate(context) else tuple(context.called)
+def _predicated_branch(index: int) -> Field:
+    return unwritten(lambda c: c.called[index] if _tests_predicate(c) else None)
 
 
-def _predicated_branch(index: int) -> Reader:
-    return lambda c: c.called[index] if _tests_predicate(c) else None
+#: Where a proto has what text calls entry and exit: entry is the sharding of the users, its exit.
+_DOMAIN_FIELDS = ("domain_exit_sharding", "domain_entry_sharding")
+_DOMAIN = re.compile(r'\{kind="sharding", entry=(\{.*\}), exit=(\{.*\})\}')
 
 
-def _domain(context: Context) -> AttributeValue:
-    """What text calls entry is the sharding of the users, which a proto calls exit; and vice versa."""
+def _read_domain(context: Context) -> AttributeValue:
     proto = context.proto
     entry, leave = (
         sharding_text(read_sharding(getattr(proto, field))) if proto.HasField(field) else "{}"
-        for field in ("domain_exit_sharding", "domain_entry_sharding")
+        for field in _DOMAIN_FIELDS
     )
     return RawText(f'{{kind="sharding", entry={entry}, exit={leave}}}')
 
 
-_READERS: Mapping[str, Reader] = {
-    "algorithm": algorithm,
-    "api_version": enum("custom_call_api_version", "CustomCallApiVersion", hidden="API_VERSION_ORIGINAL"),
-    "async_execution_thread": _execution_thread,
+def _write_domain(proto: Message, raw: RawText) -> None:
+    found = _DOMAIN.fullmatch(raw.text)
+    if found is None:
+        raise ProtoError(f"domain {raw.text} cannot be written to a proto")
+    for field, text in zip(_DOMAIN_FIELDS, found.groups()):
+        if text != "{}":
+            write_sharding(getattr(proto, field), _parsed_sharding(text))
+
+
+def _parsed_sharding(text: str) -> Sharding:
+    from hlotool.parse.reader import parse_module
+
+    module = parse_module(f"HloModule m ENTRY e {{ ROOT p = f32[] parameter(0), sharding={text} }}")
+    sharding = module.entry.root.sharding
+    assert sharding is not None
+    return sharding
+
+
+_GATHER, _SCATTER = "gather_dimension_numbers", "scatter_dimension_numbers"
+_DOT, _RAGGED = "dot_dimension_numbers", "ragged_dot_dimension_numbers"
+_SOLVE = "triangular_solve_options"
+_PERMUTED = Field(_read_permute_slice_sizes, _write_permute_slice_sizes)
+
+#: Attributes that lie elsewhere in some opcodes than in the others.
+_BY_OPCODE: Mapping[tuple[str, str], Field] = {
+    ("all-to-all", "dimensions"): ints("dimensions", is_optional=True),
+    ("cholesky", "lower"): flag("cholesky_options.lower"),
+    ("collective-permute", "slice_sizes"): _PERMUTED,
+    ("collective-permute-start", "slice_sizes"): _PERMUTED,
+    ("ragged-all-to-all", "dimensions"): ints("dimensions", is_optional=True),
+    ("rng-bit-generator", "algorithm"): enum("rng_algorithm", "RandomAlgorithm", lower=True),
+    ("scatter", "index_vector_dim"): number(f"{_SCATTER}.index_vector_dim"),
+    **{
+        ("ragged-dot", f"{side}_{kind}_dims"): ints(
+            f"{_RAGGED}.{_DOT}.{side}_{kind}_dimensions", is_optional=kind == "batch"
+        )
+        for side in ("lhs", "rhs")
+        for kind in ("batch", "contracting")
+    },
+}
+
+_FIELDS: Mapping[str, Field] = {
+    "algorithm": enum(
+        "precision_config.algorithm", "PrecisionConfig.Algorithm", "ALG_UNSET", "ALG_", lower=True
+    ),
+    "api_version": enum("custom_call_api_version", "CustomCallApiVersion", "API_VERSION_ORIGINAL"),
+    "async_execution_thread": plain(
+        "async_execution_thread", lambda thread: thread if thread not in ("", "main") else None
+    ),
     "batch_group_count": count("batch_group_count"),
     "body": called(0),
-    "branch_computations": _branches,
-    "called_computations": lambda c: tuple(c.called) or None,
-    "calls": _wrapped,
-    "channel_id": _channel_id,
-    "collapsed_slice_dims": ints("gather_dimension_numbers", "collapsed_slice_dims"),
+    "branch_computations": unwritten(lambda c: None if _tests_predicate(c) else tuple(c.called)),
+    "called_computations": unwritten(lambda c: tuple(c.called) or None),
+    "calls": _called_unless("async-update", "async-done"),
+    "channel_id": plain("channel_id", lambda channel: channel if channel > 0 else None),
+    "collapsed_slice_dims": ints(f"{_GATHER}.collapsed_slice_dims"),
     "condition": called(1),
     "constrain_layout": flag("constrain_layout"),
     "convolution_kind": enum(
-        "conv_kind",
-        "ConvolutionKind",
-        hidden="CONVOLUTION_KIND_UNSET",
-        drop="CONVOLUTION_KIND_",
-        lower=True,
+        "conv_kind", "ConvolutionKind", "CONVOLUTION_KIND_UNSET", "CONVOLUTION_KIND_", lower=True
     ),
-    "cross_program_prefetch_index": _prefetch_index,
+    "cross_program_prefetch_index": Field(
+        _read_prefetch_index, plain("cross_program_prefetch_index", int).write
+    ),
     "custom_call_has_side_effect": flag("custom_call_has_side_effect"),
-    "custom_call_target": lambda c: str(c.proto.custom_call_target),
+    "custom_call_target": word("custom_call_target"),
     "delta": number("delta"),
-    "dim_labels": dim_labels,
-    "dimensions": _dimensions,
-    "direction": lambda c: str(c.proto.comparison_direction),
+    "dim_labels": Field(contractions.read_dim_labels, contractions.write_dim_labels),
+    "dimensions": ints("dimensions"),
+    "direction": word("comparison_direction"),
     "distribution": enum("distribution", "RandomDistribution", lower=True),
-    "domain": _domain,
+    "domain": Field(_read_domain, _write_domain),
     "dynamic_slice_sizes": ints("dynamic_slice_sizes"),
-    "epsilon": _epsilon,
+    # The shortest decimal that means this f32, as text has it.
+    "epsilon": plain("epsilon", lambda value: float(str(np.float32(value)))),
     "exponent_bits": number("exponent_bits"),
     "false_computation": _predicated_branch(1),
     "feature_group_count": count("feature_group_count"),
@@ -270,63 +324,81 @@ _READERS: Mapping[str, Reader] = {
     "fft_length": ints("fft_length"),
     "fft_type": enum("fft_type", "FftType"),
     "index": number("tuple_index"),
-    "index_vector_dim": _index_vector_dim,
+    "index_vector_dim": number(f"{_GATHER}.index_vector_dim"),
     "indices_are_sorted": flag("indices_are_sorted"),
     "infeed_config": string("infeed_config"),
-    "inferred_dimension": _inferred_dimension,
-    "input_batching_dims": some_ints("scatter_dimension_numbers", "input_batching_dims"),
-    "inserted_window_dims": ints("scatter_dimension_numbers", "inserted_window_dims"),
-    "iota_dimension": _iota_dimension,
-    "is_associative": _is_associative,
+    "inferred_dimension": _only_dimension(lambda dims: dims[0] if dims and dims[0] >= 0 else None),
+    "input_batching_dims": ints(f"{_SCATTER}.input_batching_dims", is_optional=True),
+    "inserted_window_dims": ints(f"{_SCATTER}.inserted_window_dims"),
+    "iota_dimension": _only_dimension(lambda dims: dims[0]),
+    "is_associative": Field(_read_associative, _write_associative),
     "is_composite": flag("is_composite"),
     "is_host_transfer": flag("is_host_transfer"),
     "is_reverse": flag("is_reverse"),
     "is_stable": flag("is_stable"),
     "k": number("k"),
-    "kind": lambda c: str(c.proto.fusion_kind),
-    "largest": lambda c: bool(c.proto.largest),
-    "left_side": _solve_flag("left_side"),
-    "lhs_batch_dims": lambda c: dot_dims(c, "lhs_batch_dimensions") or None,
-    "lhs_contracting_dims": lambda c: dot_dims(c, "lhs_contracting_dimensions"),
-    "lhs_ragged_dims": some_ints("ragged_dot_dimension_numbers", "lhs_ragged_dimensions"),
-    "literal": _embedded_literal,
-    "lower": _lower,
+    "kind": word("fusion_kind"),
+    "largest": plain("largest", bool),
+    "left_side": flag(f"{_SOLVE}.left_side"),
+    "lhs_batch_dims": ints(f"{_DOT}.lhs_batch_dimensions", is_optional=True),
+    "lhs_contracting_dims": ints(f"{_DOT}.lhs_contracting_dimensions"),
+    "lhs_ragged_dims": ints(f"{_RAGGED}.lhs_ragged_dimensions", is_optional=True),
+    "literal": Field(
+        _read_embedded_literal, lambda proto, value: write_literal(proto.literal, value.literal)
+    ),
+    "lower": flag(f"{_SOLVE}.lower"),
     "mantissa_bits": number("mantissa_bits"),
-    "mode": lambda c: None,
+    "mode": unwritten(lambda c: None),  # of a reduction, for which a proto has no field
     "num_carries": number("num_carries"),
-    "offset_dims": ints("gather_dimension_numbers", "offset_dims"),
-    "operand_batching_dims": some_ints("gather_dimension_numbers", "operand_batching_dims"),
-    "operand_layout_constraints": _operand_layouts,
-    "operand_precision": operand_precision,
+    "offset_dims": ints(f"{_GATHER}.offset_dims"),
+    "operand_batching_dims": ints(f"{_GATHER}.operand_batching_dims", is_optional=True),
+    "operand_layout_constraints": Field(_read_operand_layouts, _write_operand_layouts),
+    "operand_precision": Field(contractions.read_precision, contractions.write_precision),
     "outfeed_config": string("outfeed_config"),
-    "outfeed_shape": lambda c: read_shape(c.proto.outfeed_shape),
-    "output_to_operand_aliasing": _aliases,
-    "padding": _padding,
-    "padding_type": enum("padding_type", "PaddingType", hidden="PADDING_INVALID"),
-    "parameter_replication": _replication,
-    "replica_groups": lambda c: read_replica_groups(c.proto),
-    "result_accuracy": _accuracy,
-    "rhs_batch_dims": lambda c: dot_dims(c, "rhs_batch_dimensions") or None,
-    "rhs_contracting_dims": lambda c: dot_dims(c, "rhs_contracting_dimensions"),
-    "rhs_group_dims": some_ints("ragged_dot_dimension_numbers", "rhs_group_dimensions"),
+    "outfeed_shape": Field(
+        lambda c: read_shape(c.proto.outfeed_shape),
+        lambda proto, value: write_shape(proto.outfeed_shape, value),
+    ),
+    "output_to_operand_aliasing": Field(_read_aliases, _write_aliases),
+    "padding": Field(_read_padding, _write_padding),
+    "padding_type": enum("padding_type", "PaddingType", "PADDING_INVALID"),
+    "parameter_replication": ints("parameter_replication.replicated_at_leaf_buffers", is_optional=True),
+    "replica_groups": Field(lambda c: read_replica_groups(c.proto), write_replica_groups),
+    "result_accuracy": Field(_read_accuracy, _write_accuracy),
+    "rhs_batch_dims": ints(f"{_DOT}.rhs_batch_dimensions", is_optional=True),
+    "rhs_contracting_dims": ints(f"{_DOT}.rhs_contracting_dimensions"),
+    "rhs_group_dims": ints(f"{_RAGGED}.rhs_group_dimensions", is_optional=True),
     "scatter": called(1),
-    "scatter_dims_to_operand_dims": ints("scatter_dimension_numbers", "scatter_dims_to_operand_dims"),
-    "scatter_indices_batching_dims": some_ints("scatter_dimension_numbers", "scatter_indices_batching_dims"),
-    "schedule": enum("custom_call_schedule", "CustomCallSchedule", hidden="SCHEDULE_NONE"),
+    "scatter_dims_to_operand_dims": ints(f"{_SCATTER}.scatter_dims_to_operand_dims"),
+    "scatter_indices_batching_dims": ints(f"{_SCATTER}.scatter_indices_batching_dims", is_optional=True),
+    "schedule": enum("custom_call_schedule", "CustomCallSchedule", "SCHEDULE_NONE"),
     "select": called(0),
-    "slice": _slice,
-    "slice_sizes": _slice_sizes,
-    "source_target_pairs": _pairs,
-    "sparsity_config": sparsity,
-    "start_index_map": ints("gather_dimension_numbers", "start_index_map"),
-    "start_indices_batching_dims": some_ints("gather_dimension_numbers", "start_indices_batching_dims"),
-    "to_apply": _to_apply,
-    "transpose_a": _transpose_a,
+    "slice": Field(
+        lambda c: tuple(SliceDim(d.start, d.limit, d.stride) for d in c.proto.slice_dimensions), _write_slice
+    ),
+    "slice_sizes": ints("gather_slice_sizes"),
+    "source_target_pairs": Field(
+        lambda c: tuple((pair.source, pair.target) for pair in c.proto.source_target_pairs), _write_pairs
+    ),
+    "sparsity_config": Field(contractions.read_sparsity, contractions.write_sparsity),
+    "start_index_map": ints(f"{_GATHER}.start_index_map"),
+    "start_indices_batching_dims": ints(f"{_GATHER}.start_indices_batching_dims", is_optional=True),
+    "to_apply": _called_unless("custom-call"),
+    "transpose_a": enum(f"{_SOLVE}.transpose_a", "TriangularSolveOptions.Transpose", "TRANSPOSE_INVALID"),
     "true_computation": _predicated_branch(0),
-    "type": _comparison_type,
+    "type": Field(_read_comparison_type, word("comparison_type").write),
     "unique_indices": flag("unique_indices"),
-    "unit_diagonal": _solve_flag("unit_diagonal"),
-    "update_window_dims": ints("scatter_dimension_numbers", "update_window_dims"),
+    "unit_diagonal": flag(f"{_SOLVE}.unit_diagonal"),
+    "update_window_dims": ints(f"{_SCATTER}.update_window_dims"),
     "use_global_device_ids": flag("use_global_device_ids"),
-    "window": window,
+    "window": Field(contractions.read_window, contractions.write_window),
+}
+
+#: Attributes of any opcode; `module` reads them with what belongs to the whole module.
+_COMMON_WRITERS: Mapping[str, Callable[[Message, Any], None]] = {
+    "backend_config": lambda proto, value: setattr(proto, "backend_config", as_bytes(value.text)),
+    "frontend_attributes": lambda proto, value: write_frontend_attributes(proto.frontend_attributes, value),
+    "origin": lambda proto, value: write_origin(proto.original_value, value),
+    "sharding": lambda proto, value: write_sharding(proto.sharding, value),
+    "statistics": lambda proto, value: write_statistics(proto.statistics_viz, value),
 }

@@ -7,7 +7,7 @@ types below 8 bits one per byte), literal.h (Serialize: the same, types below 8 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sized
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ def _narrow(raw: Array, element_type: ElementType) -> Array:
 
 def _arranged(flat: Array, shape: ArrayShape, sizes: tuple[int, ...]) -> Array:
     """The logical array whose memory is `flat`; `sizes` are the true extents of dynamic dimensions."""
-    order = shape.layout.minor_to_major[::-1] if shape.layout is not None else tuple(range(shape.rank))
+    order = shape.minor_to_major[::-1]
     memory = flat.reshape([shape.dims[d] for d in order])
     array = memory.transpose([order.index(d) for d in range(shape.rank)])
     if sizes and shape.is_dynamic:
@@ -146,12 +146,8 @@ def _deserialize(reader: _Bytes, shape: Shape) -> Literal:
         sizes = tuple(np.frombuffer(reader.take(4 * shape.rank), "<i4").tolist())
     bits = shape.element_type.bits
     content = reader.take(math.ceil(shape.size * bits / 8))
-    unpack: Callable[[bytes, ArrayShape], Array] = _unpacked if bits < 8 else _whole
-    return Literal(shape, _arranged(unpack(content, shape), shape, sizes))
-
-
-def _whole(content: bytes, shape: ArrayShape) -> Array:
-    return _from_bytes(content, shape.element_type)
+    flat = _unpacked(content, shape) if bits < 8 else _from_bytes(content, shape.element_type)
+    return Literal(shape, _arranged(flat, shape, sizes))
 
 
 def _unpacked(content: bytes, shape: ArrayShape) -> Array:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from operator import attrgetter
 
 from hlotool.errors import ProtoError
 from hlotool.ir.attributes import (
@@ -18,6 +20,13 @@ from hlotool.ir.attributes import (
 from hlotool.ir.printing.metadata import lexes_as_dictionary, quote
 from hlotool.parse.proto.schema import Message
 
+#: Fields of OpMetadata that Metadata has under the same name.
+SAME_NAME = tuple(
+    field.name
+    for field in fields(Metadata)
+    if field.name not in ("profile_type", "metadata_payload", "obsolete")
+)
+
 
 def as_text(content: bytes) -> str:
     """A `bytes` field that holds text; bytes that are no UTF-8 survive as lone surrogates."""
@@ -30,17 +39,8 @@ def read_metadata(proto: Message, payloads: Sequence[bytes] = ()) -> Metadata | 
     None where text shows no metadata: when neither operation nor source nor scheduling name is known.
     """
     metadata = Metadata(
-        op_type=proto.op_type,
-        op_name=proto.op_name,
-        source_file=proto.source_file,
-        source_line=proto.source_line,
-        source_end_line=proto.source_end_line,
-        source_column=proto.source_column,
-        source_end_column=proto.source_end_column,
+        **{name: getattr(proto, name) for name in SAME_NAME},
         profile_type=tuple(proto.profile_type),
-        deduplicated_name=proto.deduplicated_name,
-        scheduling_name=proto.scheduling_name,
-        stack_frame_id=proto.stack_frame_id,
         metadata_payload=_payload(proto.metadata_payload, payloads),
     )
     shown = (proto.op_type, proto.op_name, proto.source_file, proto.scheduling_name, proto.stack_frame_id)
@@ -101,6 +101,9 @@ def _origin_node(index: tuple[int, ...], arrays: Mapping[tuple[int, ...], Messag
     return f'{{"{array.instruction_name}"{part}}}'
 
 
+_LOCATION = attrgetter("file_name_id", "function_name_id", "line", "end_line", "column", "end_column")
+
+
 def read_stack_frames(proto: Message) -> StackFrameTables | None:
     """The four tables, numbered from 1 as in text; None when they are empty.
 
@@ -110,13 +113,7 @@ def read_stack_frames(proto: Message) -> StackFrameTables | None:
     tables = StackFrameTables(
         dict(enumerate(proto.file_names, 1)),
         dict(enumerate(proto.function_names, 1)),
-        {i: _location(row) for i, row in enumerate(proto.file_locations, 1)},
+        {i: FileLocation(*_LOCATION(row)) for i, row in enumerate(proto.file_locations, 1)},
         {i: StackFrame(frame.file_location_id, frame.parent_frame_id + 1) for i, frame in frames},
     )
     return tables if tables != StackFrameTables() else None
-
-
-def _location(row: Message) -> FileLocation:
-    return FileLocation(
-        row.file_name_id, row.function_name_id, row.line, row.end_line, row.column, row.end_column
-    )

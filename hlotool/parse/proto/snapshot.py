@@ -97,21 +97,15 @@ def _parse_large(content: bytes, path: str | None, origin: str) -> Execution:
         arguments: list[Literal] = []
         for descriptor in partition.arguments_descriptors:
             serialized = content[at : at + descriptor.argument_size_bytes]
-            arguments.append(_deserialized(serialized, origin))
+            arguments.append(_literal(serialized, origin))
             at += descriptor.argument_size_bytes
         partitions.append(tuple(arguments))
     return Execution(execution.module, tuple(partitions))
 
 
-def _literal(proto: Message, origin: str) -> Literal:
+def _literal(stored: Message | bytes, origin: str) -> Literal:
+    """A literal as a proto or serialized; errors name the file."""
     try:
-        return read_literal(proto)
-    except ProtoError as error:
-        raise ProtoError(f"{origin}: {error}") from error
-
-
-def _deserialized(content: bytes, origin: str) -> Literal:
-    try:
-        return deserialize_literal(content)
+        return deserialize_literal(stored) if isinstance(stored, bytes) else read_literal(stored)
     except ProtoError as error:
         raise ProtoError(f"{origin}: {error}") from error

@@ -6,7 +6,6 @@ XLA: hlo_module.cc (ToProto).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import count
 
 from hlotool.ir.attributes import (
@@ -22,8 +21,8 @@ from hlotool.ir.edit import unique_names
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.printing.defaults import printed_attributes
 from hlotool.ir.walk import Context, async_start, call_order, contexts
+from hlotool.parse.proto.instruction_attributes import callees, write_attribute
 from hlotool.parse.proto.schema import Message, enum_numbers, message_class
-from hlotool.parse.proto.write_attributes import callees, write_attribute
 from hlotool.parse.proto.write_origin import write_frontend_attributes, write_metadata, write_stack_frames
 from hlotool.parse.proto.write_shapes import write_literal, write_program_shape, write_shape
 
@@ -75,7 +74,7 @@ class _ModuleWriter:
             self._schedule()
         if module.stack_frames is not None:
             write_stack_frames(proto.stack_frame_index, module.stack_frames)
-        self._header(module.attributes)
+        self._header()
 
     def _computation(self, proto: Message, computation: Computation) -> None:
         proto.name, proto.id = computation.name, self.computations[computation]
@@ -104,8 +103,8 @@ class _ModuleWriter:
 
     def _attributes(self, proto: Message, instruction: Instruction) -> None:
         said = printed_attributes(instruction)
-        config = instruction.attributes.get("backend_config")
-        if isinstance(config, BackendConfig):
+        config = instruction.attribute("backend_config", BackendConfig, None)
+        if config is not None:
             said["backend_config"] = config
         if instruction.opcode == "custom-call":
             said.setdefault("api_version", "API_VERSION_ORIGINAL")
@@ -127,27 +126,25 @@ class _ModuleWriter:
                 ids = (self.instructions[i] for i in computation.instructions)
                 self.proto.schedule.sequences[number].instruction_ids.extend(ids)
 
-    def _header(self, attributes: Mapping[str, AttributeValue]) -> None:
-        kinds = enum_numbers("Kind")
-        for alias in _listed(attributes, "input_output_alias"):
-            assert isinstance(alias, ParameterAlias)
+    def _header(self) -> None:
+        module, kinds = self.module, enum_numbers("Kind")
+        for alias in module.listed("input_output_alias", ParameterAlias, ()):
             self.proto.input_output_alias.entries.add(
                 output_shape_index=alias.output_index,
                 parameter_number=alias.parameter,
                 parameter_shape_index=alias.parameter_index,
                 kind=kinds[alias.kind.replace("-", "_").upper()],
             )
-        for donor in _listed(attributes, "buffer_donor"):
-            assert isinstance(donor, BufferDonor)
+        for donor in module.listed("buffer_donor", BufferDonor, ()):
             self.proto.buffer_donor.entries.add(
                 parameter_number=donor.parameter, parameter_shape_index=donor.parameter_index
             )
-        frontend = attributes.get("frontend_attributes")
-        if isinstance(frontend, FrontendAttributes):
+        frontend = module.attribute("frontend_attributes", FrontendAttributes, None)
+        if frontend is not None:
             write_frontend_attributes(self.proto.frontend_attributes, frontend)
-        if self.module.replica_count * self.module.num_partitions > 1:
-            self.proto.device_assignment.replica_count = self.module.replica_count
-            self.proto.device_assignment.computation_count = self.module.num_partitions
+        if module.replica_count * module.num_partitions > 1:
+            self.proto.device_assignment.replica_count = module.replica_count
+            self.proto.device_assignment.computation_count = module.num_partitions
 
 
 def _parameter_names(computation: Computation) -> tuple[str, ...]:
@@ -159,8 +156,3 @@ def _of_start(instruction: Instruction) -> dict[str, AttributeValue]:
     start = async_start(instruction)
     thread, wrapped = start.text("async_execution_thread", "main"), start.attributes.get("calls")
     return {"async_execution_thread": thread} | ({"calls": wrapped} if wrapped is not None else {})
-
-
-def _listed(attributes: Mapping[str, AttributeValue], name: str) -> tuple[object, ...]:
-    value = attributes.get(name)
-    return value if isinstance(value, tuple) else ()

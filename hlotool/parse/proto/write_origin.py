@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
+from itertools import count
 
 from hlotool.errors import ProtoError
 from hlotool.ir.attributes import FrontendAttributes, Metadata, RawText, StackFrameTables, Statistics
+from hlotool.parse.proto.metadata import SAME_NAME
 from hlotool.parse.proto.schema import Message
 from hlotool.parse.text.strings import unquote
-
-_SAME_NAME = (
-    "op_type",
-    "op_name",
-    "source_file",
-    "source_line",
-    "source_end_line",
-    "source_column",
-    "source_end_column",
-    "deduplicated_name",
-    "scheduling_name",
-    "stack_frame_id",
-)
+from hlotool.parse.token_reader import TokenReader
 
 
 def as_bytes(text: str) -> bytes:
@@ -30,7 +21,7 @@ def as_bytes(text: str) -> bytes:
 
 def write_metadata(proto: Message, metadata: Metadata) -> None:
     """Fill an OpMetadata; keys that current XLA no longer knows have no field."""
-    for name in _SAME_NAME:
+    for name in SAME_NAME:
         setattr(proto, name, getattr(metadata, name))
     proto.profile_type.extend(metadata.profile_type)
     if metadata.metadata_payload:
@@ -55,20 +46,13 @@ def write_stack_frames(proto: Message, tables: StackFrameTables) -> None:
     proto.file_names.extend(tables.file_names.values())
     proto.function_names.extend(tables.function_names.values())
     for row in tables.file_locations.values():
-        proto.file_locations.add(
-            file_name_id=row.file_name_id,
-            function_name_id=row.function_name_id,
-            line=row.line,
-            end_line=row.end_line,
-            column=row.column,
-            end_column=row.end_column,
-        )
+        proto.file_locations.add(**asdict(row))
     for frame in tables.stack_frames.values():
         parent = frame.parent_frame_id - 1
         proto.stack_frames.add(file_location_id=frame.file_location_id, parent_frame_id=parent)
 
 
-_ORIGIN_TOKEN = re.compile(r'\s*(?:(?P<sign>[(){},])|(?P<name>"(?:[^"\\]|\\.)*")|(?P<number>\d+))')
+_ORIGIN_TOKEN = re.compile(r'\s*([(){},]|"(?:[^"\\]|\\.)*"|\d+)')
 
 
 def write_origin(proto: Message, origin: RawText) -> None:
@@ -80,62 +64,28 @@ def write_origin(proto: Message, origin: RawText) -> None:
     if origin.text == "{[synthetic_call]}":
         proto.is_synthetic_call = True
         return
-    tokens = _Tokens(origin.text)
-    tokens.expect("{")
     proto.SetInParent()
-    _write_origin_node(proto, tokens, ())
-    tokens.expect("}")
+    reader = TokenReader(origin.text, _ORIGIN_TOKEN)
+    try:
+        reader.take("{")
+        _write_origin_node(proto, reader, ())
+        reader.take("}")
+        reader.finish()
+    except ValueError as error:
+        raise ProtoError(f"origin: {error}") from error
 
 
-class _Tokens:
-    """The words of an origin, from front to back."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-
-    def next(self) -> re.Match[str]:
-        """The next one, which is consumed."""
-        found = self._look()
-        self._at = found.end()
-        return found
-
-    def is_next(self, sign: str) -> bool:
-        """Whether `sign` comes next; it is then consumed."""
-        found = self._look()
-        if found["sign"] != sign:
-            return False
-        self._at = found.end()
-        return True
-
-    def expect(self, sign: str) -> None:
-        """Consume `sign`."""
-        if not self.is_next(sign):
-            raise ProtoError(f"origin {self._text}: expected {sign!r}")
-
-    def _look(self) -> re.Match[str]:
-        found = _ORIGIN_TOKEN.match(self._text, self._at)
-        if found is None:
-            raise ProtoError(f"origin {self._text} cannot be written to a proto")
-        return found
-
-
-def _write_origin_node(proto: Message, tokens: _Tokens, index: tuple[int, ...]) -> None:
-    if tokens.is_next("("):
-        number = 0
-        while not tokens.is_next(")"):
-            _write_origin_node(proto, tokens, (*index, number))
-            number += 1
-            tokens.is_next(",")
+def _write_origin_node(proto: Message, reader: TokenReader, index: tuple[int, ...]) -> None:
+    if reader.peek() == "(":
+        numbers = count()
+        reader.listed("(", ")", lambda: _write_origin_node(proto, reader, (*index, next(numbers))))
         return
-    braced = tokens.is_next("{")
+    is_braced = reader.take("{", optional=True)
     element = proto.elements.add(shape_index=index)
-    if braced and tokens.is_next("}"):
+    if is_braced and reader.take("}", optional=True):
         return
-    element.original_array.instruction_name = unquote(tokens.next()["name"] or '""')
-    if tokens.is_next("{"):
-        while not tokens.is_next("}"):
-            element.original_array.shape_index.append(int(tokens.next()["number"]))
-            tokens.is_next(",")
-    if braced:
-        tokens.expect("}")
+    element.original_array.instruction_name = unquote(reader.quoted())
+    if reader.peek() == "{":
+        element.original_array.shape_index.extend(reader.listed("{", "}", reader.integer))
+    if is_braced:
+        reader.take("}")

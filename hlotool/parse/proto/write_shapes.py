@@ -47,7 +47,7 @@ def _write_array(proto: Message, shape: ArrayShape) -> None:
     proto.element_type = enum_numbers("PrimitiveType")[shape.element_type.value.upper()]
     proto.dimensions.extend(UNBOUNDED_SIZE if size == UNBOUNDED else size for size in shape.dims)
     proto.is_dynamic_dimension.extend(map(shape.is_dynamic_dimension, range(shape.rank)))
-    _write_layout(proto.layout, shape.layout or Layout(tuple(range(shape.rank - 1, -1, -1))))
+    _write_layout(proto.layout, shape.layout_or_default)
 
 
 def _write_layout(proto: Message, layout: Layout) -> None:
@@ -106,6 +106,5 @@ def _write_values(proto: Message, shape: ArrayShape, array: Array) -> None:
 
 def _in_memory_order(array: Array, shape: ArrayShape) -> Array:
     """The elements as they lie in memory."""
-    if shape.layout is None:
-        return np.ascontiguousarray(array).reshape(-1)
-    return np.ascontiguousarray(array.transpose(shape.layout.minor_to_major[::-1])).reshape(-1)
+    order = shape.minor_to_major[::-1]
+    return np.ascontiguousarray(array.transpose(order)).reshape(-1)

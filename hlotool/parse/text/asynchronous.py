@@ -12,6 +12,7 @@ from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import COMMON_ATTRIBUTES, OPCODES
 from hlotool.ir.types import Shape, TupleShape
+from hlotool.ir.walk import async_start
 from hlotool.parse.text.binding import BoundAttributes, bind
 from hlotool.parse.text.scope import Draft, Scope
 from hlotool.parse.text.syntax import AttributeSyntax, CallSyntax, TextError
@@ -78,9 +79,7 @@ def _computation(
 
 
 def _check_opcode(instruction: Instruction, wrapped: str) -> None:
-    start = instruction
-    while start.opcode != "async-start":
-        start = start.operands[0]
+    start = async_start(instruction)
     opcode = next(start.called).root.opcode
     if opcode != wrapped:
         raise TextError(f"{start.name} runs {opcode}, not {wrapped}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from hlotool.grammar import Token
@@ -9,7 +10,6 @@ from hlotool.ir.attributes import (
     BufferDonor,
     ConvolutionDimensions,
     EntryLayout,
-    Ints,
     OperandAlias,
     PaddingDim,
     ParameterAlias,
@@ -24,7 +24,6 @@ from hlotool.parse.text.syntax import (
     AttributeSyntax,
     CalleeName,
     InstructionSyntax,
-    LiteralSpan,
     Name,
     Predecessors,
     Span,
@@ -44,8 +43,12 @@ class AttributeActions:
         token, value = children
         return AttributeSyntax(token[:-1], value, token.start_pos)
 
-    def attributes(self, children: list[AttributeSyntax]) -> tuple[AttributeSyntax, ...]:
+    def several(self, children: list[Any]) -> tuple[Any, ...]:
+        """What of the parts stands under no name of its own: all of them, in order."""
         return tuple(children)
+
+    attributes = int_lists = nonempty_int_lists = shapes = callees = several
+    slice = operand_aliases = parameter_aliases = buffer_donors = several
 
     def boolean(self, children: list[Token]) -> bool:
         return str(children[0]) == "true"
@@ -55,11 +58,6 @@ class AttributeActions:
 
     def integer(self, children: list[Token]) -> int:
         return integer(children[0])
-
-    def int_lists(self, children: list[Ints]) -> tuple[Ints, ...]:
-        return tuple(children)
-
-    nonempty_int_lists = int_lists
 
     def number(self, children: list[Token]) -> float:
         return real(children[0])
@@ -73,9 +71,6 @@ class AttributeActions:
     def words(self, children: list[Token]) -> tuple[str, ...]:
         return tuple(map(str, children))
 
-    def shapes(self, children: list[Shape]) -> tuple[Shape, ...]:
-        return tuple(children)
-
     # References to what has a name
 
     def callee_name(self, children: list[Name]) -> CalleeName:
@@ -84,9 +79,6 @@ class AttributeActions:
     def anonymous_computation(self, children: list[list[InstructionSyntax]]) -> AnonymousComputation:
         first = children[0][0]
         return AnonymousComputation(children[0], first.name.position, first.name.line)
-
-    def callees(self, children: list[Any]) -> tuple[CalleeName | AnonymousComputation, ...]:
-        return tuple(children)
 
     def predecessors(self, children: list[Name]) -> Predecessors:
         return Predecessors(tuple(children))
@@ -109,25 +101,14 @@ class AttributeActions:
     def dim_labels(self, children: list[Token]) -> ConvolutionDimensions:
         token = children[0]
         lhs, rhs, out = token.replace("->", "_").split("_")
-        (batch, feature), spatial, unused = _labelled(lhs, "bf", token)
-        (kernel_in, kernel_out), kernel_spatial, kernel_unused = _labelled(rhs, "io", token)
-        (out_batch, out_feature), out_spatial, out_unused = _labelled(out, "bf", token)
-        if not len(spatial) == len(kernel_spatial) == len(out_spatial):
-            raise TextError(f"{token} has different numbers of spatial dimensions", token.start_pos)
-        return ConvolutionDimensions(
-            batch,
-            feature,
-            spatial,
-            kernel_in,
-            kernel_out,
-            kernel_spatial,
-            out_batch,
-            out_feature,
-            out_spatial,
-            unused,
-            kernel_unused,
-            out_unused,
+        dims = ConvolutionDimensions(
+            **_labelled(lhs, "input", {"b": "batch", "f": "feature"}, token),
+            **_labelled(rhs, "kernel", {"i": "input_feature", "o": "output_feature"}, token),
+            **_labelled(out, "output", {"b": "batch", "f": "feature"}, token),
         )
+        if not len(dims.input_spatial) == len(dims.kernel_spatial) == len(dims.output_spatial):
+            raise TextError(f"{token} has different numbers of spatial dimensions", token.start_pos)
+        return dims
 
     def padding(self, children: list[Token]) -> tuple[PaddingDim, ...]:
         return tuple(PaddingDim(*map(int, part.split("_"))) for part in children[0].split("x"))
@@ -135,17 +116,11 @@ class AttributeActions:
     def slice_dim(self, children: list[Token]) -> SliceDim:
         return SliceDim(*integers(children))
 
-    def slice(self, children: list[SliceDim]) -> tuple[SliceDim, ...]:
-        return tuple(children)
-
     # Aliasing and layouts of the entry
 
     def operand_alias(self, children: list[Any]) -> OperandAlias:
         output, operand, index = children
         return OperandAlias(output, integer(operand), index)
-
-    def operand_aliases(self, children: list[OperandAlias]) -> tuple[OperandAlias, ...]:
-        return tuple(children)
 
     def parameter_alias(self, children: list[Any]) -> ParameterAlias:
         output, parameter, index, *kind = children
@@ -154,14 +129,8 @@ class AttributeActions:
         is_must = bool(kind) and kind[0] == "must-alias"
         return ParameterAlias(output, integer(parameter), index, "must-alias" if is_must else "may-alias")
 
-    def parameter_aliases(self, children: list[ParameterAlias]) -> tuple[ParameterAlias, ...]:
-        return tuple(children)
-
     def buffer_donor(self, children: list[Any]) -> BufferDonor:
         return BufferDonor(integer(children[0]), children[1])
-
-    def buffer_donors(self, children: list[BufferDonor]) -> tuple[BufferDonor, ...]:
-        return tuple(children)
 
     def entry_layout(self, children: list[Shape]) -> EntryLayout:
         return EntryLayout(tuple(children[:-1]), children[-1])
@@ -183,8 +152,11 @@ class AttributeActions:
 
     # Literals, and text that is carried along
 
-    def literal(self, children: list[Token]) -> LiteralSpan:
-        return LiteralSpan(_start(children), _end(children))
+    def span(self, children: list[Token]) -> Span:
+        """Text that is read later, or carried along."""
+        return Span(children[0].start_pos, children[-1].end_pos)
+
+    literal = origin = origin_table = sparsity = span
 
     def typed_literal(self, children: list[Any]) -> TypedLiteral:
         shape, span = children
@@ -195,35 +167,17 @@ class AttributeActions:
     def typed_literal_tuple(self, children: list[Any]) -> TypedLiteralTuple:
         return TypedLiteralTuple(tuple(children))
 
-    def origin(self, children: list[Token]) -> Span:
-        return Span(_start(children), _end(children))
-
-    origin_table = origin
-    sparsity = origin
-
     def domain(self, children: list[Any]) -> Span:
         tokens = [child for child in children if isinstance(child, Token)]
         keys = [str(token) for token in tokens if token.endswith("=")]
         kinds = [string(token) for token in tokens if token.type == "STRING"]
         if sorted(keys) != ["entry=", "exit=", "kind="] or kinds != ["sharding"]:
-            raise TextError('a domain says kind="sharding", entry and exit, each once', _start(tokens))
-        return Span(_start(tokens), _end(tokens))
+            raise TextError('a domain says kind="sharding", entry and exit, each once', tokens[0].start_pos)
+        return self.span(tokens)
 
     def index(self, children: list[Token]) -> Token:
         integers([token for token in children if token.type == "INT"])
         return children[0]
-
-
-def _start(tokens: list[Token]) -> int:
-    start = tokens[0].start_pos
-    assert start is not None
-    return start
-
-
-def _end(tokens: list[Token]) -> int:
-    end = tokens[-1].end_pos
-    assert end is not None
-    return end
 
 
 def _window_entries(value: Token) -> list[Any]:
@@ -253,12 +207,15 @@ def _window_dim(size: int, fields: dict[str, list[Any]], i: int) -> WindowDim:
     )
 
 
-def _labelled(labels: str, named: str, token: Token) -> tuple[list[int], Ints, Ints]:
-    """Positions of the two named dimensions, of the spatial ones in order, and of the unused ones."""
+def _labelled(labels: str, array: str, named: Mapping[str, str], token: Token) -> dict[str, Any]:
+    """Fields of ConvolutionDimensions for one array: named dimensions, spatial ones in order, unused ones."""
     used = labels.replace("?", "")
     spatial = sorted(set(used) - set(named))
     if sorted(used) != sorted({*named, *(str(i) for i in range(len(spatial)))}):
-        expected = f"{named[0]}, {named[1]}, the digits from 0 on, and ?"
+        expected = f"{', '.join(named)}, the digits from 0 on, and ?"
         raise TextError(f"{labels} in {token}: each of {expected} once", token.start_pos)
-    unused = tuple(i for i, label in enumerate(labels) if label == "?")
-    return [labels.index(name) for name in named], tuple(labels.index(digit) for digit in spatial), unused
+    return {
+        **{f"{array}_{part}": labels.index(label) for label, part in named.items()},
+        f"{array}_spatial": tuple(map(labels.index, spatial)),
+        f"{array}_unused": tuple(i for i, label in enumerate(labels) if label == "?"),
+    }

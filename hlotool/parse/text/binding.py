@@ -22,17 +22,11 @@ from hlotool.parse.text.syntax import (
 
 #: Instruction attributes of older XLA, accepted and carried as text unless the reader is strict.
 OBSOLETE_ATTRIBUTES = frozenset(
-    (
-        "all_reduce_barrier",
-        "all_reduce_id",
-        "async_group_id",
-        "barrier",
-        "is_cross_program_prefetch",
-        "opaque",
-        "shard_count",
-        "sparsity",
-    )
-)
+    {
+        "all_reduce_barrier", "all_reduce_id", "async_group_id", "barrier", "is_cross_program_prefetch",
+        "opaque", "shard_count", "sparsity",
+    }
+)  # fmt: skip
 
 #: Attributes whose words may be written in any case. XLA: hlo_instruction.cc, StringToEnum.
 _ANY_CASE = frozenset(("algorithm", "api_version", "distribution", "operand_precision", "schedule"))

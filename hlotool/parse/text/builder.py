@@ -22,8 +22,8 @@ from hlotool.parse.text.checks import (
     operand_count_error,
     same_array,
 )
-from hlotool.parse.text.raw_text import normalized
 from hlotool.parse.text.scope import Draft, Scope
+from hlotool.parse.text.strings import normalized
 from hlotool.parse.text.syntax import (
     AnonymousComputation,
     AttributeSyntax,

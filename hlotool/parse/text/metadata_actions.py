@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from hlotool.grammar import Token
 from hlotool.ir.attributes import BackendConfig, FrontendAttributes, Metadata, Statistics
@@ -13,13 +13,6 @@ from hlotool.parse.text.tokens import integer, integers, real, string
 _INT32_LIMIT = 1 << 31
 #: xla_data.proto, ProfileType.
 _PROFILE_TYPES = range(4)
-
-
-class _Obsolete(NamedTuple):
-    """A key that XLA does not know today, and its value as written."""
-
-    key: str
-    text: str
 
 
 class MetadataActions:
@@ -39,8 +32,8 @@ class MetadataActions:
             if key in seen:
                 raise TextError(f"metadata says {key} twice", position)
             seen.add(key)
-            if isinstance(value, _Obsolete):
-                obsolete.append((value.key, value.text))
+            if isinstance(value, OtherValue):
+                obsolete.append((key, value.text))
             else:
                 known[key] = value
         return Metadata(**known, obsolete=tuple(obsolete))
@@ -61,10 +54,9 @@ class MetadataActions:
 
     def obsolete_field(self, children: list[Any]) -> AttributeSyntax:
         token, value = children
-        key = token[:-1]
         if self.strict:
-            raise TextError(f"metadata takes no {key}", token.start_pos)
-        return AttributeSyntax(key, _Obsolete(key, value.text), token.start_pos)
+            raise TextError(f"metadata takes no {token[:-1]}", token.start_pos)
+        return AttributeSyntax(token[:-1], value, token.start_pos)
 
     def other_value(self, children: list[Token]) -> OtherValue:
         return OtherValue(str(children[0]))

@@ -30,20 +30,13 @@ from hlotool.parse.text.syntax import (
 
 #: Attributes of the HloModule line. XLA: ParseHloModule.
 MODULE_ATTRIBUTES = frozenset(
-    (
-        "alias_passthrough_params",
-        "allow_spmd_sharding_propagation_to_output",
-        "allow_spmd_sharding_propagation_to_parameters",
-        "buffer_donor",
-        "entry_computation_layout",
-        "frontend_attributes",
-        "input_output_alias",
-        "is_scheduled",
-        "num_partitions",
-        "origin_recovery_table",
-        "replica_count",
-    )
-)
+    {
+        "alias_passthrough_params", "allow_spmd_sharding_propagation_to_output",
+        "allow_spmd_sharding_propagation_to_parameters", "buffer_donor", "entry_computation_layout",
+        "frontend_attributes", "input_output_alias", "is_scheduled", "num_partitions",
+        "origin_recovery_table", "replica_count",
+    }
+)  # fmt: skip
 
 _LOCATION_FIELDS = ("file_name_id", "function_name_id", "line", "end_line", "column", "end_column")
 _FRAME_FIELDS = ("file_location_id", "parent_frame_id")

@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.ir.dtypes import Array, dtype_of, integer_limits
+from hlotool.ir.dtypes import NAN_PAYLOAD_BITS, Array, dtype_of, integer_limits
 from hlotool.ir.types import ElementType
 
 Doubles = npt.NDArray[np.float64]
@@ -25,19 +25,6 @@ _INTEGER = re.compile(r"-?[0-9]+")
 #: Integers of more digits than this may not fit in 64 bits.
 _SAFE_DIGITS = 18
 _NAN = re.compile(r"(-?)nan(?:\(0x([0-9A-Fa-f]+)\))?")
-
-#: Width of the significand field of the types whose NaNs carry a payload.
-_PAYLOAD_BITS = {
-    ElementType.F8E5M2: 2,
-    ElementType.F8E4M3: 3,
-    ElementType.F8E3M4: 4,
-    ElementType.BF16: 7,
-    ElementType.F16: 10,
-    ElementType.F32: 23,
-    ElementType.F64: 52,
-}
-#: XLA reads payloads through a double.
-_DOUBLE_PAYLOAD = (1 << 52) - 1
 
 
 def to_array(tokens: Sequence[str], element_type: ElementType) -> Array:
@@ -176,7 +163,7 @@ def _set_nan(result: Array, i: int, token: str, element_type: ElementType) -> No
     if found is None:
         raise ValueError(f"{token[:40]} is not a number")
     payload = None if found[2] is None else int(found[2], 16)
-    width = _PAYLOAD_BITS.get(element_type)
+    width = NAN_PAYLOAD_BITS.get(element_type)
     if width is None:
         if payload is not None and payload != 1 << 51:
             raise ValueError(f"a NaN of {element_type} has no payload, but {token} says one")

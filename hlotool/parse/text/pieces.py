@@ -16,8 +16,7 @@ from hlotool.ir.attributes import EmbeddedLiteral, EntryLayout, Metadata, RawTex
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, Layout, Shape, TupleShape
 from hlotool.parse.text.binding import BoundAttributes, bind
 from hlotool.parse.text.diagnostics import check_nesting
-from hlotool.parse.text.raw_text import normalized
-from hlotool.parse.text.strings import unquote
+from hlotool.parse.text.strings import normalized, unquote
 from hlotool.parse.text.structure_actions import actions
 from hlotool.parse.text.syntax import (
     AnonymousComputation,

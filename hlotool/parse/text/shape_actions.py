@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from hlotool.grammar import Token
@@ -21,19 +23,13 @@ from hlotool.ir.types import (
 from hlotool.parse.text.syntax import TextError
 from hlotool.parse.text.tokens import integer, integers
 
-#: The parts after the colon of a layout, in the order that XLA demands.
-_LAYOUT_ORDER = (
-    "dim_levels",
-    "tiles",
-    "tail_padding_alignment",
-    "index_type",
-    "pointer_type",
-    "element_bits",
-    "memory_space",
-    "split_configs",
-    "physical_shape",
-    "metadata_prefix_bytes",
-)
+#: The parts after the colon of a layout, in the order that XLA demands: that of the fields.
+_LAYOUT_ORDER = ("dim_levels", *(field.name for field in fields(Layout)))
+
+
+def _part(name: str, value: Callable[[Token], object]) -> Callable[[object, list[Token]], tuple[str, object]]:
+    """The action for a part of a layout that is one token in parentheses."""
+    return lambda self, children: (name, value(children[1]))
 
 
 class ShapeActions:
@@ -109,20 +105,11 @@ class ShapeActions:
     def tile_size(self, children: list[Token]) -> int:
         return COMBINE if children[0] == "*" else integer(children[0])
 
-    def tail_padding(self, children: list[Token]) -> tuple[str, object]:
-        return "tail_padding_alignment", integer(children[1])
-
-    def index_type(self, children: list[Token]) -> tuple[str, object]:
-        return "index_type", str(children[1])
-
-    def pointer_type(self, children: list[Token]) -> tuple[str, object]:
-        return "pointer_type", str(children[1])
-
-    def element_bits(self, children: list[Token]) -> tuple[str, object]:
-        return "element_bits", integer(children[1])
-
-    def memory_space(self, children: list[Token]) -> tuple[str, object]:
-        return "memory_space", integer(children[1])
+    tail_padding = _part("tail_padding_alignment", integer)
+    index_type = _part("index_type", str)
+    pointer_type = _part("pointer_type", str)
+    element_bits = _part("element_bits", integer)
+    memory_space = _part("memory_space", integer)
 
     def split_configs(self, children: list[Any]) -> tuple[str, object]:
         return "split_configs", tuple(children[1:])
@@ -134,5 +121,4 @@ class ShapeActions:
     def physical_shape(self, children: list[Any]) -> tuple[str, object]:
         return "physical_shape", children[1]
 
-    def metadata_prefix(self, children: list[Token]) -> tuple[str, object]:
-        return "metadata_prefix_bytes", integer(children[1])
+    metadata_prefix = _part("metadata_prefix_bytes", integer)

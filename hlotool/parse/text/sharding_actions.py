@@ -143,15 +143,14 @@ class ShardingActions:
         name = string(children[0])
         return MeshAxis(name, *integers(children[1:])) if len(children) > 1 else MeshAxis(name)
 
-    def axes(self, children: list[MeshAxis]) -> tuple[MeshAxis, ...]:
+    def axes(self, children: list[Any]) -> tuple[Any, ...]:
         return tuple(children)
+
+    dimension_shardings = axes
 
     def dimension_sharding(self, children: list[Any]) -> ShardedDimension:
         axes = tuple(child for child in children if isinstance(child, MeshAxis))
         return ShardedDimension(axes, closed=len(axes) == len(children))
-
-    def dimension_shardings(self, children: list[ShardedDimension]) -> tuple[ShardedDimension, ...]:
-        return tuple(children)
 
     def axis_group(self, children: list[Any]) -> _Item:
         return _Item(children[0][:-1], children[1], children[0].start_pos)

@@ -1,4 +1,4 @@
-"""C escapes in quoted strings. XLA: absl::CUnescape."""
+"""C escapes in quoted strings (XLA: absl::CUnescape), and text that is carried along."""
 
 from __future__ import annotations
 
@@ -21,6 +21,12 @@ _ESCAPE = re.compile(
     r"""\\(?:(?P<simple>[abfnrtv\\'"?])|(?P<octal>[0-7]{1,3})|[xX](?P<hex>[0-9A-Fa-f]+)
     |u(?P<u4>[0-9A-Fa-f]{4})|U(?P<u8>[0-9A-Fa-f]{8}))""",
     re.VERBOSE,
+)
+
+_STRING_OR_BLANK = re.compile(
+    r"""(?P<string>"[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*')
+    |(?:[ \t\r\n]|/\*.*?\*/|//[^\r\n]*)+""",
+    re.VERBOSE | re.DOTALL,
 )
 
 
@@ -64,3 +70,8 @@ def _bytes_of(escape: re.Match[str]) -> bytes:
     if value > 0x10FFFF or 0xD800 <= value < 0xE000:
         raise ValueError(f"{escape[0]} in a string is no character")
     return chr(value).encode()
+
+
+def normalized(text: str) -> str:
+    """`text` with single blanks for blanks and comments; strings stay as they are."""
+    return _STRING_OR_BLANK.sub(lambda found: found["string"] or " ", text)

@@ -50,7 +50,7 @@ class StructureActions:
             text = token[1:]
         elif token.type == "COLON_NAME":
             text = token[:-1]
-        return Name(text, token.start_pos or 0, token.line or 0)
+        return Name(text, token.start_pos, token.line)
 
     # Instructions
 
@@ -60,9 +60,7 @@ class StructureActions:
 
     def parameter(self, children: list[Token]) -> CallSyntax:
         token, number = children
-        call = CallSyntax("parameter", token.start_pos or 0, token.line or 0)
-        call.parameter_number = integer(number)
-        return call
+        return CallSyntax("parameter", token.start_pos, token.line, parameter_number=integer(number))
 
     def constant(self, children: list[Any]) -> CallSyntax:
         token, literal = children
@@ -87,8 +85,11 @@ class StructureActions:
 
     # Computations
 
-    def body(self, children: list[InstructionSyntax]) -> list[InstructionSyntax]:
+    def listed(self, children: list[Any]) -> list[Any]:
+        """All parts, in order."""
         return children
+
+    body = computations = field_rows = listed
 
     def declaration(self, children: list[Any]) -> None:
         """Names and shapes of parameters in a signature mean nothing: XLA does not look at them."""
@@ -101,9 +102,6 @@ class StructureActions:
         is_entry = isinstance(children[0], Token)
         name, *result, instructions, attributes = children[1:] if is_entry else children
         return ComputationSyntax(name, instructions, is_entry, result[0] if result else None, attributes)
-
-    def computations(self, children: list[ComputationSyntax]) -> list[ComputationSyntax]:
-        return children
 
     def remainder(self, children: list[Any]) -> Remainder:
         continued, *others = children
@@ -139,10 +137,7 @@ class StructureActions:
         fields = {key[:-1]: integer(value) for key, value in zip(pairs[::2], pairs[1::2])}
         if 2 * len(fields) != len(pairs):
             raise TextError("a field repeats", number.start_pos)
-        return FieldRow(integer(number), fields, number.start_pos or 0)
-
-    def field_rows(self, children: list[FieldRow]) -> list[FieldRow]:
-        return children
+        return FieldRow(integer(number), fields, number.start_pos)
 
     def tables(self, children: list[Any]) -> TablesSyntax:
         return TablesSyntax(*children[1::2])
@@ -156,9 +151,6 @@ class Actions(
     ShapeActions,
 ):
     """Every action of the grammar: rule names are method names."""
-
-    def __init__(self, strict: bool) -> None:
-        self.strict = strict
 
 
 @cache

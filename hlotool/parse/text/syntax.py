@@ -42,18 +42,11 @@ class Span(NamedTuple):
     end: int
 
 
-class LiteralSpan(NamedTuple):
-    """The text of a literal."""
-
-    start: int
-    end: int
-
-
 class TypedLiteral(NamedTuple):
     """`s32[2]{0} {1, 2}`."""
 
     shape: ArrayShape
-    span: LiteralSpan
+    span: Span
 
 
 class TypedLiteralTuple(NamedTuple):
@@ -113,7 +106,7 @@ class CallSyntax:
     position: int
     line: int
     operands: tuple[OperandSyntax, ...] = ()
-    literal: LiteralSpan | None = None
+    literal: Span | None = None
     parameter_number: int | None = None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlotool.analysis.constants import integer_constant
 from hlotool.ir.attributes import PaddingDim, SliceDim
 from hlotool.ir.module import Instruction
-from hlotool.passes.algebra.rules import Op, Rewrite, inverse, rule
+from hlotool.passes.algebra.rules import Op, Rewrite, rule
 
 
 def _is_scalar_broadcast(value: Instruction) -> bool:
@@ -166,7 +166,7 @@ def transpose_of_size_one(op: Op) -> Rewrite | None:
     (x,) = op.operands
     dims, order = x.dims, op.instruction.integers("dimensions")
     moved = [d for d in order if dims[d] != 1]
-    if moved != sorted(moved) or inverse(order) == order == tuple(range(len(order))):
+    if moved != sorted(moved) or order == tuple(range(len(order))):
         return None
     return lambda make: make.op("reshape", x)
 

@@ -14,7 +14,7 @@ Every rule is tested on random and corner values against the class that it claim
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -26,7 +26,7 @@ from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.edit import Editor
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.ir.types import ArrayShape, ElementType, Shape
 
 
 class Exactness(enum.Enum):
@@ -91,7 +91,7 @@ class Make:
         self,
         opcode: str,
         *operands: Instruction,
-        shape: ArrayShape | None = None,
+        shape: Shape | None = None,
         **attributes: AttributeValue,
     ) -> Instruction:
         """An instruction; it has the result shape of the rewritten one unless another is given."""
@@ -152,8 +152,3 @@ def rule(*opcodes: str, exactness: Exactness = Exactness.EXACT) -> Callable[[App
 def is_real(kind: ElementType) -> bool:
     """Integer or real floating point."""
     return kind.is_integer or kind.is_floating
-
-
-def inverse(permutation: Sequence[int]) -> tuple[int, ...]:
-    """The permutation that undoes `permutation`."""
-    return tuple(permutation.index(d) for d in range(len(permutation)))

@@ -5,19 +5,18 @@ Poles do not count: log(0), 1 / 0 and their kin are infinite in every type.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from hlotool.analysis.calls import CallGraph
+from hlotool.analysis.flow import INLINED
 from hlotool.backends.base import Value
-from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.module import Instruction, Module
 from hlotool.numerics.contributions import does_arithmetic
 
 #: Infinite at zero or at one.
 _POLES = frozenset({"atanh", "divide", "log", "log-plus-one", "remainder", "rsqrt", "tan"})
-#: Their parameters are the operands of the call.
-_CALLS = frozenset({"call", "fusion"})
 
 
 class OverflowFinder:
@@ -30,7 +29,7 @@ class OverflowFinder:
     def __init__(self, module: Module) -> None:
         self.found: Instruction | None = None
         self._finite: dict[Instruction, bool] = {}
-        self._callers = _callers(module)
+        self._calls = CallGraph(module)
 
     def __call__(self, instruction: Instruction, value: Value) -> None:
         """Look at one value."""
@@ -54,19 +53,6 @@ class OverflowFinder:
             value = instruction.literal.value
             return value.dtype.kind in "biu" or bool(np.isfinite(value.astype(np.complex128)).all())
         if instruction.opcode == "parameter":
-            operand = self._callers.get(instruction)
-            return operand is not None and self._is_finite(operand)
+            callers = [c for c in self._calls.callers[self._calls.home[instruction]] if c.opcode in INLINED]
+            return bool(callers) and self._is_finite(callers[-1].operands[instruction.parameter_number or 0])
         return True
-
-
-def _callers(module: Module) -> Mapping[Instruction, Instruction]:
-    """For the parameters of called computations: the operand that they stand for."""
-    found: dict[Instruction, Instruction] = {}
-    for instruction in module.instructions():
-        for callee in instruction.called if instruction.opcode in _CALLS else ():
-            found.update(_bound(callee, instruction))
-    return found
-
-
-def _bound(callee: Computation, call: Instruction) -> Mapping[Instruction, Instruction]:
-    return dict(zip(callee.parameters, call.operands))

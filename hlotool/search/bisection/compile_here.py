@@ -18,7 +18,7 @@ from hlotool.backends.base import Executable, Value
 from hlotool.backends.registry import get_backend
 from hlotool.cache.fingerprint import digest
 from hlotool.dump.directory import open_dump
-from hlotool.errors import BackendFailed, HlotoolError, UsageError
+from hlotool.errors import BackendFailed, HlotoolError, Unsupported, UsageError
 from hlotool.findings.records import Record
 from hlotool.ir.module import Module
 from hlotool.replay.keys import context_key
@@ -81,6 +81,9 @@ def compile_live(question: LiveQuestion) -> LiveRecord:
         if not isinstance(backend, DumpingBackend):
             raise UsageError(f"backend {question.backend} cannot write what its passes do")
         program = stage_program(question.task, 0)
+        if (count := program.module.num_partitions * program.module.replica_count) > 1:
+            # Compiled for one it would be another program: no partitioner, no collective.
+            raise Unsupported(f"a program for {count} devices cannot be compiled and dumped here")
         arguments = stage_trials(question.task)[0].arguments
         executable = backend.compile_with_dumps(program.module, folder)
         (folder / INPUTS).write_bytes(npz_bytes(arguments))

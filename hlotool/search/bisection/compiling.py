@@ -74,7 +74,9 @@ class Compiler:
         found = findings.culprits[known:]
         findings.culprits[known:] = [self._confirmed(culprit) for culprit in found]
         findings.modules = [self._renamed(module) for module in findings.modules]
-        findings.healthy = [self._origin(name) for name in findings.healthy]
+        doubtful = {*(m.name for m in findings.modules), *(c.module for c in findings.culprits)}
+        names = map(self._origin, findings.healthy)
+        findings.healthy = [name for name in names if name not in doubtful]
 
     def _origin(self, name: str) -> str:
         """The name of the module that was asked for, of a dump made here."""

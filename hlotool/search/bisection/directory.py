@@ -1,16 +1,18 @@
-"""Many modules: which are wrong, which fail in the same way, and what made each kind of failure."""
+"""Many modules: which are healthy, which are wrong, which fail in the same way, and what made them so."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from hlotool.findings.signature import Signature
-from hlotool.findings.verdict import AGREEING
+from hlotool.findings.verdict import AGREEING, DIFFERING
 from hlotool.replay.task import Task
-from hlotool.search.bisection.locate import Ends, Locator, ends_of, ends_questions
+from hlotool.search.bisection.bracket import Bracket, find_bracket
+from hlotool.search.bisection.ends import Ends, ends_of
+from hlotool.search.bisection.locate import Locator
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord
 from hlotool.search.bisection.stage_oracle import StageOracle
 
@@ -20,16 +22,20 @@ class Findings:
     """What the bisection of a directory came to.
 
     Attributes:
-        modules: one entry per module that was searched, or could not be.
-        healthy: names of the modules that agree from end to end.
+        modules: one entry per module that was searched, or of which nothing is established.
+        healthy: names of the modules of which both ends are known and agree, and all that was to be judged.
         culprits: all that were found; where several modules fail in the same way, that of the smallest.
         comparisons: number of stages judged.
+        unusable: number of steps that gave no answer: what crashed, and what cannot be judged.
+        stages_only: some are healthy as far as their stages tell; what they return is not known.
     """
 
     modules: list[BisectedModule] = field(default_factory=list)
     healthy: list[str] = field(default_factory=list)
     culprits: list[CulpritRecord] = field(default_factory=list)
     comparisons: int = 0
+    unusable: int = 0
+    stages_only: bool = False
 
 
 def bisect_directory(
@@ -46,55 +52,134 @@ def bisect_directory(
         oracle: judges their stages.
         findings: gets what is found, as it is found.
         exhaustive: look at every stage of every module, so that no fault that was repaired can hide.
-        every_module: search each wrong module; otherwise the smallest of those that fail in the same way.
+        every_module: a culprit for each wrong module, also for those that fail in the same way.
     """
-    wrong: dict[str | Signature, list[Ends]] = {}
+    directory = _Directory(oracle, findings, exhaustive)
     oracle.steps.listener.phase("modules", len(tasks))
-    for ends in _all_ends(tasks, oracle):
+    wrong: dict[str | Signature, list[Ends]] = {}
+    for ends in ends_of(tasks, oracle):
+        found = directory.settled(ends)
+        if found is None:
+            continue
+        group: str | Signature = found.task.module.title
+        if found.wrong is not None and not every_module:
+            group = found.wrong.signature.elsewhere()
+        wrong.setdefault(group, []).append(found)
+    for alike in wrong.values():
+        directory.search(alike)
+
+
+@dataclass(slots=True)
+class _Directory:
+    """The bisection of a directory, on its way; the arguments of `bisect_directory`."""
+
+    oracle: StageOracle
+    findings: Findings
+    exhaustive: bool
+
+    def settled(self, ends: Ends) -> Ends | None:
+        """The ends if there is something to search between them; otherwise what they tell is noted."""
+        if ends.wrong is not None or (self.exhaustive and len(ends.task.module.stages) > 1):
+            return ends
+        bracket = self._bracket(ends)
+        if bracket is not None and bracket.is_wrong:
+            return replace(ends, stages=bracket.row, stop=bracket.stop)
+        found = BisectedModule(
+            name=ends.task.module.title,
+            path=ends.task.path,
+            verdict="not compared",
+            stages=len(ends.task.module.stages),
+            judged=sum(row.verdict in AGREEING | DIFFERING for row in ends.rows) + (bracket is not None),
+        )
+        self._note(ends, found, bracket)
+        return None
+
+    def search(self, alike: Sequence[Ends]) -> None:
+        """Search modules whose outputs are wrong in the same way, the smallest first."""
+        known: list[CulpritRecord] = []
+        try:
+            for ends in sorted(alike, key=_size):
+                self._search_one(ends, known)
+        finally:
+            self.findings.culprits += known
+
+    def _search_one(self, ends: Ends, known: list[CulpritRecord]) -> None:
+        """Search one module; its culprits join those in `known`, or become one of them."""
+        self.oracle.steps.listener.phase(ends.task.module.title, len(ends.task.module.stages).bit_length())
+        hints = [(culprit.stage_before, culprit.stage) for culprit in known]
+        found = Locator(ends, self.oracle, self.exhaustive, hints).run()
+        if not found.culprits:
+            self._note(ends, found, self._bracket(ends))
+            return
+        fresh = [one for one in found.culprits if not _joined(one, known)]
+        known += fresh
+        if fresh:
+            self.findings.modules.append(msgspec.structs.replace(found, culprits=fresh))
+
+    def _bracket(self, ends: Ends) -> Bracket | None:
+        """How far the stages agree, where the last one neither agrees nor is wrong."""
+        if ends.stages is None or ends.stages.verdict in AGREEING | DIFFERING:
+            return None
+        return find_bracket(ends.task, self.oracle.ask)
+
+    def _note(self, ends: Ends, found: BisectedModule, bracket: Bracket | None) -> None:
+        """Note a module without culprit: healthy if that is established, otherwise why it is not."""
+        gaps = _gaps(ends.task) if self.exhaustive else []
+        unusable = [*found.unusable, *gaps]
+        if ends.agree and not ends.missing and not unusable:
+            self.findings.healthy.append(found.name)
+            self.findings.stages_only |= ends.result is None
+            return
         row = ends.decisive
-        if ends.wrong is not None:
-            name = ends.task.module.title if every_module else ends.wrong.signature.elsewhere()
-            wrong.setdefault(name, []).append(ends)
-        elif exhaustive and len(ends.task.module.stages) > 1:
-            wrong.setdefault(ends.task.module.title, []).append(ends)
-        elif row is not None and row.verdict in AGREEING:
-            findings.healthy.append(ends.task.module.title)
-        else:
-            findings.modules.append(_not_judged(ends))
-    for group in wrong.values():
-        _search_group(group, oracle, exhaustive, findings)
+        reason = row.reason if row else ends.task.module.unpaired_reason
+        if ends.agree:
+            reason = ends.missing or f"the ends agree, but not every stage could be judged: {unusable[0]}"
+        if bracket is not None:
+            unusable = unusable or [f"{bracket.row.verdict.value}, {bracket.row.reason}"]
+            reason = str(bracket)
+        if ends.result is not None and ends.result.verdict in DIFFERING:
+            reason = f"{reason}; what the program returned is wrong: {ends.result.reason}"
+        self.findings.modules.append(
+            msgspec.structs.replace(
+                found, verdict=row.verdict.value if row else "not compared", reason=reason, unusable=unusable
+            )
+        )
 
 
-def _all_ends(tasks: Sequence[Task], oracle: StageOracle) -> list[Ends]:
-    questions = [ends_questions(task) for task in tasks]
-    rows = iter(oracle.ask_all([q for own in questions for q in own]))
-    return [ends_of(task, own, [next(rows) for _ in own]) for task, own in zip(tasks, questions)]
+def _joined(culprit: CulpritRecord, known: list[CulpritRecord]) -> bool:
+    """Whether a known culprit is of the same kind; it then stands for this one, too."""
+    kind = _kind(culprit)
+    for number, other in enumerate(known):
+        if kind is not None and kind == _kind(other) and culprit.module != other.module:
+            known[number] = msgspec.structs.replace(other, others=[*other.others, culprit.module])
+            return True
+    return False
 
 
-def _search_group(group: list[Ends], oracle: StageOracle, exhaustive: bool, findings: Findings) -> None:
-    """Search the smallest module of those that fail in the same way."""
-    smallest = min(group, key=_size)
-    others = [ends.task.module.title for ends in group if ends is not smallest]
-    oracle.steps.listener.phase(smallest.task.module.title, len(smallest.task.module.stages).bit_length())
-    found = Locator(smallest, oracle, exhaustive).run()
-    if not found.culprits and smallest.wrong is None:
-        findings.healthy.append(found.name)
-        return
-    culprits = [msgspec.structs.replace(culprit, others=others) for culprit in found.culprits]
-    findings.modules.append(msgspec.structs.replace(found, culprits=culprits))
-    findings.culprits.extend(culprits)
+def _kind(culprit: CulpritRecord) -> tuple[object, ...] | None:
+    """What two culprits must share to be one: pass, stages, source, operations and pattern.
+
+    Of a culprit whose source is not known that cannot be said: None.
+    """
+    source, row = culprit.source, culprit.comparison
+    if source is None or row is None or not (source.file or source.op_name):
+        return None
+    wrong = [leaf for leaf in row.leaves if leaf.verdict in DIFFERING]
+    return (
+        (culprit.level, culprit.pass_name, culprit.pipeline, culprit.stage_before, culprit.stage),
+        (source.file, source.file_line) if source.file else source.op_name,
+        tuple(culprit.opcodes),
+        row.signature.elements,
+        tuple(dict.fromkeys(leaf.evidence.pattern for leaf in wrong if leaf.evidence)),
+    )
+
+
+def _gaps(task: Task) -> list[str]:
+    """Numbers of stages that the dump lacks: XLA leaves no gaps."""
+    numbers = [stage.sequence for stage in task.module.stages if stage.sequence is not None]
+    known = set(numbers)
+    return [f"{n:04d}: not in the dump" for n in range(max(known, default=0)) if n not in known]
 
 
 def _size(ends: Ends) -> int:
     return len(ends.task.module.stages[0].source.read_bytes())
-
-
-def _not_judged(ends: Ends) -> BisectedModule:
-    row, task = ends.decisive, ends.task
-    return BisectedModule(
-        name=task.module.title,
-        path=task.path,
-        verdict=row.verdict.value if row else "not compared",
-        reason=row.reason if row else task.module.unpaired_reason,
-        stages=len(task.module.stages),
-    )

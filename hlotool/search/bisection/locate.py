@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from hlotool.findings.records import SourceRecord
 from hlotool.findings.verdict import AGREEING, DIFFERING, Answer
 from hlotool.replay.keys import context_key, stage_key
 from hlotool.replay.records import REALITY, ModuleRecord
-from hlotool.replay.task import Task
+from hlotool.search.bisection.ends import Ends
 from hlotool.search.bisection.passes import PassSearch, Turn
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord, SpotRecord
 from hlotool.search.bisection.spotting import (
@@ -28,52 +28,6 @@ from hlotool.search.bisection.stage_oracle import StageOracle
 from hlotool.search.bisection.stage_worker import FLAKY_FUNCTION, RESULT, Question
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """What a module's ends tell.
-
-    Attributes:
-        task: the module.
-        stages: the last stage against the first; None when there is only one.
-        result: what the program really returned against the first stage; None when it is not known.
-    """
-
-    task: Task
-    stages: ModuleRecord | None
-    result: ModuleRecord | None
-
-    @property
-    def wrong(self) -> ModuleRecord | None:
-        """The comparison that shows the failure, if any."""
-        for row in (self.stages, self.result):
-            if row is not None and row.verdict in DIFFERING:
-                return row
-        return None
-
-    @property
-    def decisive(self) -> ModuleRecord | None:
-        """The comparison that speaks for the module."""
-        return self.wrong or self.result or self.stages
-
-
-def ends_questions(task: Task) -> list[Question]:
-    """What is asked of every module before anything is searched."""
-    questions = []
-    if len(task.module.stages) > 1:
-        questions.append(Question(task, len(task.module.stages) - 1))
-    has_result = task.options.outputs is not None or task.module.captures
-    if has_result and task.module.stages:
-        questions.append(Question(task, RESULT))
-    return questions
-
-
-def ends_of(task: Task, questions: list[Question], rows: list[ModuleRecord]) -> Ends:
-    """The rows that answer `ends_questions`, as the two ends of the search in one module."""
-    stages = [row for q, row in zip(questions, rows) if q.tested != RESULT]
-    results = [row for q, row in zip(questions, rows) if q.tested == RESULT]
-    return Ends(task, stages[0] if stages else None, results[0] if results else None)
-
-
 @dataclass(slots=True)
 class Locator:
     """Finds the culprits of one module.
@@ -82,20 +36,22 @@ class Locator:
         ends: of the module.
         oracle: judges its stages.
         exhaustive: look at every stage.
+        hints: labels of a right and a wrong stage, between which other modules that fail went wrong.
     """
 
     ends: Ends
     oracle: StageOracle
     exhaustive: bool = False
+    hints: Sequence[tuple[str, str]] = ()
 
     def run(self) -> BisectedModule:
         """Search, and return all culprits of the module."""
         task, before = self.ends.task, self.oracle.questions
-        search = PassSearch(task, self.oracle.ask, self.exhaustive)
+        search = PassSearch(task, self.oracle.ask, self.exhaustive, self.ends.stop, self.hints)
         culprits: list[CulpritRecord] = []
         if self._stages_are_wrong or self.exhaustive:
             culprits += [self._pass_culprit(turn, search) for turn in search.run()]
-        if not culprits and self._result_is_wrong:
+        if not culprits and self.ends.blames_code:
             culprits.append(self._flaky_culprit() or self._result_culprit())
         row = self.ends.decisive
         return BisectedModule(
@@ -152,7 +108,7 @@ class Locator:
     def _pass_evidence(self, turn: Turn, spot: SpotRecord | str) -> Iterator[str]:
         if turn.confirmed:
             yield "both asked again: the same answers"
-        if self._stages_are_wrong:
+        if self._stages_are_wrong and self.ends.stop is None:
             yield "the program as compiled differs from the program as given, too"
         if self._result_is_wrong:
             yield "so does what the program really returned"
@@ -187,7 +143,7 @@ class Locator:
             confirmed=True,
             evidence=[
                 "their arguments are the same, to the bit",
-                f"every stage agrees: {_said(self.ends.stages)}",
+                f"the last stage: {_said(self.ends.stages)}",
             ],
             comparison=self.ends.result,
         )
@@ -256,7 +212,7 @@ def _first_source(row: ModuleRecord) -> SourceRecord | None:
 
 def _unusable(search: PassSearch) -> Iterator[str]:
     for number, row in sorted(search.rows.items()):
-        if row.verdict.answer is Answer.UNUSABLE:
+        if row.verdict not in AGREEING | DIFFERING:
             yield f"{search.task.module.stages[number].title}: {_said(row)}"
 
 

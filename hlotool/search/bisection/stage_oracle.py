@@ -11,6 +11,7 @@ import msgspec
 from hlotool._version import __version__
 from hlotool.cache.fingerprint import digest
 from hlotool.errors import BackendFailed
+from hlotool.findings.verdict import Answer
 from hlotool.replay.keys import context_key, stage_key
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import failed_row
@@ -28,11 +29,13 @@ class StageOracle:
 
     Attributes:
         questions: number of different questions asked, known ones included.
+        unanswered: keys of the steps that gave no answer: what crashed, and what cannot be judged.
     """
 
     def __init__(self, pool: Pool, steps: Steps) -> None:
         self.steps = steps
         self.questions = 0
+        self.unanswered: set[str] = set()
         self._pool = pool
 
     def ask(self, question: Question, text: str = "") -> ModuleRecord:
@@ -40,7 +43,10 @@ class StageOracle:
         self.questions += 1
         key = question_key(question)
         value = self.steps.ask(key, text or question.label, lambda: self._compute(question), _verdict)
-        return _of_stage(msgspec.convert(value, ModuleRecord), question)
+        row = _of_stage(msgspec.convert(value, ModuleRecord), question)
+        if row.verdict.answer is Answer.UNUSABLE:
+            self.unanswered.add(key)
+        return row
 
     def ask_all(self, questions: Sequence[Question]) -> list[ModuleRecord]:
         """The answers to many questions, computed at the same time."""
@@ -54,9 +60,17 @@ class StageOracle:
             began = now
         return [self.ask(question, question.task.module.title) for question in questions]
 
+    def ask_some(self, questions: Sequence[Question | None]) -> list[ModuleRecord | None]:
+        """As `ask_all`; where there is no question, there is no answer."""
+        rows = iter(self.ask_all([question for question in questions if question is not None]))
+        return [None if question is None else next(rows) for question in questions]
+
     def call(self, key: str, text: str, function: str, argument: object) -> Any:
         """The value of another function of the workers, in plain data; None when the worker died."""
-        return self.steps.ask(key, text, lambda: self._call(function, argument), lambda value: "")
+        value = self.steps.ask(key, text, lambda: self._call(function, argument), lambda value: "")
+        if value is None:
+            self.unanswered.add(key)
+        return value
 
     def _call(self, function: str, argument: object) -> Any:
         [end] = self._pool.call_all(function, [argument])

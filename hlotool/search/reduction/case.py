@@ -62,33 +62,27 @@ class Case:
         return digest(self.text, *parts)
 
 
-def terminates(case: Case, limit: int) -> bool:
-    """Whether the reference executes no more than `limit` instructions; also False where it cannot run it."""
-    left = limit
-
-    def count(instruction: Instruction, value: Value) -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise Unsupported("too many instructions are executed", instruction.name)
-
-    try:
-        get_backend("numpy").compile(case.module).run(case.arguments, count)
-    except HlotoolError:
-        return False
-    return True
-
-
-def executed(case: Case) -> int:
-    """How many instructions the reference executes."""
+def executed(case: Case, most: int | None = None) -> int:
+    """How many instructions the reference executes; raises Unsupported where they are more than `most`."""
     count = 0
 
     def add(instruction: Instruction, value: Value) -> None:
         nonlocal count
         count += 1
+        if most is not None and count > most:
+            raise Unsupported("too many instructions are executed", instruction.name)
 
     get_backend("numpy").compile(case.module).run(case.arguments, add)
     return count
+
+
+def terminates(case: Case, limit: int) -> bool:
+    """Whether the reference executes no more than `limit` instructions; also False where it cannot run it."""
+    try:
+        executed(case, limit)
+    except HlotoolError:
+        return False
+    return True
 
 
 def observe(case: Case, wanted: Sequence[Instruction] | None = None) -> dict[Instruction, Value]:

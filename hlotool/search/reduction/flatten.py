@@ -54,10 +54,10 @@ def _loop_candidates(case: Case, loop: Instruction, frame: Frame) -> Iterator[Ca
     count = len(frame.bodies.get(loop, ()))
     tried = sorted({round(n * (count - 1) / max(_ITERATIONS - 1, 1)) for n in range(_ITERATIONS)})
     for number in tried if count else ():
-        yield partial(_iteration, case, loop, frame, number)
+        yield partial(_from_iteration, case, loop, frame, number, once=True)
     starts = sorted({count - 1, count // 2} - {0, -1}, reverse=True)
     for number in starts:
-        yield partial(_started, case, loop, frame, number)
+        yield partial(_from_iteration, case, loop, frame, number, once=False)
 
 
 def _state(frame: Frame, loop: Instruction, iteration: int) -> Any:
@@ -86,26 +86,17 @@ def _taken(case: Case, conditional: Instruction, frame: Frame) -> Case:
     return _cleaned(clone.module, case.arguments)
 
 
-def _iteration(case: Case, loop: Instruction, frame: Frame, number: int) -> Case:
-    """One iteration in place of the loop."""
-    state = _state(frame, loop, number)
-    clone = clone_module(case.module)
-    own = clone.instructions[loop]
-    body = own.computation("body")
-    with editing(clone.module.entry) as edit:
-        given = add_entry_parameter(clone.module, edit, own.operands[0].shape, "state")
-        _replace(clone.module, edit, own, body, [given])
-    return _cleaned(clone.module, (*case.arguments, state))
-
-
-def _started(case: Case, loop: Instruction, frame: Frame, number: int) -> Case:
-    """The loop from a later iteration on."""
+def _from_iteration(case: Case, loop: Instruction, frame: Frame, number: int, once: bool) -> Case:
+    """The loop from a later iteration on, or this one iteration in its place."""
     state = _state(frame, loop, number)
     clone = clone_module(case.module)
     own = clone.instructions[loop]
     with editing(clone.module.entry) as edit:
         given = add_entry_parameter(clone.module, edit, own.operands[0].shape, "state")
-        edit.set_operands(own, [given])
+        if once:
+            _replace(clone.module, edit, own, own.computation("body"), [given])
+        else:
+            edit.set_operands(own, [given])
     return _cleaned(clone.module, (*case.arguments, state))
 
 

@@ -126,28 +126,22 @@ def _candidates(case: Case, computation: int, number: int) -> Iterator[Candidate
     plain = strip_layouts(instruction.shape)
     for operand, given in enumerate(instruction.operands):
         if strip_layouts(given.shape) == plain:
-            yield partial(_with_operand, case, computation, number, operand)
-    if isinstance(instruction.shape, ArrayShape) and not instruction.shape.is_dynamic:
+            yield partial(_without, case, computation, number, operand)
+    if _may_give_way(instruction):
         for value in (0, 1):
-            yield partial(_with_constant, case, computation, number, value)
+            yield partial(_without, case, computation, number, None, value)
 
 
-def _with_operand(case: Case, computation: int, number: int, operand: int) -> Case:
+def _without(case: Case, computation: int, number: int, operand: int | None, value: int = 0) -> Case:
+    """The program with an operand of an instruction in its place, or where that is None a constant."""
     module = clone_module(case.module).module
     home = module.computations[computation]
     old = home.instructions[number]
     with editing(home) as edit:
-        edit.replace(old, old.operands[operand])
-    remove_dead_code(module)
-    return Case(module, case.arguments)
-
-
-def _with_constant(case: Case, computation: int, number: int, value: int) -> Case:
-    module = clone_module(case.module).module
-    home = module.computations[computation]
-    old = home.instructions[number]
-    with editing(home) as edit:
-        edit.replace(old, edit.add(_filled(old.array_shape, value), before=old))
+        if operand is None:
+            edit.replace(old, edit.add(_filled(old.array_shape, value), before=old))
+        else:
+            edit.replace(old, old.operands[operand])
     remove_dead_code(module)
     return Case(module, case.arguments)
 

@@ -69,7 +69,7 @@ class BackendJudge:
         self._options = options
 
     def run(self, cases: Sequence[Case]) -> Iterator[tuple[int, Outcome]]:
-        """See `Judge`."""
+        """What each program does, in any order."""
         questions = [CaseQuestion(case.text, case.arguments, self._options) for case in cases]
         for event in self._pool.run(FUNCTION, questions):
             if isinstance(event, Done):
@@ -104,7 +104,7 @@ class CommandJudge:
             raise UsageError("--check needs a command")
 
     def run(self, cases: Sequence[Case]) -> Iterator[tuple[int, Outcome]]:
-        """See `Judge`."""
+        """What each program does, in any order."""
         with ThreadPoolExecutor(self.width) as threads:
             yield from enumerate(threads.map(self._ask, cases))
 

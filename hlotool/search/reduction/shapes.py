@@ -9,17 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.errors import HlotoolError
 from hlotool.ir.attributes import AttributeValue, SliceDim, Window
-from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction
 from hlotool.ir.shape_inference import can_infer, infer_shape
 from hlotool.ir.types import ArrayShape, Shape, TupleShape, array_shapes
-from hlotool.ir.verifier import verify_or_raise
-from hlotool.ir.walk import call_order
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.oracle import Candidate, CaseOracle
+from hlotool.search.reduction.rewriting import rewritten
 
 #: Sizes that are tried for a dimension, the smallest first.
 _SIZES = (1, 2, 3, 4, 8, 16)
@@ -56,19 +53,7 @@ def _sizes(case: Case) -> set[int]:
 
 def resized(case: Case, old: int, new: int) -> Case | None:
     """The program with dimensions of size `new` instead of `old`; None where that makes no valid program."""
-    module = clone_module(case.module).module
-    module.attributes = {
-        name: value for name, value in module.attributes.items() if name != "entry_computation_layout"
-    }
-    try:
-        for computation in call_order(module):
-            for instruction in computation.instructions:
-                _resize(instruction, old, new)
-        verify_or_raise(module)
-    except HlotoolError:
-        return None
-    arguments = tuple(_crop_value(a, old, new) for a in case.arguments)
-    return Case(module, arguments)
+    return rewritten(case, partial(_resize, old=old, new=new), partial(_crop, old=old, new=new))
 
 
 def _resize(instruction: Instruction, old: int, new: int) -> None:
@@ -115,12 +100,6 @@ def _resized_literal(literal: Literal, shape: Shape, old: int, new: int) -> Lite
     if not isinstance(shape, ArrayShape) or not isinstance(literal.value, np.ndarray):
         return literal
     return Literal(shape, np.ascontiguousarray(_crop(literal.value, old, new)).reshape(shape.dims))
-
-
-def _crop_value(value: Any, old: int, new: int) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_crop_value(part, old, new) for part in value)
-    return _crop(value, old, new) if isinstance(value, np.ndarray) else value
 
 
 def _crop(array: Any, old: int, new: int) -> Any:

@@ -28,12 +28,10 @@ class Loaded:
     Attributes:
         case: the program and its arguments.
         inputs: where the arguments come from.
-        label: of its stage.
     """
 
     case: Case
     inputs: InputsRecord
-    label: str
 
 
 def load_case(path: str, options: ReplayOptions, stage: str = "") -> Loaded:
@@ -56,7 +54,7 @@ def load_case(path: str, options: ReplayOptions, stage: str = "") -> Loaded:
     if is_per_device(module):
         raise Unsupported(f"{path}: a program for each of {module.num_partitions} devices cannot be reduced")
     trial = next(trials(owner, module, options))
-    return Loaded(Case(module, trial.arguments), trial.inputs, chosen.title)
+    return Loaded(Case(module, trial.arguments), trial.inputs)
 
 
 def _choose(path: str, stage: str) -> tuple[DumpModule, Stage]:

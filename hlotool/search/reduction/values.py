@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from hlotool.errors import HlotoolError
 from hlotool.ir.dtypes import dtype_of
-from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.literal import Literal
-from hlotool.ir.module import Module
-from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
-from hlotool.ir.verifier import verify_or_raise
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import ArrayShape, ElementType, array_shapes
+from hlotool.numerics.retyping import retyped_shape
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.oracle import Candidate, CaseOracle
+from hlotool.search.reduction.rewriting import rewritten
 
 #: Types that may give way to a simpler one.
 _SIMPLER = (
@@ -47,44 +45,17 @@ def simplify_types(case: Case, oracle: CaseOracle) -> Case:
 
 def retyped(case: Case, old: ElementType, new: ElementType) -> Case | None:
     """The program in another type; None where it has none of the old one, or does not allow the new one."""
-    if not any(old in _types(i.shape) for i in case.module.instructions()):
+    shapes = (shape for i in case.module.instructions() for shape in array_shapes(i.shape))
+    if not any(shape.element_type is old for shape in shapes):
         return None
-    module = clone_module(case.module).module
-    module.attributes = {n: v for n, v in module.attributes.items() if n != "entry_computation_layout"}
-    for instruction in module.instructions():
-        instruction.shape = _retyped_shape(instruction.shape, old, new)
+
+    def retype(instruction: Instruction) -> None:
+        instruction.shape = retyped_shape(instruction.shape, lambda kind: new if kind is old else kind)
         if instruction.literal is not None and isinstance(instruction.shape, ArrayShape):
             value = instruction.literal.array.astype(dtype_of(instruction.shape.element_type))
             instruction.literal = Literal(instruction.shape, value)
-    try:
-        verify_or_raise(module)
-    except HlotoolError:
-        return None
-    return Case(module, tuple(_retyped_value(a, old, new) for a in case.arguments))
 
-
-def _types(shape: Shape) -> Iterator[ElementType]:
-    if isinstance(shape, ArrayShape):
-        yield shape.element_type
-    elif isinstance(shape, TupleShape):
-        for element in shape.elements:
-            yield from _types(element)
-
-
-def _retyped_shape(shape: Shape, old: ElementType, new: ElementType) -> Shape:
-    if isinstance(shape, ArrayShape):
-        return replace(shape, element_type=new) if shape.element_type is old else shape
-    if isinstance(shape, TupleShape):
-        return TupleShape(tuple(_retyped_shape(element, old, new) for element in shape.elements))
-    return shape
-
-
-def _retyped_value(value: Any, old: ElementType, new: ElementType) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_retyped_value(part, old, new) for part in value)
-    if isinstance(value, np.ndarray | np.generic) and value.dtype == dtype_of(old):
-        return value.astype(dtype_of(new))
-    return value
+    return rewritten(case, retype, lambda a: a.astype(dtype_of(new)) if a.dtype == dtype_of(old) else a)
 
 
 def simplify_values(case: Case, oracle: CaseOracle) -> Case:

@@ -92,4 +92,3 @@ def test_a_dimension_of_one_element_has_one_index() -> None:
 def test_text_is_of_64_bits() -> None:
     part = variable("a", 5) * 3000000000 + 7
     assert str(part) == "((i64)a * 3000000000ll + 7ll)"
-    assert linear(["a + b", "2"], [10, 4]) == linear([linear(["a + b"], [10]), constant(2)], [10, 4])

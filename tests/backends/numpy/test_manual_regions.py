@@ -16,7 +16,7 @@ from hlotool.ir.attributes import Sharding
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import has_manual_regions, is_per_device
 from hlotool.values.generate import generate_inputs
-from hlotool.values.sharding import assemble, split_value
+from hlotool.values.sharding import assemble, split
 
 ADD = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }"
 MESHES = 'frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=2]>}}'
@@ -124,7 +124,7 @@ def test_a_border_without_a_sharding() -> None:
 def local_arguments(module: Module, arguments: Any) -> list[list[Any]]:
     """Per device, its parts of global arguments."""
     columns = [
-        split_value(p.shape, value, p.sharding or Sharding("replicated"), module.num_partitions)
+        split(np.asarray(value), p.sharding or Sharding("replicated"), module.num_partitions)
         for p, value in zip(module.entry.parameters, arguments)
     ]
     return [list(row) for row in zip(*columns)]

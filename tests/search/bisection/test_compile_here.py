@@ -121,3 +121,12 @@ def test_captured_runs_that_contradict_each_other_are_flaky(pool: Pool, corpus: 
     (tmp_path / second).write_bytes(message.SerializeToString())
     [culprit] = bisected(tmp_path, pool).culprits
     assert (culprit.level, culprit.signature) == ("flaky", "1 of 2 captured runs are unlike an earlier one")
+
+
+def test_a_program_for_several_devices_is_not_compiled_for_one(corpus: Path, tmp_path: Path) -> None:
+    """A device short, the partitioner does not run: nothing would be known of what it does."""
+    [module] = open_dump(corpus / "jax/sharded_mlp").modules
+    task = Task(replace(module, artefacts=()), ReplayOptions())
+    record = compile_live(LiveQuestion(task, "xla", str(tmp_path), 1))
+    assert "for 8 devices" in record.error
+    assert not record.folder

@@ -1,9 +1,9 @@
-"""A module compiled for several devices, all simulated in this process."""
+"""Modules compiled to plans: for one device, or for several that are all simulated in this process."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,11 +15,33 @@ from hlotool.errors import InputDataError
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
 
+#: A plan, or what else takes over the list of the arguments and returns the result.
+Executing: TypeAlias = Callable[[list[Any], Run], Any]
+
+
+def execute(plan: Executing, values: list[Any], run: Run) -> Value:
+    """The result of `plan`, which takes over the list; no arithmetic warns, as none does in XLA."""
+    with np.errstate(all="ignore"):
+        result: Value = plan(values, run)
+    return result
+
+
+class NumpyExecutable:
+    """A module compiled for one device."""
+
+    def __init__(self, module: Module, plan: Executing) -> None:
+        self.module = module
+        self._plan = plan
+
+    def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
+        """Execute once; see `Executable.run`."""
+        return execute(self._plan, check_arguments(self.module, arguments), Run(probe))
+
 
 class DevicesExecutable:
     """Every device runs the same plans on its own arguments; collectives exchange values."""
 
-    def __init__(self, module: Module, plan: Callable[[list[Any], Run], Any], grid: DeviceGrid) -> None:
+    def __init__(self, module: Module, plan: Executing, grid: DeviceGrid) -> None:
         self.module = module
         self.grid = grid
         self._plan = plan
@@ -52,8 +74,6 @@ class DevicesExecutable:
 
         def body(number: int) -> Value:
             run = Run(probes[number] if probes is not None else None, Device(world, number))
-            with np.errstate(all="ignore"):
-                result: Value = self._plan(values[number], run)
-            return result
+            return execute(self._plan, values[number], run)
 
         return world.run(body)

@@ -1,0 +1,27 @@
+"""A result that equals what the last stage gives on the reference: what is said of the one holds for both."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hlotool.replay.records import ModuleRecord
+
+
+def inherited_row(result: ModuleRecord, stage: ModuleRecord) -> ModuleRecord:
+    """The row of a result, with the verdict of the stage that gives the same.
+
+    Two texts can be executed in other ways than they were, a result cannot: the verdict on the stage knows
+    more, and what it says happened before code was generated.
+
+    Args:
+        result: what the program returned, against the reference.
+        stage: the last stage against the reference, on the same arguments.
+    """
+    return msgspec.structs.replace(
+        stage,
+        path=result.path,
+        stage_tested=result.stage_tested,
+        tested=result.tested,
+        reason=f"the same as {stage.stage_tested} gives on the reference: {stage.reason}",
+        seconds=result.seconds,
+    )
