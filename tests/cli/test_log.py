@@ -76,7 +76,8 @@ def test_time_limits_are_logged(tmp_path: Path) -> None:
     slow = tmp_path / "slow.hlo"
     slow.write_text(
         "HloModule slow\nc { p = (s64[]) parameter(0) ROOT t = pred[] constant(true) }\n"
-        "b { ROOT p = (s64[]) parameter(0) }\n"
+        "b { p = (s64[]) parameter(0) n = s64[] get-tuple-element(p), index=0\n"
+        "  k = s64[] constant(1) o = s64[] add(n, k) ROOT r = (s64[]) tuple(o) }\n"
         "ENTRY e { z = s64[] constant(0) i = (s64[]) tuple(z)\n"
         "  ROOT w = (s64[]) while(i), condition=c, body=b }\n",
         encoding="utf-8",

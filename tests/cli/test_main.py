@@ -44,7 +44,13 @@ def test_help_lists_the_exit_codes(arguments: list[str], capsys: pytest.CaptureF
         assert f"  {code.value:<4} {options.EXIT_CODES[code]}\n" in shown
 
 
-def test_help_of_run_gives_examples_that_parse(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_of_run_gives_examples_that_parse(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A file of values that is missing is a usage error already.
+    monkeypatch.chdir(tmp_path)
+    for name in ("in.npz", "out.npz"):
+        (tmp_path / name).touch()
     main(["run", "--help"])
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
     examples = [line.split("  ")[0] for line in lines if line.startswith("hlotool run ")]

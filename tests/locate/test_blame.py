@@ -162,22 +162,23 @@ def test_a_loop_that_is_never_entered_is_to_blame_not_the_zeros_that_it_hands_on
 
 CHOSEN = """HloModule m
 ENTRY e {
-  p = f32[12] parameter(0)
-  q = f32[12] parameter(1)
-  none = f32[] constant(nan)
-  nans = f32[12] broadcast(none), dimensions={}
-  is_less = pred[12] compare(p, q), direction=LT
-  root = f32[12] sqrt(p)
-  chosen = f32[12] select(is_less, WHAT)
-  ROOT r = f32[12] negate(chosen)
+  PREFIXp = f32[12] parameter(0)
+  PREFIXq = f32[12] parameter(1)
+  PREFIXnone = f32[] constant(nan)
+  PREFIXnones = f32[12] broadcast(PREFIXnone), dimensions={}
+  PREFIXless = pred[12] compare(PREFIXp, PREFIXq), direction=LT
+  PREFIXroot = f32[12] sqrt(PREFIXp)
+  PREFIXinner = f32[12] select(PREFIXless, PREFIXq, PREFIXroot)
+  PREFIXmore = pred[12] compare(PREFIXq, PREFIXp), direction=GE
+  ROOT PREFIXouter = f32[12] select(PREFIXmore, PREFIXnones, PREFIXREAD)
 }"""
 
 
 def test_what_reads_a_constant_in_the_place_of_a_value_is_to_blame() -> None:
-    before, after = (CHOSEN.replace("WHAT", what) for what in ("q, root", "q, nans"))
-    record = located(before, after, X, Y)
-    assert record.source.instruction == "chosen"
-    assert "none" not in record.instructions
+    """NaN everywhere cannot be made of arguments: no other constant in its place would be right."""
+    before = CHOSEN.replace("READ", "inner").replace("PREFIX", "")
+    after = CHOSEN.replace("READ", "nones").replace("PREFIX", "x.")
+    assert located(before, after, X, Y).source.instruction == "x.outer"
 
 
 SUMMED = """HloModule m
