@@ -21,9 +21,13 @@ from hlotool.locate.control import (
     branch_number,
     caller_of_parameter,
     carried_round,
+    control_behind_forms,
     control_flow,
     decisive_conditions,
+    depends_on_arguments,
+    handing_tuple,
     is_around,
+    skipped_loop,
     step_name,
 )
 from hlotool.locate.embedded import same_operation
@@ -37,7 +41,7 @@ from hlotool.locate.frames import (
     operand_nodes,
     operand_uses,
 )
-from hlotool.locate.narrowing import Narrowing
+from hlotool.locate.narrowing import Narrowing, is_constant
 from hlotool.locate.pairing import Pairing, backwards, is_parameter, operands_first
 
 #: Operations of the right program that are kept to show what a pass was given, even where it kept a value.
@@ -92,6 +96,7 @@ class _Search:
     pairing: Pairing
     narrowing: Narrowing
     amplified: _Pair | None = None
+    reader: _Pair | None = None
 
     def follow(self, one: Node, other: Node) -> Blame:
         """Go back from what is read until nothing before it differs."""
@@ -101,6 +106,7 @@ class _Search:
             visited.add((one, other))
             found = self._step(one, other)
             if not isinstance(found, Blame):
+                self.reader = made(one), made(other)
                 one, other = found
         if not isinstance(found, Blame):
             left, right = made(one), made(other)
@@ -115,6 +121,7 @@ class _Search:
             or self._control(one, other)
             or self._other_branch(left, right, other, set())
             or self._wiring(one, other)
+            or self._fixed(one, other)
             or (self._narrowed(left, right) if self.pairing.is_far else None)
             or self._guilty_operands(left, right)
             or self._region(left, right)
@@ -208,7 +215,7 @@ class _Search:
 
     def _control(self, one: Node, other: Node) -> _Pair | None:
         """The conditions of a loop that ends at different iterations, or the selectors of another branch."""
-        for left, right in zip(control_flow(one), control_flow(other)):
+        for left, right in zip(control_behind_forms(one), control_behind_forms(other)):
             a, b = left.instruction, right.instruction
             if a.opcode != b.opcode:
                 return None
@@ -239,6 +246,30 @@ class _Search:
             last = steps[steps.index(last) + 1]
         twin = self.pairing.twin_before(right)
         return Blame(left, right, (), (), ((left, None), (twin, right)), caller_of_parameter(last))
+
+    def _fixed(self, one: Node, other: Node) -> Blame | _Pair | None:
+        """What puts constants in the place of a value that the right program makes of its arguments.
+
+        No constant can be right there, so these are not to blame: it is what chooses, hands on or reads them.
+        """
+        left, right = made(one), made(other)
+        if not is_constant(right) or not self.pairing.differ(left, right) or not depends_on_arguments(left):
+            return None
+        for step in control_behind_forms(other):
+            if step.instruction.opcode != "conditional":
+                continue
+            chosen = Node(step.frame, step.instruction.operands[0])
+            expected = self._selector(left, step)
+            if expected is not None and self.pairing.differ(made(expected), made(chosen)):
+                return expected, chosen
+        place = skipped_loop(one, other) or handing_tuple(other)
+        if place is not None:
+            return Blame(left, right, (), (), ((left, None), (None, right)), place)
+        if self.reader is None or right not in operand_nodes(self.reader[1]):
+            return None
+        one, other = self.reader
+        members, matches = self._members(one, other)
+        return self._blame(one, other, members, matches)
 
     def _guilty_operands(self, one: Node, other: Node) -> _Pair | Blame | None:
         """The operands that are furthest apart, where both sides do the same to operands of equal shapes."""

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import branches
-from hlotool.locate.frames import Frame, Node, branch_frame, chain, iteration_of, made
+from hlotool.locate.frames import Frame, Node, branch_frame, chain, iteration_of, made, operand_nodes
+
+#: They give a value other dimensions.
+_FORMS = frozenset({"reshape", "bitcast", "transpose"})
 
 
 def carried_round(one: Node, other: Node) -> Node | None:
@@ -28,7 +31,53 @@ def carried_round(one: Node, other: Node) -> Node | None:
 
 def control_flow(use: Node) -> Iterator[Node]:
     """The loops and branches that hand a value on, from the reader's side."""
-    return (s for s in chain(use) if s.instruction.opcode in ("while", "conditional"))
+    return filter(_is_control, chain(use))
+
+
+def control_behind_forms(use: Node) -> Iterator[Node]:
+    """Likewise, with those behind operations that only give a value other dimensions."""
+    return filter(_is_control, behind_forms(use))
+
+
+def _is_control(step: Node) -> bool:
+    return step.instruction.opcode in ("while", "conditional")
+
+
+def behind_forms(use: Node) -> Iterator[Node]:
+    """What hands a value on, from the reader's side, with what only gives it other dimensions."""
+    yield from chain(use)
+    while (maker := made(use)).instruction.opcode in _FORMS:
+        use = Node(maker.frame, maker.instruction.operands[0])
+        yield from chain(use)
+
+
+def skipped_loop(one: Node, other: Node) -> Node | None:
+    """A loop that hands its initial state on, never entered, where the right program has no such loop."""
+    if any(map(_is_skipped, behind_forms(one))):
+        return None
+    return next(filter(_is_skipped, behind_forms(other)), None)
+
+
+def _is_skipped(step: Node) -> bool:
+    return step.instruction.opcode == "while" and not step.frame.bodies.get(step.instruction)
+
+
+def handing_tuple(use: Node) -> Node | None:
+    """The tuple that a value was first put into on the way to its reader; None when it was read as such."""
+    return next((s for s in reversed(list(behind_forms(use))) if s.instruction.opcode == "tuple"), None)
+
+
+def depends_on_arguments(node: Node) -> bool:
+    """Whether a value is made of an argument of the program, as opposed to constants alone."""
+    seen = {node}
+    queue = [node]
+    for each in queue:
+        if each.instruction.opcode == "parameter":
+            return True
+        new = [operand for operand in operand_nodes(each) if operand not in seen]
+        seen.update(new)
+        queue += new
+    return False
 
 
 def step_name(step: Node) -> tuple[str, ShapeIndex, int]:

@@ -54,11 +54,12 @@ def _plain_attributes(instruction: Instruction) -> dict[str, object]:
     return {
         name: value
         for name, value in instruction.attributes.items()
-        if name not in _BESIDE_THE_POINT and not (callees and _holds_computation(value))
+        if name not in _BESIDE_THE_POINT and not (callees and holds_computation(value))
     }
 
 
-def _holds_computation(value: object) -> bool:
+def holds_computation(value: object) -> bool:
+    """Whether the value of an attribute is a computation or several."""
     return isinstance(value, Computation) or (
         isinstance(value, tuple) and any(isinstance(part, Computation) for part in value)
     )

@@ -14,8 +14,9 @@ from hlotool.locate.blame import Blame, find_blame
 from hlotool.locate.distance import rounding_of_one
 from hlotool.locate.execution import Execution, Subject, execute
 from hlotool.locate.frames import Node, Parts
-from hlotool.locate.pairing import Pairing
-from hlotool.locate.repair import Errors, best_repair
+from hlotool.locate.narrowing import is_constant
+from hlotool.locate.pairing import Pairing, is_uniform
+from hlotool.locate.repair import EXPECTED_VALUE, Errors, best_repair
 from hlotool.locate.store import Budget, OutOfTime
 
 #: Outputs that are followed back, until one explains the others.
@@ -57,6 +58,26 @@ class Found:
         if blame.wiring is not None:
             return blame.wiring
         return blame.amplified[1] if self.is_amplified and blame.amplified else blame.after
+
+    @property
+    def suspects(self) -> tuple[Node, ...]:
+        """The operations that are named, operands first: those to blame that nothing clears.
+
+        The right operation in the place of the first one makes results right: then no other is. And what
+        gives a value that the right program has, too, whatever its arguments, computes nothing wrong.
+        """
+        blame, place = self.blame, self.place
+        if self.repair not in ("", EXPECTED_VALUE):
+            return (place,)
+        found = [node for node in blame.members_after if node == place or not self._is_cleared(node)]
+        return (*found, place) if place not in found else tuple(found)
+
+    def _is_cleared(self, node: Node) -> bool:
+        # A wrong literal, or one value everywhere, is found somewhere else by chance.
+        is_chance = node.instruction.opcode == "constant" or (
+            is_uniform(node.value) and not is_constant(node)
+        )
+        return not is_chance and self.pairing.has_same_bits(node, self.blame.before)
 
     @property
     def is_amplified(self) -> bool:

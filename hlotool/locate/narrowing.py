@@ -68,7 +68,7 @@ class Narrowing:
         order = [
             (int(self._pairing.is_known(m)), cone_size(m, inside), m)
             for m in members
-            if m != other and not _is_constant(m)
+            if m != other and not is_constant(m)
         ]
         order += [(_OUTSIDE, 0, m) for m in boundary if self._is_worth_it(m)]
         for _, _, node in sorted(order, key=lambda item: item[:2]):
@@ -80,7 +80,7 @@ class Narrowing:
     def _is_worth_it(self, node: Node) -> bool:
         return (
             node.instruction.opcode != "parameter"
-            and not _is_constant(node)
+            and not is_constant(node)
             and self._pairing.is_telling(node)
         )
 
@@ -138,10 +138,10 @@ class Narrowing:
         return True
 
 
-def _is_constant(node: Node) -> bool:
+def is_constant(node: Node) -> bool:
     """Whether it is a constant or one in other dimensions: with another in its place too much gets right."""
     if node.instruction.opcode in ("broadcast", "reshape", "bitcast", "transpose", "convert"):
-        return all(map(_is_constant, operand_nodes(node)))
+        return all(map(is_constant, operand_nodes(node)))
     return node.instruction.opcode == "constant"
 
 

@@ -232,7 +232,11 @@ class Pairing:
 
     def has_bits(self, node: Node, but: Node) -> bool:
         """Whether a value that is no coincidence has these bits in the right program, in any dimensions."""
-        if node.kept is None or not self.is_telling(node):
+        return self.is_telling(node) and self.has_same_bits(node, but)
+
+    def has_same_bits(self, node: Node, but: Node) -> bool:
+        """Whether a value of the right program, be it by chance, has these bits on all arguments."""
+        if node.kept is None:
             return False
         same = self._by_bits.get(_digests(node.kept), ())
         return any(other != but and self.agree_elsewhere(other, node, True) for other in same)

@@ -19,13 +19,16 @@ from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, strip_layouts
 from hlotool.locate.blame import Blame
-from hlotool.locate.embedded import same_operation
+from hlotool.locate.embedded import embedded_difference, holds_computation, same_operation
 from hlotool.locate.evaluation import fitted
 from hlotool.locate.execution import Execution
 from hlotool.locate.frames import Node, executions, made
 from hlotool.locate.pairing import Pairing
 from hlotool.locate.store import Sample
 from hlotool.values.flatten import flatten
+
+#: Words for a repair that shows that an operation or something before it is wrong, but not which.
+EXPECTED_VALUE = "the expected value"
 
 #: A result counts as repaired when not more than this part of its error is left.
 _LEFT = 0.05
@@ -110,12 +113,15 @@ def _changes(pairing: Pairing, blame: Blame) -> Iterator[tuple[str, dict[str, An
     for operands in _operands_like(pairing, blame.before, blame.after):
         changes = {"opcode": one.opcode, "operands": operands, "attributes": dict(one.attributes)}
         yield f"the reference's {one.opcode}", {**changes, "literal": one.literal}
+    if one.opcode == node.opcode and embedded_difference(one, node) is not None:
+        called = {name: value for name, value in one.attributes.items() if holds_computation(value)}
+        yield f"the reference's {', '.join(called)}", {"attributes": {**node.attributes, **called}}
     kept = {n.kept.digest for n in executions(blame.before) if isinstance(n.kept, Sample)}
     value, shape = fitted(blame.before.value, blame.after), node.shape
     if len(kept) == 1 and value is not None and isinstance(shape, ArrayShape):
         literal = Literal(shape, value)
         yield (
-            "the expected value",
+            EXPECTED_VALUE,
             {"opcode": "constant", "operands": (), "attributes": {}, "literal": literal},
         )
 

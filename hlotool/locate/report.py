@@ -96,10 +96,7 @@ def _shown(one: Node, other: Node) -> Node:
 
 def to_blame(found: Found) -> list[str]:
     """Names of the operations to blame, operands first."""
-    nodes = list(found.blame.members_after)
-    if found.place not in nodes:
-        nodes.append(found.place)
-    return list(dict.fromkeys(found.tested.originals[node.instruction].name for node in nodes))
+    return list(dict.fromkeys(found.tested.originals[node.instruction].name for node in found.suspects))
 
 
 def _finding(found: Found, local: Metrics | None) -> str:
@@ -112,7 +109,7 @@ def _finding(found: Found, local: Metrics | None) -> str:
 
 def _names(found: Found) -> list[str]:
     """What else is to blame, in the order of the text, constants last."""
-    others = [node.instruction for node in found.blame.members_after if node != found.blame.after]
+    others = [node.instruction for node in found.suspects if node not in (found.place, found.blame.after)]
     place = {instruction: number for number, instruction in enumerate(found.tested.module.instructions())}
     ordered = sorted(dict.fromkeys(others), key=lambda i: (i.opcode == "constant", place[i]))
     names = [f"{i.opcode} %{found.tested.originals[i].name}" for i in ordered[:_NAMED]]

@@ -115,3 +115,90 @@ def test_programs_that_agree_have_nothing_to_blame() -> None:
     after = AFTER.replace("FIRST", "sine").replace("SECOND", "add")
     with pytest.raises(hlotool.errors.HlotoolError, match="no instruction is known to differ"):
         located(BEFORE, after, X, Y)
+
+
+GATHERED = """HloModule m
+ENTRY e {
+  p = f32[12] parameter(0)
+  zero = f32[] constant(0)
+  a = f32[12] sine(p)
+  ROOT r = f32[2,6] reshape(a)
+}"""
+
+#: The sine computed by a loop that is made for it.
+LOOPED = """HloModule m
+go {
+  s = (s32[], f32[12], f32[12]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  times = s32[] constant(TIMES)
+  ROOT again = pred[] compare(i, times), direction=LT
+}
+step {
+  s = (s32[], f32[12], f32[12]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[12] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  y = f32[12] sine(x)
+  ROOT t = (s32[], f32[12], f32[12]) tuple(next, x, y)
+}
+ENTRY e {
+  p = f32[12] parameter(0)
+  first = s32[] constant(0)
+  zero = f32[] constant(0)
+  zeros = f32[12] broadcast(zero), dimensions={}
+  state = (s32[], f32[12], f32[12]) tuple(first, p, zeros)
+  loop = (s32[], f32[12], f32[12]) while(state), condition=go, body=step
+  y = f32[12] get-tuple-element(loop), index=2
+  ROOT r = f32[2,6] reshape(y)
+}"""
+
+
+def test_a_loop_that_is_never_entered_is_to_blame_not_the_zeros_that_it_hands_on() -> None:
+    """Zeros cannot be the sine of an argument: no other constant in their place would be right."""
+    record = located(GATHERED, LOOPED.replace("TIMES", "0"), X)
+    assert (record.source.instruction, record.instructions, record.finding) == ("loop", ["loop"], "wrong")
+
+
+CHOSEN = """HloModule m
+ENTRY e {
+  PREFIXp = f32[12] parameter(0)
+  PREFIXq = f32[12] parameter(1)
+  PREFIXnone = f32[] constant(nan)
+  PREFIXnones = f32[12] broadcast(PREFIXnone), dimensions={}
+  PREFIXless = pred[12] compare(PREFIXp, PREFIXq), direction=LT
+  PREFIXroot = f32[12] sqrt(PREFIXp)
+  PREFIXinner = f32[12] select(PREFIXless, PREFIXq, PREFIXroot)
+  PREFIXmore = pred[12] compare(PREFIXq, PREFIXp), direction=GE
+  ROOT PREFIXouter = f32[12] select(PREFIXmore, PREFIXnones, PREFIXREAD)
+}"""
+
+
+def test_what_reads_a_constant_in_the_place_of_a_value_is_to_blame() -> None:
+    """NaN everywhere cannot be made of arguments: no other constant in its place would be right."""
+    before = CHOSEN.replace("READ", "inner").replace("PREFIX", "")
+    after = CHOSEN.replace("READ", "nones").replace("PREFIX", "x.")
+    assert located(before, after, X, Y).source.instruction == "x.outer"
+
+
+SUMMED = """HloModule m
+combine {
+  l = f32[] parameter(0)
+  r = f32[] parameter(1)
+  ROOT c = f32[] OPCODE(l, r)
+}
+ENTRY e {
+  PREFIXp = f32[12] parameter(0)
+  PREFIXzero = f32[] constant(0)
+  PREFIXa = f32[12] MAKE
+  ROOT PREFIXsum = f32[] reduce(PREFIXa, PREFIXzero), dimensions={0}, to_apply=combine
+}"""
+
+
+def test_the_references_computation_in_its_place_clears_what_is_before_it() -> None:
+    """A reduction that subtracts: adding as the reference does makes it right, so its operand is."""
+    before = SUMMED.replace("MAKE", "sine(p)").replace("OPCODE", "add").replace("PREFIX", "")
+    after = SUMMED.replace("MAKE", "sine(x.p)").replace("OPCODE", "subtract").replace("PREFIX", "x.")
+    record = located(before, after, X)
+    assert record.instructions == ["x.sum"]
+    assert record.repair.startswith("the reference's")
