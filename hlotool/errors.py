@@ -14,6 +14,7 @@ HlotoolError
 └── BackendFailed           a backend died while it worked
     ├── BackendCrashed      signal, abort, unexpected exception
     ├── BackendTimeout      time limit
+    │   └── EndlessLoop     a loop whose state no longer changes: no limit would be enough
     ├── BackendOutOfMemory  memory limit
     └── BackendDeadlock     devices that wait for each other for ever (where each waits)
 
@@ -224,6 +225,10 @@ class BackendCrashed(BackendFailed):
 
 class BackendTimeout(BackendFailed):
     """The backend did not answer within the time limit."""
+
+
+class EndlessLoop(BackendTimeout):
+    """A loop goes on for ever: its state no longer changes, and no time limit would be enough."""
 
 
 class BackendOutOfMemory(BackendFailed):

@@ -9,7 +9,7 @@ import numpy as np
 
 from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy.failures import describe
-from hlotool.errors import BackendTimeout
+from hlotool.errors import EndlessLoop
 from hlotool.ir.module import Instruction
 
 #: The state is looked at in this iteration, and whenever their number has doubled: next to no work.
@@ -34,6 +34,6 @@ def _feed(digest: hashlib.blake2b, value: Any) -> bool:
     return True
 
 
-def endless(loop: Instruction) -> BackendTimeout:
+def endless(loop: Instruction) -> EndlessLoop:
     """The error that says so."""
-    return BackendTimeout("numpy", f"endless loop: {describe(loop)} goes on, but its state no longer changes")
+    return EndlessLoop("numpy", f"endless loop: {describe(loop)} goes on, but its state no longer changes")

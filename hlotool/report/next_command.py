@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from hlotool.errors import EndlessLoop
 from hlotool.findings.verdict import DIFFERING, FAILED, Verdict
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import ModuleRecord
@@ -30,11 +31,13 @@ def command_after_run(run: RunRecord, verbose: bool) -> str:
         return command_line(run)
     if found := _worst(run.modules, DIFFERING):
         return _closer_look(run, found, verbose)
-    if found := _worst(run.modules, {Verdict.TIMEOUT}):
+    # What never ends takes longer than any limit.
+    ending = [m for m in run.modules if m.error is None or m.error.kind != EndlessLoop.__name__]
+    if found := _worst(ending, {Verdict.TIMEOUT}):
         return command_line(run, found, timeout=10 * run.options.timeout)
     if found := _worst(run.modules, {Verdict.OUT_OF_MEMORY}):
         return command_line(run, found, memory_limit=4 * run.options.memory_limit, jobs=1)
-    if found := _worst(run.modules, FAILED):
+    if found := _worst(ending, FAILED):
         return command_line(run, found) + " --verbose"
     return ""
 

@@ -152,6 +152,11 @@ def test_a_timeout_suggests_more_time() -> None:
     assert command([samples.timed_out("m")]) == "hlotool run dump --timeout 3000"
 
 
+def test_no_time_is_enough_for_an_endless_loop() -> None:
+    assert command([samples.endless("m")]) == ""
+    assert "--timeout 3000" in command([samples.endless("m"), samples.timed_out("n")])
+
+
 def test_lack_of_memory_suggests_more_memory_and_one_process() -> None:
     assert command([samples.out_of_memory("m")], memory_limit=8 << 30) == (
         "hlotool run dump --memory-limit 32G --jobs 1"

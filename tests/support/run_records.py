@@ -221,6 +221,12 @@ def timed_out(name: str) -> ModuleRecord:
     return module(name, Verdict.TIMEOUT, reason=message, error=error, **NEVER_RAN, seconds=300.0)
 
 
+def endless(name: str) -> ModuleRecord:
+    message = "numpy: endless loop: while %w (s32[]) (line 13) goes on, but its state no longer changes"
+    error = ErrorRecord(kind="EndlessLoop", message=message)
+    return module(name, Verdict.TIMEOUT, reason=message, error=error, **NEVER_RAN, seconds=0.1)
+
+
 def out_of_memory(name: str) -> ModuleRecord:
     message = "numpy: needs more memory than the limit of 8 GiB"
     error = ErrorRecord(kind="BackendOutOfMemory", message=message)

@@ -12,7 +12,7 @@ from support.differential import check, leaves, parse, run
 from support.xla import oracle
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.errors import BackendTimeout
+from hlotool.errors import EndlessLoop
 from hlotool.ir.module import Instruction
 
 FACTORIAL = """HloModule factorial
@@ -268,7 +268,7 @@ STATE = [np.int32(0), np.float32([1, np.nan, -0.0])]
 
 
 def test_an_endless_loop_is_reported_at_once() -> None:
-    with pytest.raises(BackendTimeout, match=r"endless loop: while %loop .* no longer changes"):
+    with pytest.raises(EndlessLoop, match=r"endless loop: while %loop .* no longer changes"):
         run(NOTHING_CHANGES, STATE)
 
 
