@@ -33,8 +33,8 @@ from hlotool.locate.control import (
 from hlotool.locate.embedded import same_operation
 from hlotool.locate.evaluation import Evaluator
 from hlotool.locate.frames import (
-    Frame,
     Node,
+    calls_around,
     chain,
     iteration_of,
     made,
@@ -195,12 +195,8 @@ class _Search:
             is_alike = taken.instruction.opcode == "conditional" and iteration_of(taken.frame) == at
             if is_alike and len(branches(taken.instruction)) == count:
                 return Node(taken.frame, taken.instruction.operands[0])
-        frame: Frame | None = one.frame
-        while frame is not None:
-            if frame.caller is not None and frame.caller[1].opcode == "conditional":
-                return Node(frame.caller[0], frame.caller[1].operands[0])
-            frame = frame.caller[0] if frame.caller is not None else None
-        return None
+        around = reversed(calls_around(one.frame))
+        return next((Node(f, call.operands[0]) for f, call in around if call.opcode == "conditional"), None)
 
     def _handed_on(self, one: Node, other: Node) -> Blame | None:
         """What hands on another value than it should, where names do not tell."""

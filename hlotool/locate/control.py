@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import branches
-from hlotool.locate.frames import Frame, Node, branch_frame, chain, iteration_of, made, operand_nodes
+from hlotool.locate.frames import Frame, Node, branch_frame, calls_around, chain, iteration_of, made
+from hlotool.locate.pairing import backwards, is_parameter
 
 #: They give a value other dimensions.
 _FORMS = frozenset({"reshape", "bitcast", "transpose"})
@@ -69,15 +70,7 @@ def handing_tuple(use: Node) -> Node | None:
 
 def depends_on_arguments(node: Node) -> bool:
     """Whether a value is made of an argument of the program, as opposed to constants alone."""
-    seen = {node}
-    queue = [node]
-    for each in queue:
-        if each.instruction.opcode == "parameter":
-            return True
-        new = [operand for operand in operand_nodes(each) if operand not in seen]
-        seen.update(new)
-        queue += new
-    return False
+    return any(map(is_parameter, backwards(node, ())))
 
 
 def step_name(step: Node) -> tuple[str, ShapeIndex, int]:
@@ -87,11 +80,7 @@ def step_name(step: Node) -> tuple[str, ShapeIndex, int]:
 
 def is_around(outer: Frame, inner: Frame) -> bool:
     """Whether `inner` was called, directly or not, from `outer`."""
-    while inner.caller is not None:
-        inner = inner.caller[0]
-        if inner is outer:
-            return True
-    return False
+    return any(frame is outer for frame, _ in calls_around(inner))
 
 
 def caller_of_parameter(step: Node) -> Node:
@@ -113,7 +102,7 @@ def decisive_conditions(
     """The conditions of one loop at the iteration at which only one side went on; None when both did."""
     counts = [len(frame.bodies.get(i, ())) for frame, i in ((left, loop), (right, twin))]
     frames = [
-        [f for f in frame.callees.get(i, ()) if f.computation is i.attributes["condition"]]
+        [f for f in frame.callees.get(i, ()) if f.computation is i.computation("condition")]
         for frame, i in ((left, loop), (right, twin))
     ]
     decisive = min(counts)

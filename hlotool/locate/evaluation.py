@@ -24,6 +24,7 @@ class Evaluator:
 
     def __init__(self) -> None:
         self._compiled: dict[Instruction, Executable | None] = {}
+        self._called: dict[Computation, Executable] = {}
 
     def apply(self, instruction: Instruction, operands: Sequence[Value]) -> Any:
         """The value of an instruction of array operands; None where it cannot be computed alone."""
@@ -41,11 +42,10 @@ class Evaluator:
         """What a computation of one parameter returns for a value; None where it cannot be run."""
         try:
             value = value_in(argument.frame, argument.instruction)
-            return (
-                get_backend("numpy")
-                .compile(Module("alone", reachable(computation), computation))
-                .run([value])
-            )
+            if computation not in self._called:
+                alone = Module("alone", reachable(computation), computation)
+                self._called[computation] = get_backend("numpy").compile(alone)
+            return self._called[computation].run([value])
         except HlotoolError:
             return None
 

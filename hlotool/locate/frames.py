@@ -14,11 +14,10 @@ import numpy as np
 
 from hlotool.backends.base import TOKEN, Value
 from hlotool.errors import Unsupported
-from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves
-from hlotool.ir.walk import branches
+from hlotool.ir.walk import async_start, branches
 from hlotool.locate.store import Sample, Store
 from hlotool.values.flatten import unflatten
 
@@ -194,7 +193,7 @@ def _step(frame: Frame, instruction: Instruction, index: ShapeIndex) -> Node | N
     """Where the value came from; None when it was computed here."""
     opcode, operands = instruction.opcode, instruction.operands
     if opcode == "get-tuple-element":
-        return Node(frame, operands[0], (_number(instruction.attributes["index"]), *index))
+        return Node(frame, operands[0], (instruction.integer("index"), *index))
     if opcode == "tuple" and index:
         return Node(frame, operands[index[0]], index[1:])
     if opcode in ("copy", "opt-barrier", "add-dependency", "copy-done"):
@@ -207,8 +206,7 @@ def _step(frame: Frame, instruction: Instruction, index: ShapeIndex) -> Node | N
         callee = branch_frame(frame, instruction)
         return None if callee is None else Node(callee, callee.computation.root, index)
     if opcode == "async-done":
-        while instruction.opcode != "async-start":
-            instruction = instruction.operands[0]
+        instruction = async_start(instruction)
     if opcode in ("call", "fusion", "async-done") and instruction in frame.callees:
         callee = frame.callees[instruction][0]
         return Node(callee, callee.computation.root, index)
@@ -235,11 +233,6 @@ def _argument(frame: Frame, number: int, index: ShapeIndex) -> Node:
             taken = branch_taken(resolve(outer, caller.operands[0]).value, caller)
         return Node(outer, caller.operands[1 + taken], index)
     return Node(outer, caller.operands[number], index)
-
-
-def _number(value: AttributeValue) -> int:
-    assert isinstance(value, int)
-    return value
 
 
 def value_in(frame: Frame, instruction: Instruction) -> Any:

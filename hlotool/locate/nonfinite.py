@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -18,15 +19,8 @@ from hlotool.locate.words import around, source_in, text_in
 Kind: TypeAlias = Literal["NaN", "infinity"]
 
 
-def _has_nan(sample: Sample) -> bool:
-    return sample.nan
-
-
-def _has_infinity(sample: Sample) -> bool:
-    return sample.inf
-
-
-_KINDS: dict[Kind, Callable[[Sample], bool]] = {"NaN": _has_nan, "infinity": _has_infinity}
+#: What a sample remembers of each.
+_KINDS: dict[Kind, Callable[[Sample], bool]] = {"NaN": attrgetter("nan"), "infinity": attrgetter("inf")}
 
 
 def births(execution: Execution, outputs: Sequence[ShapeIndex]) -> Iterator[NonFiniteRecord]:

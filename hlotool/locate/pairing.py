@@ -1,10 +1,11 @@
-"""Values of one execution that are those of another: by name, by alignment, or because they are equal."""
+"""Values of one execution that are those of another: by name, by the user's names, or by their bits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from math import prod
 from typing import Any, TypeAlias
 
 from hlotool.errors import HlotoolError
@@ -307,10 +308,7 @@ def _dims(node: Node) -> _Dims:
 
 
 def _size(node: Node) -> int:
-    size = 1
-    for extent in _dims(node)[1]:
-        size *= extent
-    return size
+    return prod(_dims(node)[1])
 
 
 def _nodes(frame: Frame) -> Iterator[Node]:

@@ -155,7 +155,7 @@ def adopt(frame: Frame, instruction: Instruction, frames: list[Frame]) -> None:
         callee.iteration = count[callee.computation]
         count[callee.computation] += 1
     if instruction.opcode == "while":
-        body = instruction.attributes["body"]
+        body = instruction.computation("body")
         frame.bodies[instruction] = [f for f in frames if f.computation is body]
 
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hlotool.errors import EndlessLoop
 from hlotool.findings.verdict import DIFFERING, FAILED, Verdict
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import ModuleRecord
-from hlotool.report.bisect_records import BisectRecord
 from hlotool.report.modules import worst_last
 from hlotool.report.records import RunRecord
-from hlotool.report.reduce_records import ReduceRecord
-from hlotool.search.bisection.records import CulpritRecord
+
+if TYPE_CHECKING:
+    # Every `hlotool run` would pay for importing the searches.
+    from hlotool.report.bisect_records import BisectRecord
+    from hlotool.report.reduce_records import ReduceRecord
+    from hlotool.search.bisection.records import CulpritRecord
 
 _FLAGS = 'XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.*"'
 _SAVE_FOLDER = "hlotool-outputs"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from hlotool.backends.base import DevicesExecutable, Probe, Value
@@ -25,21 +26,21 @@ def subjects(reference: Program, tested: Program, arguments: Sequence[Any]) -> t
 
 
 def _subject(program: Program, origin: Program, arguments: Sequence[Any]) -> Subject:
+    def others(seed: int) -> Sequence[Any]:
+        return generate_inputs(origin.module, seed).values
+
     if isinstance(program.runner, OneDevice):
-        return on_one_device(
-            program.module, arguments, lambda seed: _values(generate_inputs(origin.module, seed).values)
-        )
+        return on_one_device(program.module, arguments, others)
+
+    @cache
+    def expected() -> Any:
+        return None if program is origin else origin.runner.run(arguments).value
 
     def run(copy: Module, watch: Watch) -> Value:
-        expected = None if program is origin else origin.runner.run(arguments).value
-        value: Value = program.compiled_by(_Probing(copy, watch)).run(arguments, expected).value
+        value: Value = program.compiled_by(_Probing(copy, watch)).run(arguments, expected()).value
         return value
 
     return Subject(program.module, run, meshes=tuple(module_meshes(origin.module).values()))
-
-
-def _values(generated: Sequence[Any]) -> Sequence[Value]:
-    return generated
 
 
 class _Probing:
