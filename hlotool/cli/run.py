@@ -107,7 +107,8 @@ def execute(arguments: argparse.Namespace) -> int:
         tasks = for_each_backend(find_tasks(arguments.paths, options, notes), missing)
         batch = _replay(tasks, pool, arguments, options, notes)
         end.interrupted = batch.interrupted
-        notes += _unsafe_updates(tasks, batch.records, pool)
+        if not batch.interrupted:
+            notes += _unsafe_updates(tasks, batch.records, pool)
         rows = batch.records + [unavailable_row(backend, why) for backend, why in missing.items()]
     record = _record(arguments, options, rows, end, notes, time.perf_counter() - start)
     if not arguments.json and (problem := _lonely_problem(record)):

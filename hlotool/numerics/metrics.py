@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.findings.records import Record
+from hlotool.findings.comparison import BucketRecord, MinimumToleranceRecord
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ElementType
 from hlotool.numerics.tolerance import EXACT, Tolerance
@@ -59,38 +59,6 @@ class Element:
     absolute: float | int
     relative: float
     ulps: int | None
-
-
-class BucketRecord(Record, frozen=True, kw_only=True):
-    """Elements whose actual value has a magnitude in (low, high]; zeros are the bucket (0, 0].
-
-    Attributes:
-        low: exclusive lower end.
-        high: inclusive upper end, None for infinity.
-        total: elements in the range.
-        mismatched: those of them outside the tolerance.
-        worst_absolute: largest absolute error of those, infinities and NaNs left out.
-    """
-
-    low: float
-    high: float | None
-    total: int
-    mismatched: int
-    worst_absolute: float = 0.0
-
-
-class MinimumToleranceRecord(Record, frozen=True, kw_only=True):
-    """The smallest tolerances under which the leaf would have passed; None where none is enough.
-
-    Attributes:
-        absolute: alone, with relative 0.
-        relative: alone, with absolute 0.
-        joint: the same number for both.
-    """
-
-    absolute: float | None
-    relative: float | None
-    joint: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from hlotool.findings.comparison import EvidenceRecord
 from hlotool.numerics.exchangeability import Score
 from hlotool.numerics.facts import Facts, Origin
 from hlotool.numerics.flips import Flips
-from hlotool.numerics.verdict import EvidenceRecord, format_position
+from hlotool.numerics.verdict import format_position
 
 #: How a result stands to an ensemble.
 Finding: TypeAlias = Score | Flips

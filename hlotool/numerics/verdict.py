@@ -5,45 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hlotool.findings.records import Record, SourceRecord
+from hlotool.findings.comparison import EvidenceRecord
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.types import ShapeIndex
 from hlotool.numerics.metrics import Metrics
 from hlotool.numerics.tolerance import Tolerance
-
-
-class EvidenceRecord(Record, frozen=True, kw_only=True):
-    """What the verdict on a leaf rests on, beyond a few ulps; equal options give equal evidence.
-
-    Attributes:
-        seed: of the ensemble of legal executions.
-        members: executions in the ensemble, the reference included; 0 when none was needed.
-        statistic: the decisive one: `worst element`, `whole output`, `row`, `column`, `slice`, `bias` or
-            `flips`.
-        ratio: the result's statistic over the largest of the legal executions, None where it is not finite.
-        score: distance of the worst element from the centre of the ensemble, in spreads.
-        width: spread of the ensemble relative to the values.
-        wide: what both programs show when they are executed in f64: `equal`, `within` (what rounded constants
-            do), `range` (one side overflows) or `outside`; empty without two programs.
-        beyond: elements that no legal execution reaches.
-        pattern: kind of the error, such as `constant factor` or `shift`; empty where none was recognised.
-        detail: the pattern in words.
-        instruction: which amplifies rounding most, or overflows.
-        rule: id of the known semantic difference.
-    """
-
-    seed: int
-    members: int = 0
-    statistic: str = ""
-    ratio: float | None = None
-    score: float | None = None
-    width: float | None = None
-    wide: str = ""
-    beyond: int = 0
-    pattern: str = ""
-    detail: str = ""
-    instruction: SourceRecord | None = None
-    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,11 @@ Numbers that JSON cannot hold (NaN, infinities, complex values) appear as text, 
 
 from __future__ import annotations
 
+from hlotool.findings.comparison import BucketRecord, EvidenceRecord, MinimumToleranceRecord
 from hlotool.findings.records import ErrorRecord, Record, SourceRecord
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer, Verdict
 from hlotool.locate.records import DivergenceRecord, ElementRecord
-from hlotool.numerics.metrics import BucketRecord, MinimumToleranceRecord
-from hlotool.numerics.verdict import EvidenceRecord
 
 #: In place of a tested stage: what the real program returned.
 REALITY = "result"

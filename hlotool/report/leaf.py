@@ -10,11 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hlotool.findings.comparison import BucketRecord, EvidenceRecord
 from hlotool.findings.records import SourceRecord
 from hlotool.findings.verdict import Verdict
 from hlotool.locate.records import ElementRecord
-from hlotool.numerics.metrics import BucketRecord
-from hlotool.numerics.verdict import EvidenceRecord
 from hlotool.replay.records import LeafRecord, OutputRecord
 from hlotool.report.tables import facts, plain_table
 from hlotool.report.words import (

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hlotool.findings.comparison import BucketRecord, EvidenceRecord, MinimumToleranceRecord
 from hlotool.findings.records import ErrorRecord, SourceRecord
 from hlotool.findings.verdict import Verdict
 from hlotool.locate.records import ElementRecord
-from hlotool.numerics.metrics import BucketRecord, MinimumToleranceRecord
-from hlotool.numerics.verdict import EvidenceRecord
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import (
     REALITY,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from hlotool.errors import HlotoolError
+from hlotool.findings.comparison import EvidenceRecord
 from hlotool.findings.provenance import source_of
 from hlotool.findings.records import finite_or_none
 from hlotool.findings.verdict import Verdict
@@ -29,7 +30,7 @@ from hlotool.numerics.reasons import (
     wrong_reason,
 )
 from hlotool.numerics.ulp import epsilon
-from hlotool.numerics.verdict import EvidenceRecord, LeafComparison
+from hlotool.numerics.verdict import LeafComparison
 from hlotool.replay.judge.amplifier import amplifying_instruction
 from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.f64_check import WideRelation

@@ -1,0 +1,71 @@
+"""Parts of a comparison as plain data: who only reads or shows them needs no numerics."""
+
+from __future__ import annotations
+
+from hlotool.findings.records import Record, SourceRecord
+
+
+class BucketRecord(Record, frozen=True, kw_only=True):
+    """Elements whose actual value has a magnitude in (low, high]; zeros are the bucket (0, 0].
+
+    Attributes:
+        low: exclusive lower end.
+        high: inclusive upper end, None for infinity.
+        total: elements in the range.
+        mismatched: those of them outside the tolerance.
+        worst_absolute: largest absolute error of those, infinities and NaNs left out.
+    """
+
+    low: float
+    high: float | None
+    total: int
+    mismatched: int
+    worst_absolute: float = 0.0
+
+
+class MinimumToleranceRecord(Record, frozen=True, kw_only=True):
+    """The smallest tolerances under which the leaf would have passed; None where none is enough.
+
+    Attributes:
+        absolute: alone, with relative 0.
+        relative: alone, with absolute 0.
+        joint: the same number for both.
+    """
+
+    absolute: float | None
+    relative: float | None
+    joint: float | None
+
+
+class EvidenceRecord(Record, frozen=True, kw_only=True):
+    """What the verdict on a leaf rests on, beyond a few ulps; equal options give equal evidence.
+
+    Attributes:
+        seed: of the ensemble of legal executions.
+        members: executions in the ensemble, the reference included; 0 when none was needed.
+        statistic: the decisive one: `worst element`, `whole output`, `row`, `column`, `slice`, `bias` or
+            `flips`.
+        ratio: the result's statistic over the largest of the legal executions, None where it is not finite.
+        score: distance of the worst element from the centre of the ensemble, in spreads.
+        width: spread of the ensemble relative to the values.
+        wide: what both programs show when they are executed in f64: `equal`, `within` (what rounded constants
+            do), `range` (one side overflows) or `outside`; empty without two programs.
+        beyond: elements that no legal execution reaches.
+        pattern: kind of the error, such as `constant factor` or `shift`; empty where none was recognised.
+        detail: the pattern in words.
+        instruction: which amplifies rounding most, or overflows.
+        rule: id of the known semantic difference.
+    """
+
+    seed: int
+    members: int = 0
+    statistic: str = ""
+    ratio: float | None = None
+    score: float | None = None
+    width: float | None = None
+    wide: str = ""
+    beyond: int = 0
+    pattern: str = ""
+    detail: str = ""
+    instruction: SourceRecord | None = None
+    rule: str = ""
