@@ -52,7 +52,7 @@ from hlotool.search.bisection.stage_worker import Question, judge_stage  # noqa:
 from hlotool.search.reduction.case import Case, executed, terminates  # noqa: E402
 from hlotool.search.steps import Steps  # noqa: E402
 from hlotool.values.generate import generate_inputs  # noqa: E402
-from hlotool.workers.pool import Done  # noqa: E402
+from hlotool.workers.pool import Done, Pool  # noqa: E402
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 
@@ -63,10 +63,11 @@ _DRAWS = 15
 _SAME = frozenset({"identical", "agree", "rounding"})
 
 
-class Here:
+class Here(Pool):
     """In place of a pool of workers: everything runs in this process."""
 
-    notes: list[str] = []
+    def __init__(self) -> None:
+        self.notes = []
 
     def run(self, function: str, arguments: Iterable[object]) -> Iterator[Done]:
         module, _, name = function.partition(":")
@@ -243,7 +244,7 @@ def is_visible(case: Planted) -> bool:
 
 
 def bisect(folder: Path, exhaustive: bool = False) -> Findings:
-    oracle = StageOracle(Here(), Steps())  # type: ignore[arg-type]
+    oracle = StageOracle(Here(), Steps())
     findings = Findings()
     bisect_directory([task_of(folder)], oracle, findings, exhaustive)
     return findings
