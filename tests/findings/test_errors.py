@@ -13,6 +13,7 @@ from hlotool.errors import (
     BackendUnavailable,
     DumpError,
     ElidedConstant,
+    EndlessLoop,
     HloSyntaxError,
     HlotoolError,
     InputDataError,
@@ -42,6 +43,7 @@ ERRORS: list[tuple[HlotoolError, Verdict]] = [
     (BackendCrashed("numpy", "boom", "log"), Verdict.CRASHED),
     (BackendDeadlock("numpy", "all wait"), Verdict.CRASHED),
     (BackendTimeout("numpy", "slow"), Verdict.TIMEOUT),
+    (EndlessLoop("numpy", "round and round"), Verdict.TIMEOUT),
     (BackendOutOfMemory("numpy", "big"), Verdict.OUT_OF_MEMORY),
 ]
 
