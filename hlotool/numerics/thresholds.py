@@ -175,10 +175,20 @@ SAME_IN_F64 = Threshold(
     decides="relative differences that f64 itself makes",
     why="half a million ulps of f64; legal rewrites of whole programs differ by 2e-16 to 1e-12",
 )
+FIRST_WIDE_MEMBERS = Threshold(
+    2,
+    decides="executions with constants rounded anew that a comparison in f64 begins with, of each side",
+    why="two with opposite errors: a tie that one of them does not flip, the other one does",
+)
 WIDE_MEMBERS = Threshold(
     6,
-    decides="executions with constants rounded anew, of each side",
-    why="a tie that the rounding of a constant decides goes either way: six miss it in one case of 64",
+    decides="executions that it goes on to where those do not settle it",
+    why="three pairs: what two ties make together goes every way",
+)
+CERTAIN_IN_F64 = Threshold(
+    1e3,
+    decides="ratio from which the first two settle that two programs do not compute the same",
+    why="an error that is too small by luck is so by a thousandth in one of a thousand; faults begin at 1e4",
 )
 WIDE_RATIO = Threshold(
     5.0,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +23,7 @@ from hlotool.numerics.compiler_made import uncertain_values
 from hlotool.numerics.contributions import rounding_epsilon
 from hlotool.numerics.exchangeability import Score, score
 from hlotool.numerics.flips import flips
+from hlotool.numerics.reasons import Finding
 from hlotool.replay.judge.ensemble import Ensemble
 
 _FLOATS = frozenset(t for t in ElementType if t.is_inexact)
@@ -45,6 +47,20 @@ class WideRelation(enum.Enum):
         return self in (WideRelation.EQUAL, WideRelation.WITHIN)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class WideFinding:
+    """What two executions in f64 show of one leaf, and how far apart they are.
+
+    Attributes:
+        relation: of the tested program to the reference.
+        found: how the tested program's leaf stands to executions of the reference with rounded constants;
+            None where the two are the same anyway.
+    """
+
+    relation: WideRelation
+    found: Finding | None = None
+
+
 class Wide:
     """Compares two sides leaf by leaf.
 
@@ -65,7 +81,7 @@ class Wide:
         except HlotoolError:
             return False
 
-    def relation(self, number: int) -> WideRelation | None:
+    def finding(self, number: int) -> WideFinding | None:
         """What is known of leaf `number`; None where a side cannot be executed in f64."""
         if not self.available:
             return None
@@ -73,46 +89,58 @@ class Wide:
         if expected.shape != actual.shape:
             return None
         if _equal(expected, actual):
-            return WideRelation.EQUAL
+            return WideFinding(WideRelation.EQUAL)
         try:
-            return self._by_ensemble(number, actual)
+            if actual.dtype.kind in "fc":
+                return self._by_scores(number, expected, actual)
+            return self._by_flips(number, expected, actual)
         except HlotoolError:
             return None
 
-    def _by_ensemble(self, number: int, actual: Array) -> WideRelation:
-        own = [leaves[number] for leaves in self._members(self._reference, self._tested)]
-        if actual.dtype.kind not in "fc":
-            return self._by_flips(number, actual, own)
-        kind = ElementType.C128 if actual.dtype.kind == "c" else ElementType.F64
-        found_score = score(
-            actual, [self._reference.shadow[number], *own], kind, resolution=thresholds.SAME_IN_F64.value
+    def _by_scores(self, number: int, expected: Array, actual: Array) -> WideFinding:
+        found = self._scored(number, expected, actual, self._reference)
+        if found.misplaced:
+            return WideFinding(WideRelation.RANGE, found)
+        if found.ratio <= thresholds.WIDE_RATIO.value:
+            return WideFinding(WideRelation.WITHIN, found)
+        back = self._scored(number, actual, expected, self._tested)
+        other = self._members(self._tested, back.members - 1)
+        is_within = (
+            back.ratio <= thresholds.WIDE_RATIO.value
+            and stay_finite([leaves[number] for leaves in other], expected)
+            and is_moderate(back, found, self._tested.side.module)
         )
-        if found_score.misplaced:
-            return WideRelation.RANGE
-        if found_score.ratio <= thresholds.WIDE_RATIO.value:
-            return WideRelation.WITHIN
-        other = [leaves[number] for leaves in self._members(self._tested, self._reference)]
-        expected = self._reference.shadow[number]
-        if not stay_finite(other, expected):
-            return WideRelation.OUTSIDE
-        back = score(expected, [actual, *other], kind, resolution=thresholds.SAME_IN_F64.value)
-        is_within = back.ratio <= thresholds.WIDE_RATIO.value and is_moderate(
-            back, found_score, self._tested.side.module
-        )
-        return WideRelation.WITHIN if is_within else WideRelation.OUTSIDE
+        return WideFinding(WideRelation.WITHIN if is_within else WideRelation.OUTSIDE, found)
 
-    def _by_flips(self, number: int, actual: Array, own: list[Array]) -> WideRelation:
+    def _scored(self, number: int, centre: Array, value: Array, side: Ensemble) -> Score:
+        """`value` against executions of `side`, whose own value is `centre`: few, if they are clear."""
+        kind = ElementType.C128 if value.dtype.kind == "c" else ElementType.F64
+        resolution = thresholds.SAME_IN_F64.value
+        for count in (thresholds.FIRST_WIDE_MEMBERS, thresholds.WIDE_MEMBERS):
+            own = [leaves[number] for leaves in self._members(side, int(count.value))]
+            found = score(value, [centre, *own], kind, resolution=resolution)
+            is_clear = found.ratio <= thresholds.CLEAR.value
+            if not found.misplaced and (is_clear or found.ratio > thresholds.CERTAIN_IN_F64.value):
+                break
+        return found
+
+    def _by_flips(self, number: int, expected: Array, actual: Array) -> WideFinding:
         """Integers: what neither side's rounded constants lead to is different."""
-        expected = self._reference.shadow[number]
-        new = flips(actual, [expected, *own]).beyond
-        if new.any():
-            other = [leaves[number] for leaves in self._members(self._tested, self._reference)]
-            new &= flips(expected, [actual, *other]).beyond
-        return WideRelation.OUTSIDE if new.any() else WideRelation.WITHIN
+        for count in (thresholds.FIRST_WIDE_MEMBERS, thresholds.WIDE_MEMBERS):
+            own, other = (
+                [leaves[number] for leaves in self._members(side, int(count.value))]
+                for side in (self._reference, self._tested)
+            )
+            found = flips(actual, [expected, *own])
+            found = replace(found, beyond=found.beyond & flips(expected, [actual, *other]).beyond)
+            if not found.count:
+                return WideFinding(WideRelation.WITHIN, found)
+        return WideFinding(WideRelation.OUTSIDE, found)
 
-    def _members(self, ensemble: Ensemble, other: Ensemble) -> list[list[Array]]:
+    def _members(self, ensemble: Ensemble, count: int) -> list[list[Array]]:
+        """Executions of one side with its uncertain values rounded anew."""
         uncertain = self._uncertain[ensemble is self._tested]
-        return ensemble.wide_members(int(thresholds.WIDE_MEMBERS.value), uncertain)
+        return ensemble.wide_members(count, uncertain)
 
     @cached_property
     def _uncertain(self) -> tuple[frozenset[Instruction], frozenset[Instruction]]:

@@ -17,7 +17,7 @@ One leaf after the other goes through the same questions, the cheap ones first:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hlotool.errors import HlotoolError
@@ -29,9 +29,11 @@ from hlotool.numerics.flips import Flips, flips
 from hlotool.numerics.reasons import Finding
 from hlotool.numerics.ulp import epsilon
 from hlotool.numerics.verdict import Comparison, LeafComparison, aggregate
-from hlotool.replay.judge import excuses, explaining, range_check
+from hlotool.replay.judge import excuses, range_check
+from hlotool.replay.judge.case import Accusation, Case
 from hlotool.replay.judge.executions import Executions
-from hlotool.replay.judge.f64_check import WideRelation
+from hlotool.replay.judge.explaining import explained
+from hlotool.replay.judge.f64_check import WideFinding, WideRelation
 from hlotool.replay.judge.judgement import Judgement, Leaf
 
 
@@ -48,21 +50,53 @@ def judge(judgement: Judgement) -> Comparison:
     if judgement.tolerance is not None or has_other_structure:
         return compared
     executions = Executions(judgement)
-    return aggregate([_judged(leaf, executions) for leaf in judgement.leaves(compared)])
+    said = [_asked(leaf, executions) for leaf in judgement.leaves(compared)]
+    return aggregate(explained(_decided(said), executions))
 
 
-def _judged(leaf: Leaf, executions: Executions) -> LeafComparison:
-    """The leaf, judged by executions where a comparison of the values is not enough."""
+def _asked(leaf: Leaf, executions: Executions) -> LeafComparison | Case:
+    """What is said of the leaf; what is known of it so far where that is not enough."""
     agrees = leaf.compared.verdict is Verdict.AGREE
     if leaf.compared.verdict is not Verdict.WRONG and not (agrees and _hides_faults(leaf, executions)):
         return leaf.compared
     wide = _in_f64(leaf, executions)
-    if agrees and wide is not WideRelation.OUTSIDE:
+    if wide is not None and wide.relation is WideRelation.OUTSIDE:
+        return Case(leaf, executions, wide.relation, wide.found)
+    if agrees:
         return leaf.compared
     try:
-        return _judged_by_ensemble(leaf, executions, wide)
+        found = _against_ensemble(leaf, executions, int(thresholds.FIRST_MEMBERS.value))
     except (HlotoolError, MemoryError) as error:
         return _judged_by_bound(leaf, error)
+    return Case(leaf, executions, wide.relation if wide is not None else None, found)
+
+
+def _decided(said: Sequence[LeafComparison | Case]) -> list[LeafComparison | Accusation]:
+    """The verdict on every leaf, the worst one first: what is found of one holds for the program.
+
+    Once one leaf is wrong for certain, the ensemble grows no more for the others.
+    """
+    decided: dict[int, LeafComparison | Accusation] = {}
+    is_wrong = False
+    for number, one in sorted(enumerate(said), key=lambda numbered: _urgency(numbered[1])):
+        decided[number] = one if isinstance(one, LeafComparison) else _verdict(one, grows=not is_wrong)
+        is_wrong = is_wrong or isinstance(decided[number], Accusation)
+    return [decided[number] for number in range(len(said))]
+
+
+def _urgency(one: LeafComparison | Case) -> float:
+    """Low for what is wrong for certain."""
+    if isinstance(one, LeafComparison):
+        return math.inf
+    is_certain = one.found is None or one.wide is WideRelation.OUTSIDE
+    return -math.inf if is_certain or one.found is None else -one.found.ratio
+
+
+def _verdict(case: Case, grows: bool) -> LeafComparison | Accusation:
+    try:
+        return _by_ensemble(case, grows)
+    except (HlotoolError, MemoryError) as error:
+        return _judged_by_bound(case.leaf, error)
 
 
 def _hides_faults(leaf: Leaf, executions: Executions) -> bool:
@@ -72,66 +106,56 @@ def _hides_faults(leaf: Leaf, executions: Executions) -> bool:
     return executions.wide is not None and is_coarse
 
 
-def _in_f64(leaf: Leaf, executions: Executions) -> WideRelation | None:
+def _in_f64(leaf: Leaf, executions: Executions) -> WideFinding | None:
     """What both programs show in f64; None where there is but one, or no float matters."""
     if executions.wide is None or not (leaf.is_inexact or leaf.facts.decision is not None):
         return None
-    return executions.wide.relation(leaf.number)
+    return executions.wide.finding(leaf.number)
 
 
-def _judged_by_ensemble(leaf: Leaf, executions: Executions, wide: WideRelation | None) -> LeafComparison:
-    found = _against_ensemble(leaf, executions)
-    explain = explaining.Explainer(leaf, executions, wide, found)
-    if found is None or wide is WideRelation.OUTSIDE:
-        return explain.wrong()
+def _by_ensemble(case: Case, grows: bool) -> LeafComparison | Accusation:
+    leaf, executions, wide = case.leaf, case.executions, case.wide
+    if case.found is None or wide is WideRelation.OUTSIDE:
+        return case.accused()
+    if grows:
+        case = replace(case, found=_grown(leaf, executions, case.found))
+    found = case.known
     if found.misplaced:
-        return explain.range() if range_check.is_range(leaf, executions, wide) else explain.wrong()
+        return case.range() if range_check.is_range(leaf, executions, wide) else case.accused()
     if found.ratio <= thresholds.RATIO.value:
-        return explain.unstable() if _is_unstable(leaf, found, executions) else explain.rounding()
+        return case.unstable() if _is_unstable(leaf, found, executions) else case.rounding()
     if excuses.flips_when_louder(leaf, found, executions):
-        return explain.flipping()
+        return case.flipping()
     if excuses.is_less_stable(leaf, found, executions, wide):
-        return explain.less_stable()
-    return explain.wrong()
+        return case.less_stable()
+    return case.accused()
 
 
-def _against_ensemble(leaf: Leaf, executions: Executions) -> Finding | None:
-    """How the result stands to legal executions; None where nothing is rounded on the way to it."""
+def _against_ensemble(leaf: Leaf, executions: Executions, size: int) -> Finding | None:
+    """How the result stands to legal executions; None where nothing is rounded on the way to it.
+
+    Floats are scored, integers and preds that floats decide about are counted.
+    """
     if leaf.is_inexact:
-        return _scored(leaf, executions)
-    return None if leaf.facts.decision is None else _counted(leaf, executions)
+        return score(leaf.actual, executions.members(leaf, size), leaf.shape.element_type)
+    return None if leaf.facts.decision is None else flips(leaf.actual, executions.members(leaf, size))
 
 
-def _scored(leaf: Leaf, executions: Executions) -> Score:
-    """Floats, against an ensemble that grows while the answer is near the limit."""
-    first, *_ = sizes = list(_sizes())
-    found = score(leaf.actual, executions.members(leaf, first), leaf.shape.element_type)
-    for size in sizes:
-        if found.ratio <= thresholds.CLEAR.value:
-            break
-        shadow = executions.reference.shadow[leaf.number]
-        known = shadow if shadow.shape == leaf.actual.shape else None
-        found = score(leaf.actual, executions.members(leaf, size), leaf.shape.element_type, known)
-        if thresholds.CERTAIN.value < found.ratio < math.inf:
-            break
-    return found
-
-
-def _counted(leaf: Leaf, executions: Executions) -> Flips:
-    """Integers and preds that floats decide about."""
-    for size in _sizes():
-        found = flips(leaf.actual, executions.members(leaf, size))
-        if found.ratio <= thresholds.CLEAR.value:
-            break
-    return found
-
-
-def _sizes() -> Iterator[int]:
-    """Of the ensemble, the reference not counted."""
+def _grown(leaf: Leaf, executions: Executions, found: Finding) -> Finding:
+    """The same, against an ensemble that grows while the answer is near the limit."""
     size = int(thresholds.FIRST_MEMBERS.value)
-    while size <= thresholds.MOST_MEMBERS.value:
-        yield size
+    while found.ratio > thresholds.CLEAR.value and size <= thresholds.MOST_MEMBERS.value:
+        members = executions.members(leaf, size)
+        if isinstance(found, Score):
+            shadow = executions.reference.shadow[leaf.number]
+            truth = shadow if shadow.shape == leaf.actual.shape else None
+            found = score(leaf.actual, members, leaf.shape.element_type, truth)
+            if thresholds.CERTAIN.value < found.ratio < math.inf:
+                break
+        else:
+            found = flips(leaf.actual, members)
         size *= 2
+    return found
 
 
 def _is_unstable(leaf: Leaf, found: Finding, executions: Executions) -> bool:
