@@ -1,4 +1,4 @@
-"""JAX training steps with many outputs, before and after optimisation: new parameters and moments of each layer.
+"""JAX training steps with many outputs, before and after optimisation: new parameters and their moments.
 
 Every output depends on every layer, so one early fault makes all of them wrong.
 """
@@ -54,13 +54,11 @@ def _steps() -> dict[str, _Step]:
         return {"layers": [layer_parameters(64, dtype) for _ in range(count)]}
 
     deep = {"layers": [dense(192) for _ in range(12)], "scale": array(192)}
-    sequence = (2, 32, 64)
+    tokens, narrow = array(2, 32, 64), array(2, 32, 64, dtype="bfloat16")
     return {
         "mlp_12_layers": _with_adam(mlp, deep, array(128, 192)),
-        "transformer_f32": _with_adam(transformer, blocks(2, "float32"), array(*sequence)),
-        "transformer_bf16": _with_adam(
-            transformer, blocks(1, "bfloat16"), array(*sequence, dtype="bfloat16")
-        ),
+        "transformer_f32": _with_adam(transformer, blocks(2, "float32"), tokens),
+        "transformer_bf16": _with_adam(transformer, blocks(1, "bfloat16"), narrow),
     }
 
 

@@ -42,8 +42,8 @@ class EvidenceRecord(Record, frozen=True, kw_only=True):
 
     Attributes:
         seed: of the ensemble of legal executions.
-        members: executions in the ensemble, the reference included; 0 when none was needed. They are those in
-            f64, with rounded constants, where `wide` is `outside`; so are `statistic`, `ratio`, `score`, `width`.
+        members: executions in the ensemble, the reference included; 0 when none was needed. Where `wide` is
+            `outside` they are those in f64, as are the statistics.
         statistic: the decisive one: `worst element`, `whole output`, `row`, `column`, `slice`, `bias` or
             `flips`.
         ratio: the result's statistic over the largest of the legal executions, None where it is not finite.
@@ -56,8 +56,7 @@ class EvidenceRecord(Record, frozen=True, kw_only=True):
         detail: the pattern in words.
         instruction: which amplifies rounding most, or overflows.
         rule: id of the known semantic difference.
-        explained: whether a pattern was looked for where there may be one: of many wrong outputs the worst few
-            are looked at.
+        explained: False where no pattern was looked for: of many wrong outputs only the worst few are.
     """
 
     seed: int

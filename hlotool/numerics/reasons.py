@@ -49,8 +49,8 @@ LESS_STABLE = (
 def flipping_reason(count: int, differing: int) -> str:
     """The reason of `rounding` where `count` of `differing` elements jump as in other legal executions."""
     return (
-        f"{count} of the {differing} elements that differ jump where slightly larger rounding errors make them "
-        "jump, too: a comparison or a step on the way to them is nearly a tie"
+        f"{count} of the {differing} elements that differ jump where slightly larger rounding errors make "
+        "them jump, too: a comparison or a step on the way to them is nearly a tie"
     )
 
 
@@ -101,8 +101,8 @@ def _error(evidence: EvidenceRecord, found: Finding | None, misplaced: int, is_h
         where += f", {format_position(found.worst)}," if found.worst else ""
     if evidence.wide == "outside":
         return (
-            f"in f64, where nothing is rounded, the programs differ: {where} is {found.ratio:.3g} times as far "
-            "off as rounded constants make it"
+            f"in f64, where nothing is rounded, the programs differ: {where} is {found.ratio:.3g} times as "
+            "far off as rounding explains"
         )
     return (
         f"no rounding and no order of sums explains it: {where} is {found.ratio:.3g} times as far off as in "

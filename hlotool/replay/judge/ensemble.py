@@ -114,7 +114,7 @@ class Ensemble:
         return self._overflows[wide]
 
     def watch_plainly(self, probe: Probe, wide: bool = False) -> None:
-        """Run the program as it is (or in f64) under a probe, where that is possible; raises as `Clock.timed`."""
+        """Run the program as it is (or in f64) under a probe, if it can be; raises as `Clock.timed`."""
         watch = self.side.watch
         if watch is not None:
             self._clock.timed(lambda: watch(_plain(wide), probe))

@@ -33,7 +33,7 @@ from hlotool.replay.judge import excuses, range_check
 from hlotool.replay.judge.case import Accusation, Case
 from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.explaining import explained
-from hlotool.replay.judge.f64_check import WideFinding, WideRelation
+from hlotool.replay.judge.f64_check import WideRelation
 from hlotool.replay.judge.judgement import Judgement, Leaf
 
 
@@ -50,53 +50,71 @@ def judge(judgement: Judgement) -> Comparison:
     if judgement.tolerance is not None or has_other_structure:
         return compared
     executions = Executions(judgement)
-    said = [_asked(leaf, executions) for leaf in judgement.leaves(compared)]
-    return aggregate(explained(_decided(said), executions))
+    return aggregate(explained(_decided(list(judgement.leaves(compared)), executions), executions))
 
 
-def _asked(leaf: Leaf, executions: Executions) -> LeafComparison | Case:
-    """What is said of the leaf; what is known of it so far where that is not enough."""
-    agrees = leaf.compared.verdict is Verdict.AGREE
-    if leaf.compared.verdict is not Verdict.WRONG and not (agrees and _hides_faults(leaf, executions)):
-        return leaf.compared
-    wide = _in_f64(leaf, executions)
-    if wide is not None and wide.relation is WideRelation.OUTSIDE:
-        return Case(leaf, executions, wide.relation, wide.found)
-    if agrees:
-        return leaf.compared
-    try:
-        found = _against_ensemble(leaf, executions, int(thresholds.FIRST_MEMBERS.value))
-    except (HlotoolError, MemoryError) as error:
-        return _judged_by_bound(leaf, error)
-    return Case(leaf, executions, wide.relation if wide is not None else None, found)
+def _decided(leaves: Sequence[Leaf], executions: Executions) -> list[LeafComparison | Accusation]:
+    """The verdict on every leaf, in tuple order.
 
-
-def _decided(said: Sequence[LeafComparison | Case]) -> list[LeafComparison | Accusation]:
-    """The verdict on every leaf, the worst one first: what is found of one holds for the program.
-
-    Once one leaf is wrong for certain, the ensemble grows no more for the others.
+    The one that is furthest off comes first: once it is wrong for certain, so is the program, and for the
+    others what is at hand has to do.
     """
     decided: dict[int, LeafComparison | Accusation] = {}
-    is_wrong = False
-    for number, one in sorted(enumerate(said), key=lambda numbered: _urgency(numbered[1])):
-        decided[number] = one if isinstance(one, LeafComparison) else _verdict(one, grows=not is_wrong)
-        is_wrong = is_wrong or isinstance(decided[number], Accusation)
-    return [decided[number] for number in range(len(said))]
+    in_question = [leaf for leaf in leaves if _is_in_question(leaf, executions)]
+    in_company = False
+    for leaf in sorted(in_question, key=lambda leaf: -_urgency(leaf, executions)):
+        decided[leaf.number] = _verdict(leaf, executions, in_company)
+        in_company = in_company or isinstance(decided[leaf.number], Accusation)
+    return [decided.get(leaf.number, leaf.compared) for leaf in leaves]
 
 
-def _urgency(one: LeafComparison | Case) -> float:
-    """Low for what is wrong for certain."""
-    if isinstance(one, LeafComparison):
+def _is_in_question(leaf: Leaf, executions: Executions) -> bool:
+    """Whether a comparison of the values does not settle it."""
+    if leaf.compared.verdict is Verdict.AGREE:
+        return _hides_faults(leaf, executions)
+    return leaf.compared.verdict is Verdict.WRONG
+
+
+def _urgency(leaf: Leaf, executions: Executions) -> float:
+    """How far off it seems to be: infinite where nothing is rounded."""
+    if not _depends_on_floats(leaf):
         return math.inf
-    is_certain = one.found is None or one.wide is WideRelation.OUTSIDE
-    return -math.inf if is_certain or one.found is None else -one.found.ratio
-
-
-def _verdict(case: Case, grows: bool) -> LeafComparison | Accusation:
+    glance = executions.wide.glance(leaf) if executions.wide is not None else None
+    if glance is not None:
+        return glance.found.ratio if glance.found is not None else 0.0
+    if executions.wide is not None:
+        return 0.0
     try:
-        return _by_ensemble(case, grows)
+        found = _against_ensemble(leaf, executions, int(thresholds.FIRST_MEMBERS.value))
+    except (HlotoolError, MemoryError):
+        return 0.0
+    return found.ratio
+
+
+def _verdict(leaf: Leaf, executions: Executions, in_company: bool) -> LeafComparison | Accusation:
+    """The verdict on a leaf in question; `in_company` of another one that is wrong for certain."""
+    if not _depends_on_floats(leaf):
+        return Case(leaf, executions, None, None).accused()
+    wide = None if executions.wide is None else executions.wide.finding(leaf, in_company)
+    relation = wide.relation if wide is not None else None
+    if wide is not None and relation is WideRelation.OUTSIDE:
+        return Case(leaf, executions, relation, wide.found).accused()
+    if leaf.compared.verdict is Verdict.AGREE:
+        return leaf.compared
+    if in_company and wide is not None and wide.found is not None and relation is WideRelation.WITHIN:
+        return Case(leaf, executions, relation, wide.found).rounding()
+    try:
+        found = _against_ensemble(leaf, executions, int(thresholds.FIRST_MEMBERS.value))
+        if not in_company:
+            found = _grown(leaf, executions, found)
+        return _by_ensemble(Case(leaf, executions, relation, found))
     except (HlotoolError, MemoryError) as error:
-        return _judged_by_bound(case.leaf, error)
+        return _judged_by_bound(leaf, error)
+
+
+def _depends_on_floats(leaf: Leaf) -> bool:
+    """Whether anything is rounded on the way to it."""
+    return leaf.is_inexact or leaf.facts.decision is not None
 
 
 def _hides_faults(leaf: Leaf, executions: Executions) -> bool:
@@ -106,39 +124,28 @@ def _hides_faults(leaf: Leaf, executions: Executions) -> bool:
     return executions.wide is not None and is_coarse
 
 
-def _in_f64(leaf: Leaf, executions: Executions) -> WideFinding | None:
-    """What both programs show in f64; None where there is but one, or no float matters."""
-    if executions.wide is None or not (leaf.is_inexact or leaf.facts.decision is not None):
-        return None
-    return executions.wide.finding(leaf.number)
-
-
-def _by_ensemble(case: Case, grows: bool) -> LeafComparison | Accusation:
-    leaf, executions, wide = case.leaf, case.executions, case.wide
-    if case.found is None or wide is WideRelation.OUTSIDE:
-        return case.accused()
-    if grows:
-        case = replace(case, found=_grown(leaf, executions, case.found))
-    found = case.known
+def _by_ensemble(case: Case) -> LeafComparison | Accusation:
+    leaf, executions, found = case.leaf, case.executions, case.known
     if found.misplaced:
-        return case.range() if range_check.is_range(leaf, executions, wide) else case.accused()
+        return case.range() if range_check.is_range(leaf, executions, case.wide) else case.accused()
     if found.ratio <= thresholds.RATIO.value:
         return case.unstable() if _is_unstable(leaf, found, executions) else case.rounding()
     if excuses.flips_when_louder(leaf, found, executions):
         return case.flipping()
-    if excuses.is_less_stable(leaf, found, executions, wide):
+    if excuses.is_less_stable(leaf, found, executions, case.wide):
         return case.less_stable()
     return case.accused()
 
 
-def _against_ensemble(leaf: Leaf, executions: Executions, size: int) -> Finding | None:
-    """How the result stands to legal executions; None where nothing is rounded on the way to it.
+def _against_ensemble(leaf: Leaf, executions: Executions, size: int) -> Finding:
+    """How the result stands to legal executions.
 
     Floats are scored, integers and preds that floats decide about are counted.
     """
+    members = executions.members(leaf, size)
     if leaf.is_inexact:
-        return score(leaf.actual, executions.members(leaf, size), leaf.shape.element_type)
-    return None if leaf.facts.decision is None else flips(leaf.actual, executions.members(leaf, size))
+        return score(leaf.actual, members, leaf.shape.element_type)
+    return flips(leaf.actual, members)
 
 
 def _grown(leaf: Leaf, executions: Executions, found: Finding) -> Finding:
