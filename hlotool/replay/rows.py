@@ -36,6 +36,7 @@ class Actual:
         outcome: the result.
         runner: what such results come from.
         program: what gave it, where that is not the reference.
+        seconds: that the runs of both sides took.
     """
 
     label: str
@@ -46,9 +47,10 @@ class Actual:
     outcome: Outcome
     runner: Runner
     program: Program | None = None
+    seconds: float = 0.0
 
     @classmethod
-    def computed(cls, program: Program, outcome: Outcome) -> Actual:
+    def computed(cls, program: Program, outcome: Outcome, seconds: float) -> Actual:
         """What a program returned here."""
         return cls(
             program.label,
@@ -59,10 +61,13 @@ class Actual:
             outcome,
             program.runner,
             program,
+            seconds,
         )
 
     @classmethod
-    def given(cls, reference: Program, value: Value, origin: str, path: str = "") -> Actual:
+    def given(
+        cls, reference: Program, value: Value, origin: str, path: str = "", seconds: float = 0.0
+    ) -> Actual:
         """What the real program returned for the arguments of `reference`.
 
         Args:
@@ -70,6 +75,7 @@ class Actual:
             value: the result.
             origin: where it was captured.
             path: of the file that speaks for it; that of the reference when empty.
+            seconds: that the run of the reference took.
         """
         return cls(
             REALITY,
@@ -79,6 +85,7 @@ class Actual:
             reference.facts,
             Outcome(value),
             reference.runner,
+            seconds=seconds,
         )
 
 

@@ -116,11 +116,13 @@ def _trial_rows(
     """
     began = time.perf_counter()
     expected = reference.runner.run(trial.arguments, whole).value
+    ran = time.perf_counter() - began
     last: tuple[Program, Value, ModuleRecord] | None = None
     for program in programs:
         if difference := parameter_difference(reference.runner, program.runner):
             yield structural_row(task, reference, program, difference)
             continue
+        started = time.perf_counter()
         try:
             outcome = program.runner.run(trial.arguments, expected)
         except HlotoolError as error:
@@ -128,13 +130,14 @@ def _trial_rows(
                 raise
             yield _failed(task, reference, program.label, program.path, error)
         else:
-            row = compare_row(task, reference, trial, expected, Actual.computed(program, outcome))
+            both = ran + time.perf_counter() - started
+            row = compare_row(task, reference, trial, expected, Actual.computed(program, outcome, both))
             if program.backend == reference.backend:
                 last = program, outcome.value, row
             elapsed = time.perf_counter() - began
             yield with_divergence(row, task.options, reference, program, trial, elapsed)
     if trial.result is not None:
-        real = Actual.given(reference, trial.result, trial.origin, task.path)
+        real = Actual.given(reference, trial.result, trial.origin, task.path, ran)
         row = compare_row(task, reference, trial, expected, real)
         yield row if row.verdict in AGREEING or last is None else _explained(task, row, trial, *last)
     elif is_alone:
