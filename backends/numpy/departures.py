@@ -224,7 +224,8 @@ def _has_its_own_start(instruction: Instruction) -> bool:
         return False
     init = instruction.operands[1]
     (identity,) = identities(instruction.computation("to_apply"), 1)
-    return init.literal is None or bool(init.literal.array != _NEUTRAL.get(identity, np.nan))
+    neutral = np.nan if identity is None else _NEUTRAL.get(identity, np.nan)
+    return init.literal is None or bool(init.literal.array != neutral)
 
 
 _NARROW_SIGNED = (ElementType.S8, ElementType.S16)

@@ -94,7 +94,7 @@ def _add_comparison_options(parser: argparse.ArgumentParser) -> None:
         "--budget",
         metavar="SECONDS|FACTORx",
         type=budget,
-        help="what judging one comparison may take, or how many times as long as its runs [40 %% of --timeout]",
+        help="what judging one comparison may take, or how many times its runs' time [0.4 of --timeout]",
     )
 
 

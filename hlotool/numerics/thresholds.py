@@ -195,6 +195,11 @@ WIDE_RATIO = Threshold(
     decides="ratio beyond which two programs do not compute the same",
     why="above RATIO: few constants make heavier tails than many roundings",
 )
+NEIGHBOURS = Threshold(
+    2,
+    decides="ulps of a narrow type within which one constant stands in the place of another one",
+    why="a fault in the last bits; a fold rounds by half an ulp, and of constants that differ by more",
+)
 LOST_DIGITS = Threshold(
     1e3,
     decides="how many times the reference's spread a less stable program may have",

@@ -32,8 +32,8 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
         first_divergence: look for the instruction at which a differing program parts from the reference; None
             for: where that is cheap.
         thorough: explain every output that is wrong, not only the worst few.
-        budget: what judging one comparison may take: seconds (`30`), or as many times as long as the runs that
-            are compared (`5x`); None for a share of the time limit.
+        budget: what judging one comparison may take: seconds (`30`), or a multiple of what the runs that are
+            compared took (`5x`); None for a share of the time limit.
         compare: backends of which the first is the reference and every other one is tested, each by itself;
             without any, `reference` and `backend` are.
     """

@@ -50,7 +50,7 @@ class Actual:
     seconds: float = 0.0
 
     @classmethod
-    def computed(cls, program: Program, outcome: Outcome, seconds: float) -> Actual:
+    def computed(cls, program: Program, outcome: Outcome, seconds: float = 0.0) -> Actual:
         """What a program returned here."""
         return cls(
             program.label,
