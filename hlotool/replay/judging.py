@@ -48,7 +48,7 @@ def judged(
         facts: of the leaves, joined over both sides.
     """
     options, tested = task.options, actual.program
-    is_other = tested is not None and tested.path != reference.path
+    is_other = tested is not None and _is_other_program(tested, reference)
     judgement = Judgement(
         reference=_side(reference, trial, expected),
         expected=expected,
@@ -62,6 +62,13 @@ def judged(
         product_unit=_product_unit(task) if tested is None else 0.0,
     )
     return judge(judgement)
+
+
+def _is_other_program(tested: Program, reference: Program) -> bool:
+    """Whether two programs are two texts; one that another backend executes is read from the same file."""
+    if tested.path or reference.path:
+        return tested.path != reference.path
+    return tested.module is not reference.module
 
 
 def _product_unit(task: Task) -> float:

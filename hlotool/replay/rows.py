@@ -90,9 +90,9 @@ class Actual:
 
 
 def compare_row(
-    task: Task, reference: Program, trial: Trial, expected: Value, actual: Actual
+    task: Task, reference: Program, trial: Trial, expected: Value, actual: Actual, saves: bool = True
 ) -> ModuleRecord:
-    """The row of one comparison."""
+    """The row of one comparison, whose arrays are saved where the user wants that and `saves` is set."""
     # What judges takes time to import, and not every run has two sides.
     from hlotool.replay.judging import judged
 
@@ -102,7 +102,7 @@ def compare_row(
     verdict = comparison.verdict
     runner = actual.runner
     records = leaf_records(comparison, actual.module, facts, runner.result, runner.copies)
-    if task.options.save_outputs is not None and verdict is not Verdict.STRUCTURAL:
+    if saves and task.options.save_outputs is not None and verdict is not Verdict.STRUCTURAL:
         names = task.module.title, trial.name, actual.label, task.options.one_of_several
         folder = output_folder(task.options.save_outputs, *names)
         left = save_leaves(folder, "expected", shape, expected)
