@@ -233,3 +233,15 @@ PATTERN_WIDTHS = Threshold(
     why="elements of legal executions are that far apart in large outputs",
     table=FAULTS,
 )
+PATTERN_ELEMENTS = Threshold(
+    8,
+    decides="wrong elements that a saturation or right values in wrong places must show in",
+    why="among four numbers, one in eight shows some order by chance; of eight in order none has it so",
+    table=FAULTS,
+)
+PATTERN_VALUES = Threshold(
+    4,
+    decides="different values that they must have",
+    why="what consists of two values is its own shift, swap and transpose in many ways",
+    table=FAULTS,
+)

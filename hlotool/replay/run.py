@@ -166,7 +166,7 @@ def _as_on_reference(
     expected: Value,
     outcome: Outcome,
 ) -> ModuleRecord:
-    """The row of what a backend returned; if the stage gives that on the reference, it is judged as the stage.
+    """The row of what a backend returned; if the stage gives that on the reference, it inherits the verdict.
 
     Args:
         task: the module.

@@ -21,6 +21,7 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, Shape
 from hlotool.replay.judge.judgement import Side
 from hlotool.replay.judge.overflow import OverflowFinder
+from hlotool.replay.judge.product_order import ORDERS, ReorderedProducts, has_products
 from hlotool.values.flatten import flatten
 
 #: Members in f64 so far, what chooses the next one, and what executes it.
@@ -118,6 +119,14 @@ class Ensemble:
         watch = self.side.watch
         if watch is not None:
             self._clock.timed(lambda: watch(_plain(wide), probe))
+
+    @cached_property
+    def other_orders(self) -> list[list[Array]]:
+        """The leaves with the factors of all products in other orders; none where there are no products."""
+        if not has_products(self.side.module):
+            return []
+        backends = map(ReorderedProducts, range(1, ORDERS))
+        return [self._executed(self.side.execute(backend)) for backend in backends]
 
     def wide_members(self, count: int, uncertain: frozenset[Instruction]) -> list[list[Array]]:
         """Leaves in f64, with `uncertain` values rounded anew in their declared types.

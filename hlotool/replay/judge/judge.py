@@ -127,7 +127,7 @@ def _hides_faults(leaf: Leaf, executions: Executions) -> bool:
 def _by_ensemble(case: Case) -> LeafComparison | Accusation:
     leaf, executions, found = case.leaf, case.executions, case.known
     if found.misplaced:
-        return case.range() if range_check.is_range(leaf, executions, case.wide) else case.accused()
+        return case.range() if range_check.is_range(leaf, found, executions, case.wide) else case.accused()
     if found.ratio <= thresholds.RATIO.value:
         return case.unstable() if _is_unstable(leaf, found, executions) else case.rounding()
     if excuses.flips_when_louder(leaf, found, executions):

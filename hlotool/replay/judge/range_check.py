@@ -5,25 +5,32 @@ from __future__ import annotations
 import numpy as np
 
 from hlotool.numerics import thresholds
+from hlotool.numerics.exchangeability import Score
+from hlotool.numerics.reasons import Finding
 from hlotool.replay.judge.ensemble import Ensemble
 from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.f64_check import WideRelation
 from hlotool.replay.judge.judgement import Leaf
 
 
-def is_range(leaf: Leaf, executions: Executions, wide: WideRelation | None) -> bool:
+def is_range(leaf: Leaf, found: Finding, executions: Executions, wide: WideRelation | None) -> bool:
     """Whether an overflow explains what is finite on one side only.
 
     Args:
         leaf: with a NaN or an infinity on one side only.
+        found: how it stands to legal executions.
         executions: of both sides.
         wide: what both programs show in f64; None where there is but one.
     """
     if executions.tested is None or wide is None:
-        return _avoids_overflow(leaf, executions.reference)
+        reference = executions.reference
+        return _avoids_overflow(leaf, reference) or _overflows_in_another_order(leaf, found, reference)
     if wide is WideRelation.RANGE:
         return _overflows_in_f64(leaf, executions.reference, executions.tested)
-    return wide.is_same and _is_the_programs_own(leaf, executions.tested)
+    if not wide.is_same:
+        return False
+    own = _is_the_programs_own(leaf, executions.tested)
+    return own or _overflows_in_another_order(leaf, found, executions.tested)
 
 
 def _is_the_programs_own(leaf: Leaf, tested: Ensemble) -> bool:
@@ -53,3 +60,16 @@ def _avoids_overflow(leaf: Leaf, reference: Ensemble) -> bool:
         close = np.abs(wide - shadow) <= thresholds.SAVED.value * np.abs(shadow)
     misplaced = np.isfinite(leaf.expected) != np.isfinite(wide)
     return bool(saved.any() and close[saved].all() and (saved == misplaced).all())
+
+
+def _overflows_in_another_order(leaf: Leaf, found: Finding, side: Ensemble) -> bool:
+    """Whether a product in another order is finite where the result is, and the rest of it is legal."""
+    if not isinstance(found, Score):
+        return False
+    elsewhere = (ratio for name, ratio in found.ratios.items() if name != "worst element")
+    if max(elsewhere, default=0.0) > thresholds.RATIO.value:
+        return False
+    actual = np.isfinite(leaf.actual)
+    differ = actual != np.isfinite(leaf.expected)
+    orders = (leaves[leaf.number] for leaves in side.other_orders)
+    return bool(differ.any()) and any(bool((np.isfinite(o) == actual)[differ].all()) for o in orders)
