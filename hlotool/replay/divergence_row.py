@@ -16,6 +16,7 @@ from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.program import Program
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.trials import Trial
+from hlotool.workers.worker import tell
 
 if TYPE_CHECKING:
     from hlotool.locate.store import Budget
@@ -76,6 +77,7 @@ def _search(
     from hlotool.locate.report import first_divergence
     from hlotool.replay.devices.looking import subjects
 
+    tell("looking for the first wrong instruction")
     outputs = [tuple(leaf.index) for leaf in row.leaves if leaf.verdict is Verdict.WRONG]
     if not _is_numpy(options.backend):
         return divergence_on(

@@ -18,6 +18,7 @@ from hlotool.replay.options import RunOptions, budget_seconds
 from hlotool.replay.program import Program
 from hlotool.replay.task import Task
 from hlotool.replay.trials import Trial
+from hlotool.workers.worker import tell
 
 if TYPE_CHECKING:
     from hlotool.replay.rows import Actual
@@ -47,6 +48,7 @@ def judged(
         actual: the result in question.
         facts: of the leaves, joined over both sides.
     """
+    tell(f"judging {actual.label}")
     options, tested = task.options, actual.program
     is_other = tested is not None and _is_other_program(tested, reference)
     judgement = Judgement(

@@ -119,6 +119,7 @@ def compare_row(
         reason=comparison.reason,
         inputs=trial.inputs,
         leaves=records,
+        unexplained=sum(leaf.evidence is not None and not leaf.evidence.explained for leaf in records),
         notes=[
             *_warnings(reference, actual.program),
             *actual.outcome.notes,

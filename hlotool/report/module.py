@@ -50,6 +50,8 @@ class ModuleDetails:
         module = self.module
         shown = [leaf for leaf in module.leaves if self.verbose or leaf.verdict not in AGREEING]
         limit = None if self.verbose else _DETAILED
+        if limit is not None:
+            shown.sort(key=_is_unexplained)
         yield from map(LeafDiff, shown[:limit])
         yield from map(OutputSummary, module.outputs)
         if limit is not None and (hidden := shown[limit:]):
@@ -57,9 +59,17 @@ class ModuleDetails:
             yield Text(
                 f"{plural(len(hidden), 'more output')} with a finding: {names} (--verbose shows them)", "dim"
             )
+        if self.verbose and module.unexplained:
+            count = plural(module.unexplained, "wrong output")
+            yield Text(f"{count} not looked at for a pattern (--thorough does)", "dim")
         agreeing = [leaf for leaf in module.leaves if leaf.verdict in AGREEING]
         if agreeing and not self.verbose:
             yield Text(_agreement(agreeing, "other output" if shown else "output"), "dim")
+
+
+def _is_unexplained(leaf: LeafRecord) -> bool:
+    """Whether less is known of it than of others that are wrong."""
+    return leaf.evidence is not None and not leaf.evidence.explained
 
 
 def _agreement(leaves: list[LeafRecord], noun: str) -> str:
