@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hlotool.ir.dtypes import Array
 from hlotool.numerics import thresholds
 from hlotool.numerics.exchangeability import Score
 from hlotool.numerics.reasons import Finding
@@ -63,13 +64,21 @@ def _avoids_overflow(leaf: Leaf, reference: Ensemble) -> bool:
 
 
 def _overflows_in_another_order(leaf: Leaf, found: Finding, side: Ensemble) -> bool:
-    """Whether a product in another order is finite where the result is, and the rest of it is legal."""
+    """Whether products in another order are finite, and right, where the result is; the rest of it is legal."""
     if not isinstance(found, Score):
         return False
     elsewhere = (ratio for name, ratio in found.ratios.items() if name != "worst element")
     if max(elsewhere, default=0.0) > thresholds.RATIO.value:
         return False
-    actual = np.isfinite(leaf.actual)
-    differ = actual != np.isfinite(leaf.expected)
+    differ = np.isfinite(leaf.actual) != np.isfinite(leaf.expected)
     orders = (leaves[leaf.number] for leaves in side.other_orders)
-    return bool(differ.any()) and any(bool((np.isfinite(o) == actual)[differ].all()) for o in orders)
+    return bool(differ.any()) and any(_is_as(leaf.actual[differ], order[differ]) for order in orders)
+
+
+def _is_as(actual: Array, order: Array) -> bool:
+    """Whether the one is finite where the other is, and about the same there."""
+    finite = np.isfinite(actual)
+    if not np.array_equal(finite, np.isfinite(order)):
+        return False
+    one, other = (values[finite].astype(np.complex128) for values in (actual, order))
+    return bool((np.abs(one - other) <= thresholds.SAVED.value * np.abs(other)).all())

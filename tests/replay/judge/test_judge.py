@@ -505,6 +505,10 @@ def test_a_product_that_overflows_in_another_order_is_range() -> None:
     reordered = _run(BIG_PRODUCT, [x])
     reordered[3:] = np.inf
     assert _leaf(BIG_PRODUCT, [x], reordered).verdict is Verdict.RANGE
+    other_way_round = BIG_PRODUCT.replace("multiply(u, small)", "multiply(u, big)")
+    other_way_round = other_way_round.replace("multiply(v, big)", "multiply(v, small)")
+    assert _leaf(other_way_round, [x], _run(BIG_PRODUCT, [x])).verdict is Verdict.RANGE
+    assert _leaf(other_way_round, [x], np.full(12, 3, F32)).verdict is Verdict.WRONG
     wrong = np.full(12, np.inf, F32)
     wrong[0] = 7
     assert _leaf(BIG_PRODUCT, [x], wrong).verdict is Verdict.WRONG
