@@ -1,17 +1,21 @@
 """The verdict on a result: is it one more legal execution of the program, and if not, what is wrong with it?
 
-One leaf after the other goes through the same questions, the cheap ones first:
+Every leaf goes through the same questions, the cheap ones first:
 
 1. Are the bits the same, or a few ulps apart? `identical`, `agree`. Other shapes are `structural`, random
    numbers `not comparable`.
 2. Where the tested side is a program, too: do both compute the same in f64 (`f64_check`)? Rewrites that are
-   right agree there far below what the declared types show, and faults do not.
+   right agree there far below what the declared types show, and faults do not: a difference that dwarfs all
+   rounding in the runs at hand is `wrong` without another execution.
 3. Is the result inside of what an ensemble of legal executions spans (`ensemble`, judged by
    `numerics.exchangeability` and `numerics.flips`)? `rounding`, or `unstable` where that spans too much.
 4. Is a NaN or an infinity on one side only? `range` where a value overflows on the way (`range_check`).
 5. Do larger errors, or a less stable way to compute the same, explain it (`excuses`)? `rounding`.
 6. Does a known difference between XLA's implementations (`semantics`)? `semantics`.
-7. Nothing does: `wrong`, with the pattern that the error shows (`explaining`).
+7. Nothing does: `wrong`; of the worst few, with the pattern that the error shows (`explaining`).
+
+Every execution serves all leaves. The one that is furthest off is asked about first. Once a leaf is wrong for
+certain, so is the program, and what is at hand decides about the others.
 """
 
 from __future__ import annotations

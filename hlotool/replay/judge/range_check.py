@@ -64,7 +64,7 @@ def _avoids_overflow(leaf: Leaf, reference: Ensemble) -> bool:
 
 
 def _overflows_in_another_order(leaf: Leaf, found: Finding, side: Ensemble) -> bool:
-    """Whether products in another order are finite, and right, where the result is; the rest of it is legal."""
+    """Whether products in another order are as finite as the result, and the rest of it is legal."""
     if not isinstance(found, Score):
         return False
     elsewhere = (ratio for name, ratio in found.ratios.items() if name != "worst element")
