@@ -72,7 +72,7 @@ CLEAR = Threshold(
 )
 CERTAIN = Threshold(
     100.0,
-    decides="ratio from which more members cannot acquit any more, nor executions in f64 beside the two at hand",
+    decides="ratio from which more members cannot acquit any more, nor more executions in f64",
     why="thirty times RATIO: more members widen what is legal, but not thirtyfold",
 )
 RATIO = Threshold(
