@@ -1,0 +1,117 @@
+"""Modules compiled for the field, for one device or several.
+
+What a run returns is as it is compared: of a float the residue modulo P (u64), of a complex number both in one
+u64; integers and preds are themselves.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from hlotool.backends.base import Probe, Value
+from hlotool.backends.field.black_boxes import BlackBox
+from hlotool.backends.field.held import residues
+from hlotool.backends.field.lowering import FieldLowering
+from hlotool.backends.field.trial import Trial
+from hlotool.backends.numpy.executables import execute, execute_devices
+from hlotool.backends.numpy.run import Run
+from hlotool.errors import BackendTimeout
+from hlotool.ir.devices import DeviceGrid
+from hlotool.ir.module import Instruction, Module
+from hlotool.values.flatten import Value as Given
+
+NAME = "field"
+
+
+class FieldBackend:
+    """Compiles both programs of a pair, the reference first, for one trial that they share.
+
+    Args:
+        trial: the point at which they are evaluated; it may be moved between runs.
+        deadline: of every run, in `time.monotonic`; None for no limit.
+
+    Attributes:
+        name: of the backend.
+        version: what reports cite.
+        boxes: of each program, in the order of compilation: what is an unknown function.
+    """
+
+    name = NAME
+    version = NAME
+
+    def __init__(self, trial: Trial) -> None:
+        self.trial = trial
+        self.deadline: float | None = None
+        self.boxes: list[list[BlackBox]] = []
+
+    def compile(self, module: Module) -> FieldExecutable:
+        """For one device.
+
+        Raises:
+            Unsupported: naming the first instruction that has no meaning in the field.
+        """
+        lowering = FieldLowering(module, self.trial)
+        self.boxes.append(lowering.boxes)
+        return FieldExecutable(self, lowering)
+
+    def compile_devices(self, module: Module, grid: DeviceGrid) -> FieldExecutable:
+        """For all devices of `grid`.
+
+        Raises:
+            Unsupported: naming the first instruction that has no meaning in the field.
+        """
+        lowering = FieldLowering(module, self.trial, grid)
+        self.boxes.append(lowering.boxes)
+        return FieldExecutable(self, lowering)
+
+    def watch(self, probe: Probe | None) -> Probe | None:
+        """A probe that ends a run that is late."""
+        deadline = self.deadline
+        if deadline is None:
+            return probe
+        limit: float = deadline
+
+        def watch(instruction: Instruction, value: Value) -> None:
+            if time.monotonic() > limit:
+                raise BackendTimeout(NAME, f"the time limit is over, at {instruction.opcode} %{instruction.name}")
+            if probe is not None:
+                probe(instruction, value)
+
+        return watch
+
+
+class FieldExecutable:
+    """A module ready to run on words."""
+
+    def __init__(self, backend: FieldBackend, lowering: FieldLowering) -> None:
+        self.module = lowering.module
+        self.grid = lowering.grid
+        self._backend = backend
+        self._plan = lowering.plan(self.module.entry)
+
+    def run(self, arguments: Sequence[Given], probe: Probe | None = None) -> Value:
+        """Execute once on one device.
+
+        Args:
+            arguments: one per parameter, words where floats are (`held`).
+            probe: sees the words of every instruction.
+
+        Raises:
+            Unsupported: data-dependent limits.
+            BackendTimeout: the backend's deadline has passed.
+        """
+        found = execute(self._plan, list(arguments), Run(self._backend.watch(probe)))
+        return self._result(found)
+
+    def run_devices(
+        self, arguments: Sequence[Sequence[Given]], probes: Sequence[Probe | None] | None = None
+    ) -> list[Value]:
+        """Execute once on all devices; see `run` and `DevicesExecutable`."""
+        seen = [self._backend.watch(probe) for probe in probes or [None] * len(self.grid)]
+        results = execute_devices(self._plan, [list(own) for own in arguments], self.grid, seen)
+        return [self._result(result) for result in results]
+
+    def _result(self, value: Value) -> Value:
+        found: Value = residues(self.module.entry.root.shape, value)
+        return found
