@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hlotool.backends.base import TOKEN
-from hlotool.backends.field.held import pair, residues
-from hlotool.backends.field.words import key, splitmix, word_of_hash
-from hlotool.ir.dtypes import dtype_of
+from hlotool.backends.field.drawing import drawn
+from hlotool.backends.field.hashing import key
+from hlotool.backends.field.held import residues
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, Shape, leaves
-from hlotool.values.flatten import flatten, unflatten
+from hlotool.ir.types import ArrayShape, Shape
+from hlotool.values.flatten import flatten
 
 if TYPE_CHECKING:
     from hlotool.backends.field.lowering import FieldLowering
@@ -47,7 +46,7 @@ def black_box(instruction: Instruction, lowering: FieldLowering, name: str) -> C
 
     def kernel(*values: Any) -> Any:
         digests = [_digest(shape, value) for shape, value in zip(shapes, values)]
-        return hashed(instruction.shape, key("black box", trial.seed, name, *digests))
+        return drawn(instruction.shape, key("black box", trial.seed, name, *digests))
 
     return kernel
 
@@ -60,20 +59,3 @@ def _digest(shape: Shape, value: Any) -> int:
         if isinstance(part, ArrayShape)
     ]
     return key(*((array.shape, array.tobytes()) for array in arrays))
-
-
-def hashed(shape: Shape, seed: int) -> Any:
-    """A value of `shape` whose floats are hashes of `seed` and of their places; integers and preds are 0."""
-    return unflatten(shape, [_hashed_leaf(part, key(seed, index)) for index, part in leaves(shape)])
-
-
-def _hashed_leaf(shape: Shape, seed: int) -> Any:
-    if not isinstance(shape, ArrayShape):
-        return TOKEN
-    kind = shape.element_type
-    if not kind.is_inexact:
-        return np.zeros(shape.dims, dtype_of(kind))
-    numbers = splitmix(np.arange(shape.size, dtype=np.uint64) ^ np.uint64(seed)).reshape(shape.dims)
-    if not kind.is_complex:
-        return word_of_hash(numbers)
-    return pair(word_of_hash(numbers), word_of_hash(splitmix(~numbers)))

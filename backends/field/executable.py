@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 
 from hlotool.backends.base import Probe, Value
+from hlotool.backends.field import rules
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.held import residues
 from hlotool.backends.field.lowering import FieldLowering
@@ -17,11 +18,14 @@ from hlotool.backends.field.trial import Trial
 from hlotool.backends.numpy.executables import execute, execute_devices
 from hlotool.backends.numpy.run import Run
 from hlotool.errors import BackendTimeout
-from hlotool.ir.devices import DeviceGrid
+from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.module import Instruction, Module
 from hlotool.values.flatten import Value as Given
 
 NAME = "field"
+
+#: Importing them registers what every opcode means.
+_RULES = rules
 
 
 class FieldBackend:
@@ -29,7 +33,7 @@ class FieldBackend:
 
     Args:
         trial: the point at which they are evaluated; it may be moved between runs.
-        deadline: of every run, in `time.monotonic`; None for no limit.
+        deadline: when every run must be over, in `time.monotonic`; None for no limit.
 
     Attributes:
         name: of the backend.
@@ -40,10 +44,10 @@ class FieldBackend:
     name = NAME
     version = NAME
 
-    def __init__(self, trial: Trial) -> None:
-        self.trial = trial
-        self.deadline: float | None = None
+    def __init__(self, trial: Trial, deadline: float | None = None) -> None:
         self.boxes: list[list[BlackBox]] = []
+        self._trial = trial
+        self._deadline = deadline
 
     def compile(self, module: Module) -> FieldExecutable:
         """For one device.
@@ -51,23 +55,20 @@ class FieldBackend:
         Raises:
             Unsupported: naming the first instruction that has no meaning in the field.
         """
-        lowering = FieldLowering(module, self.trial)
-        self.boxes.append(lowering.boxes)
-        return FieldExecutable(self, lowering)
+        return self._compiled(module, ONE_DEVICE)
 
     def compile_devices(self, module: Module, grid: DeviceGrid) -> FieldExecutable:
-        """For all devices of `grid`.
+        """For all devices of `grid`; see `compile`."""
+        return self._compiled(module, grid)
 
-        Raises:
-            Unsupported: naming the first instruction that has no meaning in the field.
-        """
-        lowering = FieldLowering(module, self.trial, grid)
+    def _compiled(self, module: Module, grid: DeviceGrid) -> FieldExecutable:
+        lowering = FieldLowering(module, self._trial, grid, is_reference=not self.boxes)
         self.boxes.append(lowering.boxes)
         return FieldExecutable(self, lowering)
 
     def watch(self, probe: Probe | None) -> Probe | None:
         """A probe that ends a run that is late."""
-        deadline = self.deadline
+        deadline = self._deadline
         if deadline is None:
             return probe
         limit: float = deadline

@@ -34,6 +34,7 @@ class FieldLowering(Lowering):
         module: what is compiled.
         trial: at which point the kernels will evaluate; they ask it anew in every call.
         grid: the devices that will execute it.
+        is_reference: what it computes from constants explains those of the other program.
 
     Attributes:
         trial: see above.
@@ -42,11 +43,14 @@ class FieldLowering(Lowering):
         boxes: the operations that are unknown functions here.
     """
 
-    def __init__(self, module: Module, trial: Trial, grid: DeviceGrid = ONE_DEVICE) -> None:
+    def __init__(
+        self, module: Module, trial: Trial, grid: DeviceGrid = ONE_DEVICE, is_reference: bool = True
+    ) -> None:
         super().__init__(module, grid)
         self.trial = trial
         self.constants: Constants = trial.constants
         self.numbers = Lowering(module, grid)
+        self._is_reference = is_reference
         self.boxes: list[BlackBox] = []
         self._folding = Folding(self.numbers)
         self._arguments: Mapping[int, Array] = {}
@@ -111,6 +115,6 @@ class FieldLowering(Lowering):
     def _words(self, folded: Array, instruction: Instruction) -> Any:
         if not is_float(instruction.shape):
             return folded
-        if instruction.opcode != "constant":
+        if instruction.opcode != "constant" and self._is_reference:
             self.constants.folded(folded)
         return self.constants.words(folded, instruction.element_type)

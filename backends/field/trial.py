@@ -6,7 +6,6 @@ call, is a hash keyed by the trial's seed, the same for both; so are sizes and t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,8 +13,9 @@ import numpy.typing as npt
 
 from hlotool.backends.field import words as w
 from hlotool.backends.field.constants import Constants
-from hlotool.backends.field.exponential import Exponential, opaque
-from hlotool.backends.field.pseudo_real import kappa, ranks
+from hlotool.backends.field.exponential import Exponential
+from hlotool.backends.field.opaque import even, odd, opaque
+from hlotool.backends.field.pseudo_real import absolute, kappa, less, maximum, minimum, ranks
 from hlotool.backends.field.words import Words
 from hlotool.ir.dtypes import Array
 
@@ -30,11 +30,13 @@ class Trial:
     Attributes:
         constants: how the constants of the programs are read.
         seed: of the point.
+        remembers_exp: whether logarithms will be asked for.
         exponential: exp and its inverse.
     """
 
     constants: Constants
     seed: int = 0
+    remembers_exp: bool = True
     exponential: Exponential = field(init=False)
 
     def __post_init__(self) -> None:
@@ -43,13 +45,17 @@ class Trial:
     def restart(self, seed: int) -> None:
         """Go to the point of `seed`; what was computed at another one no longer counts."""
         self.seed = seed
-        self.exponential = Exponential(seed)
+        self.exponential = Exponential(seed, self.remembers_exp)
 
     # -- functions
 
     def opaque(self, name: str, *operands: Words) -> Words:
         """A function without laws."""
         return opaque(name, self.seed, *operands)
+
+    def odd(self, name: str, x: Words) -> Words:
+        """A function without laws but f(-x) = -f(x)."""
+        return odd(name, self.seed, x)
 
     def exp(self, x: Words) -> Words:
         """exp(a + b) = exp(a) exp(b), always positive; exp(-inf) = 0."""
@@ -72,24 +78,13 @@ class Trial:
         e = self.exp(w.add(x, x))
         return w.divide(w.subtract(e, w.ONE), w.add(e, w.ONE))
 
-    def odd(self, name: str, x: Words) -> Words:
-        """A function without laws but f(-x) = -f(x)."""
-        flip = _is_upper(x)
-        value = self.opaque(name, np.where(flip, w.negate(x), x))
-        return np.where(w.equal(x, w.ZERO), w.ZERO, np.where(flip, w.negate(value), value))
-
-    def even(self, name: str, x: Words) -> Words:
-        """A function without laws but f(-x) = f(x), with f(0) = 1."""
-        value = self.opaque(name, np.where(_is_upper(x), w.negate(x), x))
-        return np.where(w.equal(x, w.ZERO), w.ONE, value)
-
     def sine(self, x: Words) -> Words:
         """An odd function."""
-        return self.odd("sine", x)
+        return odd("sine", self.seed, x)
 
     def cosine(self, x: Words) -> Words:
         """An even function, 1 at 0."""
-        return self.even("cosine", x)
+        return even("cosine", self.seed, x, w.ONE)
 
     def power(self, x: Words, y: Words) -> Words:
         """x^y: a product where y is a multiple of 1/2 and not large, else without laws."""
@@ -114,21 +109,20 @@ class Trial:
         return ranks(x, self.seed, self.constants.known)
 
     def less(self, a: Words, b: Words) -> Array:
-        """Whether a comes before b; words of one pseudo-real value are told apart by their bits."""
-        x, y = self.kappa(a), self.kappa(b)
-        return np.asarray((x < y) | ((x == y) & (a < b)))
+        """a < b; false where one is NaN."""
+        return less(a, b, self.seed, self.constants.known)
 
     def maximum(self, a: Words, b: Words) -> Words:
         """The larger; NaN wins."""
-        return _with_nan(np.where(self.less(a, b), b, a), a, b)
+        return maximum(a, b, self.seed, self.constants.known)
 
     def minimum(self, a: Words, b: Words) -> Words:
         """The smaller; NaN wins."""
-        return _with_nan(np.where(self.less(b, a), b, a), a, b)
+        return minimum(a, b, self.seed, self.constants.known)
 
     def absolute(self, x: Words) -> Words:
         """|x|."""
-        return np.where(self.kappa(x) < 0, w.negate(x), x)
+        return absolute(x, self.seed, self.constants.known)
 
     def sign(self, x: Words) -> Words:
         """-1, 0 or 1; NaN stays."""
@@ -161,20 +155,3 @@ def _exact_integers(whole: Array) -> Array:
     if whole.size == 0 or float(np.abs(whole).max()) < 2.0**62:
         return whole.astype(np.int64)
     return np.array([int(v) for v in whole.reshape(-1).tolist()], object).reshape(whole.shape)
-
-
-def sum_of(terms: Sequence[Words]) -> Words:
-    """The sum of words."""
-    total = terms[0]
-    for term in terms[1:]:
-        total = w.add(total, term)
-    return total
-
-
-def _is_upper(x: Words) -> Array:
-    """One of x and -x, but not of both: whether the residue modulo P is in the upper half."""
-    return np.asarray((x >> np.uint64(32)) > np.uint64(w.P // 2))
-
-
-def _with_nan(chosen: Words, a: Words, b: Words) -> Words:
-    return np.where((a == w.NAN) | (b == w.NAN), w.NAN, chosen)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.backends.field.black_boxes import hashed
+from hlotool.backends.field.drawing import drawn
+from hlotool.backends.field.hashing import key
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.registry import means
-from hlotool.backends.field.words import key
 from hlotool.backends.numpy.registry import Calling, Kernel
 from hlotool.backends.numpy.run import Run
 from hlotool.ir.module import Instruction
@@ -26,8 +26,8 @@ def rng(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     trial = lowering.trial
 
     def kernel(limits: list[Any], run: Run) -> Any:
-        drawn = int(run.generator.integers(1 << 62))
+        number = int(run.generator.integers(1 << 62))
         low, high = (int(np.asarray(limit, np.uint64)) >> 32 for limit in limits)
-        return hashed(instruction.shape, key("rng", trial.seed, distribution, low, high, drawn))
+        return drawn(instruction.shape, key("rng", trial.seed, distribution, low, high, number))
 
     return Calling(kernel)
