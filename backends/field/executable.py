@@ -13,13 +13,16 @@ from hlotool.backends.base import Probe, Value
 from hlotool.backends.field import rules
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.held import residues
-from hlotool.backends.field.lowering import FieldLowering
+from hlotool.backends.field.lowering import FieldLowering, LogicalFieldLowering
 from hlotool.backends.field.trial import Trial
 from hlotool.backends.numpy.executables import execute, execute_devices
+from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.run import Run
 from hlotool.errors import BackendTimeout
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
+from hlotool.ir.manual_regions import NotSeparable
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.partitioning import is_one_program_with_regions
 from hlotool.values.flatten import Value as Given
 
 NAME = "field"
@@ -49,22 +52,31 @@ class FieldBackend:
         self._trial = trial
         self._deadline = deadline
 
-    def compile(self, module: Module) -> FieldExecutable:
-        """For one device.
+    def compile(self, module: Module) -> FieldExecutable | Everywhere:
+        """For one device; manual regions of a program on global arrays are executed on all partitions.
 
         Raises:
             Unsupported: naming the first instruction that has no meaning in the field.
         """
-        return self._compiled(module, ONE_DEVICE)
+        if not is_one_program_with_regions(module):
+            return self.compile_devices(module, ONE_DEVICE)
+        grid = DeviceGrid(1, module.num_partitions)
+        inside = self._lowering(module, grid)
+        try:
+            around = LogicalFieldLowering(inside)
+            return FieldExecutable(self, around, around.plan(module.entry))
+        except NotSeparable:
+            return Everywhere(FieldExecutable(self, inside, inside.plan(module.entry)))
 
     def compile_devices(self, module: Module, grid: DeviceGrid) -> FieldExecutable:
         """For all devices of `grid`; see `compile`."""
-        return self._compiled(module, grid)
+        lowering = self._lowering(module, grid)
+        return FieldExecutable(self, lowering, lowering.plan(module.entry))
 
-    def _compiled(self, module: Module, grid: DeviceGrid) -> FieldExecutable:
+    def _lowering(self, module: Module, grid: DeviceGrid) -> FieldLowering:
         lowering = FieldLowering(module, self._trial, grid, is_reference=not self.boxes)
         self.boxes.append(lowering.boxes)
-        return FieldExecutable(self, lowering)
+        return lowering
 
     def watch(self, probe: Probe | None) -> Probe | None:
         """A probe that ends a run that is late."""
@@ -85,11 +97,11 @@ class FieldBackend:
 class FieldExecutable:
     """A module ready to run on words."""
 
-    def __init__(self, backend: FieldBackend, lowering: FieldLowering) -> None:
+    def __init__(self, backend: FieldBackend, lowering: FieldLowering, plan: Plan) -> None:
         self.module = lowering.module
         self.grid = lowering.grid
         self._backend = backend
-        self._plan = lowering.plan(self.module.entry)
+        self._plan = plan
 
     def run(self, arguments: Sequence[Given], probe: Probe | None = None) -> Value:
         """Execute once on one device.
@@ -116,3 +128,16 @@ class FieldExecutable:
     def _result(self, value: Value) -> Value:
         found: Value = residues(self.module.entry.root.shape, value)
         return found
+
+
+class Everywhere:
+    """A program on global arrays that every device executes, on the same arguments."""
+
+    def __init__(self, executable: FieldExecutable) -> None:
+        self.module = executable.module
+        self._executable = executable
+
+    def run(self, arguments: Sequence[Given], probe: Probe | None = None) -> Value:
+        """See `FieldExecutable.run`; the probe sees the first device."""
+        count = len(self._executable.grid)
+        return self._executable.run_devices([arguments] * count, [probe] + [None] * (count - 1))[0]

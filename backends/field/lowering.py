@@ -19,6 +19,7 @@ from hlotool.backends.field.registry import MEANINGS
 from hlotool.backends.field.trial import Trial
 from hlotool.backends.numpy.lowering import Lowering, literal_value
 from hlotool.backends.numpy.plan import Plan
+from hlotool.backends.numpy.region_programs import AroundRegions
 from hlotool.backends.numpy.registry import Kernel, Rule
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.dtypes import Array
@@ -39,6 +40,7 @@ class FieldLowering(Lowering):
     Attributes:
         trial: see above.
         constants: how the constants of both programs of a pair are read.
+        is_reference: see above.
         numbers: the numpy backend's own lowering, for what is executed on numbers.
         boxes: the operations that are unknown functions here.
     """
@@ -50,7 +52,7 @@ class FieldLowering(Lowering):
         self.trial = trial
         self.constants: Constants = trial.constants
         self.numbers = Lowering(module, grid)
-        self._is_reference = is_reference
+        self.is_reference = is_reference
         self.boxes: list[BlackBox] = []
         self._folding = Folding(self.numbers)
         self._arguments: Mapping[int, Array] = {}
@@ -115,6 +117,15 @@ class FieldLowering(Lowering):
     def _words(self, folded: Array, instruction: Instruction) -> Any:
         if not is_float(instruction.shape):
             return folded
-        if instruction.opcode != "constant" and self._is_reference:
+        if instruction.opcode != "constant" and self.is_reference:
             self.constants.folded(folded)
         return self.constants.words(folded, instruction.element_type)
+
+
+class LogicalFieldLowering(AroundRegions, FieldLowering):
+    """Compiles what lies around the manual regions that `inside` compiles."""
+
+    def __init__(self, inside: FieldLowering) -> None:
+        super().__init__(inside.module, inside.trial, is_reference=inside.is_reference)
+        self.inside = inside
+        self.boxes = inside.boxes

@@ -64,11 +64,10 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     """
     options = options or Options()
     began = time.monotonic()
-    result = ExactResult()
-    for tiny in (False, True):
-        result = _attempt(reference, tested, options, tiny, began + options.time_limit)
-        if result.relation is not Relation.UNEQUAL:
-            break
+    result = _attempt(reference, tested, options, False, began + options.time_limit)
+    if result.relation is Relation.UNEQUAL:
+        second = _attempt(reference, tested, options, True, began + options.time_limit)
+        result = second if second.relation is Relation.EQUAL else result
     return replace(result, seconds=time.monotonic() - began)
 
 
