@@ -87,7 +87,9 @@ class FieldBackend:
 
         def watch(instruction: Instruction, value: Value) -> None:
             if time.monotonic() > limit:
-                raise BackendTimeout(NAME, f"the time limit is over, at {instruction.opcode} %{instruction.name}")
+                raise BackendTimeout(
+                    NAME, f"the time limit is over, at {instruction.opcode} %{instruction.name}"
+                )
             if probe is not None:
                 probe(instruction, value)
 

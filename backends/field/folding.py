@@ -26,6 +26,7 @@ _SMALL = 64
 #: They repeat or regroup elements.
 _MOVES = frozenset({"broadcast", "copy", "reshape"})
 
+
 class Folding:
     """The folded values of the computation that is being compiled.
 

@@ -16,10 +16,9 @@ from hlotool.backends.field.drawing import with_drawn_floats
 from hlotool.backends.field.executable import FieldBackend
 from hlotool.backends.field.snapping import Rule
 from hlotool.backends.field.trial import Trial
-from hlotool.errors import BackendTimeout, HlotoolError, Unsupported
-from hlotool.ir.dtypes import Array
+from hlotool.errors import BackendFailed, HlotoolError
 from hlotool.ir.module import Module
-from hlotool.ir.types import ArrayShape, Shape, ShapeIndex
+from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves
 from hlotool.replay.devices.arguments import device_arguments
 from hlotool.replay.devices.runners import Outcome, Runner
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation, Witness
@@ -78,18 +77,22 @@ def _attempt(reference: Side, tested: Side, options: Options, tiny: bool, deadli
     engine = FieldBackend(trial, deadline)
     try:
         runners = reference.compiled_by(engine), tested.compiled_by(engine)
-        if difference := parameter_difference(*runners):
-            raise Unsupported(difference)
+        if difference := _structural_difference(*runners):
+            return ExactResult(structural=difference)
         found = [
             _at_point(*runners, _arguments(reference.module, runners[0], options, number), trial, seed)
             for number, seed in enumerate(range(options.seed, options.seed + options.trials))
         ]
-    except (Unsupported, BackendTimeout, HlotoolError) as error:
+    except HlotoolError as error:
+        if isinstance(error, BackendFailed) and error.here:
+            raise
         return ExactResult(refused=str(error))
     boxes = _boxes(engine)
-    leaves = _explained([_worst(leaf) for leaf in zip(*found)], *boxes)
+    compared = _explained([_worst(leaf) for leaf in zip(*found)], *boxes)
     laws = ["tiny constants are 0"] if tiny else []
-    return ExactResult(leaves, "", options.trials, laws, _readings(constants), boxes)
+    return ExactResult(
+        leaves=compared, trials=options.trials, laws=laws, constants=_readings(constants), boxes=boxes
+    )
 
 
 def _readings(constants: Constants) -> list[tuple[str, str, str]]:
@@ -120,6 +123,14 @@ def _arguments(module: Module, runner: Runner, options: Options, number: int) ->
     return drawn(seed)
 
 
+def _structural_difference(reference: Runner, tested: Runner) -> str:
+    """Why the programs are not even functions of the same arguments, or of results of one structure."""
+    if difference := parameter_difference(reference, tested):
+        return difference
+    left, right = ([index for index, _ in leaves(runner.result)] for runner in (reference, tested))
+    return "" if left == right else f"results of {len(left)} and of {len(right)} leaves"
+
+
 def _at_point(
     reference: Runner, tested: Runner, arguments: Sequence[Any], trial: Trial, seed: int
 ) -> list[LeafResult]:
@@ -129,8 +140,6 @@ def _at_point(
     actual = tested.run(arguments, expected.value)
     left = list(flatten(reference.result, expected.value))
     right = list(flatten(tested.result, actual.value))
-    if len(left) != len(right):
-        raise Unsupported(f"results of {len(left)} and of {len(right)} leaves")
     return [
         _compared(index, (shape, value), (other_shape, other), actual, seed)
         for (index, shape, value), (_, other_shape, other) in zip(left, right)
@@ -155,8 +164,15 @@ def _compared(
     if not count:
         return LeafResult(index, Relation.EQUAL, 0, left.size)
     at = tuple(int(i) for i in np.unravel_index(int(differs.argmax()), differs.shape))
-    witness = Witness(seed, at, str(left[at]), str(right[at]))
+    witness = Witness(seed, at, _text(shape, left[at]), _text(shape, right[at]))
     return LeafResult(index, Relation.UNEQUAL, count, left.size, witness)
+
+
+def _text(shape: ArrayShape, value: Any) -> str:
+    """One element of a result (see `held.residues`) in words."""
+    if shape.element_type.is_complex:
+        return f"({int(value) >> 32}, {int(value) & 0xFFFFFFFF}) mod P"
+    return f"{value} mod P" if shape.element_type.is_floating else str(value)
 
 
 def _described(shape: Shape, value: Any) -> str:

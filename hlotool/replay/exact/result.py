@@ -10,7 +10,7 @@ from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.residues import P
 from hlotool.ir.types import ShapeIndex
 
-#: The degree for which `ExactResult.error_probability` speaks: of the numerator of the difference of both sides.
+#: A layer of a network multiplies a few values, and a model has some hundred layers.
 DEGREE = 1024
 
 
@@ -32,7 +32,7 @@ class Witness:
     Attributes:
         seed: of the trial, from which the arguments follow.
         index: of the element.
-        expected: its value in the reference: of a float the residue modulo P, of a complex number both parts'.
+        expected: its value in the reference, in words: an integer or pred, or what floats are modulo P.
         actual: in the tested program.
     """
 
@@ -70,6 +70,7 @@ class ExactResult:
     Attributes:
         leaves: of the result; none where the programs could not be evaluated.
         refused: why they could not; empty otherwise.
+        structural: what differs of their parameters or of the structure of their results; empty otherwise.
         trials: points at which both were evaluated.
         laws: what had to be assumed beyond the laws of the field, in words.
         constants: how constants were read where not as what they are, as (constant, number, why).
@@ -79,6 +80,7 @@ class ExactResult:
 
     leaves: Sequence[LeafResult] = ()
     refused: str = ""
+    structural: str = ""
     trials: int = 0
     laws: Sequence[str] = ()
     constants: Sequence[tuple[str, str, str]] = ()
@@ -89,11 +91,20 @@ class ExactResult:
     def relation(self) -> Relation:
         """Of the whole: equal if every leaf is, unequal if one is."""
         found = {leaf.relation for leaf in self.leaves}
-        if Relation.UNEQUAL in found:
+        if self.structural or Relation.UNEQUAL in found:
             return Relation.UNEQUAL
         return Relation.REFUSED if self.refused or Relation.REFUSED in found else Relation.EQUAL
 
     @property
+    def degree(self) -> int:
+        """For which `error_probability` speaks: of the numerator of the difference of both sides."""
+        return DEGREE
+
+    @property
     def error_probability(self) -> float:
-        """That an element of equal leaves is a different rational function, whose difference has DEGREE."""
-        return (DEGREE / P) ** self.trials
+        """That one element of an equal leaf is another rational function all the same.
+
+        A polynomial of degree d in any number of variables is 0 at a random point of a field of P elements
+        with a probability of at most d / P (Schwartz and Zippel).
+        """
+        return float((DEGREE / P) ** self.trials)
