@@ -1,7 +1,8 @@
 """exp as a homomorphism, and the logarithm that inverts it.
 
-exp(x) = g^(x mod Q) mod P for a random square g: from the residues modulo Q one to one onto the positive residues
-modulo P. So exp(a + b) = exp(a) exp(b), exp(x) > 0 and exp(x/2) = √exp(x). Modulo Q the result is a hash.
+exp(x) = g^(x mod Q) mod P for a random square g: from the residues modulo Q one to one onto the positive
+residues modulo P. So exp(a + b) = exp(a) exp(b), exp(x) > 0 and exp(x/2) = √exp(x). Modulo Q the result is a
+hash.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Exponential:
         return result
 
     def log(self, words: Words) -> Words:
-        """log(x): the argument of exp where exp had this value before; log 1 = 0, log 0 = -INF, log INF = INF."""
+        """log(x): the argument where exp had this value before; log 1 = 0, log 0 = -INF, log INF = INF."""
         p = words >> _HALF
         result = np.where(p == 1, np.uint64(0), opaque("log", self._seed, words))
         if self._seen:

@@ -1,8 +1,8 @@
 """Words as fractions: Euclid's algorithm on P and the residue modulo P, for whole arrays.
 
-The remainders r and cofactors s with x s = r (mod P) pass through all small fractions r / s that x may be modulo P. A
-word is the fraction a / b if its residue modulo Q says so, too. Whatever the word, one of the fractions has both
-terms below √P: tables of √P entries give the value of any multiplicative function of x.
+The remainders r and cofactors s with x s = r (mod P) pass through all small fractions r / s that x may be
+modulo P. A word is the fraction a / b if its residue modulo Q says so, too. Whatever the word, one of the
+fractions has both terms below √P: tables of √P entries give the value of any multiplicative function of x.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ def is_square(fractions: Fractions) -> npt.NDArray[np.bool_]:
     """Where the number is a square modulo P: positive."""
     squares = _squares()
     odd = squares[fractions.numerator] != squares[np.abs(fractions.denominator)]
-    return odd == (fractions.denominator < 0)  # -1 is no square
+    return np.asarray(odd == (fractions.denominator < 0))  # -1 is no square
 
 
 @cache
 def _squares() -> npt.NDArray[np.bool_]:
     """For every number up to ROOT whether it is a square modulo P; it is for 0, too."""
-    found = MODULO_P.power(np.arange(ROOT + 1, dtype=np.uint64), Q) == 1
+    found = np.asarray(MODULO_P.power(np.arange(ROOT + 1, dtype=np.uint64), Q) == 1)
     found[0] = True
     return found

@@ -1,4 +1,4 @@
-"""Pseudo-random numbers that are the same in every process: what stands for unknown functions and arguments."""
+"""Pseudo-random numbers, the same in every process: what stands for unknown functions and arguments."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Functions that the field knows nothing of: the result is a hash of the operands, the same in both programs.
 
-What is equal modulo P is the same operand; so a rewrite of the operands is seen through, one of the function is
-not, but for the laws that stand here: odd and even functions, and values at 0.
+What is equal modulo P is the same operand; so a rewrite of the operands is seen through. One of the
+function is not, but for the laws that stand here: odd and even functions, and values at 0.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Sums, products and contractions of words.
 
-Floats of 64 bits hold integers below 2^53: products of 16-bit limbs, summed by BLAS, are exact up to 2^20 terms.
+Floats of 64 bits hold integers below 2^53: products of 16-bit limbs, summed by BLAS, are exact up to 2^20
+terms.
 """
 
 from __future__ import annotations
@@ -41,13 +42,11 @@ def product_of(words: Words, axes: Sequence[int]) -> Words:
     while (count := len(rows)) > 1:
         half = count // 2
         rows = np.concatenate([multiply(rows[:half], rows[half : 2 * half]), rows[2 * half :]])
-    return rows[0].copy()
+    return np.array(rows[0])
 
 
 def matmul(a: Words, b: Words) -> Words:
-    """The product of matrices [..., M, K] and [..., K, N], as `numpy.matmul` broadcasts them; both have two dimensions
-    or more.
-    """
+    """The product of matrices [..., M, K] and [..., K, N]; the other dimensions broadcast."""
     terms = a.shape[-1]
     result = _matmul(a[..., :MOST_TERMS], b[..., :MOST_TERMS, :])
     for start in range(MOST_TERMS, terms, MOST_TERMS):
@@ -57,9 +56,9 @@ def matmul(a: Words, b: Words) -> Words:
 
 
 def _matmul(a: Words, b: Words) -> Words:
-    """One product in f64 for each half: limbs of `a` below each other times limbs of `b` beside each other."""
-    (*batch, rows, terms), columns = a.shape, b.shape[-1]
-    batch = list(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]))
+    """One product in f64 for each half: limbs of `a` below each other, of `b` beside each other."""
+    rows, columns = a.shape[-2], b.shape[-1]
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     halves = []
     for x, y, modulo in zip(split(a), split(b), (MODULO_P, MODULO_Q)):
         left = np.concatenate(_limbs(x), axis=-2)
@@ -77,7 +76,7 @@ def _matmul(a: Words, b: Words) -> Words:
 
 
 def bilinear(function: Callable[[Floats, Floats], npt.NDArray[Any]], a: Words, b: Words) -> Words:
-    """What `function`, which is linear in both arguments, is for words: a dot of any dimensions or a convolution.
+    """`function`, which is linear in both arguments, for words: a dot of any dimensions, a convolution.
 
     Args:
         function: of two f64 arrays; every element of its result is a sum of up to MOST_TERMS products of an

@@ -1,9 +1,9 @@
 """From words to real numbers: `kappa`.
 
-Comparisons, rounding to integers and conversions need an order and a size, which a finite field has not. So every
-word has a pseudo-real value: a constant of either program and a small fraction their own; any other a magnitude hashed from
-{x, -x}, with the sign of the quadratic character. Hence kappa(-x) = -kappa(x), squares are positive, and the sign of a
-product is that of its factors. It does not obey: x < y implies x + z < y + z.
+Comparisons, rounding to integers and conversions need an order and a size, which a finite field has not. So
+every word has a pseudo-real value: a constant of either program and a small fraction their own; any other a
+magnitude hashed from {x, -x}, with the sign of the quadratic character. Hence kappa(-x) = -kappa(x), squares
+are positive, and the sign of a product is that of its factors. It does not obey: x < y implies x + z < y + z.
 
 The words of a trial are ordered by kappa, and equal ones by their bits: a total order.
 """
@@ -107,8 +107,9 @@ def ranks(words: Words, seed: int, known: Known = NOTHING_KNOWN) -> tuple[npt.ND
     """Numbers in whose order the words stand, and the words by rank.
 
     Returns:
-        The ranks, of the dimensions of `words`: equal words have equal ranks, from 0 without gaps. And one array of one
-        dimension: the word of each rank. INF, -INF and NAN are the largest, the smallest, and larger still.
+        The ranks, of the dimensions of `words`: equal words have equal ranks, from 0 without gaps. And one
+        array of one dimension: the word of each rank. INF, -INF and NAN are the largest, the smallest, and
+        larger still.
     """
     flat = np.ascontiguousarray(words).reshape(-1)
     values = kappa(flat, seed, known)

@@ -1,8 +1,8 @@
 """Arithmetic modulo one prime on arrays of residues, and modulo both primes of the field at once.
 
-Residues are below 2^31, so a product of two fits into 64 bits and is reduced by a division by a constant, which
-NumPy does in vector registers. Up to a few hundred elements the calls cost more than the arithmetic: there both
-residues of a word stand next to each other in one array, and one call serves them both.
+Residues are below 2^31, so a product of two fits into 64 bits and is reduced by a division by a constant,
+which NumPy does in vector registers. Up to a few hundred elements the calls cost more than the arithmetic:
+there both residues of a word stand next to each other in one array, and one call serves them both.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Residues:
         self._modulus = modulus
 
     def _of(self, size: int) -> np.uint64 | Words:
-        return self._modulus[:size] if self._modulus.ndim else self._modulus
+        return self._modulus if isinstance(self._modulus, np.uint64) else self._modulus[:size]
 
     def reduce(self, numbers: Words) -> Words:
         """The residues of any 64-bit numbers, in their place; the array that was given."""
@@ -49,9 +49,10 @@ class Residues:
             numbers -= quotients
         return numbers
 
-    def product(self, a: Words, b: Words) -> Words:
+    def product(self, a: Words, b: Words | np.uint64) -> Words:
         """a b, a new array of the shape that both broadcast to, which must not be a scalar's."""
-        return self.reduce(np.multiply(a, b))
+        product: Words = np.multiply(a, b)
+        return self.reduce(product)
 
     def power(self, x: Words, exponent: int) -> Words:
         """x^exponent, a new array; x^0 is 1."""
@@ -72,7 +73,7 @@ class Residues:
         Montgomery's trick as a tree: the product of two neighbours is inverted in place of both.
         """
         if x.size <= _ONE_BY_ONE:
-            moduli = self._modulus[: x.size].tolist() if self._modulus.ndim else [int(self._modulus)] * x.size
+            moduli = np.broadcast_to(self._of(x.size), x.shape).tolist()
             return np.array([pow(v, -1, m) for v, m in zip(x.tolist(), moduli)], np.uint64)
         half = x.size // 4 * 2  # even: each half begins with the first of two moduli
         a, b = x[:half], x[half : 2 * half]

@@ -1,18 +1,20 @@
-"""Real numbers as words: one u64 with the residue modulo P in the high half and the one modulo Q in the low half.
+"""Real numbers as words: a u64 with the residue modulo P in the high half, the one modulo Q in the low half.
 
-P = 2 Q + 1, both prime, Q = 3 mod 4. The squares modulo P are a group of order Q; they play the positive numbers:
+P = 2 Q + 1, both prime, Q = 3 mod 4. The squares modulo P are a group of order Q; they play the positive
+numbers:
 
 - the quadratic character is multiplicative and odd, and right for all products of primes up to 67;
 - `sqrt` is x^((P+1)/4): multiplicative, and of a positive number its one positive root;
 - `exponential` maps the residues modulo Q one to one to the positive residues modulo P.
 
-Each half is a model of the real numbers by itself. Two results that are equal in one half at random points are the same
-rational function of what the half takes for unknown: an element where they differ goes unnoticed with a probability of
-their degree / 2^30 in each trial. What has no meaning in a half (an exponential modulo Q) is a hash of
-the operand there, the same in both programs.
+Each half is a model of the real numbers by itself. Two results that are equal in one half at random points
+are the same rational function of what the half takes for unknown: an element where they differ goes unnoticed
+with a probability of their degree / 2^30 in each trial. What has no meaning in a half (an exponential modulo
+Q) is a hash of the operand there, the same in both programs.
 
-Every function takes arrays of any dimensions, scalars included, that broadcast against each other, and returns a new array
-(or a read-only broadcast one). Integer and float scalars are not words: `integers`, `rational`.
+Every function takes arrays of any dimensions, scalars included, that broadcast against each other, and
+returns a new array (or a read-only broadcast one). Integer and float scalars are not words: `integers`,
+`rational`.
 """
 
 from __future__ import annotations
@@ -57,6 +59,7 @@ __all__ = [
     "power",
     "rational",
     "rsqrt",
+    "split",
     "splitmix",
     "sqrt",
     "subtract",
@@ -174,12 +177,14 @@ def inverse(a: Words) -> Words:
         residues[zeros] = 0
         result = words_of_interleaved(residues, a.shape)
     else:
-        p, q = (half.ravel() for half in split(a))
-        p_zeros, q_zeros = p == 0, q == 0
-        p[p_zeros], q[q_zeros] = 1, 1
-        p, q = MODULO_P.inverse(p), MODULO_Q.inverse(q)
-        p[p_zeros], q[q_zeros] = 0, 0
-        result = join(p, q).reshape(a.shape)
+        halves = []
+        for half, modulo in zip(split(a.ravel()), (MODULO_P, MODULO_Q)):
+            zeros = half == 0
+            half[zeros] = 1
+            inverted = modulo.inverse(half)
+            inverted[zeros] = 0
+            halves.append(inverted)
+        result = join(*halves).reshape(a.shape)
     result[a < _LEAST_P] = INF
     result[(a == INF) | (a == NEG_INF)] = 0
     return result
@@ -226,8 +231,8 @@ def sqrt(a: Words) -> Words:
     """
     if a.size <= INTERLEAVED_WORDS and a.ndim:
         root = _powers(a, (Q + 1) // 4, (Q + 1) // 4)
-        p = MODULO_P.power(root >> _HALF, 2)  # (P + 1) / 4 = 2 (Q + 1) / 4
-        root = join(p, root & _LOW)
+        root_p, root_q = split(root)
+        root = join(MODULO_P.power(root_p, 2), root_q)  # (P + 1) / 4 = 2 (Q + 1) / 4
     else:
         root = _powers(a, (P + 1) // 4, (Q + 1) // 4)
     root[a == INF] = INF
