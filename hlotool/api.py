@@ -203,8 +203,8 @@ def compare(
 def prove(reference: Module, tested: Module, *, trials: int = 2, seed: int = 0) -> ExactResult:
     """Whether two programs are the same function of real numbers.
 
-    Both are evaluated at random points of a finite field, where nothing is rounded. Overflow, NaN and signs of
-    zero are not seen.
+    Both are evaluated at random points of a finite field, where nothing is rounded. Overflow, NaN and signs
+    of zero are not seen.
 
     Args:
         reference: as it should be.

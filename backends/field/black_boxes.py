@@ -1,7 +1,7 @@
 """Operations that the field has no meaning for: unknown functions of everything that they read.
 
-Two programs that call the same box on the same operands get the same result, a hash; what else they do with it
-is compared as ever. Nothing follows where only one of them calls it.
+Two programs that call the same box on the same operands get the same result, a hash; what else they do with
+it is compared as ever. Nothing follows where only one of them calls it.
 """
 
 from __future__ import annotations

@@ -11,8 +11,6 @@ from hlotool.backends.field.trial import Trial
 from hlotool.backends.field.words import Words
 from hlotool.ir.dtypes import Array
 
-__all__ = ["add", "direction", "divide", "exp", "length", "lifted", "multiply", "negate", "opaque", "pair"]
-
 #: Real and imaginary part.
 Pair: TypeAlias = tuple[Words, Words]
 

@@ -68,6 +68,8 @@ class Constants:
         if new and len(self._folded) < _MOST_FOLDED:
             self._folded |= new
             self._relations = None
+            # What could not be explained by the constants that were known may be now.
+            self._readings = {v: reading for v, reading in self._readings.items() if reading.is_simple}
 
     def words(self, values: Array) -> Words:
         """The words of float constants of any type, of the dimensions of `values`.

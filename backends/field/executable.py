@@ -1,7 +1,7 @@
 """Modules compiled for the field, for one device or several.
 
-What a run returns is as it is compared: of a float the residue modulo P (u64), of a complex number both in one
-u64; integers and preds are themselves.
+What a run returns is as it is compared: of a float the residue modulo P (u64), of a complex number both in
+one u64; integers and preds are themselves.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from hlotool.backends.base import Probe, Value
+from hlotool.backends.base import Executable, Probe, Value
 from hlotool.backends.field import rules
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.held import residues
@@ -23,7 +23,6 @@ from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.manual_regions import NotSeparable
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.partitioning import is_one_program_with_regions
-from hlotool.values.flatten import Value as Given
 
 NAME = "field"
 
@@ -44,15 +43,15 @@ class FieldBackend:
         boxes: of each program, in the order of compilation: what is an unknown function.
     """
 
-    name = NAME
-    version = NAME
+    name: str = NAME
+    version: str = NAME
 
     def __init__(self, trial: Trial, deadline: float | None = None) -> None:
         self.boxes: list[list[BlackBox]] = []
         self._trial = trial
         self._deadline = deadline
 
-    def compile(self, module: Module) -> FieldExecutable | Everywhere:
+    def compile(self, module: Module) -> Executable:
         """For one device; manual regions of a program on global arrays are executed on all partitions.
 
         Raises:
@@ -105,7 +104,7 @@ class FieldExecutable:
         self._backend = backend
         self._plan = plan
 
-    def run(self, arguments: Sequence[Given], probe: Probe | None = None) -> Value:
+    def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
         """Execute once on one device.
 
         Args:
@@ -120,7 +119,7 @@ class FieldExecutable:
         return self._result(found)
 
     def run_devices(
-        self, arguments: Sequence[Sequence[Given]], probes: Sequence[Probe | None] | None = None
+        self, arguments: Sequence[Sequence[Value]], probes: Sequence[Probe | None] | None = None
     ) -> list[Value]:
         """Execute once on all devices; see `run` and `DevicesExecutable`."""
         seen = [self._backend.watch(probe) for probe in probes or [None] * len(self.grid)]
@@ -139,7 +138,7 @@ class Everywhere:
         self.module = executable.module
         self._executable = executable
 
-    def run(self, arguments: Sequence[Given], probe: Probe | None = None) -> Value:
+    def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
         """See `FieldExecutable.run`; the probe sees the first device."""
         count = len(self._executable.grid)
         return self._executable.run_devices([arguments] * count, [probe] + [None] * (count - 1))[0]

@@ -20,7 +20,7 @@ from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape
 
-#: Larger arrays are tables: a compiler folds those, too, but their elements are no constants to be recognised.
+#: Larger arrays are tables: a compiler folds those, too, but their elements are no constants of a formula.
 _SMALL = 64
 
 #: They repeat or regroup elements.

@@ -25,7 +25,7 @@ from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.dtypes import Array
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.types import ElementType, TupleShape
+from hlotool.ir.types import ElementType
 
 
 class FieldLowering(Lowering):
@@ -101,17 +101,13 @@ class FieldLowering(Lowering):
 
     def words_of(self, literal: Literal) -> Any:
         """The value of a literal as the field holds it."""
-        if isinstance(literal.shape, TupleShape):
-            elements = literal.value if isinstance(literal.value, tuple) else ()
-            return tuple(self.words_of(element) for element in elements)
+        if isinstance(literal.value, tuple):
+            return tuple(map(self.words_of, literal.value))
         value = literal_value(literal)
         if is_float(literal.shape):
-            return self.constants.words(value, literal.shape.element_type)
+            return self.constants.words(value)
         if is_complex(literal.shape):
-            part = literal.shape.element_type.real_part
-            return pair(
-                self.constants.words(np.real(value), part), self.constants.words(np.imag(value), part)
-            )
+            return pair(self.constants.words(np.real(value)), self.constants.words(np.imag(value)))
         return value
 
     def _words(self, folded: Array, instruction: Instruction) -> Any:
@@ -119,7 +115,7 @@ class FieldLowering(Lowering):
             return folded
         if instruction.opcode != "constant" and self.is_reference:
             self.constants.folded(folded)
-        return self.constants.words(folded, instruction.element_type)
+        return self.constants.words(folded)
 
 
 class LogicalFieldLowering(AroundRegions, FieldLowering):

@@ -1,8 +1,8 @@
 """Opcode → what it means in the field.
 
 A meaning is a lowering like those of the numpy backend (`backends.numpy.registry`): it runs once per
-instruction and returns a kernel, but one on words. It is asked only where floats are concerned: an instruction
-on integers and preds alone runs on the numpy backend's kernel.
+instruction and returns a kernel, but one on words. It is asked only where floats are concerned: an
+instruction on integers and preds alone runs on the numpy backend's kernel.
 """
 
 from __future__ import annotations

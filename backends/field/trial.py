@@ -6,6 +6,7 @@ call, is a hash keyed by the trial's seed, the same for both; so are sizes and t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -129,7 +130,7 @@ class Trial:
         sizes = self.kappa(x)
         return np.where(np.isnan(sizes), x, embedded(np.sign(np.nan_to_num(sizes))))
 
-    def rounded(self, x: Words, function: np.ufunc) -> Words:
+    def rounded(self, x: Words, function: Callable[[Array], Array]) -> Words:
         """`function`, which makes numbers whole, of the pseudo-real values."""
         sizes = self.kappa(x)
         finite = np.isfinite(sizes)

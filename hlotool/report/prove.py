@@ -1,4 +1,4 @@
-"""The report of `hlotool prove`: a row for each pair, witnesses of what is unequal, what the answers rest on."""
+"""The report of `hlotool prove`: a row for each pair, witnesses, and what the answers rest on."""
 
 from __future__ import annotations
 

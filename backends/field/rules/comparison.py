@@ -44,7 +44,7 @@ def compare(instruction: Instruction, lowering: FieldLowering) -> Kernel:
 
 def _equal(a: Words, b: Words, is_total: bool) -> Array:
     same = w.equal(a, b)
-    return same if is_total else same & (a != w.NAN)
+    return np.asarray(same if is_total else same & (a != w.NAN))
 
 
 def _equal_pairs(a: Array, b: Array) -> Array:
@@ -60,7 +60,7 @@ def _ordered(
     if is_total:
         less = np.where(a_nan | b_nan, b_nan & ~a_nan, trial.less(a, b))
         return answer(less, same)
-    return answer(trial.less(a, b), same) & ~(a_nan | b_nan)
+    return np.asarray(answer(trial.less(a, b), same) & ~(a_nan | b_nan))
 
 
 @means("maximum")

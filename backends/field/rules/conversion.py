@@ -1,8 +1,8 @@
 """Between floats and numbers that are no words.
 
-A word becomes an integer, a pred or bits by way of its pseudo-real value, on the numpy backend's own kernel for
-f64, with all that saturates there. Integers and the floats that bits spell are exact words. Between floats a
-conversion does nothing.
+A word becomes an integer, a pred or bits by way of its pseudo-real value, on the numpy backend's own kernel
+for f64, with all that saturates there. Integers and the floats that bits spell are exact words. Between
+floats a conversion does nothing.
 """
 
 from __future__ import annotations

@@ -9,13 +9,14 @@ import numpy as np
 
 from hlotool.backends.field import complexes as c
 from hlotool.backends.field import words as w
-from hlotool.backends.field.held import is_complex
+from hlotool.backends.field.held import is_complex, pair, parts
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.registry import means
 from hlotool.backends.field.trial import Trial
 from hlotool.backends.field.words import Words
 from hlotool.backends.numpy.elementwise import for_sizes
 from hlotool.backends.numpy.registry import Kernel
+from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
 #: From the words of the operands to those of the result.
@@ -97,7 +98,7 @@ def absolute(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     """|x|; of a complex number the root of the sum of both squares."""
     trial = lowering.trial
     if is_complex(instruction.operands[0].shape):
-        return for_sizes(lambda z: c.length(c.parts(z)), instruction)
+        return for_sizes(lambda z: c.length(parts(z)), instruction)
     return for_sizes(lambda x: trial.absolute(x), instruction)
 
 
@@ -111,7 +112,7 @@ def sign(instruction: Instruction, lowering: FieldLowering) -> Kernel:
 
 
 #: What makes numbers whole.
-_ROUNDINGS: dict[str, Callable[..., np.ndarray]] = {
+_ROUNDINGS: dict[str, Callable[[Array], Array]] = {
     "ceil": np.ceil,
     "floor": np.floor,
     "round-nearest-afz": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
@@ -129,7 +130,7 @@ def rounding(instruction: Instruction, lowering: FieldLowering) -> Kernel:
 @means("complex")
 def make_complex(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     """From real and imaginary part."""
-    return for_sizes(c.pair, instruction)
+    return for_sizes(pair, instruction)
 
 
 @means("real")
@@ -137,7 +138,7 @@ def real(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     """The real part; a real number is its own."""
     if not is_complex(instruction.operands[0].shape):
         return lambda x: x
-    return lambda z: c.parts(z)[0]
+    return lambda z: parts(z)[0]
 
 
 @means("imag")
@@ -145,4 +146,4 @@ def imaginary(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     """The imaginary part; zero for a real number."""
     if not is_complex(instruction.operands[0].shape):
         return np.zeros_like
-    return lambda z: c.parts(z)[1]
+    return lambda z: parts(z)[1]

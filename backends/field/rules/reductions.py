@@ -1,7 +1,7 @@
 """Reductions, windows and scatters.
 
-Sums and products are exact, extrema go by rank; each is recognised as the numpy backend recognises it. Any other
-computation is applied to whole arrays of words at once.
+Sums and products are exact, extrema go by rank; each is recognised as the numpy backend recognises it. Any
+other computation is applied to whole arrays of words at once.
 """
 
 from __future__ import annotations
