@@ -33,7 +33,7 @@ from hlotool.ir.dtypes import DTYPES
 from hlotool.ir.types import ElementType
 from hlotool.numerics.ulp import epsilon
 
-#: How far a constant may be off, relatively, in units of 2^-bits of its type: that is the largest error of one
+#: How far a constant may be off, relatively, in units of 2^-bits of its type. One is the largest error of a
 #: rounding, and half of it is left for what it was made of.
 SLACK: Final = Fraction(3, 2)
 

@@ -127,7 +127,7 @@ def test_constants_of_the_reference_are_never_explained_away() -> None:
 
 
 def test_what_the_reference_folds_is_known_too() -> None:
-    folded, value = rounded(e), rounded(1 / rounded(e))
+    folded, value = CLIP, rounded(1 / CLIP)
     constants = Constants(program(), program(value))
     constants.folded(np.array([folded], np.float32))
     assert constants.reading(value).word == w.inverse(word_of(Fraction(folded)))
