@@ -42,8 +42,8 @@ class Constants:
         tested: the other one; None where only one program is executed.
         zero_below: smaller constants are 0: 0.0 at the first attempt, TINY at the second.
 
-    Attributes:
-        known: the values of the small constants of both programs, for the order of numbers.
+    Compile the reference first, and both before either is executed: what the reference folds explains constants of the
+    other one.
     """
 
     def __init__(self, reference: Module, tested: Module | None = None, zero_below: float = 0.0) -> None:
@@ -54,7 +54,19 @@ class Constants:
         self._folded: set[float] = set()
         self._relations: Relations | None = None
         self._readings: dict[float, Reading] = {}
-        self.known = self._known({v for module in modules for v in _values(module)})
+        self._values = {v for module in modules for v in _values(module) if np.isfinite(v)}
+        self._known: Known | None = None
+
+    @property
+    def known(self) -> Known:
+        """The values of the small constants of both programs, and of the folded ones, for the order of numbers."""
+        if self._known is None:
+            found: dict[int, float] = {}
+            for value in sorted(self._values | self._folded):
+                word = self.reading(value).word
+                found[int(word)], found[int(negate(word))] = value, -value
+            self._known = Known.of(found)
+        return self._known
 
     @property
     def readings(self) -> Mapping[float, Reading]:
@@ -67,9 +79,8 @@ class Constants:
         new = {v for v in new if v and np.isfinite(v)} - self._folded - self._written
         if new and len(self._folded) < _MOST_FOLDED:
             self._folded |= new
-            self._relations = None
-            # What could not be explained by the constants that were known may be now.
-            self._readings = {v: reading for v, reading in self._readings.items() if reading.is_simple}
+            self._relations = self._known = None
+            self._readings = {value: found for value, found in self._readings.items() if found.is_simple}
 
     def words(self, values: Array) -> Words:
         """The words of float constants of any type, of the dimensions of `values`.
@@ -112,13 +123,6 @@ class Constants:
 
     def _narrowest(self, value: float) -> Precision:
         return next(p for p in self._precisions if p.holds(value))
-
-    def _known(self, values: set[float]) -> Known:
-        found: dict[int, float] = {}
-        for value in sorted(v for v in values if np.isfinite(v)):
-            word = self.reading(value).word
-            found[int(word)], found[int(negate(word))] = value, -value
-        return Known.of(found)
 
 
 def _float_types(modules: list[Module]) -> set[ElementType]:

@@ -33,7 +33,8 @@ from hlotool.ir.dtypes import DTYPES
 from hlotool.ir.types import ElementType
 from hlotool.numerics.ulp import epsilon
 
-#: How many ulps a constant may be off: half of one for its own rounding, one for that of what it was made of.
+#: How far a constant may be off, relatively, in units of 2^-bits of its type. One is the largest error of a
+#: rounding, and half of it is left for what it was made of.
 SLACK: Final = Fraction(3, 2)
 
 
@@ -143,7 +144,7 @@ def _cost(fraction: Fraction) -> float:
 
 
 def simplest(exact: Fraction, bits: int) -> Fraction:
-    """The fraction of the smallest denominator within SLACK ulps of a positive number of `bits` bits."""
+    """The fraction of the smallest denominator within SLACK units of a positive number of `bits` bits."""
     width = exact * SLACK / 2**bits
     return _between(exact - width, exact + width)
 

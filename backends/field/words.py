@@ -214,8 +214,8 @@ def _integer_power(a: Words, exponent: Words) -> Words:
 def _powers(a: Words, p_exponent: int, q_exponent: int) -> Words:
     """The power of each half."""
     if a.ndim == 0:
-        p, q = _parts(a)
-        return word(pow(p, p_exponent, P), pow(q, q_exponent, Q))
+        in_p, in_q = _parts(a)
+        return word(pow(in_p, p_exponent, P), pow(in_q, q_exponent, Q))
     if a.size <= INTERLEAVED_WORDS and p_exponent == q_exponent:
         return words_of_interleaved(INTERLEAVED.power(interleaved(a), p_exponent), a.shape)
     p, q = split(a)
