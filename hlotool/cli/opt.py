@@ -109,7 +109,7 @@ def _load(path: str, form: str | None) -> Module:
 
 
 def _run(module: Module, arguments: argparse.Namespace) -> PassManager:
-    from hlotool.backends.constants import evaluate_constant
+    from hlotool.backends.registry import evaluate_constant
     from hlotool.passes.base import Context
     from hlotool.passes.manager import PassManager
     from hlotool.passes.observers import DumpModules, PrintModules
@@ -185,8 +185,7 @@ def _runs(runs: Sequence[PassRun]) -> list[PassRecord]:
 def _passes() -> PassesRecord:
     import msgspec
 
-    from hlotool.passes.catalogue import describe_passes
-    from hlotool.passes.registry import PIPELINES
+    from hlotool.passes.registry import PIPELINES, describe_passes
     from hlotool.report.opt_records import PassDescription, PassesRecord
 
     passes = msgspec.convert(describe_passes(), list[PassDescription], from_attributes=True)

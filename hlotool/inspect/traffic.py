@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from operator import attrgetter
 
-from hlotool.check.lints.host import leaves_device
+from hlotool.check.lints.repeatability import leaves_device
 from hlotool.check.offload.annotations import on_host
 from hlotool.inspect.records import TrafficInfo
 from hlotool.inspect.sizes import array_bytes

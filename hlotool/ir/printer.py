@@ -13,21 +13,22 @@ from typing import Any, TypeVar
 
 from hlotool.ir.attributes import AttributeValue, FrontendAttributes
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.printing.async_sugar import AsyncSugar, sugar_of
+from hlotool.ir.opcodes import COMMON_ATTRIBUTES, OPCODES
 from hlotool.ir.printing.attributes import (
     bool_text,
     bools_text,
     donors_text,
     entry_layout_text,
     parameter_aliases_text,
+    printed_attributes,
     rank_of,
     value_text,
 )
-from hlotool.ir.printing.defaults import printed_attributes
 from hlotool.ir.printing.literals import literal_text
 from hlotool.ir.printing.metadata import frontend_text, metadata_text, quote, stack_frame_tables_text
 from hlotool.ir.printing.names import legal_name, printed_names
 from hlotool.ir.types import Shape, join_indexed, strip_layouts
+from hlotool.ir.walk import async_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,3 +193,51 @@ def _thread(computation: Computation) -> str:
     if computation.execution_thread == "main":
         return others
     return f", execution_thread={quote(computation.execution_thread)}{others}"
+
+
+_SUFFIXES = {"async-start": "-start", "async-update": "-update", "async-done": "-done"}
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncSugar:
+    """The short form of one instruction.
+
+    Attributes:
+        wrapped: the computation that it leaves unsaid.
+        opcode: such as `custom-call-start`.
+        shown: attributes of the wrapped instruction that its text shows.
+    """
+
+    wrapped: Computation
+    opcode: str
+    shown: Mapping[str, AttributeValue]
+
+
+def sugar_of(instruction: Instruction) -> AsyncSugar | None:
+    """The short form of `instruction`, or None when it has none or would lose something."""
+    suffix, start = _SUFFIXES.get(instruction.opcode), async_start(instruction)
+    if suffix is None or start.opcode != "async-start":
+        return None
+    wrapped = start.attribute("calls", Computation, None)
+    if wrapped is None or not _is_implied(wrapped, start):
+        return None
+    inner = wrapped.root
+    if instruction is not start:
+        return AsyncSugar(wrapped, inner.opcode + suffix, {})
+    shown = {k: v for k, v in printed_attributes(inner).items() if k not in COMMON_ATTRIBUTES}
+    return AsyncSugar(wrapped, inner.opcode + suffix, shown)
+
+
+def _is_implied(wrapped: Computation, start: Instruction) -> bool:
+    inner = wrapped.root
+    ambiguous = any(f"{inner.opcode}{suffix}" in OPCODES for suffix in _SUFFIXES.values())
+    thread = start.text("async_execution_thread", "main")
+    return (
+        not ambiguous
+        and all(i is inner or i.opcode == "parameter" for i in wrapped.instructions)
+        and inner.operands == tuple(wrapped.parameters)
+        and inner.opcode != "parameter"
+        and wrapped.execution_thread == thread
+        and inner.metadata in (None, start.metadata)
+        and all(v == start.attributes.get(k) for k, v in inner.attributes.items() if k in COMMON_ATTRIBUTES)
+    )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from hlotool.errors import UsageError
 from hlotool.passes.base import Pass
+from hlotool.passes.options import Option, options_of, summary
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
+
 
 GROUP = "hlotool.passes"
 
@@ -18,7 +22,7 @@ BUILT_IN: dict[str, str] = {
     "annotate-trip-counts": "hlotool.passes.loops:AnnotateTripCounts",
     "cse": "hlotool.passes.cse:Cse",
     "dce": "hlotool.passes.dce:Dce",
-    "defuse": "hlotool.passes.defuse:Defuse",
+    "defuse": "hlotool.passes.inline:Defuse",
     "deschedule": "hlotool.passes.despecialize:Deschedule",
     "drop-control-dependencies": "hlotool.passes.despecialize:DropControlDependencies",
     "drop-layouts": "hlotool.passes.drop_layouts:DropLayouts",
@@ -32,7 +36,7 @@ BUILT_IN: dict[str, str] = {
     "simplify-conditionals": "hlotool.passes.conditionals:SimplifyConditionals",
     "simplify-tuples": "hlotool.passes.simplify_tuples:SimplifyTuples",
     "synchronize": "hlotool.passes.despecialize:Synchronize",
-    "unroll": "hlotool.passes.unroll:Unroll",
+    "unroll": "hlotool.passes.loops:Unroll",
 }
 
 #: Names that stand for several passes.
@@ -69,3 +73,34 @@ def _entry_points() -> EntryPoints:
     from importlib.metadata import entry_points
 
     return entry_points(group=GROUP)
+
+
+@dataclass(frozen=True, slots=True)
+class PassInfo:
+    """What can be said of a pass.
+
+    Attributes:
+        name: as on the command line.
+        about: what it does.
+        options: it takes.
+        error: why it cannot be loaded; empty when it can.
+    """
+
+    name: str
+    about: str = ""
+    options: Sequence[Option] = ()
+    error: str = ""
+
+
+def describe_passes() -> list[PassInfo]:
+    """All registered passes by name."""
+    return [_describe(name) for name in pass_names()]
+
+
+def _describe(name: str) -> PassInfo:
+    try:
+        kind = pass_class(name)
+        return PassInfo(name, summary(kind), options_of(kind))
+    except Exception as error:
+        # A pass of another package may fail in any way; the others are still there.
+        return PassInfo(name, error=f"{type(error).__name__}: {error}")

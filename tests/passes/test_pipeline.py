@@ -12,13 +12,12 @@ from hlotool.errors import UsageError
 from hlotool.ir.module import Module
 from hlotool.passes import registry
 from hlotool.passes.base import Context
-from hlotool.passes.catalogue import describe_passes
 from hlotool.passes.dce import Dce
 from hlotool.passes.fuse import Fuse
 from hlotool.passes.inline import Inline
 from hlotool.passes.options import Option, make_pass, options_of, summary
 from hlotool.passes.pipeline import Pipeline, parse_pipeline
-from hlotool.passes.registry import BUILT_IN, PIPELINES, pass_class, pass_names
+from hlotool.passes.registry import BUILT_IN, PIPELINES, describe_passes, pass_class, pass_names
 
 
 @dataclass(frozen=True)

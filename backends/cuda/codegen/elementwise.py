@@ -14,8 +14,9 @@ from hlotool.backends.cuda.codegen.elements import (
     element_type,
     finished,
     literal,
+    of_patterns,
+    patterns,
 )
-from hlotool.backends.cuda.codegen.patterns import of_patterns, patterns
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType, TypeClass
 

@@ -19,7 +19,7 @@ from hlotool.ir.attributes import (
 )
 from hlotool.ir.edit import unique_names
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.printing.defaults import printed_attributes
+from hlotool.ir.printing.attributes import printed_attributes
 from hlotool.ir.walk import Context, async_start, call_order, contexts
 from hlotool.parse.proto.instruction_attributes import callees, write_attribute
 from hlotool.parse.proto.schema import Message, enum_numbers, message_class
