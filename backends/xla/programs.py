@@ -1,4 +1,4 @@
-"""Programs as XLA takes them: as a frontend would write them, hosts of others, without fields it does not know."""
+"""Programs as XLA takes them: as a frontend would write them, hosts of others, without unknown fields."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """THE opcode table: one row per HLO opcode, read by parser, printer, shape inference, verifier and backends.
 
-To add an opcode: its name in `_ROWS`, one shape rule in `shape_inference`, one kernel per backend, one spec file.
+To add an opcode: one name here, one shape rule in `shape_inference`, one kernel per backend, one spec file.
 XLA: hlo_opcode.h (names, arity), hlo_parser.cc (attributes), operation_semantics.md (meaning).
 """
 
@@ -206,8 +206,8 @@ _ROWS = (
     # elementwise, two and three operands
     _rows(
         "add and atan2 complex divide=div maximum=max minimum=min mulhi=hlo_opcode.h multiply=mul or "
-        "power=pow remainder=rem shift-left shift-right-arithmetic shift-right-logical stochastic-convert=hlo_opcode.h "
-        "subtract=sub xor",
+        "power=pow remainder=rem shift-left shift-right-arithmetic shift-right-logical "
+        "stochastic-convert=hlo_opcode.h subtract=sub xor",
         2,
         _E,
     ),

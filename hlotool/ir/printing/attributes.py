@@ -28,7 +28,7 @@ from hlotool.ir.attributes import (
     default_comparison,
 )
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import Kind, attribute_kind
+from hlotool.ir.opcodes import ATTRIBUTE_KINDS, Kind, attribute_kind
 from hlotool.ir.printing.literals import typed_literal_text
 from hlotool.ir.printing.metadata import backend_config_text, frontend_text, quote
 from hlotool.ir.printing.sharding import replica_groups_text, sharding_text
@@ -240,26 +240,19 @@ _FORMATS: dict[Kind, Callable[[Any], str]] = {
 }
 
 
+#: Said whether true or false.
+_EITHER_WAY = ("is_associative", "largest")
 #: Values that say nothing: XLA prints the attribute only when it differs.
 _DEFAULTS: Mapping[str, object] = {
+    **{
+        name: False for name, kind in ATTRIBUTE_KINDS.items() if kind is Kind.BOOL and name not in _EITHER_WAY
+    },
     "api_version": "API_VERSION_ORIGINAL",
     "batch_group_count": 1,
-    "constrain_layout": False,
-    "custom_call_has_side_effect": False,
     "feature_group_count": 1,
-    "indices_are_sorted": False,
     "inferred_dimension": -1,
-    "is_composite": False,
-    "is_host_transfer": False,
-    "is_reverse": False,
-    "is_stable": False,
-    "left_side": False,
-    "lower": False,
     "padding_type": "PADDING_INVALID",
     "schedule": "SCHEDULE_NONE",
-    "unique_indices": False,
-    "unit_diagonal": False,
-    "use_global_device_ids": False,
     "window": Window(()),
     "result_accuracy": ResultAccuracy(mode="default"),
 }

@@ -25,7 +25,7 @@ from hlotool.parse.text.syntax import (
     TablesSyntax,
     TextError,
 )
-from hlotool.parse.text.tokens import integer, string
+from hlotool.parse.text.tokens import integer, of_all, of_first, string
 
 #: Words that XLA's lexer takes for something else than names.
 _KEYWORDS = (
@@ -66,17 +66,14 @@ class StructureActions:
         token, literal = children
         return CallSyntax("constant", token.start_pos, token.line, literal=literal)
 
-    def operands(self, children: list[OperandSyntax]) -> tuple[OperandSyntax, ...]:
-        return tuple(children)
+    operands = of_all(tuple)
+    unnamed_operand = of_first(lambda shape: OperandSyntax(shape, None, None))
 
     def operand(self, children: list[Any]) -> OperandSyntax:
         return OperandSyntax(children[0] if len(children) > 1 else None, children[-1], None)
 
     def nested_operand(self, children: list[Any]) -> OperandSyntax:
         return OperandSyntax(children[0] if len(children) > 1 else None, None, children[-1])
-
-    def unnamed_operand(self, children: list[Shape]) -> OperandSyntax:
-        return OperandSyntax(children[0], None, None)
 
     def instruction(self, children: list[Any]) -> InstructionSyntax:
         is_root = isinstance(children[0], Token)
@@ -119,8 +116,7 @@ class StructureActions:
             return ModuleSyntax(children[1:], children[0])
         return ModuleSyntax(children)
 
-    def single_instruction(self, children: list[InstructionSyntax]) -> LoneInstruction:
-        return LoneInstruction(children[0])
+    single_instruction = of_first(LoneInstruction)
 
     def unnamed_instruction(self, children: list[Any]) -> LoneInstruction:
         shape, call, attributes = children
