@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
-from hlotool.inspect.fusion_traffic import fusion_bytes, is_custom
 from hlotool.inspect.sizes import table_bytes, total_bytes
+from hlotool.inspect.traffic import fusion_bytes, is_custom
 from hlotool.ir.attributes import ConvolutionDimensions, WindowDim
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import Class

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from hlotool.errors import UsageError
+from hlotool.findings.records import Record
 from hlotool.passes.base import Pass
-from hlotool.passes.options import Option, options_of, summary
+from hlotool.passes.options import OptionRecord, options_of, summary
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -75,32 +74,31 @@ def _entry_points() -> EntryPoints:
     return entry_points(group=GROUP)
 
 
-@dataclass(frozen=True, slots=True)
-class PassInfo:
-    """What can be said of a pass.
+class PassDescription(Record, frozen=True):
+    """A pass that `--passes` takes, or a pipeline of them.
 
     Attributes:
         name: as on the command line.
-        about: what it does.
-        options: it takes.
-        error: why it cannot be loaded; empty when it can.
+        about: what it does; of a pipeline the passes that it stands for.
+        options: of a pass.
+        error: why it cannot be loaded.
     """
 
     name: str
-    about: str = ""
-    options: Sequence[Option] = ()
+    about: str
+    options: list[OptionRecord] = []
     error: str = ""
 
 
-def describe_passes() -> list[PassInfo]:
+def describe_passes() -> list[PassDescription]:
     """All registered passes by name."""
     return [_describe(name) for name in pass_names()]
 
 
-def _describe(name: str) -> PassInfo:
+def _describe(name: str) -> PassDescription:
     try:
         kind = pass_class(name)
-        return PassInfo(name, summary(kind), options_of(kind))
+        return PassDescription(name, summary(kind), options_of(kind))
     except Exception as error:
         # A pass of another package may fail in any way; the others are still there.
-        return PassInfo(name, error=f"{type(error).__name__}: {error}")
+        return PassDescription(name, "", error=f"{type(error).__name__}: {error}")

@@ -10,7 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.report.opt_records import OptionRecord, PassDescription, PassesRecord, PassRecord
+from hlotool.passes.manager import PassRecord
+from hlotool.passes.options import OptionRecord
+from hlotool.passes.registry import PassDescription
+from hlotool.report.opt_records import PassesRecord
 from hlotool.report.tables import Report, plain_table
 
 

@@ -2,9 +2,8 @@
 
 from hlotool.check.lints import (  # noqa: F401
     bounds,
+    compile_time,
     floats,
     interface,
-    recompilation,
     repeatability,
-    unrolled,
 )

@@ -1,13 +1,15 @@
-"""Grammar actions for instructions, computations and modules, and the class with all actions."""
+"""Grammar actions for instructions, computations and modules; the parser with all actions."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
+from hlotool import grammar
 from hlotool.grammar import Token
 from hlotool.ir.types import ELEMENT_TYPES, Shape
 from hlotool.parse.text.attribute_actions import AttributeActions
+from hlotool.parse.text.diagnostics import check_nesting, syntax_error
 from hlotool.parse.text.metadata_actions import MetadataActions
 from hlotool.parse.text.shape_actions import ShapeActions
 from hlotool.parse.text.sharding_actions import ShardingActions
@@ -22,6 +24,7 @@ from hlotool.parse.text.syntax import (
     Name,
     OperandSyntax,
     Remainder,
+    Source,
     TablesSyntax,
     TextError,
 )
@@ -153,3 +156,14 @@ class Actions(
 def actions(strict: bool) -> Actions:
     """One object for each strictness, so that parsers built with it are kept."""
     return Actions(strict)
+
+
+def parse_syntax(source: Source, start: str, strict: bool, begin: int = 0) -> Any:
+    """Parse the text from `begin` on as the rule `start`; raises HloSyntaxError."""
+    try:
+        check_nesting(source.text)
+        return grammar.parser(start, actions(strict))(source.text, begin)
+    except TextError as error:
+        raise source.error(error.message, error.position) from error
+    except grammar.Unexpected as error:
+        raise syntax_error(source, error) from None
