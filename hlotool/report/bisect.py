@@ -1,4 +1,4 @@
-"""The reports of `hlotool bisect`, each culprit with spot, values and reasons, and of `hlotool repro verify`."""
+"""The reports of `hlotool bisect`, each culprit with spot, values and reasons, and of `repro verify`."""
 
 from __future__ import annotations
 
