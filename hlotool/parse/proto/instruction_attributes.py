@@ -43,18 +43,21 @@ from hlotool.parse.proto.fields import (
     unwritten,
     word,
 )
-from hlotool.parse.proto.literals import read_literal
-from hlotool.parse.proto.placement import read_replica_groups, read_sharding
-from hlotool.parse.proto.schema import Message, enum_names, enum_numbers
-from hlotool.parse.proto.shapes import read_shape
-from hlotool.parse.proto.write_origin import (
+from hlotool.parse.proto.literals import read_literal, write_literal
+from hlotool.parse.proto.metadata import (
     as_bytes,
     write_frontend_attributes,
     write_origin,
     write_statistics,
 )
-from hlotool.parse.proto.write_placement import write_replica_groups, write_sharding
-from hlotool.parse.proto.write_shapes import write_literal, write_shape
+from hlotool.parse.proto.placement import (
+    read_replica_groups,
+    read_sharding,
+    write_replica_groups,
+    write_sharding,
+)
+from hlotool.parse.proto.schema import Message, enum_names, enum_numbers
+from hlotool.parse.proto.shapes import read_shape, write_shape
 
 
 def read_attributes(context: Context) -> dict[str, AttributeValue]:
