@@ -13,7 +13,6 @@ that the frontend made needs none of these. An optimised one does, so there are 
 
 from __future__ import annotations
 
-from hlotool.backends.xla.failures import unsupported
 from hlotool.backends.xla.protocol import Route
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import array_shapes
@@ -72,7 +71,7 @@ def refuse_the_outside(module: Module) -> None:
     """Raises Unsupported, naming the first instruction that needs somebody outside of the program."""
     for instruction in module.instructions():
         if reason := _reason(instruction):
-            raise unsupported(module, instruction, reason)
+            raise module.unsupported(instruction, reason)
 
 
 def _reason(instruction: Instruction) -> str:
