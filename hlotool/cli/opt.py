@@ -78,9 +78,9 @@ def execute(arguments: argparse.Namespace) -> int:
         emit_json(_record(module, arguments, manager.runs))
     elif arguments.verbose:
         from hlotool.report.console import console_for, render
-        from hlotool.report.opt import PassTable
+        from hlotool.report.opt import pass_table
 
-        sys.stderr.write(render(console_for(sys.stderr), PassTable(manager.runs)))
+        sys.stderr.write(render(console_for(sys.stderr), pass_table(manager.runs)))
     return ExitCode.AGREE
 
 

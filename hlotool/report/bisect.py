@@ -10,7 +10,7 @@ from rich.text import Text
 
 from hlotool.findings.verdict import DIFFERING
 from hlotool.report.bisect_records import BisectRecord, VerifyRecord
-from hlotool.report.leaf import LeafDiff, source_facts
+from hlotool.report.leaf import leaf_diff, source_facts
 from hlotool.report.next_command import command_after_bisect
 from hlotool.report.tables import Report, cut, facts, next_line, plain_table
 from hlotool.report.words import NOT_IN_A_DUMP, plural, seconds
@@ -138,7 +138,7 @@ def _values(culprit: CulpritRecord, verbose: bool) -> Iterator[RenderableType]:
     own = culprit.spot.comparison if culprit.spot else None
     row = own or culprit.comparison
     wrong = [leaf for leaf in row.leaves if leaf.verdict in DIFFERING] if row else []
-    yield from map(LeafDiff, wrong if verbose else wrong[:1])
+    yield from map(leaf_diff, wrong if verbose else wrong[:1])
 
 
 def _histories(modules: list[BisectedModule]) -> Iterator[RenderableType]:
@@ -170,7 +170,7 @@ class VerifyReport(Report[VerifyRecord]):
                 yield Padding(Text(f"when it was made: {bundle.expected}", "dim"), (0, 0, 0, 2))
             if self.verbose and bundle.comparison is not None:
                 wrong = [leaf for leaf in bundle.comparison.leaves if leaf.verdict in DIFFERING]
-                yield from (Padding(LeafDiff(leaf), (1, 0, 0, 2)) for leaf in wrong)
+                yield from (Padding(leaf_diff(leaf), (1, 0, 0, 2)) for leaf in wrong)
 
 
 def _verified(bundle: Verification) -> Text:
