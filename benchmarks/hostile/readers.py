@@ -114,7 +114,7 @@ def _hlo_snapshots() -> list[bytes]:
     made = []
     for content in _protos()[:40]:
         snapshot = message_class("HloSnapshot")()
-        snapshot.hlo.hlo_module.ParseFromString(content)
+        snapshot.hlo.ParseFromString(content)
         for literal in (snapshot.arguments.add(), snapshot.result):
             literal.shape.element_type = 11  # F32
             literal.shape.dimensions.append(2)
