@@ -42,7 +42,7 @@ def printable(text: str) -> str:
 
 
 def render(console: Console, report: RenderableType) -> str:
-    """`report` as text for `console`, lines without blanks at their ends; names cannot command the terminal."""
+    """`report` as text for `console`, no blanks at the ends of lines; names cannot command the terminal."""
     from rich.segment import Segment, Segments
 
     with console.capture() as capture:

@@ -14,6 +14,7 @@ from hlotool.cli.main import main
 from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.errors import HloSyntaxError, InputDataError, InputError, ProtoError
+from hlotool.ir.dtypes import Array
 from hlotool.ir.walk import DEEPEST_CALLS
 from hlotool.parse.mlir_constants import read_mlir_constants
 from hlotool.parse.proto.module import parse_module_proto
@@ -102,9 +103,13 @@ def test_a_damaged_member_of_a_zip(at: int, tmp_path: Path) -> None:
     archive[at : at + 8] = b"\xff" * 8
     (tmp_path / "x.zip").write_bytes(archive)
     with pytest.raises(InputError, match=r"x\.zip"):
-        for module in open_dump(tmp_path / "x.zip").modules:
-            for stage in module.stages:
-                load_stage(module, stage)
+        _load(tmp_path / "x.zip")
+
+
+def _load(path: Path) -> None:
+    for module in open_dump(path).modules:
+        for stage in module.stages:
+            load_stage(module, stage)
 
 
 def _npy(header: str) -> bytes:
@@ -115,9 +120,7 @@ def _npy(header: str) -> bytes:
     "content",
     [
         _npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,), }\n"),  # MemoryError
-        _npy(
-            "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }\n"
-        ),  # OverflowError
+        _npy("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }\n"),
         _npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2\n"),  # TokenError
         _npy("{'descr': '<f4' 'fortran_order'\n"),  # SyntaxError
         _npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }\n") + b"\x80\x04N.",  # a pickle
@@ -148,14 +151,18 @@ def test_a_pipe_is_no_file_of_arrays(tmp_path: Path) -> None:
 )
 def test_constants_that_mlir_does_not_write(line: str) -> None:
     with pytest.raises(InputError, match="MLIR"):
-        program = read_mlir_constants(line)
-        for constant in program.constants:
-            program.values(constant)
+        _values(line)
+
+
+def _values(text: str) -> list[Array | None]:
+    program = read_mlir_constants(text)
+    return [program.values(constant) for constant in program.constants]
 
 
 def test_operations_that_mlir_does_not_write_are_not_understood() -> None:
-    program = read_mlir_constants(
+    one, compared = _values(
         "%a = stablehlo.constant dense<1> : tensor<2xi32>\n"
         "%b = stablehlo.compare LT, %a, SIGNED : (tensor<2xi32>) -> tensor<2xi1>\n"
     )
-    assert [program.values(constant) is None for constant in program.constants] == [False, True]
+    assert one is not None
+    assert compared is None
