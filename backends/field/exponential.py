@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hlotool.backends.field.blockwise import in_blocks, once_per_element
-from hlotool.backends.field.fractions_of import fractions_of, is_square
+from hlotool.backends.field.fractions_of import balanced, is_square
 from hlotool.backends.field.hashing import Words, key, splitmix, splitmix_of
 from hlotool.backends.field.logarithms import DIGIT_BITS, logarithms, powers
 from hlotool.backends.field.opaque import opaque
@@ -89,7 +89,7 @@ class Exponential:
         @in_blocks(np.uint64)
         def signed(part: Words) -> Words:
             p = np.maximum(split(part)[0].reshape(-1), np.uint64(1))
-            fractions = fractions_of(p, np.zeros_like(p))
+            fractions = balanced(p)
             exponents = MODULO_Q.product(logarithms(fractions), self._scale)
             return (exponents << np.uint64(1) | is_square(fractions)).reshape(part.shape)
 

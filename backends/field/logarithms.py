@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.backends.field.fractions_of import ROOT, Fractions, fractions_of
+from hlotool.backends.field.fractions_of import ROOT, Balanced, balanced
 from hlotool.backends.field.hashing import Words
 from hlotool.backends.field.residues import MODULO_P, MODULO_Q, P, Q
 
@@ -35,7 +35,7 @@ def powers(base: int) -> Words:
     return table
 
 
-def logarithms(fractions: Fractions) -> Words:
+def logarithms(fractions: Balanced) -> Words:
     """k with 2^k = |x|, modulo Q, of numbers that are not 0; |x| is the one of x and -x that is positive."""
     table = _logarithms_of_integers()
     differences = table[fractions.numerator] + np.uint64(Q) - table[np.abs(fractions.denominator)]
@@ -104,10 +104,10 @@ def _by_smaller(
     """
     shifts = np.array([pow(2, i, P) for i in range(tried, tried + _TRIES)], np.uint64)
     multiples = MODULO_P.product(primes.astype(np.uint64)[:, None], shifts).reshape(-1)
-    fractions = fractions_of(multiples, np.zeros_like(multiples))
+    fractions = balanced(multiples)
     a, b = fractions.numerator, np.abs(fractions.denominator)
     is_smooth = ((largest_factors[a] <= known) & (largest_factors[b] <= known)).reshape(-1, _TRIES)
-    found, chosen = is_smooth.any(axis=1), is_smooth.argmax(axis=1)
+    found, chosen = np.any(is_smooth, axis=1), np.argmax(is_smooth, axis=1)
     at = np.flatnonzero(found) * _TRIES + chosen[found]
     exponents = (tried + chosen[found]).astype(np.uint64)
     terms = MODULO_Q.reduce(table[a[at]]) + np.uint64(2 * Q) - MODULO_Q.reduce(table[b[at]]) - exponents
