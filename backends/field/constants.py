@@ -42,8 +42,8 @@ class Constants:
         tested: the other one; None where only one program is executed.
         zero_below: smaller constants are 0: 0.0 at the first attempt, TINY at the second.
 
-    Compile the reference first, and both before either is executed: what the reference folds explains constants of the
-    other one.
+    Compile the reference first, and both before either is executed: what the reference folds explains
+    constants of the other one.
     """
 
     def __init__(self, reference: Module, tested: Module | None = None, zero_below: float = 0.0) -> None:
@@ -59,7 +59,7 @@ class Constants:
 
     @property
     def known(self) -> Known:
-        """The values of the small constants of both programs, and of the folded ones, for the order of numbers."""
+        """The values of the small constants of both programs and of folded ones, for the order of numbers."""
         if self._known is None:
             found: dict[int, float] = {}
             for value in sorted(self._values | self._folded):
@@ -80,6 +80,7 @@ class Constants:
         if new and len(self._folded) < _MOST_FOLDED:
             self._folded |= new
             self._relations = self._known = None
+            # What could not be explained by the constants that were known may be now.
             self._readings = {value: found for value, found in self._readings.items() if found.is_simple}
 
     def words(self, values: Array) -> Words:

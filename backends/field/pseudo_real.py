@@ -100,7 +100,9 @@ def _others(p: Words, q: Words, salt: Words) -> Floats:
     fractions = fractions_of(p, q)
     units = splitmix(np.minimum(p, np.uint64(P) - p) ^ salt).astype(np.float64) / 2.0**64
     sizes = np.exp2(units * 16 - 8)
-    return np.where(fractions.is_small, fractions.value, np.where(is_square(fractions), sizes, -sizes))
+    return np.where(
+        fractions.is_small, fractions.value, np.where(is_square(fractions.balanced), sizes, -sizes)
+    )
 
 
 def ranks(words: Words, seed: int, known: Known = NOTHING_KNOWN) -> tuple[npt.NDArray[np.int64], Words]:

@@ -48,6 +48,7 @@ __all__ = [
     "Q",
     "Words",
     "add",
+    "cbrt",
     "divide",
     "equal",
     "integers",
@@ -237,6 +238,21 @@ def sqrt(a: Words) -> Words:
         root = _powers(a, (P + 1) // 4, (Q + 1) // 4)
     root[a == INF] = INF
     return root
+
+
+@once_per_element
+@in_blocks(np.uint64)
+def cbrt(a: Words) -> Words:
+    """The one cube root, in both halves: 3 divides the order of neither group. ∛±INF = ±INF."""
+    root = _powers(a, _THIRD_OF_P, _THIRD_OF_Q)
+    for infinite in (INF, NEG_INF):
+        root[a == infinite] = infinite
+    return root
+
+
+#: Exponents e with x^(3 e) = x.
+_THIRD_OF_P: Final = pow(3, -1, P - 1)
+_THIRD_OF_Q: Final = pow(3, -1, Q - 1)
 
 
 def rsqrt(a: Words) -> Words:

@@ -49,6 +49,51 @@ def test_log_inverts_exp() -> None:
     assert exp.log(exp(w.integers(5))) == w.integers(5)
 
 
+def squares(seed: int, size: int) -> w.Words:
+    a = random_words(seed, size)
+    return w.multiply(a, a)
+
+
+def modulo_q(words: w.Words) -> list[int]:
+    return w.split(words)[1].tolist()
+
+
+@law
+@given(seeds)
+def test_log_of_products_and_powers(seed: int) -> None:
+    """Modulo Q: log(a b) = log(a) + log(b), log(√a) = log(a) / 2, log(1/a) = -log(a)."""
+    a, b = squares(seed, 20), squares(seed + 1, 20)
+    assert modulo_q(EXP.log(w.multiply(a, b))) == modulo_q(w.add(EXP.log(a), EXP.log(b)))
+    assert modulo_q(EXP.log(w.sqrt(a))) == modulo_q(w.divide(EXP.log(a), w.integers(2)))
+    assert modulo_q(EXP.log(w.inverse(a))) == modulo_q(w.negate(EXP.log(a)))
+    assert np.all(w.equal(EXP(EXP.log(a)), a))
+
+
+def test_log_of_negative_numbers_is_not_that_of_their_size() -> None:
+    a = squares(1, 50)
+    assert not set(modulo_q(EXP.log(w.negate(a)))) & set(modulo_q(EXP.log(a)))
+
+
+@law
+@given(seeds)
+def test_powers(seed: int) -> None:
+    """Modulo P: x^a x^b = x^(a + b), (x^a)^(1/a) = x, x^0.5 = √x, x^3 = x x x, x^y = exp(y log x)."""
+    x, a, b = squares(seed, 20), random_words(seed + 1, 20), random_words(seed + 2, 20)
+    assert np.all(w.equal(w.multiply(EXP.power(x, a), EXP.power(x, b)), EXP.power(x, w.add(a, b))))
+    assert np.all(w.equal(EXP.power(EXP.power(x, a), w.inverse(a)), x))
+    assert np.all(w.equal(EXP.power(x, w.rational(1, 2)), w.sqrt(x)))
+    assert np.all(w.equal(EXP.power(x, w.rational(1, 3)), w.cbrt(x)))
+    assert np.all(w.equal(EXP.power(x, w.integers(3)), w.power(x, 6)))
+    assert np.all(w.equal(EXP.power(x, a), EXP(w.multiply(a, EXP.log(x)))))
+    assert np.all(w.equal(EXP.power(EXP(w.ONE), a), EXP(a)))
+
+
+def test_powers_of_0_and_of_negative_numbers() -> None:
+    a, y = squares(1, 40), random_words(2, 40)
+    assert not EXP.power(np.zeros(40, np.uint64), y).any()
+    assert not np.any(w.equal(EXP.power(w.negate(a), y), EXP.power(a, y)))
+
+
 def test_log_of_its_corners() -> None:
     special = np.array([int(w.ONE), 0, int(w.INF)], np.uint64)
     for exp in (Exponential(3), EXP):

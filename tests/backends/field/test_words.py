@@ -122,6 +122,17 @@ def test_roots_do_not_depend_on_how_many_there_are() -> None:
     assert int(w.sqrt(w.integers(3721))) >> 32 == 61
 
 
+@law
+@given(seeds)
+def test_cube_roots(seed: int) -> None:
+    """The cube of the cube root is the number, in both halves, and of negative ones, too."""
+    a = random_words(seed, 30)
+    root = w.cbrt(a)
+    assert np.array_equal(w.multiply(root, w.multiply(root, root)), a)
+    assert np.array_equal(w.cbrt(w.negate(a)), w.negate(root))
+    assert w.cbrt(w.integers(-27)) == w.integers(-3)
+
+
 def test_half_powers() -> None:
     """As a compiler writes them out."""
     a = random_words(6, 30)
