@@ -26,7 +26,7 @@ RULES = rules
 def evaluated(
     module: Module, arguments: Sequence[Sequence[Any]], grid: DeviceGrid, seed: int
 ) -> list[list[Any]]:
-    """Per device the leaves of the result: integers and preds as they are, floats by their pseudo-real values.
+    """Per device the leaves of the result: integers and preds as they are, of floats the pseudo-real values.
 
     Args:
         module: the program.

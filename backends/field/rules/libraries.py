@@ -10,8 +10,7 @@ from hlotool.backends.field.held import held_instruction, is_float
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.registry import CALL_MEANINGS, call_means, means
 from hlotool.backends.field.words import NAN
-from hlotool.backends.numpy.custom_calls import expansion_of
-from hlotool.backends.numpy.opaque_calls import why_opaque
+from hlotool.backends.numpy.custom_calls import expansion_of, why_opaque
 from hlotool.backends.numpy.registry import RULES, Calling, Kernel
 from hlotool.ir.module import Instruction
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from hlotool.backends.field.drawing import drawn
 from hlotool.backends.field.hashing import key
-from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.held import is_float
+from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.registry import means
 from hlotool.backends.field.rules.conversion import plain
 from hlotool.backends.field.snapping import dyadic

@@ -132,7 +132,8 @@ LAWS = {
         f" r = {F} reduce-window(x, z0), window={{size=1x6 pad=0_0x5_0}}, to_apply=sum",
         f"i = {F} iota(), iota_dimension=1; t = f32[6,6] iota(), iota_dimension=0;"
         " u = f32[6,6] iota(), iota_dimension=1; p = pred[6,6] compare(t, u), direction=LE;"
-        " m = f32[6,6] convert(p); r = f32[4,6] dot(x, m), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        " m = f32[6,6] convert(p);"
+        " r = f32[4,6] dot(x, m), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
         "z0 = f32[] constant(0);"
         f" r = {F} reduce-window(x, z0), window={{size=1x6 pad=0_0x5_0}}, to_apply=largest",
     ),
