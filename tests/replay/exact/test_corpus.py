@@ -1,4 +1,4 @@
-"""Dumps of the corpus, before and after optimisation: legal ones, planted faults, and a fault of XLA's own."""
+"""Dumps of the corpus, before and after optimisation: legal ones, planted faults, a fault of XLA's own."""
 
 from __future__ import annotations
 
