@@ -27,13 +27,15 @@ SMALLEST, LARGEST = 1e-4, 1e4
 #: Case → why the field has something else.
 OTHERWISE = {
     "add: f4e2m1fn saturates": "nothing saturates",
+    "batch-norm-grad: with respect to operand, scale and offset": "roots are no fractions",
+    "batch-norm-inference: f64": "roots are no fractions",
+    "batch-norm-training: output, mean, biased variance": "roots are no fractions",
+    "batch-norm-training: another feature dimension": "roots are no fractions",
     "bitcast-convert: f8 to u8": "there is no -0",
     "convert: s32 to f4e2m1fn": "nothing saturates",
     "convert: u8 to f8e8m0fnu": "nothing is rounded",
     "convert: f64 to bf16 goes through f32": "nothing is rounded",
     "custom-call: lapack_spotrf_ffi: the other triangle is left as it was": "a black box",
-    "custom-call: __onednn$matmul of bf16, of which XLA dies on processors without AVX-512": "a black box",
-    "custom-call: __onednn$matmul of bf16 with transposed operands": "a black box",
     "dot: f8e4m3fn operands": "nothing is rounded",
     "fusion: every instruction rounds to its own type": "nothing is rounded",
     "iota: f4e2m1fn saturates": "nothing saturates",
