@@ -97,15 +97,18 @@ class Trial:
         return even("cosine", self.seed, x, w.ONE)
 
     def power(self, x: Words, y: Words) -> Words:
-        """x^y: a product where y is a multiple of 1/2 and not large, else without laws."""
-        x, y = np.broadcast_arrays(x, y)
-        result = np.array(self.opaque("power", x, y))
-        exponents = self.kappa(y)
-        for exponent in np.unique(exponents):
-            twice = 2 * exponent
-            if twice == np.floor(twice) and abs(twice) <= _LARGEST_POWER:
-                at = exponents == exponent
-                result[at] = w.power(x[at], int(twice))
+        """x^y: a product where y is a multiple of 1/2 and not large, else exp(y log x)."""
+        exponents = np.asarray(self.kappa(y))
+        different = np.unique(exponents)
+        known = [e for e in different if 2 * e == np.floor(2 * e) and abs(2 * e) <= _LARGEST_POWER]
+        if len(known) == len(different) == 1:
+            base = np.broadcast_to(x, np.broadcast_shapes(np.shape(x), np.shape(y)))
+            return w.power(base, int(2 * known[0]))
+        result = np.array(self.exponential.power(x, y))
+        bases, exponents = (np.broadcast_to(value, result.shape) for value in (x, exponents))
+        for exponent in known:
+            at = exponents == exponent
+            result[at] = w.power(bases[at], int(2 * exponent))
         return result
 
     # -- size and order
