@@ -43,6 +43,17 @@ class Lanes:
         results = self._evaluate(same, shape)
         return tuple(r if r.shape == shape else np.broadcast_to(r, shape) for r in results)
 
+    def reads(self, number: int) -> bool:
+        """Whether the result may depend on a parameter."""
+        return self._read is None or self._read[number]
+
+    @cached_property
+    def _read(self) -> list[bool] | None:
+        if self.form is None:
+            return None
+        read = {*self.form.outputs, *(o for operation in self.form.operations for o in operation.operands)}
+        return [parameter in read for parameter in self.form.parameters]
+
     @cached_property
     def monoids(self) -> tuple[Monoid, ...] | None:
         """A monoid for each output of f(accumulators…, elements…); None unless they are independent."""
