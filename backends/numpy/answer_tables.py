@@ -27,7 +27,8 @@ class AnswerTable:
     """All combinations of answers, one in each row.
 
     Args:
-        predicates: for each key, whether it is a truth value: then it counts which, even where both are equal.
+        predicates: for each key, whether it is a truth value: then it counts which,
+            even where both are equal.
         refinements: pairs of keys of which the second tells apart what the first takes for equal, and else
             says the same (the two orders of floats).
 

@@ -145,7 +145,12 @@ class _Questions:
         left, right = node.operands
         function = DIRECTIONS.get(node.text("direction"))
         sides = {number % 2 for number in _reads(left)}
-        if function is None or len(sides) != 1 or self._swap(left) is not right or left.element_type.is_complex:
+        if (
+            function is None
+            or len(sides) != 1
+            or self._swap(left) is not right
+            or left.element_type.is_complex
+        ):
             return None
         total = left.element_type.is_floating and node.attributes.get("type") == "TOTALORDER"
         if sides == {0}:

@@ -1,4 +1,4 @@
-"""Stable sort by an arbitrary comparator, vectorised over all elements and rows: a quicksort, level by level."""
+"""Stable sort by an arbitrary comparator, vectorised over all elements and rows: quicksort by levels."""
 
 from __future__ import annotations
 

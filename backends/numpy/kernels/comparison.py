@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from hlotool.backends.numpy.ordering import DIRECTIONS, SIGN_MAGNITUDE, total_or
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
+
 
 @lowers("compare")
 def compare(instruction: Instruction, lowering: Lowering) -> Kernel:
