@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hlotool.analysis.scalar_form import ScalarForm
 from hlotool.backends.numpy.accumulation import native
 from hlotool.backends.numpy.answer_tables import AnswerTable
 from hlotool.backends.numpy.ordering import DIRECTIONS, SIGN_MAGNITUDE, total_order_keys
-from hlotool.backends.numpy.scalar_form import ScalarForm
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from hlotool.analysis.monoids import is_choice
+from hlotool.analysis.scalar_form import ScalarForm, scalar_form
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.monoids import Monoid, find_monoids, is_choice
+from hlotool.backends.numpy.monoids import Monoid, find_monoids
 from hlotool.backends.numpy.patterns import reinterpret
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.scalar_form import ScalarForm, scalar_form
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, leaves

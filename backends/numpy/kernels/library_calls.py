@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from hlotool.analysis.scalar_form import scalar_form
 from hlotool.backends.numpy.comparators import sort_order
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.kernels.sort import top
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.scalar_form import scalar_form
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import array_shapes
