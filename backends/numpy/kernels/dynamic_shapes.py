@@ -2,7 +2,8 @@
 
 Such an array is held at its actual size. What lies between the actual size and the bound has no meaning in
 HLO, yet XLA keeps it, and a program that enlarges an array again sees it. That is computed anew where
-elementwise operations lead to it; other programs that enlarge an array are refused.
+operations lead to it that look at nothing else along the dimension; other programs that enlarge an array are
+refused.
 """
 
 from __future__ import annotations
