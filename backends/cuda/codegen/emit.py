@@ -29,7 +29,7 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType, TupleShape
 
 if TYPE_CHECKING:
-    from hlotool.backends.numpy.scalar_form import ScalarForm
+    from hlotool.analysis.scalar_form import ScalarForm
 
 #: Writes an instruction at an index and returns the names of its results (one, but for variadic reductions).
 Rule: TypeAlias = "Callable[[Emitter, Instruction, Index], tuple[str, ...]]"

@@ -83,8 +83,8 @@ def partial_reduce(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: hlo/builder/lib/approx_topk.cc.
     """
-    config = read_config(instruction, lowering)
-    kind = config.text("to_apply_type", "comparator")
+    config = read_config(instruction, lowering).needed("to_apply_type", "reduction_dim")
+    kind = config.text("to_apply_type")
     comparators = list(instruction.called)
     if kind != "comparator" or len(comparators) != 1:
         raise lowering.unsupported(instruction, f"PartialReduce by a {kind}")
