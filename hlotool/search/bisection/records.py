@@ -28,6 +28,22 @@ class CandidateRecord(Record, frozen=True, kw_only=True):
     stage: str
 
 
+class PairRecord(Record, frozen=True, kw_only=True):
+    """Two small programs that should compute the same, and do not.
+
+    Attributes:
+        before: HLO of the right one.
+        after: HLO of the wrong one.
+        inputs: arguments of both, as the bytes of an .npz file.
+        comparison: of what they return.
+    """
+
+    before: str
+    after: str
+    inputs: bytes
+    comparison: ModuleRecord
+
+
 class SpotRecord(Record, frozen=True, kw_only=True):
     """The instructions to blame, cut out into programs of their own.
 
@@ -46,6 +62,8 @@ class SpotRecord(Record, frozen=True, kw_only=True):
         outputs: what it returned, likewise.
         comparison: of the results of the two programs.
         divergence: what the search for them found; None where it is not known what happens inside.
+        around: both stages with what stands around the spot: loops, calls, producers; None where such programs
+            do not fail in the same way.
     """
 
     level: Level = "pass"
@@ -62,6 +80,7 @@ class SpotRecord(Record, frozen=True, kw_only=True):
     outputs: bytes = b""
     comparison: ModuleRecord | None = None
     divergence: DivergenceRecord | None = None
+    around: PairRecord | None = None
 
 
 class CulpritRecord(Record, frozen=True, kw_only=True):
