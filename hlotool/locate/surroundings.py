@@ -70,7 +70,7 @@ def with_surroundings(found: Found, outputs: Sequence[ShapeIndex]) -> Spot | Non
 
 
 def _spot(found: Found) -> set[Instruction]:
-    """The instructions of the right entry that hold what is to blame; none where values are handed on wrongly."""
+    """The instructions of the right entry that hold what is to blame; none where only wiring is wrong."""
     blame = found.blame
     if blame.wiring is not None:
         return set()
@@ -133,7 +133,7 @@ def _needed(end: Instruction) -> set[Instruction]:
 
 
 def _with_producers(end: Instruction, spot: Collection[Instruction]) -> list[Instruction]:
-    """What lies between the spot and `end`, and the producers of that; what is made of constants only, too."""
+    """What lies between the spot and `end`, with its producers and all that is made of constants only."""
     cone = operands_first(_needed(end))
     inside: set[Instruction] = set()
     fixed: set[Instruction] = set()

@@ -86,7 +86,7 @@ def _stage_spot(question: SpotQuestion) -> SpotRecord:
 
 
 def _around(question: SpotQuestion, spot: Spot | None, before: Program, after: Program) -> PairRecord | None:
-    """The smallest two programs around the spot that differ as the stages do: the stages themselves at last."""
+    """The smallest programs around the spot that differ as the stages do: at last the stages themselves."""
     trial = stage_trials(question.task)[0]
     wanted = question.comparison.signature.smaller()
     if not isinstance(before.runner, OneDevice) or not isinstance(after.runner, OneDevice):
@@ -99,9 +99,7 @@ def _around(question: SpotQuestion, spot: Spot | None, before: Program, after: P
         row = compare_modules(question.task, one, other, arguments)
         if row is not None and row.verdict in DIFFERING and row.signature.smaller() == wanted:
             texts = one.to_text(), other.to_text()
-            return PairRecord(
-                before=texts[0], after=texts[1], inputs=npz_bytes(arguments), comparison=row
-            )
+            return PairRecord(before=texts[0], after=texts[1], inputs=npz_bytes(arguments), comparison=row)
     return None
 
 
