@@ -293,13 +293,11 @@ def _platform(task: Task) -> str | None:
 
 def _forms(culprit: CulpritRecord, task: Task) -> Iterator[_Form]:
     """The programs to try: of a pass the smallest first, of code generation those that users can write."""
-    known: set[str] = set()
-    small = list(_small(culprit))
     large = list(_large(culprit, task))
-    for form in (*small, *large) if culprit.level == "pass" else (*large[::-1], *small):
-        if form.case.key not in known:
-            known.add(form.case.key)
-            yield form
+    given = large[-1].case.key
+    # What is no smaller than the program as given is that program.
+    fewer = [form for form in (*_small(culprit), *large[:-1]) if form.case.key != given]
+    yield from (*fewer, large[-1]) if culprit.level == "pass" else (large[-1], *reversed(fewer))
 
 
 def _small(culprit: CulpritRecord) -> Iterator[_Form]:
