@@ -102,7 +102,7 @@ def keep(culprit: CulpritRecord, task: Task, backend: str, folder: Path, label: 
     kept.bundles += 1
     kept.judged.append(trigger.judged)
     write_bundle(bundle, folder)
-    words = str(trigger)
+    words = trigger.summary
     texts = [(folder / name).read_text(encoding="utf-8") for name in ("README.md", "issue.md", "repro.toml")]
     if all(words[1:] in text for text in texts):
         kept.says[trigger.status] += 1
@@ -158,7 +158,7 @@ def planted(cases: int, seed: int, backend: str, root: Path) -> Kept:
             target = root / f"bundle{number}.{index}"
             status = keep(culprit, task_of(case.folder), backend, target, label, kept)
             if status not in ("does not trigger", ""):
-                kept.miss(f"{label}: {culprit.trigger or status}")
+                kept.miss(f"{label}: says {status!r}")
         if done % 20 == 0:
             print(f"{done} cases: {dict(kept.says)}", file=sys.stderr, flush=True)
     return kept

@@ -210,7 +210,7 @@ def _facts_text(bundle: Bundle) -> str:
             "command": bundle.command,
             **bundle.tolerance,
         },
-        "trigger": _trigger_facts(bundle.trigger),
+        "trigger": {} if bundle.trigger is None else msgspec.to_builtins(bundle.trigger),
         "culprit": bundle.culprit,
         "versions": bundle.versions,
     }
@@ -219,11 +219,6 @@ def _facts_text(bundle: Bundle) -> str:
         rows = [f"{key} = {_toml(value)}" for key, value in table.items() if value not in ("", None)]
         lines += ["", f"[{name}]", *rows] if rows else []
     return "\n".join(lines) + "\n"
-
-
-def _trigger_facts(trigger: TriggerRecord | None) -> dict[str, Any]:
-    """What is asked first of a bundle, in words, and the facts behind it."""
-    return {} if trigger is None else {"summary": str(trigger), **msgspec.to_builtins(trigger)}
 
 
 def _toml(value: object) -> str:

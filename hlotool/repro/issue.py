@@ -38,7 +38,7 @@ def _lines(bundle: Bundle) -> Iterator[str]:
 
 def sentence(bundle: Bundle) -> str:
     """Whether the program triggers, as a sentence."""
-    text = str(bundle.trigger)
+    text = bundle.trigger.summary if bundle.trigger is not None else ""
     return f"{text[:1].upper()}{text[1:]}."
 
 

@@ -142,12 +142,12 @@ def test_the_tolerance_of_the_user_decides_again(tmp_path: Path, stages: Bundle)
 @pytest.mark.parametrize(
     ("trigger", "words"),
     [
-        (TriggerRecord(status="triggers", compiler="XLA 0.10.2"), "Triggers on XLA 0.10.2."),
+        (TriggerRecord.of("triggers", "XLA 0.10.2"), "Triggers on XLA 0.10.2."),
         (
-            TriggerRecord(status="does not trigger", compiler="XLA 0.10.2"),
+            TriggerRecord.of("does not trigger", "XLA 0.10.2"),
             "Does not trigger on XLA 0.10.2.",
         ),
-        (TriggerRecord(reason="no jaxlib"), "Not checked on XLA: no jaxlib."),
+        (TriggerRecord.of("not checked", reason="no jaxlib"), "Not checked on XLA: no jaxlib."),
     ],
 )
 def test_every_text_says_whether_it_triggers(
