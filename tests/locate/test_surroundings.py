@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.bisection import bisected, workers
+from support.bisection import Here, bisected
 
 import hlotool
 from hlotool.search.bisection.records import PairRecord
@@ -66,8 +66,7 @@ def around(before: str, after: str, folder: Path) -> PairRecord:
     )
     for name, text in zip(names, (before, after, after)):
         (folder / f"module_0000.m.{name}.txt").write_text(text, encoding="utf-8")
-    with workers() as pool:
-        [culprit] = bisected(folder, pool).culprits
+    [culprit] = bisected(folder, Here()).culprits
     assert culprit.spot is not None
     assert culprit.spot.around is not None
     return culprit.spot.around

@@ -15,7 +15,7 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 def test_every_bundle_triggers_or_says_that_it_does_not(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """XLA's own faults as the program as given shows them; planted ones never, after three programs at most."""
+    """XLA's own faults as the program as given shows them; planted ones never, after three programs."""
     monkeypatch.setattr(sys, "path", [str(BENCHMARKS), *sys.path])
     import bundles
 

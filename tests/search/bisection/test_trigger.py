@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.bisection import Here, bisected, changed_copy, tasks_in, workers
+from support.bisection import Here, bisected, changed_copy, tasks_in
 from support.odd_compiler import ENTRY
 from support.reduction import PlantedJudge, holds
 
@@ -18,25 +17,22 @@ from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.repro.bundle import write_bundle
 from hlotool.repro.from_culprit import bundle_of
 from hlotool.repro.verify import verify
-from hlotool.search.bisection.directory import Findings, bisect_directory
 from hlotool.search.bisection.records import CulpritRecord, TriggerRecord
-from hlotool.search.bisection.stage_oracle import StageOracle
 from hlotool.search.bisection.trigger import RightWithout, compiler_name, try_culprits
 from hlotool.search.reduction.case import Case
 from hlotool.search.steps import Steps
-from hlotool.workers.pool import Pool
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real XLA has a process of its own; what asks it needs none in these tests."""
+    monkeypatch.setattr("hlotool.search.bisection.trigger.Pool", Here)
 
 
 @pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    with workers() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def planted(pool: Pool, corpus: Path) -> CulpritRecord:
+def planted(corpus: Path) -> CulpritRecord:
     """A fault that no compiler has."""
-    [culprit] = bisected(corpus / "planted/model_fn_opcode", pool).culprits
+    [culprit] = bisected(corpus / "planted/model_fn_opcode", Here()).culprits
     return culprit
 
 
@@ -119,16 +115,13 @@ def planted_in(given: str, folder: Path) -> CulpritRecord:
     wrong = given.replace("minimum(", "maximum(")
     for name, text in zip(names, (given, wrong, wrong)):
         (folder / f"module_0000.far.{name}.txt").write_text(text, encoding="utf-8")
-    findings = Findings()
-    bisect_directory(tasks_in(folder), StageOracle(Here(), Steps()), findings)
-    [culprit] = findings.culprits
+    [culprit] = bisected(folder, Here()).culprits
     return culprit
 
 
 @pytest.fixture
 def odd(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BUILT_IN, "odd", ENTRY)
-    monkeypatch.setattr("hlotool.search.bisection.trigger.Pool", Here)
 
 
 @pytest.mark.usefixtures("odd")
