@@ -60,4 +60,4 @@ def _trigger(backend: str, row: ModuleRecord) -> TriggerRecord | None:
     if parse_spec(backend).name != "xla" or row.tested is None:
         return None
     name = compiler_name(row.tested, backend)
-    return TriggerRecord.of("triggers", name, backend=portable(backend), form="the reduced program")
+    return TriggerRecord.of("triggers", name, backend=portable(backend), form="the reduced program", judged=1)
