@@ -117,16 +117,16 @@ def _spot(culprit: CulpritRecord, verbose: bool) -> Iterator[RenderableType]:
     spot = culprit.spot
     if spot is None or not spot.after:
         return
-    if not spot.before:
+    if spot.before:
+        table = plain_table(3)
+        table.add_column("before", overflow="fold", ratio=1)
+        table.add_column("after", overflow="fold", ratio=1)
+        table.add_row(Text(_body(spot.before, verbose)), Text(_body(spot.after, verbose)))
+        yield table
+    else:
         yield Text(f"the kernel\n{_body(spot.after, verbose)}")
-        if culprit.minimal:
-            yield Text(f"the smallest program that fails in the same way\n{_body(culprit.minimal, verbose)}")
-        return
-    table = plain_table(3)
-    table.add_column("before", overflow="fold", ratio=1)
-    table.add_column("after", overflow="fold", ratio=1)
-    table.add_row(Text(_body(spot.before, verbose)), Text(_body(spot.after, verbose)))
-    yield table
+    if culprit.minimal:
+        yield Text(f"the smallest program that fails in the same way\n{_body(culprit.minimal, verbose)}")
 
 
 def _body(text: str, verbose: bool) -> str:

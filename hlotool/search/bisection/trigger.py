@@ -16,11 +16,11 @@ from hlotool.backends.spec import parse_spec
 from hlotool.backends.xla.routes import compiled_for
 from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError, Unsupported
 from hlotool.findings.records import Record
-from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
 from hlotool.parse.reader import parse_module
 from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.options import PRELOAD, RunOptions
+from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.search.arrays import npz_arrays, npz_bytes
 from hlotool.search.bisection.disabling import NEEDED, without
@@ -43,6 +43,9 @@ _PATIENCE = 60.0
 
 #: Programs that are judged to make one small.
 _MOST_JUDGED = 500
+
+#: Runs of a program that fails only sometimes, until one fails.
+_MOST_SHOWN = 24
 
 _AS_GIVEN = "the program as given"
 
@@ -185,8 +188,8 @@ class _Trial:
         for form in _forms(self.culprit, self.task):
             outcome = self._oracle(self._judge(self.backend)).outcome(form.case, form.name)
             self.judged += 1
-            if self._is_it(outcome, form):
-                return self._reduced(form)
+            if outcome.row is not None and self._is_it(outcome, form, outcome.row):
+                return self._reduced(form, outcome.row)
             is_slow = outcome.failure is not None and outcome.failure.kind == BackendTimeout.__name__
             if is_slow or form.name == _AS_GIVEN:
                 said = _unlike(form, outcome)
@@ -194,16 +197,13 @@ class _Trial:
                 break
         return self._said(*said)
 
-    def _is_it(self, outcome: Outcome, form: _Form) -> bool:
+    def _is_it(self, outcome: Outcome, form: _Form, row: ModuleRecord) -> bool:
         """Whether a program fails as the module does."""
-        wanted, row = self._wanted, outcome.row
-        if wanted is None or row is None or outcome.failure != wanted.smaller():
+        comparison = self.culprit.comparison
+        if comparison is None or outcome.failure != comparison.signature.smaller():
             return False
-        return not form.is_whole or bool(set(row.signature.outputs) & set(wanted.outputs))
-
-    @property
-    def _wanted(self) -> Signature | None:
-        return self.culprit.comparison.signature if self.culprit.comparison is not None else None
+        wanted = set(comparison.signature.outputs)
+        return not form.is_whole or bool(wanted & set(row.signature.outputs))
 
     def _judge(self, backend: str) -> Judge:
         options = msgspec.structs.replace(self.task.options, backend=backend, inputs=None, outputs=None)
@@ -214,31 +214,50 @@ class _Trial:
     def _oracle(self, judge: Judge) -> CaseOracle:
         return CaseOracle(judge, self.steps, self.confidence, most=_MOST_JUDGED)
 
-    def _reduced(self, form: _Form) -> CulpritRecord:
-        """The culprit with the smallest program found that fails as this form does."""
-        judge, cause = self._judge(self.backend), []
-        accused = self.culprit.pass_name
-        if accused and accused not in NEEDED:
-            spared = self._judge(without(self.backend, [accused]))
-            outcome = self._oracle(spared).outcome(form.case, f"without {accused}")
-            self.judged += 1
-            is_cause = outcome.answer is Answer.GOOD
-            said = "right" if is_cause else "not right either"
-            cause = [f"without {accused} (xla_disable_hlo_passes) its result there is {said}"]
-            judge = RightWithout(judge, spared) if is_cause else judge
+    def _reduced(self, form: _Form, shown: ModuleRecord) -> CulpritRecord:
+        """The culprit with the smallest program found that fails as this form does, shown by a comparison."""
+        judge, evidence = self._accusing(form)
         oracle = self._oracle(judge)
-        found = reduce_case(form.case, oracle).case
-        bare = bare_case(found)
-        smallest = bare if oracle.fails(bare, "without source positions") else found
-        evidence = f"a program of {smallest.size} instructions fails in the same way on {self.compiler.name}"
+        smallest, row = form.case, shown
+        try:
+            found = reduce_case(form.case, oracle).case
+            bare = bare_case(found)
+            smallest = bare if oracle.fails(bare, "without source positions") else found
+            row = self._shown(oracle, smallest)
+        except HlotoolError as error:
+            smallest = form.case
+            evidence.append(f"no smaller program was found: {error}")
+        size = smallest.size
+        fails = f"a program of {size} instructions fails in the same way on {self.compiler.name}"
         return msgspec.structs.replace(
             self._said("triggers", "", form.name),
-            reduced_instructions=smallest.size,
+            reduced_instructions=size,
             minimal=smallest.text,
             minimal_inputs=npz_bytes(smallest.arguments) if smallest.arguments else b"",
-            minimal_comparison=oracle.outcome(smallest, "the smallest").row,
-            evidence=[*self.culprit.evidence, evidence, *cause],
+            minimal_comparison=row,
+            evidence=[*self.culprit.evidence, fails, *evidence],
         )
+
+    def _accusing(self, form: _Form) -> tuple[Judge, list[str]]:
+        """What judges smaller programs, and what going without the accused pass does to this one."""
+        judge, accused = self._judge(self.backend), self.culprit.pass_name
+        if not accused or accused in NEEDED:
+            return judge, []
+        spared = self._judge(without(self.backend, [accused]))
+        answer = self._oracle(spared).outcome(form.case, f"without {accused}").answer
+        self.judged += 1
+        words = f"without {accused} (xla_disable_hlo_passes) its result there is"
+        if answer is Answer.GOOD:
+            return RightWithout(judge, spared), [f"{words} right"]
+        return judge, [f"{words} not right either"] if answer is Answer.BAD else []
+
+    def _shown(self, oracle: CaseOracle, case: Case) -> ModuleRecord:
+        """A comparison in which a program fails: the first, unless it fails only sometimes."""
+        for attempt in range(_MOST_SHOWN):
+            outcome = oracle.outcome(case, "the smallest", attempt)
+            if outcome.answer is Answer.BAD and outcome.row is not None:
+                return outcome.row
+        raise Unsupported(f"it fails so seldom that {_MOST_SHOWN} runs do not show it")
 
     def _said(self, status: TriggerStatus, reason: str, form: str = "") -> CulpritRecord:
         record = TriggerRecord.of(
@@ -268,7 +287,8 @@ class RightWithout:
 
     def run(self, cases: Sequence[Case]) -> Iterator[tuple[int, Outcome]]:
         """What each program does; one that is wrong for another reason cannot be judged."""
-        for number, outcome in self._judge.run(cases):
+        # To the end: both judges may ask the same workers.
+        for number, outcome in list(self._judge.run(cases)):
             if outcome.answer is Answer.BAD:
                 [(_, spared)] = self._spared.run([cases[number]])
                 if spared.answer is not Answer.GOOD:
