@@ -86,9 +86,11 @@ def _stage_spot(question: SpotQuestion) -> SpotRecord:
 
 
 def _around(question: SpotQuestion, spot: Spot | None, before: Program, after: Program) -> PairRecord | None:
-    """The smallest programs around the spot that differ as the stages do: at last the stages themselves."""
+    """The smallest programs around the spot that differ as the stages do: at last the stages themselves.
+
+    What the wrong value makes of what comes after it, such as a NaN, they need not show.
+    """
     trial = stage_trials(question.task)[0]
-    wanted = question.comparison.signature.smaller()
     if not isinstance(before.runner, OneDevice) or not isinstance(after.runner, OneDevice):
         return None
     pairs = [] if spot is None else [(spot.before, spot.after, spot.arguments)]
@@ -97,7 +99,7 @@ def _around(question: SpotQuestion, spot: Spot | None, before: Program, after: P
     for one, other, arguments in pairs:
         one, other = (without_positions(module) for module in (one, other))
         row = compare_modules(question.task, one, other, arguments)
-        if row is not None and row.verdict in DIFFERING and row.signature.smaller() == wanted:
+        if row is not None and row.verdict is question.comparison.verdict:
             texts = one.to_text(), other.to_text()
             return PairRecord(before=texts[0], after=texts[1], inputs=npz_bytes(arguments), comparison=row)
     return None

@@ -48,6 +48,7 @@ _MOST_JUDGED = 500
 _MOST_SHOWN = 24
 
 _AS_GIVEN = "the program as given"
+_AROUND = "what stands around the spot"
 
 #: Options of a backend that say where it is found and how long it may take, not what it does.
 _NOT_WHAT = frozenset({"python", "timeout"})
@@ -149,12 +150,21 @@ class _Form:
     Attributes:
         name: in words.
         case: the program and its arguments.
+        wanted: the comparison that shows how it should fail.
         is_whole: its results are those of the module, so that it must be the same ones that are wrong.
     """
 
     name: str
     case: Case
+    wanted: ModuleRecord
     is_whole: bool
+
+    def is_shown_by(self, outcome: Outcome) -> bool:
+        """Whether it fails as it should."""
+        wanted, row = self.wanted.signature, outcome.row
+        if row is None or outcome.failure != wanted.smaller():
+            return False
+        return not self.is_whole or bool(set(wanted.outputs) & set(row.signature.outputs))
 
 
 @dataclass(slots=True)
@@ -188,7 +198,7 @@ class _Trial:
         for form in _forms(self.culprit, self.task):
             outcome = self._oracle(self._judge(self.backend)).outcome(form.case, form.name)
             self.judged += 1
-            if outcome.row is not None and self._is_it(outcome, form, outcome.row):
+            if outcome.row is not None and form.is_shown_by(outcome):
                 return self._reduced(form, outcome.row)
             is_slow = outcome.failure is not None and outcome.failure.kind == BackendTimeout.__name__
             if is_slow or form.name == _AS_GIVEN:
@@ -196,14 +206,6 @@ class _Trial:
             if is_slow:
                 break
         return self._said(*said)
-
-    def _is_it(self, outcome: Outcome, form: _Form, row: ModuleRecord) -> bool:
-        """Whether a program fails as the module does."""
-        comparison = self.culprit.comparison
-        if comparison is None or outcome.failure != comparison.signature.smaller():
-            return False
-        wanted = set(comparison.signature.outputs)
-        return not form.is_whole or bool(wanted & set(row.signature.outputs))
 
     def _judge(self, backend: str) -> Judge:
         options = msgspec.structs.replace(self.task.options, backend=backend, inputs=None, outputs=None)
@@ -336,23 +338,24 @@ def _forms(culprit: CulpritRecord, task: Task) -> Iterator[_Form]:
 
 def _small(culprit: CulpritRecord) -> Iterator[_Form]:
     """The spot cut out of the program, or the kernel."""
-    spot = culprit.spot
-    if spot is None:
+    spot, row = culprit.spot, culprit.comparison
+    if spot is None or row is None:
         return
-    if culprit.level != "pass":
-        text, inputs, name = spot.after, spot.inputs, "the kernel alone"
-    elif spot.around is not None:
-        text, inputs, name = spot.around.before, spot.around.inputs, "what stands around the spot"
-    else:
-        text, inputs, name = spot.before, spot.inputs, "the spot"
+    name, text, inputs = "the kernel alone", spot.after, spot.inputs
+    if culprit.level == "pass":
+        name, text, row = "the spot", spot.before, spot.comparison or row
+        if (around := spot.around) is not None:
+            name, text, inputs, row = _AROUND, around.before, around.inputs, around.comparison
     if text:
         module = parse_module(text)
         arguments = read_arguments(npz_arrays(inputs), module, name) if inputs else ()
-        yield _Form(name, Case(module, arguments), False)
+        yield _Form(name, Case(module, arguments), row, False)
 
 
 def _large(culprit: CulpritRecord, task: Task) -> Iterator[_Form]:
     """The last stage that is right, and the program as given."""
+    row = culprit.comparison
+    assert row is not None
     titles = [stage.title for stage in task.module.stages]
     numbers = {titles.index(culprit.stage_before) if culprit.stage_before in titles else 0, 0}
     trials = stage_trials(task)
@@ -364,4 +367,5 @@ def _large(culprit: CulpritRecord, task: Task) -> Iterator[_Form]:
         if not isinstance(program.runner, OneDevice):
             count = program.module.replica_count * program.module.num_partitions
             raise Unsupported(f"a program for {count} devices")
-        yield _Form(titles[number] if number else _AS_GIVEN, Case(program.module, trial.arguments), True)
+        name = titles[number] if number else _AS_GIVEN
+        yield _Form(name, Case(program.module, trial.arguments), row, True)
