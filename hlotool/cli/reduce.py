@@ -19,7 +19,7 @@ from hlotool.cli.options import (
     options_from,
     regex,
 )
-from hlotool.cli.output import ending, finish
+from hlotool.cli.output import Ending, ending, finish
 from hlotool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -76,29 +76,16 @@ def execute(arguments: argparse.Namespace) -> int:
     start = time.perf_counter()
     import msgspec
 
-    from hlotool.report.records import versions
-    from hlotool.report.reduce_records import ReduceRecord
-
     options = options_from(arguments, outputs=None)
     journal = _journal(arguments, options)
     if arguments.no_resume:
         journal.remove()
-    record = ReduceRecord(
-        versions=versions(),
-        path=arguments.path,
-        options=options,
-        check=arguments.check,
-        exit_code=ExitCode.MISMATCH,
-    )
+    record: ReduceRecord | None = None
     with ending(arguments) as end:
-        record = _reduce(record, arguments, journal)
-    record = msgspec.structs.replace(
-        record,
-        error=end.error,
-        interrupted=end.interrupted,
-        exit_code=end.exit_code(ExitCode.MISMATCH),
-        seconds=time.perf_counter() - start,
-    )
+        record = _reduce(arguments, options, journal)
+    record = record or _empty(arguments, options, end)
+    record = msgspec.structs.replace(record, seconds=time.perf_counter() - start)
+
     code = finish(record, arguments)
     # Only when everything is printed nothing is lost any more.
     journal.close() if end.interrupted else journal.remove()
@@ -116,21 +103,19 @@ def _journal(arguments: argparse.Namespace, options: RunOptions) -> Journal:
     return journal_of("reduce", command_key(parts, options))
 
 
-def _reduce(record: ReduceRecord, arguments: argparse.Namespace, journal: Journal) -> ReduceRecord:
-    """The record of the command with what was found."""
+def _reduce(arguments: argparse.Namespace, options: RunOptions, journal: Journal) -> ReduceRecord:
     from hlotool.report.progress import StepLines
     from hlotool.search.reduction.oracle import CaseOracle
     from hlotool.search.reduction.task import load_case, reduce_loaded
     from hlotool.search.steps import Silent, Steps
 
-    options = record.options
     loaded = load_case(arguments.path, options, arguments.stage)
     steps = Steps(journal, Silent() if arguments.quiet else StepLines(sys.stderr))
     with ExitStack() as stack:
         judge = _judge(arguments, options, stack)
         oracle = CaseOracle(judge, steps, arguments.confidence, arguments.repeats)
         found = reduce_loaded(loaded, oracle)
-    return _completed(record, arguments, loaded, found, oracle)
+    return _record(arguments, options, loaded, found, oracle)
 
 
 def _judge(arguments: argparse.Namespace, options: RunOptions, stack: ExitStack) -> Judge:
@@ -150,11 +135,15 @@ def _judge(arguments: argparse.Namespace, options: RunOptions, stack: ExitStack)
     return BackendJudge(stack.enter_context(Pool(limits, PRELOAD, options.backend)), options, width)
 
 
-def _completed(
-    record: ReduceRecord, arguments: argparse.Namespace, loaded: Loaded, found: Reduction, oracle: CaseOracle
+def _record(
+    arguments: argparse.Namespace,
+    options: RunOptions,
+    loaded: Loaded,
+    found: Reduction,
+    oracle: CaseOracle,
 ) -> ReduceRecord:
-    import msgspec
-
+    from hlotool.report.records import versions
+    from hlotool.report.reduce_records import ReduceRecord
     from hlotool.repro.bundle import write_bundle
     from hlotool.repro.from_case import bundle_of_case
     from hlotool.search.reduction.files import default_output, write_case
@@ -165,10 +154,12 @@ def _completed(
     if found.passing is not None:
         write_case(found.passing, passing)
     if arguments.repro:
-        bundle = bundle_of_case(found, record.options, record.check, record.versions)
-        write_bundle(bundle, Path(arguments.repro))
-    return msgspec.structs.replace(
-        record,
+        write_bundle(bundle_of_case(found, options, arguments.check, versions()), Path(arguments.repro))
+    return ReduceRecord(
+        versions=versions(),
+        path=arguments.path,
+        options=options,
+        check=arguments.check,
         inputs=loaded.inputs,
         failure=found.failure,
         reason=found.reason,
@@ -181,4 +172,21 @@ def _completed(
         repro=arguments.repro or "",
         programs_judged=oracle.steps.computed + oracle.steps.recalled,
         notes=[*found.notes, *filter(None, [oracle.steps.problem])],
+        exit_code=ExitCode.MISMATCH,
+    )
+
+
+def _empty(arguments: argparse.Namespace, options: RunOptions, end: Ending) -> ReduceRecord:
+    """The record of a reduction that was stopped, by an error or by the user."""
+    from hlotool.report.records import versions
+    from hlotool.report.reduce_records import ReduceRecord
+
+    return ReduceRecord(
+        versions=versions(),
+        path=arguments.path,
+        options=options,
+        check=arguments.check,
+        error=end.error,
+        interrupted=end.interrupted,
+        exit_code=end.exit_code(ExitCode.MISMATCH),
     )

@@ -99,7 +99,7 @@ def _given(source: str, module: Module, copies: int) -> Trial:
 
 def _load_inputs(source: str, module: Module, copies: int) -> tuple[Any, ...]:
     if copies > 1:
-        from hlotool.values.captured import load_device_inputs
+        from hlotool.values.captured_devices import load_device_inputs
 
         return load_device_inputs(source, module, copies)
     from hlotool.values.captured import load_inputs
@@ -183,7 +183,7 @@ def _with_outputs(
 
 def _load_outputs(source: str, module: Module, copies: int) -> Any:
     if copies > 1:
-        from hlotool.values.captured import load_device_outputs
+        from hlotool.values.captured_devices import load_device_outputs
 
         return load_device_outputs(source, module, copies)
     from hlotool.values.captured import load_outputs
