@@ -294,6 +294,8 @@ def _cholesky(analysis: CostAnalysis, instruction: Instruction) -> Cost:
     return Cost(matrix.dims[-1] * matrix.size // 3, 0, table_bytes(matrix))
 
 
+# Multiply-adds of products, convolutions, transforms and sorts.
+
 #: A multiplication and an addition.
 _MULTIPLY_ADD = 2
 #: Real multiplications of a complex one.

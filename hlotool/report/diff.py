@@ -159,6 +159,8 @@ def _result_table(results: Sequence[ResultDiffRecord]) -> Table:
     return table
 
 
+# Differing instructions as the lines of a code review: `-`, `+`, what changed within a line standing out.
+
 _LEFT, _RIGHT, _MOVED = "red", "green", "cyan"
 #: What stands out in a changed line.
 _LEFT_WORD, _RIGHT_WORD = "bold red reverse", "bold green reverse"

@@ -203,6 +203,9 @@ def _in_directory(directory: Path, module: Module) -> Path:
     raise InputDataError(f"{directory}: no {module.name}.npz for module {module.name}")
 
 
+# Inputs made by the user's own Python function.
+
+
 def call_script(path: Path, function: str, module: Module) -> Sequence[Any]:
     """What `function` of the Python file `path` returns for `module`: one value per entry parameter.
 
