@@ -36,10 +36,11 @@ from hlotool.numerics.tolerance import chosen_by_user, derive
 from hlotool.numerics.verdict import Comparison
 from hlotool.parse.reader import parse_module
 from hlotool.replay.options import ReplayOptions
-from hlotool.values.fit import fit
-from hlotool.values.flatten import flatten, unflatten
+from hlotool.values.fit import fit_value
+from hlotool.values.flatten import flatten
 
 if TYPE_CHECKING:
+    from hlotool.replay.exact.result import ExactResult
     from hlotool.search.bisection.records import CulpritRecord
 
 
@@ -199,6 +200,32 @@ def compare(
     )
 
 
+def prove(reference: Module, tested: Module, *, trials: int = 2, seed: int = 0) -> ExactResult:
+    """Whether two programs are the same function of real numbers.
+
+    Both are evaluated at random points of a finite field, where nothing is rounded. Overflow, NaN and signs
+    of zero are not seen.
+
+    Args:
+        reference: as it should be.
+        tested: takes the same arguments.
+        trials: random points.
+        seed: of the first one.
+
+    Returns:
+        the relation of both, leaf by leaf, with a witness of what is unequal and what the answer rests on.
+
+    >>> text = "HloModule m ENTRY e {{ x = f32[3] parameter(0) ROOT y = f32[3] {}(x, x) }}"
+    >>> prove(parse(text.format("add")), parse(text.format("multiply"))).relation
+    <Relation.UNEQUAL: 'unequal'>
+    """
+    from hlotool.replay.exact.compare import Options
+    from hlotool.replay.exact.compare import compare as compare_exactly
+    from hlotool.replay.exact.task import programs
+
+    return compare_exactly(*programs(reference, tested), Options(trials, seed))
+
+
 def bisect(
     path: str | os.PathLike[str],
     *,
@@ -234,19 +261,7 @@ def _arguments(module: Module, inputs: Sequence[Any]) -> list[Any]:
     parameters = module.entry.parameters
     if len(inputs) != len(parameters):
         raise InputDataError(f"{module.name} takes {len(parameters)} arguments, got {len(inputs)}")
-    return [_argument(p.shape, value, f"argument {p.name}") for p, value in zip(parameters, inputs)]
-
-
-def _argument(shape: Shape, value: Any, label: str) -> Any:
-    try:
-        parts = list(flatten(shape, value))
-    except TypeError as error:
-        raise InputDataError(f"{label}: {error}") from error
-    arrays = [
-        fit(leaf, part, "".join([label, *(f".{i}" for i in index)])) if isinstance(part, ArrayShape) else None
-        for index, part, leaf in parts
-    ]
-    return unflatten(shape, arrays)
+    return [fit_value(p.shape, value, f"argument {p.name}") for p, value in zip(parameters, inputs)]
 
 
 def _shape(side: str, arrays: Sequence[Any]) -> TupleShape:

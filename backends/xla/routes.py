@@ -7,8 +7,8 @@ that the frontend made needs none of these. An optimised one does, so there are 
   or after it. What follows is all that is done again: scheduling, buffer assignment, code generation. Before
   the scheduler XLA expects layouts on everything and copies around loops, and dies where they are missing, so
   that this way is taken for scheduled programs only, unless the user asks for another.
-* Written as a frontend would have written it (`logical`). XLA then optimises it once more. Every stage of a
-  compilation can be run like this, also that of another platform.
+* Written as a frontend would have written it (`logical_module`). XLA then optimises it once more. Every stage
+  of a compilation can be run like this, also that of another platform.
 """
 
 from __future__ import annotations
@@ -62,3 +62,24 @@ def _platform_of(instruction: Instruction) -> str | None:
         return "gpu"
     layouts = [shape.layout for shape in array_shapes(instruction.shape)]
     return "tpu" if any(layout is not None and layout.tiles for layout in layouts) else None
+
+
+# Programs that talk to the host: on their own they crash XLA or wait for ever.
+
+_EXCHANGE = frozenset({"infeed", "outfeed"})
+
+
+def refuse_the_outside(module: Module) -> None:
+    """Raises Unsupported, naming the first instruction that needs somebody outside of the program."""
+    for instruction in module.instructions():
+        if reason := _reason(instruction):
+            raise module.unsupported(instruction, reason)
+
+
+def _reason(instruction: Instruction) -> str:
+    target = instruction.custom_call_target
+    if "callback" in target:
+        return f"calls back into the Python process that made it: {target!r}"
+    if instruction.opcode in _EXCHANGE or instruction.flag("is_host_transfer"):
+        return "exchanges data with the host, which takes no part in a replay"
+    return ""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any
 
-from hlotool.errors import ExitCode
+from hlotool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from hlotool.replay.options import RunOptions
+
 
 #: What `--help` says about the exit status.
 EXIT_CODES = {
@@ -29,6 +31,8 @@ _SHIFT = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 #: Options whose value may begin with a minus sign, which argparse would take for an option.
 _SIGNED_VALUES = ("--input-range",)
+#: Backends whose kernels are generated, which round narrow floats more or less often.
+_GENERATED = ("cuda", "cuda-emu")
 
 
 def exit_code_text() -> str:
@@ -143,10 +147,7 @@ def byte_size(text: str) -> int:
 
 def seconds(text: str) -> float:
     """A positive number of seconds."""
-    value = _number(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number of seconds")
-    return value
+    return _number(text, lambda value: 0 < value < inf, "no positive number of seconds")
 
 
 def budget(text: str) -> str:
@@ -163,18 +164,12 @@ def budget(text: str) -> str:
 
 def tolerance(text: str) -> float:
     """A tolerance: a number, not negative."""
-    value = _number(text)
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no tolerance; write it like 1e-3")
-    return value
+    return _number(text, lambda value: 0 <= value < inf, "no tolerance; write it like 1e-3")
 
 
 def confidence(text: str) -> float:
     """A probability from 0.5 up to, but not, 1."""
-    value = _number(text)
-    if not 0.5 <= value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no confidence; write it like 0.99")
-    return value
+    return _number(text, lambda value: 0.5 <= value < 1, "no confidence; write it like 0.99")
 
 
 def count(text: str) -> int:
@@ -196,7 +191,7 @@ def value_range(text: str) -> tuple[float, float]:
     """`LO,HI` with LO < HI."""
     low, comma, high = text.partition(",")
     bounds = (_number(low), _number(high)) if comma else (0.0, 0.0)
-    if not float("-inf") < bounds[0] < bounds[1] < float("inf"):
+    if not -inf < bounds[0] < bounds[1] < inf:
         raise argparse.ArgumentTypeError(f"{text!r} is no range; write it like --input-range=-1,1")
     return bounds
 
@@ -215,8 +210,74 @@ def regex(text: str) -> str:
     return text
 
 
-def _number(text: str) -> float:
+def _number(text: str, holds: Callable[[float], bool] = lambda value: True, complaint: str = "") -> float:
     try:
-        return float(text)
+        value = float(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} is no number") from error
+    if not holds(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is {complaint}")
+    return value
+
+
+def add_backend_options(group: argparse._ArgumentGroup) -> None:
+    """`--reference`, `--backend`, `--compare`, `--precision`."""
+    group.add_argument(
+        "--reference", metavar="BACKEND", default="numpy", help="what runs the reference [numpy]"
+    )
+    group.add_argument(
+        "--backend",
+        "--test",
+        metavar="BACKEND",
+        default="numpy",
+        help="what runs the tested stages: xla, xla:opt=0, … [numpy]",
+    )
+    group.add_argument(
+        "--compare", metavar="BACKEND,...", default="", help="the reference, and all that are tested by it"
+    )
+    group.add_argument(
+        "--precision", choices=("hlo", "wide"), help="of narrow floats inside of generated kernels [hlo]"
+    )
+
+
+def chosen_backends(arguments: argparse.Namespace) -> dict[str, object]:
+    """What the options come to: `reference`, `backend` and `compare` of the options of a run.
+
+    Raises:
+        UsageError: `--compare` lists too few backends, or goes with options that say the same; `--precision`
+            is given, and no kernels are generated.
+    """
+    names = _compared(arguments) or (arguments.reference, arguments.backend)
+    if arguments.precision:
+        names = _with_precision(names, arguments.precision)
+    reference, *others = names
+    compared = names if arguments.compare else ()
+    return {"reference": reference, "backend": others[0], "compare": compared}
+
+
+def _compared(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """The backends of `--compare`, each once; none where it is not given."""
+    if not arguments.compare:
+        return ()
+    from hlotool.backends.registry import split_specs
+
+    if (arguments.reference, arguments.backend) != ("numpy", "numpy"):
+        raise UsageError("--compare names all backends: give it without --reference and --backend")
+    reference, *others = split_specs(arguments.compare)
+    if not others:
+        raise UsageError(f"--compare {arguments.compare}: there is nothing to compare it with")
+    return reference, *dict.fromkeys(others)
+
+
+def _with_precision(names: tuple[str, ...], precision: str) -> tuple[str, ...]:
+    """The same backends; those that generate kernels with the option `precision`."""
+    from hlotool.backends.spec import BackendSpec, parse_spec
+
+    specs = [parse_spec(name) for name in names]
+    if not any(spec.name in _GENERATED for spec in specs):
+        raise UsageError(f"--precision is for {' and '.join(_GENERATED)}, and neither is compared")
+    wanted = {"precision": precision}
+    return tuple(
+        str(BackendSpec(spec.name, {**spec.options, **wanted})) if spec.name in _GENERATED else str(spec)
+        for spec in specs
+    )
