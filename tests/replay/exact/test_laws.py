@@ -18,17 +18,18 @@ squares {
 }
 """
 
-X, Y, Z = (f"{name} = f32[4,6] parameter({number})\n" for number, name in enumerate("xyz"))
-N = "n = s32[4] parameter(0)\n"
+#: The parameters of all programs.
+PARAMETERS = "".join(f"{name} = f32[4,6] parameter({number})\n" for number, name in enumerate("xyz"))
+PARAMETERS += "square = f32[5,6] parameter(3)\n"
 
 
-def prove(one: str, other: str, parameters: str = X + Y + Z) -> ExactResult:
+def prove(one: str, other: str) -> ExactResult:
     """Two bodies of one program, which end with the instruction `r`."""
     modules = []
     for body in (one, other):
         lines = [line.strip() for line in body.strip().split(";")]
         lines[-1] = f"ROOT {lines[-1]}"
-        text = f"HloModule m\n{COMPUTATIONS}\nENTRY e {{\n{parameters}" + "\n".join(lines) + "\n}\n"
+        text = f"HloModule m\n{COMPUTATIONS}\nENTRY e {{\n{PARAMETERS}" + "\n".join(lines) + "\n}\n"
         modules.append(hlotool.parse(text))
     return hlotool.prove(*modules)
 
@@ -40,6 +41,15 @@ ONE = f"c = f32[] constant(1); one = {F} broadcast(c), dimensions={{}}; "
 def half(value: str) -> str:
     return f"h = f32[] constant({value}); b = {F} broadcast(h), dimensions={{}}; "
 
+
+#: A lower triangular matrix l, its product with its own transpose, the diagonal of ones.
+TRIANGLE = (
+    "t = f32[5,5] slice(square), slice={[0:5],[0:5]}; i = s32[5,5] iota(), iota_dimension=0;"
+    " j = s32[5,5] iota(), iota_dimension=1; k = pred[5,5] compare(i, j), direction=GE;"
+    " on = pred[5,5] compare(i, j), direction=EQ; eye = f32[5,5] convert(on);"
+    " o = f32[] constant(0); os = f32[5,5] broadcast(o), dimensions={}; l = f32[5,5] select(k, t, os);"
+    " a = f32[5,5] dot(l, l), lhs_contracting_dims={1}, rhs_contracting_dims={1};"
+)
 
 #: Title → two programs that are equal, and one that is not equal to the first.
 LAWS = {
@@ -136,6 +146,20 @@ LAWS = {
         " r = f32[4,6] dot(x, m), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
         "z0 = f32[] constant(0);"
         f" r = {F} reduce-window(x, z0), window={{size=1x6 pad=0_0x5_0}}, to_apply=largest",
+    ),
+    "factor of a triangle times itself": (
+        f"{TRIANGLE} r = f32[5,5] cholesky(a), lower=true",
+        f"{TRIANGLE} d = f32[5,5] multiply(l, eye); z0 = f32[] constant(0);"
+        " v = f32[5] reduce(d, z0), dimensions={0}, to_apply=sum; s = f32[5] sign(v);"
+        " b = f32[5,5] broadcast(s), dimensions={1}; r = f32[5,5] multiply(l, b)",
+        f"{TRIANGLE} r = f32[5,5] cholesky(a), lower=false",
+    ),
+    "solution times the matrix": (
+        f"{TRIANGLE} q = f32[5,4] slice(square), slice={{[0:5],[0:4]}};"
+        " s = f32[5,4] triangular-solve(l, q), left_side=true, lower=true, transpose_a=NO_TRANSPOSE;"
+        " r = f32[5,4] dot(l, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        f"{TRIANGLE} r = f32[5,4] slice(square), slice={{[0:5],[0:4]}}",
+        f"{TRIANGLE} r = f32[5,4] slice(l), slice={{[0:5],[0:4]}}",
     ),
     "through bf16": (
         f"a = bf16[4,6] convert(x); b = {F} convert(a); r = {F} add(b, b)",
