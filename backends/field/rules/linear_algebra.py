@@ -87,9 +87,7 @@ def _solution(lowering: FieldLowering, left: bool, lower: bool, transpose: str, 
     real = "TRANSPOSE" if transpose == "ADJOINT" else transpose
 
     def kernel(a: Words, b: Words) -> Words:
-        matrix, right = (
-            Numbers(np.asarray(value), np.dtype(np.float64), lowering.trial) for value in (a, b)
-        )
+        matrix, right = (Numbers(np.asarray(value), np.dtype(np.float64), lowering.trial) for value in (a, b))
         solution: Any = solve_triangular(matrix, right, left, lower, real, unit)  # type: ignore[arg-type]
         words: Words = solution.words
         return words

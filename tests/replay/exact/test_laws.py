@@ -161,6 +161,13 @@ LAWS = {
         f"{TRIANGLE} r = f32[5,4] slice(square), slice={{[0:5],[0:4]}}",
         f"{TRIANGLE} r = f32[5,4] slice(l), slice={{[0:5],[0:4]}}",
     ),
+    "transform of a sum": (
+        f"s = {F} add(x, y); t = c64[4,4] fft(s), fft_type=RFFT, fft_length={{6}}; r = f32[4,4] real(t)",
+        "a = c64[4,4] fft(x), fft_type=RFFT, fft_length={6};"
+        " b = c64[4,4] fft(y), fft_type=RFFT, fft_length={6};"
+        " s = c64[4,4] add(a, b); r = f32[4,4] real(s)",
+        "t = c64[4,4] fft(x), fft_type=RFFT, fft_length={6}; r = f32[4,4] real(t)",
+    ),
     "through bf16": (
         f"a = bf16[4,6] convert(x); b = {F} convert(a); r = {F} add(b, b)",
         f"r = {F} add(x, x)",
