@@ -131,14 +131,22 @@ def _power(_: Instruction, operands: _Operands) -> Interval:
 
 
 def _reduce(instruction: Instruction, operands: _Operands) -> Interval:
-    """Sums of what is not negative are not negative; extrema stay in the range."""
+    """Sums of what has one sign have it, too; extrema stay in the range."""
     opcode = next(instruction.called).root.opcode
     values, init = operands
     if opcode in ("maximum", "minimum"):
         return values.union(init)
     if opcode == "add" and values.low >= 0 and init.low >= 0:
         return Interval(min(values.low, ABOVE_ZERO))
+    if opcode == "add" and values.high <= 0 and init.high <= 0:
+        return Interval(high=0)
     return ANY
+
+
+def _dot(_: Instruction, operands: _Operands) -> Interval:
+    """Sums of products of one sign; the empty sum is 0."""
+    product = multiply(*operands[:2])
+    return NONNEGATIVE if product.low >= 0 else Interval(high=0) if product.high <= 0 else ANY
 
 
 def _monotone(function: Callable[[float], float]) -> _Rule:
@@ -168,6 +176,7 @@ _RULES: dict[str, _Rule] = {
     "add": lambda _, operands: add(*operands),
     "subtract": lambda _, operands: add(operands[0], negate(operands[1])),
     "multiply": _multiply,
+    "dot": _dot,
     "divide": lambda _, operands: multiply(operands[0], reciprocal(operands[1])),
     "negate": lambda _, operands: negate(operands[0]),
     "abs": lambda _, operands: operands[0] if operands[0].low >= 0 else NONNEGATIVE,
