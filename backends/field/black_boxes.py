@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from hlotool.backends.field.lowering import FieldLowering
 
 
+#: Attributes of custom calls on which their results depend, beside the target and the backend config.
+_CONFIGURING = frozenset({"batch_group_count", "dim_labels", "feature_group_count", "literal", "window"})
+
+
 @dataclass(frozen=True, slots=True)
 class BlackBox:
     """An operation that is an unknown function here.
@@ -49,6 +53,22 @@ def black_box(instruction: Instruction, lowering: FieldLowering, name: str) -> C
         return drawn(instruction.shape, key("black box", trial.seed, name, *digests))
 
     return kernel
+
+
+def without_model(instruction: Instruction, lowering: FieldLowering) -> Callable[..., Any]:
+    """The black box of a custom call, which its target, its configuration and its attributes name.
+
+    Raises:
+        Unsupported: it calls a computation.
+    """
+    if any(True for _ in instruction.called):
+        raise lowering.unsupported(instruction, "an unknown function of a computation")
+    attributes = instruction.attributes.items()
+    config = "".join(instruction.config_text.split())
+    named = [f"{key}={value}" for key, value in sorted(attributes) if key in _CONFIGURING]
+    return black_box(
+        instruction, lowering, " ".join([instruction.custom_call_target, config, *named]).strip()
+    )
 
 
 def _digest(shape: Shape, value: Any) -> int:

@@ -68,7 +68,7 @@ def parts(z: Any) -> tuple[Words, Words]:
     """The words of the real and of the imaginary parts of complex numbers."""
     array = np.asarray(z, np.complex128)
     pairs = np.ascontiguousarray(array).reshape(-1).view(np.uint64).reshape((*array.shape, 2))
-    return np.ascontiguousarray(pairs[..., 0]), np.ascontiguousarray(pairs[..., 1])
+    return pairs[..., 0].copy(), pairs[..., 1].copy()
 
 
 def pair(real: Any, imaginary: Any) -> Array:

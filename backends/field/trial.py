@@ -20,6 +20,15 @@ from hlotool.backends.field.pseudo_real import absolute, kappa, less, maximum, m
 from hlotool.backends.field.words import Words
 from hlotool.ir.dtypes import Array
 
+#: Direction → from (less, equal) to the answer, for numbers that are not NaN.
+_ANSWERS: dict[str, Callable[[Array, Array], Array]] = {
+    "LT": lambda less, same: less & ~same,
+    "LE": lambda less, same: less | same,
+    "GT": lambda less, same: ~(less | same),
+    "GE": lambda less, same: ~less | same,
+}
+DIRECTIONS = ("EQ", "NE", *_ANSWERS)
+
 #: The largest exponent, doubled, whose power is a product.
 _LARGEST_POWER = 64
 
@@ -112,6 +121,18 @@ class Trial:
     def less(self, a: Words, b: Words) -> Array:
         """a < b; false where one is NaN."""
         return less(a, b, self.seed, self.constants.known)
+
+    def compare(self, direction: str, a: Words, b: Words, is_total: bool = False) -> Array:
+        """a against b as HLO's `direction` says; NaN only differs, but in a total order it is the largest."""
+        same = w.equal(a, b)
+        a_nan, b_nan = a == w.NAN, b == w.NAN
+        if direction in ("EQ", "NE"):
+            equal = same if is_total else same & ~a_nan
+            return np.asarray(equal ^ (direction == "NE"))
+        less = self.less(a, b)
+        if is_total:
+            return _ANSWERS[direction](np.where(a_nan | b_nan, b_nan & ~a_nan, less), same)
+        return np.asarray(_ANSWERS[direction](less, same) & ~(a_nan | b_nan))
 
     def maximum(self, a: Words, b: Words) -> Words:
         """The larger; NaN wins."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import isclose, prod
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -103,7 +104,7 @@ class Inequalities:
 
     def _is_not_negative(self, start: Instruction) -> bool:
         value = uniform(self._origin(start))
-        return value is not None and bool(value >= 0)
+        return value is not None and not np.iscomplexobj(value) and float(value) >= 0
 
     def _is_variance(self, a: Instruction, b: Instruction) -> bool:
         """Whether a = mean(x)² and b = mean(x²) over the same dimensions."""
@@ -133,7 +134,7 @@ class Inequalities:
             axes = total.integers("dimensions")
             count = prod(total.operands[0].dims[d] for d in axes)
             expected = count if value.opcode == "divide" else 1 / max(count, 1)
-            if isclose(float(scale), expected, rel_tol=float(ml_dtypes.finfo(scale.dtype).eps)):
+            if isclose(float(scale), expected, rel_tol=_rounding(scale)):
                 return total.operands[0], tuple(axes)
         return None
 
@@ -197,6 +198,11 @@ def _moved(places: npt.NDArray[np.int64], move: Instruction) -> npt.NDArray[np.i
     if source.element_type.bits != result.element_type.bits:
         return None
     return places.reshape(result.dims)
+
+
+def _rounding(number: np.generic[Any]) -> float:
+    """The relative distance of two numbers of its type."""
+    return float(ml_dtypes.finfo(number.dtype).eps)  # type: ignore[no-untyped-call]
 
 
 def _is_row_major(shape: ArrayShape) -> bool:

@@ -124,7 +124,8 @@ class Signs:
         """What an inequality between the operands adds."""
         opcode = instruction.opcode
         if opcode == "subtract" and instruction.array_shape.element_type.is_floating:
-            return self._difference(*instruction.operands, found, laws)
+            a, b = instruction.operands
+            return self._difference(a, b, found, laws)
         if opcode == "multiply" and found.low <= 0 and self._numbers.same(*instruction.operands):
             return Interval(0, found.high), frozenset({Law.SQUARE})
         is_large_part = opcode == "divide" and operands[0].interval.low >= 0 and found.high > 1

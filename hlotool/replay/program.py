@@ -8,8 +8,7 @@ from functools import cached_property
 
 from hlotool.backends.base import Backend, DevicesBackend
 from hlotool.backends.registry import get_backend
-from hlotool.dump.executions import captured_program
-from hlotool.dump.loading import load_stage
+from hlotool.dump.loading import captured_program, load_stage
 from hlotool.dump.records import Capture, DumpModule, Stage
 from hlotool.errors import Location, Unsupported
 from hlotool.ir.attributes import Sharding

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from hlotool.errors import ExitCode
+from hlotool import errors
+from hlotool.errors import BackendFailed, ExitCode, InputError
 from hlotool.findings.records import Record
 from hlotool.replay.exact.records import ProvedRecord
 
@@ -38,8 +39,12 @@ class ProveRecord(Record, frozen=True, kw_only=True):
 
 
 def prove_exit_code(record: ProveRecord) -> ExitCode:
-    """1 if a pair is unequal or a program has no partner, 3 if of some nothing is known, else 0."""
+    """1 if a pair is unequal or a program has no partner, 0 if all are equal, else why nothing is known."""
     relations = {pair.relation for pair in record.pairs}
     if "unequal" in relations or record.only_left or record.only_right:
         return ExitCode.MISMATCH
+    kinds = {pair.error.kind for pair in record.pairs if pair.error is not None}
+    for kind in (InputError, BackendFailed):
+        if any(issubclass(getattr(errors, name), kind) for name in kinds):
+            return kind.exit_code
     return ExitCode.NOTHING_COMPARED if "refused" in relations else ExitCode.AGREE

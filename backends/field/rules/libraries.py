@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from hlotool.analysis.custom_calls import TRANSPARENT
-from hlotool.backends.field.black_boxes import black_box
+from hlotool.backends.field.black_boxes import black_box, without_model
 from hlotool.backends.field.held import held_instruction, is_float
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.registry import CALL_MEANINGS, call_means, means
 from hlotool.backends.field.words import NAN
-from hlotool.backends.numpy.custom_calls import expansion_of
-from hlotool.backends.numpy.opaque_calls import why_opaque
+from hlotool.backends.numpy.custom_calls import expansion_of, why_opaque
 from hlotool.backends.numpy.registry import RULES, Calling, Kernel
 from hlotool.ir.module import Instruction
 
@@ -31,8 +30,7 @@ def custom_call(instruction: Instruction, lowering: FieldLowering) -> Kernel:
         return Calling(lowering.plan(expansion))
     if "callback" in target:
         raise lowering.unsupported(instruction, f"{target!r} {why_opaque(target)}")
-    config = "".join(instruction.config_text.split())
-    return black_box(instruction, lowering, f"{target} {config}".strip())
+    return without_model(instruction, lowering)
 
 
 @call_means(*TRANSPARENT, "PadToStatic", "SliceToDynamic")

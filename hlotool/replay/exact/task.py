@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from hlotool.backends.base import Probe, Value
+from hlotool.backends.base import DevicesBackend, Probe, Value
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import BackendFailed, HlotoolError, Unsupported
 from hlotool.findings.errors import error_record
@@ -50,8 +50,8 @@ def prove(task: ProveTask) -> ProvedRecord:
     began = time.monotonic()
     left, right = str(task.reference.source), str(task.tested.source)
     try:
-        reference = load_program(task.owners[0], task.reference, _ONLY_READ)
-        tested = load_program(task.owners[1], task.tested, _ONLY_READ, reference)
+        reference = load_program(task.owners[0], task.reference, only_read())
+        tested = load_program(task.owners[1], task.tested, only_read(), reference)
         options = Options(task.trials, task.seed, task.time_limit)
         return proved_record(task.name, left, right, compare(reference, tested, options))
     except HlotoolError as error:
@@ -76,15 +76,15 @@ def failed_record(task: ProveTask, error: HlotoolError, seconds: float = 0.0) ->
 
 def programs(reference: Module, tested: Module) -> tuple[Program, Program]:
     """Two modules as the sides of a comparison; raises as `compile_program`."""
-    one = compile_program("", reference.path or reference.name, reference, _ONLY_READ)
-    return one, compile_program("", tested.path or tested.name, tested, _ONLY_READ, one)
+    one = compile_program("", reference.path or reference.name, reference, only_read())
+    return one, compile_program("", tested.path or tested.name, tested, only_read(), one)
 
 
 class _OnlyRead:
     """Stands for the backend of programs that are read to be compiled by the field alone."""
 
-    name = "field"
-    version = "field"
+    name: str = "field"
+    version: str = "field"
 
     def compile(self, module: Module) -> _OnlyRead:
         """Nothing is compiled."""
@@ -103,4 +103,6 @@ class _OnlyRead:
         raise Unsupported("a program that was only read")
 
 
-_ONLY_READ = _OnlyRead()
+def only_read() -> DevicesBackend:
+    """In place of a backend, for programs that are read here and compiled by the field."""
+    return _OnlyRead()
