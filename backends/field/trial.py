@@ -97,16 +97,22 @@ class Trial:
         return even("cosine", self.seed, x, w.ONE)
 
     def power(self, x: Words, y: Words) -> Words:
-        """x^y: a product where y is a multiple of 1/2 and not large, else without laws."""
-        x, y = np.broadcast_arrays(x, y)
-        result = np.array(self.opaque("power", x, y))
-        exponents = self.kappa(y)
-        for exponent in np.unique(exponents):
-            twice = 2 * exponent
-            if twice == np.floor(twice) and abs(twice) <= _LARGEST_POWER:
-                at = exponents == exponent
-                result[at] = w.power(x[at], int(twice))
+        """x^y: a product where y is a multiple of 1/2 and not large, else by exp and log."""
+        twice = np.asarray(2 * self.kappa(y))
+        if twice.size and np.all(twice == twice.flat[0]):
+            return self._one_power(x, y, float(twice.flat[0]))
+        x, y, twice = np.broadcast_arrays(x, y, twice)
+        result = np.empty(x.shape, np.uint64)
+        for exponent in np.unique(twice).tolist():
+            at = twice == exponent
+            result[at] = self._one_power(x[at], y[at], exponent)
         return result
+
+    def _one_power(self, x: Words, y: Words, twice: float) -> Words:
+        """x^y for exponents of one pseudo-real value."""
+        if abs(twice) > _LARGEST_POWER or twice != np.floor(twice):
+            return self.exponential.power(x, y)
+        return w.power(np.broadcast_to(x, np.broadcast_shapes(x.shape, y.shape)), int(twice))
 
     # -- size and order
 

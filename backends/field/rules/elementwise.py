@@ -32,6 +32,7 @@ _ARITHMETIC: dict[str, tuple[_Real, c.Function]] = {
 
 #: Functions of real numbers that the trial knows laws of.
 _FUNCTIONS: dict[str, Callable[[Trial], _Real]] = {
+    "cbrt": lambda t: w.cbrt,
     "cosine": lambda t: t.cosine,
     "exponential": lambda t: t.exp,
     "exponential-minus-one": lambda t: t.expm1,
@@ -47,7 +48,7 @@ _FUNCTIONS: dict[str, Callable[[Trial], _Real]] = {
 }
 
 #: Functions without laws; the odd ones know the sign.
-_ODD = ("asin", "asinh", "atanh", "cbrt", "erf", "sinh", "tan")
+_ODD = ("asin", "asinh", "atanh", "erf", "sinh", "tan")
 _OPAQUE = ("acos", "acosh", "atan2", "cosh")
 
 
