@@ -97,22 +97,19 @@ class Trial:
         return even("cosine", self.seed, x, w.ONE)
 
     def power(self, x: Words, y: Words) -> Words:
-        """x^y: a product where y is a multiple of 1/2 and not large, else by exp and log."""
-        twice = np.asarray(2 * self.kappa(y))
-        if twice.size and np.all(twice == twice.flat[0]):
-            return self._one_power(x, y, float(twice.flat[0]))
-        x, y, twice = np.broadcast_arrays(x, y, twice)
-        result = np.empty(x.shape, np.uint64)
-        for exponent in np.unique(twice).tolist():
-            at = twice == exponent
-            result[at] = self._one_power(x[at], y[at], exponent)
+        """x^y: a product where y is a multiple of 1/2 and not large, else exp(y log x)."""
+        exponents = np.asarray(self.kappa(y))
+        different = np.unique(exponents)
+        known = [e for e in different if 2 * e == np.floor(2 * e) and abs(2 * e) <= _LARGEST_POWER]
+        if len(known) == len(different) == 1:
+            base = np.broadcast_to(x, np.broadcast_shapes(np.shape(x), np.shape(y)))
+            return w.power(base, int(2 * known[0]))
+        result = np.array(self.exponential.power(x, y))
+        bases, exponents = (np.broadcast_to(value, result.shape) for value in (x, exponents))
+        for exponent in known:
+            at = exponents == exponent
+            result[at] = w.power(bases[at], int(2 * exponent))
         return result
-
-    def _one_power(self, x: Words, y: Words, twice: float) -> Words:
-        """x^y for exponents of one pseudo-real value."""
-        if abs(twice) > _LARGEST_POWER or twice != np.floor(twice):
-            return self.exponential.power(x, y)
-        return w.power(np.broadcast_to(x, np.broadcast_shapes(x.shape, y.shape)), int(twice))
 
     # -- size and order
 
