@@ -11,7 +11,7 @@ import numpy as np
 
 from hlotool.backends.base import Backend
 from hlotool.backends.field.black_boxes import BlackBox
-from hlotool.backends.field.constants import TINY, Constants
+from hlotool.backends.field.constants import TINY, Constants, constant_values
 from hlotool.backends.field.drawing import with_drawn_floats
 from hlotool.backends.field.executable import FieldBackend
 from hlotool.backends.field.snapping import Rule
@@ -63,22 +63,51 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     """
     options = options or Options()
     began = time.monotonic()
-    result = _attempt(reference, tested, options, False, began + options.time_limit)
-    if result.relation is Relation.UNEQUAL:
-        second = _attempt(reference, tested, options, True, began + options.time_limit)
-        result = second if second.relation is Relation.EQUAL else result
+    deadline = began + options.time_limit
+    result = _attempt(reference, tested, options, deadline, _Assumed())
+    for assumed in _further(reference.module, tested.module):
+        if result.relation is not Relation.UNEQUAL or result.structural:
+            break
+        other = _attempt(reference, tested, options, deadline, assumed)
+        if other.relation is Relation.EQUAL:
+            result = other
     return replace(result, seconds=time.monotonic() - began)
 
 
-def _attempt(reference: Side, tested: Side, options: Options, tiny: bool, deadline: float) -> ExactResult:
-    """One reading of the constants; `tiny` ones are zero in the second."""
-    constants = Constants(reference.module, tested.module, TINY if tiny else 0.0)
+@dataclass(frozen=True, slots=True)
+class _Assumed:
+    """What an attempt assumes beyond the laws of the field.
+
+    Attributes:
+        tiny: constants too small to matter are 0, as where 1 - 1e-38 was folded to 1.
+        inequalities: of real numbers, by which |x| is x where x is known not to be negative. They are not
+            assumed at once: what only one of two programs shows would tell them apart.
+    """
+
+    tiny: bool = False
+    inequalities: bool = False
+
+
+def _further(*modules: Module) -> Iterator[_Assumed]:
+    """What to assume where programs are unequal without."""
+    has_tiny = any(0 < abs(value) < TINY for module in modules for value in constant_values(module))
+    yield from [_Assumed(tiny=True)] if has_tiny else []
+    yield _Assumed(inequalities=True)
+    yield from [_Assumed(tiny=True, inequalities=True)] if has_tiny else []
+
+
+def _attempt(
+    reference: Side, tested: Side, options: Options, deadline: float, assumed: _Assumed
+) -> ExactResult:
+    constants = Constants(reference.module, tested.module, TINY if assumed.tiny else 0.0)
     trial = Trial(constants, remembers_exp=_takes_logarithms(reference.module, tested.module))
-    engine = FieldBackend(trial, deadline)
+    engine = FieldBackend(trial, deadline, assumed.inequalities)
     try:
         runners = reference.compiled_by(engine), tested.compiled_by(engine)
         if difference := _structural_difference(*runners):
             return ExactResult(structural=difference)
+        if assumed.inequalities and not engine.laws:
+            return ExactResult(refused="no inequality is known")
         found = [
             _at_point(*runners, _arguments(reference.module, runners[0], options, number), trial, seed)
             for number, seed in enumerate(range(options.seed, options.seed + options.trials))
@@ -88,10 +117,14 @@ def _attempt(reference: Side, tested: Side, options: Options, tiny: bool, deadli
             raise
         return ExactResult(refused=str(error))
     boxes = _boxes(engine)
-    compared = _explained([_worst(leaf) for leaf in zip(*found)], *boxes)
-    laws = ["tiny constants are 0"] if tiny else []
+    laws = [f"constants below {TINY:g} are 0"] if assumed.tiny else []
+    laws += sorted(law.value for law in engine.laws)
     return ExactResult(
-        leaves=compared, trials=options.trials, laws=laws, constants=_readings(constants), boxes=boxes
+        leaves=_explained([_worst(leaf) for leaf in zip(*found)], *boxes),
+        trials=options.trials,
+        laws=laws,
+        constants=_readings(constants),
+        boxes=boxes,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hlotool
+from hlotool.analysis.inequalities import Law
 from hlotool.replay.exact import ExactResult, Relation
 
 #: Reducers that the programs below call.
@@ -49,6 +50,12 @@ TRIANGLE = (
     " on = pred[5,5] compare(i, j), direction=EQ; eye = f32[5,5] convert(on);"
     " o = f32[] constant(0); os = f32[5,5] broadcast(o), dimensions={}; l = f32[5,5] select(k, t, os);"
     " a = f32[5,5] dot(l, l), lhs_contracting_dims={1}, rhs_contracting_dims={1};"
+)
+
+SQUARES = f"a = {F} multiply(x, x); b = {F} multiply(y, y); s = {F} add(a, b);"
+LARGEST = (
+    "i = f32[] constant(-inf); l = f32[4] reduce(x, i), dimensions={1}, to_apply=largest;"
+    f" m = {F} broadcast(l), dimensions={{0}};"
 )
 
 #: Title → two programs that are equal, and one that is not equal to the first.
@@ -179,6 +186,39 @@ LAWS = {
         f"{half('0.02449')} d = {F} multiply(x, b); r = s32[4,6] convert(d)",
     ),
 }
+
+
+#: Title → two programs that are equal by an inequality, the inequality, one that is not equal to the first.
+INEQUALITIES = {
+    "a sum of squares is not negative": (
+        f"{SQUARES} r = {F} abs(s)",
+        f"{SQUARES} r = {F} copy(s)",
+        Law.SQUARE,
+        f"{SQUARES} r = {F} negate(s)",
+    ),
+    "nothing exceeds the maximum": (
+        f"{LARGEST} d = {F} subtract(x, m); {half('0')} r = {F} minimum(d, b)",
+        f"{LARGEST} r = {F} subtract(x, m)",
+        Law.BELOW_MAXIMUM,
+        f"{LARGEST} r = {F} subtract(m, x)",
+    ),
+    "an exponential is not negative": (
+        f"e = {F} exponential(x); f = {F} exponential(y); s = {F} add(e, f); {half('0')}"
+        f" p = pred[4,6] compare(s, b), direction=LT; n = {F} negate(s); r = {F} select(p, n, s)",
+        f"e = {F} exponential(x); f = {F} exponential(y); r = {F} add(e, f)",
+        Law.EXPONENTIAL,
+        f"e = {F} exponential(x); f = {F} exponential(y); s = {F} add(e, f); r = {F} negate(s)",
+    ),
+}
+
+
+@pytest.mark.parametrize("title", INEQUALITIES)
+def test_equal_by_an_inequality(title: str) -> None:
+    one, other, law, wrong = INEQUALITIES[title]
+    result = prove(one, other)
+    assert result.relation is Relation.EQUAL
+    assert law.value in result.laws
+    assert prove(one, wrong).relation is Relation.UNEQUAL
 
 
 @pytest.mark.parametrize("title", LAWS)
