@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from hlotool.analysis.inequalities import Law
 from hlotool.backends.base import Executable, Probe, Value
 from hlotool.backends.field import rules
 from hlotool.backends.field.black_boxes import BlackBox
@@ -38,9 +39,11 @@ class FieldBackend:
         deadline: when every run must be over, in `time.monotonic`; None for no limit.
 
     Attributes:
+        trial: see above.
         name: of the backend.
         version: what reports cite.
         boxes: of each program, in the order of compilation: what is an unknown function.
+        laws: of each program, in that order: what decided operations in it, if the trial uses signs.
     """
 
     name: str = NAME
@@ -48,7 +51,8 @@ class FieldBackend:
 
     def __init__(self, trial: Trial, deadline: float | None = None) -> None:
         self.boxes: list[list[BlackBox]] = []
-        self._trial = trial
+        self.laws: list[set[Law]] = []
+        self.trial = trial
         self._deadline = deadline
 
     def compile(self, module: Module) -> Executable:
@@ -73,8 +77,9 @@ class FieldBackend:
         return FieldExecutable(self, lowering, lowering.plan(module.entry))
 
     def _lowering(self, module: Module, grid: DeviceGrid) -> FieldLowering:
-        lowering = FieldLowering(module, self._trial, grid, is_reference=not self.boxes)
+        lowering = FieldLowering(module, self.trial, grid, is_reference=not self.boxes)
         self.boxes.append(lowering.boxes)
+        self.laws.append(lowering.laws)
         return lowering
 
     def watch(self, probe: Probe | None) -> Probe | None:
@@ -127,7 +132,7 @@ class FieldExecutable:
         return [self._result(result) for result in results]
 
     def _result(self, value: Value) -> Value:
-        found: Value = residues(self.module.entry.root.shape, value)
+        found: Value = residues(self.module.entry.root.shape, value, self._backend.trial.half)
         return found
 
 

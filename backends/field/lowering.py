@@ -11,12 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from hlotool.analysis.inequalities import Law
+from hlotool.analysis.signs import Signs
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.constants import Constants
+from hlotool.backends.field.decided import decided
 from hlotool.backends.field.folding import Folding
 from hlotool.backends.field.held import held_in, is_complex, is_float, is_inexact, pair
 from hlotool.backends.field.registry import MEANINGS
 from hlotool.backends.field.trial import Trial
+from hlotool.backends.numpy.elementwise import for_sizes
 from hlotool.backends.numpy.lowering import Lowering, literal_value
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.region_programs import AroundRegions
@@ -43,6 +47,7 @@ class FieldLowering(Lowering):
         is_reference: see above.
         numbers: the numpy backend's own lowering, for what is executed on numbers.
         boxes: the operations that are unknown functions here.
+        laws: of signs and ranges that decided an operation.
     """
 
     def __init__(
@@ -54,6 +59,8 @@ class FieldLowering(Lowering):
         self.numbers = Lowering(module, grid)
         self.is_reference = is_reference
         self.boxes: list[BlackBox] = []
+        self.laws: set[Law] = set()
+        self._signs = Signs(module) if trial.uses_signs else None
         self._folding = Folding(self.numbers)
         self._arguments: Mapping[int, Array] = {}
 
@@ -74,6 +81,12 @@ class FieldLowering(Lowering):
         """The numpy backend's where no floats are concerned, else the meaning of the opcode."""
         if not any(is_inexact(i.shape) for i in (instruction, *instruction.operands)):
             return super().rule(instruction)
+        if self._signs is not None:
+            found = decided(instruction, self._signs, self.trial)
+            if found is not None:
+                function, laws = found
+                self.laws |= laws
+                return lambda one, _: for_sizes(function, one)
         meaning = MEANINGS.get(instruction.opcode)
         if meaning is None:
             raise self.unsupported(instruction, "the field has no meaning for this opcode on floats")
@@ -125,3 +138,4 @@ class LogicalFieldLowering(AroundRegions, FieldLowering):
         super().__init__(inside.module, inside.trial, is_reference=inside.is_reference)
         self.inside = inside
         self.boxes = inside.boxes
+        self.laws = inside.laws

@@ -63,17 +63,70 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     """
     options = options or Options()
     began = time.monotonic()
-    result = _attempt(reference, tested, options, False, began + options.time_limit)
-    if result.relation is Relation.UNEQUAL:
-        second = _attempt(reference, tested, options, True, began + options.time_limit)
-        result = second if second.relation is Relation.EQUAL else result
+    deadline = began + options.time_limit
+    result = _attempt(reference, tested, options, _Assumptions(), deadline)
+    for assumptions in _further(reference.module, tested.module):
+        if result.relation is Relation.UNEQUAL and not result.structural:
+            result = _united(result, _attempt(reference, tested, options, assumptions, deadline))
     return replace(result, seconds=time.monotonic() - began)
 
 
-def _attempt(reference: Side, tested: Side, options: Options, tiny: bool, deadline: float) -> ExactResult:
-    """One reading of the constants; `tiny` ones are zero in the second."""
-    constants = Constants(reference.module, tested.module, TINY if tiny else 0.0)
-    trial = Trial(constants, remembers_exp=_takes_logarithms(reference.module, tested.module))
+#: Modulo Q the root of a square has either sign by chance: one element alone shows it in every second trial.
+_TRIALS_MODULO_Q = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Assumptions:
+    """What one attempt takes for granted beyond the laws of the field, all of it true of real numbers.
+
+    Attributes:
+        tiny: constants near 0 are 0.
+        signs: signs and ranges that are known decide comparisons.
+        logarithms: log(a b) = log(a) + log(b), in place of exp(a + b) = exp(a) exp(b).
+    """
+
+    tiny: bool = False
+    signs: bool = False
+    logarithms: bool = False
+
+
+def _further(*modules: Module) -> Iterator[_Assumptions]:
+    """The attempts that may show two programs to be equal where the first one does not."""
+    if _takes_logarithms(*modules):
+        yield _Assumptions(logarithms=True)
+    yield _Assumptions(tiny=True)
+    yield _Assumptions(signs=True)
+    yield _Assumptions(tiny=True, signs=True)
+
+
+def _united(result: ExactResult, other: ExactResult) -> ExactResult:
+    """Leaves that are equal in either attempt are: each of both is a proof."""
+    if not any(leaf.relation is Relation.EQUAL for leaf in _changed(result, other)):
+        return result
+    leaves = [new if new.relation is Relation.EQUAL else old for old, new in zip(result.leaves, other.leaves)]
+    trials = min(result.trials, other.trials)
+    return replace(result, leaves=leaves, trials=trials, laws=[*dict.fromkeys([*result.laws, *other.laws])])
+
+
+def _changed(result: ExactResult, other: ExactResult) -> Iterator[LeafResult]:
+    """Leaves of `other` that `result` has as unequal."""
+    for old, new in zip(result.leaves, other.leaves):
+        if old.relation is Relation.UNEQUAL:
+            yield new
+
+
+def _attempt(
+    reference: Side, tested: Side, options: Options, assumptions: _Assumptions, deadline: float
+) -> ExactResult:
+    """Both programs at all points."""
+    trials = max(options.trials, _TRIALS_MODULO_Q) if assumptions.logarithms else options.trials
+    constants = Constants(reference.module, tested.module, TINY if assumptions.tiny else 0.0)
+    trial = Trial(
+        constants,
+        remembers_exp=_takes_logarithms(reference.module, tested.module),
+        uses_signs=assumptions.signs,
+        half=int(assumptions.logarithms),
+    )
     engine = FieldBackend(trial, deadline)
     try:
         runners = reference.compiled_by(engine), tested.compiled_by(engine)
@@ -81,7 +134,7 @@ def _attempt(reference: Side, tested: Side, options: Options, tiny: bool, deadli
             return ExactResult(structural=difference)
         found = [
             _at_point(*runners, _arguments(reference.module, runners[0], options, number), trial, seed)
-            for number, seed in enumerate(range(options.seed, options.seed + options.trials))
+            for number, seed in enumerate(range(options.seed, options.seed + trials))
         ]
     except HlotoolError as error:
         if isinstance(error, BackendFailed) and error.here:
@@ -89,10 +142,10 @@ def _attempt(reference: Side, tested: Side, options: Options, tiny: bool, deadli
         return ExactResult(refused=str(error))
     boxes = _boxes(engine)
     compared = _explained([_worst(leaf) for leaf in zip(*found)], *boxes)
-    laws = ["tiny constants are 0"] if tiny else []
-    return ExactResult(
-        leaves=compared, trials=options.trials, laws=laws, constants=_readings(constants), boxes=boxes
-    )
+    laws = ["tiny constants are 0"] if assumptions.tiny else []
+    laws += ["log(a b) = log(a) + log(b)"] if assumptions.logarithms else []
+    laws += sorted({law.value for side in engine.laws for law in side})
+    return ExactResult(leaves=compared, trials=trials, laws=laws, constants=_readings(constants), boxes=boxes)
 
 
 def _readings(constants: Constants) -> list[tuple[str, str, str]]:
