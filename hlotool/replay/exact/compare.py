@@ -11,7 +11,7 @@ import numpy as np
 
 from hlotool.backends.base import Backend
 from hlotool.backends.field.black_boxes import BlackBox
-from hlotool.backends.field.constants import TINY, Constants
+from hlotool.backends.field.constants import TINY, Constants, constant_values
 from hlotool.backends.field.drawing import with_drawn_floats
 from hlotool.backends.field.executable import FieldBackend
 from hlotool.backends.field.snapping import Rule
@@ -64,88 +64,68 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     options = options or Options()
     began = time.monotonic()
     deadline = began + options.time_limit
-    result = _attempt(reference, tested, options, _Assumptions(), deadline)
-    for assumptions in _further(reference.module, tested.module):
-        if result.relation is Relation.UNEQUAL and not result.structural:
-            result = _united(result, _attempt(reference, tested, options, assumptions, deadline))
+    result = _attempt(reference, tested, options, deadline, _Assumed())
+    for assumed in _further(reference.module, tested.module):
+        if result.relation is not Relation.UNEQUAL or result.structural:
+            break
+        other = _attempt(reference, tested, options, deadline, assumed)
+        if other.relation is Relation.EQUAL:
+            result = other
     return replace(result, seconds=time.monotonic() - began)
 
 
-#: Modulo Q the root of a square has either sign by chance: one element alone shows it in every second trial.
-_TRIALS_MODULO_Q = 8
-
-
 @dataclass(frozen=True, slots=True)
-class _Assumptions:
-    """What one attempt takes for granted beyond the laws of the field, all of it true of real numbers.
+class _Assumed:
+    """What an attempt assumes beyond the laws of the field.
 
     Attributes:
-        tiny: constants near 0 are 0.
-        signs: signs and ranges that are known decide comparisons.
-        logarithms: log(a b) = log(a) + log(b), in place of exp(a + b) = exp(a) exp(b).
+        tiny: constants too small to matter are 0, as where 1 - 1e-38 was folded to 1.
+        inequalities: of real numbers, by which |x| is x where x is known not to be negative. They are not
+            assumed at once: what only one of two programs shows would tell them apart.
     """
 
     tiny: bool = False
-    signs: bool = False
-    logarithms: bool = False
+    inequalities: bool = False
 
 
-def _further(*modules: Module) -> Iterator[_Assumptions]:
-    """The attempts that may show two programs to be equal where the first one does not."""
-    if _takes_logarithms(*modules):
-        yield _Assumptions(logarithms=True)
-    yield _Assumptions(tiny=True)
-    yield _Assumptions(signs=True)
-    yield _Assumptions(tiny=True, signs=True)
-
-
-def _united(result: ExactResult, other: ExactResult) -> ExactResult:
-    """Leaves that are equal in either attempt are: each of both is a proof."""
-    if not any(leaf.relation is Relation.EQUAL for leaf in _changed(result, other)):
-        return result
-    leaves = [new if new.relation is Relation.EQUAL else old for old, new in zip(result.leaves, other.leaves)]
-    trials = min(result.trials, other.trials)
-    return replace(result, leaves=leaves, trials=trials, laws=[*dict.fromkeys([*result.laws, *other.laws])])
-
-
-def _changed(result: ExactResult, other: ExactResult) -> Iterator[LeafResult]:
-    """Leaves of `other` that `result` has as unequal."""
-    for old, new in zip(result.leaves, other.leaves):
-        if old.relation is Relation.UNEQUAL:
-            yield new
+def _further(*modules: Module) -> Iterator[_Assumed]:
+    """What to assume where programs are unequal without."""
+    has_tiny = any(0 < abs(value) < TINY for module in modules for value in constant_values(module))
+    yield from [_Assumed(tiny=True)] if has_tiny else []
+    yield _Assumed(inequalities=True)
+    yield from [_Assumed(tiny=True, inequalities=True)] if has_tiny else []
 
 
 def _attempt(
-    reference: Side, tested: Side, options: Options, assumptions: _Assumptions, deadline: float
+    reference: Side, tested: Side, options: Options, deadline: float, assumed: _Assumed
 ) -> ExactResult:
-    """Both programs at all points."""
-    trials = max(options.trials, _TRIALS_MODULO_Q) if assumptions.logarithms else options.trials
-    constants = Constants(reference.module, tested.module, TINY if assumptions.tiny else 0.0)
-    trial = Trial(
-        constants,
-        remembers_exp=_takes_logarithms(reference.module, tested.module),
-        uses_signs=assumptions.signs,
-        half=int(assumptions.logarithms),
-    )
-    engine = FieldBackend(trial, deadline)
+    constants = Constants(reference.module, tested.module, TINY if assumed.tiny else 0.0)
+    trial = Trial(constants, remembers_exp=_takes_logarithms(reference.module, tested.module))
+    engine = FieldBackend(trial, deadline, assumed.inequalities)
     try:
         runners = reference.compiled_by(engine), tested.compiled_by(engine)
         if difference := _structural_difference(*runners):
             return ExactResult(structural=difference)
+        if assumed.inequalities and not engine.laws:
+            return ExactResult(refused="no inequality is known")
         found = [
             _at_point(*runners, _arguments(reference.module, runners[0], options, number), trial, seed)
-            for number, seed in enumerate(range(options.seed, options.seed + trials))
+            for number, seed in enumerate(range(options.seed, options.seed + options.trials))
         ]
     except HlotoolError as error:
         if isinstance(error, BackendFailed) and error.here:
             raise
         return ExactResult(refused=str(error))
     boxes = _boxes(engine)
-    compared = _explained([_worst(leaf) for leaf in zip(*found)], *boxes)
-    laws = ["tiny constants are 0"] if assumptions.tiny else []
-    laws += ["log(a b) = log(a) + log(b)"] if assumptions.logarithms else []
-    laws += sorted({law.value for side in engine.laws for law in side})
-    return ExactResult(leaves=compared, trials=trials, laws=laws, constants=_readings(constants), boxes=boxes)
+    laws = [f"constants below {TINY:g} are 0"] if assumed.tiny else []
+    laws += sorted(law.value for law in engine.laws)
+    return ExactResult(
+        leaves=_explained([_worst(leaf) for leaf in zip(*found)], *boxes),
+        trials=options.trials,
+        laws=laws,
+        constants=_readings(constants),
+        boxes=boxes,
+    )
 
 
 def _readings(constants: Constants) -> list[tuple[str, str, str]]:
