@@ -1,7 +1,7 @@
 """Modules compiled for the field, for one device or several.
 
-What a run returns is as it is compared: of a float the residue modulo P (u64), of a complex number both in
-one u64; integers and preds are themselves.
+What a run returns is as it is compared: of a float the residue (u64) of the trial's half, of a complex number
+both in one u64; integers and preds are themselves.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class FieldBackend:
         knows_signs: inequalities of the programs count (`FieldLowering`).
 
     Attributes:
+        trial: see above.
         name: of the backend.
         version: what reports cite.
         boxes: of each program, in the order of compilation: what is an unknown function.
@@ -54,7 +55,7 @@ class FieldBackend:
         self.boxes: list[list[BlackBox]] = []
         self.laws: set[Law] = set()
         self._knows_signs = knows_signs
-        self._trial = trial
+        self.trial = trial
         self._deadline = deadline
 
     def compile(self, module: Module) -> Executable:
@@ -80,7 +81,7 @@ class FieldBackend:
 
     def _lowering(self, module: Module, grid: DeviceGrid) -> FieldLowering:
         signs = Signs(module) if self._knows_signs else None
-        lowering = FieldLowering(module, self._trial, grid, is_reference=not self.boxes, signs=signs)
+        lowering = FieldLowering(module, self.trial, grid, is_reference=not self.boxes, signs=signs)
         lowering.laws = self.laws
         self.boxes.append(lowering.boxes)
         return lowering
@@ -135,7 +136,7 @@ class FieldExecutable:
         return [self._result(result) for result in results]
 
     def _result(self, value: Value) -> Value:
-        found: Value = residues(self.module.entry.root.shape, value)
+        found: Value = residues(self.module.entry.root.shape, value, self._backend.trial.half)
         return found
 
 

@@ -42,12 +42,14 @@ class Trial:
         constants: how the constants of the programs are read.
         seed: of the point.
         remembers_exp: whether logarithms will be asked for.
+        half: in which residue results are compared: 0 for P, where exp has laws, 1 for Q, where log has.
         exponential: exp and its inverse.
     """
 
     constants: Constants
     seed: int = 0
     remembers_exp: bool = True
+    half: int = 0
     exponential: Exponential = field(init=False)
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ from hlotool.backends.field.held import is_complex, parts
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.registry import means
 from hlotool.backends.field.trial import DIRECTIONS, Trial
+from hlotool.backends.field.words import Words
 from hlotool.backends.numpy.elementwise import for_sizes
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.ir.dtypes import Array
@@ -49,7 +50,10 @@ def clamp(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     """min(max(low, x), high)."""
     trial = lowering.trial
     low, x, high = instruction.operands
-    in_range = lowering.order(low, x) is Order.AT_MOST and lowering.order(x, high) is Order.AT_MOST
-    if in_range:
-        return for_sizes(lambda low, x, high: x, instruction)
-    return for_sizes(lambda low, x, high: trial.minimum(trial.maximum(low, x), high), instruction)
+    is_above, is_below = (lowering.order(*pair) is Order.AT_MOST for pair in ((low, x), (x, high)))
+
+    def clamped(low: Words, x: Words, high: Words) -> Words:
+        raised = x if is_above else trial.maximum(low, x)
+        return raised if is_below else trial.minimum(raised, high)
+
+    return for_sizes(clamped, instruction)
