@@ -1,7 +1,7 @@
 """Modules compiled for the field, for one device or several.
 
-What a run returns is as it is compared: of a float the residue modulo P (u64), of a complex number both in
-one u64; integers and preds are themselves.
+What a run returns is as it is compared: of a float the residue (u64) of the trial's half, of a complex number
+both in one u64; integers and preds are themselves.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 
 from hlotool.analysis.inequalities import Law
+from hlotool.analysis.signs import Signs
 from hlotool.backends.base import Executable, Probe, Value
 from hlotool.backends.field import rules
 from hlotool.backends.field.black_boxes import BlackBox
@@ -37,21 +38,23 @@ class FieldBackend:
     Args:
         trial: the point at which they are evaluated; it may be moved between runs.
         deadline: when every run must be over, in `time.monotonic`; None for no limit.
+        knows_signs: inequalities of the programs count (`FieldLowering`).
 
     Attributes:
         trial: see above.
         name: of the backend.
         version: what reports cite.
         boxes: of each program, in the order of compilation: what is an unknown function.
-        laws: of each program, in that order: what decided operations in it, if the trial uses signs.
+        laws: by which orders and signs were known, in either program.
     """
 
     name: str = NAME
     version: str = NAME
 
-    def __init__(self, trial: Trial, deadline: float | None = None) -> None:
+    def __init__(self, trial: Trial, deadline: float | None = None, knows_signs: bool = False) -> None:
         self.boxes: list[list[BlackBox]] = []
-        self.laws: list[set[Law]] = []
+        self.laws: set[Law] = set()
+        self._knows_signs = knows_signs
         self.trial = trial
         self._deadline = deadline
 
@@ -77,9 +80,10 @@ class FieldBackend:
         return FieldExecutable(self, lowering, lowering.plan(module.entry))
 
     def _lowering(self, module: Module, grid: DeviceGrid) -> FieldLowering:
-        lowering = FieldLowering(module, self.trial, grid, is_reference=not self.boxes)
+        signs = Signs(module) if self._knows_signs else None
+        lowering = FieldLowering(module, self.trial, grid, is_reference=not self.boxes, signs=signs)
+        lowering.laws = self.laws
         self.boxes.append(lowering.boxes)
-        self.laws.append(lowering.laws)
         return lowering
 
     def watch(self, probe: Probe | None) -> Probe | None:

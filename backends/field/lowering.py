@@ -12,15 +12,13 @@ from typing import Any
 import numpy as np
 
 from hlotool.analysis.inequalities import Law
-from hlotool.analysis.signs import Signs
+from hlotool.analysis.signs import Order, Signs
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.constants import Constants
-from hlotool.backends.field.decided import decided
 from hlotool.backends.field.folding import Folding
 from hlotool.backends.field.held import held_in, is_complex, is_float, is_inexact, pair
 from hlotool.backends.field.registry import MEANINGS
 from hlotool.backends.field.trial import Trial
-from hlotool.backends.numpy.elementwise import for_sizes
 from hlotool.backends.numpy.lowering import Lowering, literal_value
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.region_programs import AroundRegions
@@ -40,6 +38,8 @@ class FieldLowering(Lowering):
         trial: at which point the kernels will evaluate; they ask it anew in every call.
         grid: the devices that will execute it.
         is_reference: what it computes from constants explains those of the other program.
+        signs: inequalities of the program that hold for real numbers, where they are to count: kappa knows
+            nothing of them.
 
     Attributes:
         trial: see above.
@@ -47,11 +47,16 @@ class FieldLowering(Lowering):
         is_reference: see above.
         numbers: the numpy backend's own lowering, for what is executed on numbers.
         boxes: the operations that are unknown functions here.
-        laws: of signs and ranges that decided an operation.
+        laws: by which orders and signs were known.
     """
 
     def __init__(
-        self, module: Module, trial: Trial, grid: DeviceGrid = ONE_DEVICE, is_reference: bool = True
+        self,
+        module: Module,
+        trial: Trial,
+        grid: DeviceGrid = ONE_DEVICE,
+        is_reference: bool = True,
+        signs: Signs | None = None,
     ) -> None:
         super().__init__(module, grid)
         self.trial = trial
@@ -60,7 +65,7 @@ class FieldLowering(Lowering):
         self.is_reference = is_reference
         self.boxes: list[BlackBox] = []
         self.laws: set[Law] = set()
-        self._signs = Signs(module) if trial.uses_signs else None
+        self.signs = signs
         self._folding = Folding(self.numbers)
         self._arguments: Mapping[int, Array] = {}
 
@@ -73,6 +78,24 @@ class FieldLowering(Lowering):
         """Note that `instruction` is an unknown function called `name`."""
         self.boxes.append(BlackBox(name, instruction.name, instruction.line))
 
+    def order(self, a: Instruction, b: Instruction) -> Order | None:
+        """How all elements of `a` compare with those of `b`, where an inequality says so."""
+        found = self.signs.order(a, b) if self.signs is not None else None
+        if found is None:
+            return None
+        self.laws |= found[1]
+        return found[0]
+
+    def sign(self, instruction: Instruction) -> Order | None:
+        """How all elements of a value compare with 0, where an inequality says so."""
+        if self.signs is None:
+            return None
+        fact = self.signs.of(instruction)
+        if fact.interval.low < 0 < fact.interval.high:
+            return None
+        self.laws |= fact.laws
+        return Order.AT_LEAST if fact.interval.low >= 0 else Order.AT_MOST
+
     def held_in(self, element_type: ElementType) -> ElementType:
         """See `held`."""
         return held_in(element_type)
@@ -81,12 +104,6 @@ class FieldLowering(Lowering):
         """The numpy backend's where no floats are concerned, else the meaning of the opcode."""
         if not any(is_inexact(i.shape) for i in (instruction, *instruction.operands)):
             return super().rule(instruction)
-        if self._signs is not None:
-            found = decided(instruction, self._signs, self.trial)
-            if found is not None:
-                function, laws = found
-                self.laws |= laws
-                return lambda one, _: for_sizes(function, one)
         meaning = MEANINGS.get(instruction.opcode)
         if meaning is None:
             raise self.unsupported(instruction, "the field has no meaning for this opcode on floats")
@@ -135,7 +152,6 @@ class LogicalFieldLowering(AroundRegions, FieldLowering):
     """Compiles what lies around the manual regions that `inside` compiles."""
 
     def __init__(self, inside: FieldLowering) -> None:
-        super().__init__(inside.module, inside.trial, is_reference=inside.is_reference)
+        super().__init__(inside.module, inside.trial, is_reference=inside.is_reference, signs=inside.signs)
         self.inside = inside
-        self.boxes = inside.boxes
-        self.laws = inside.laws
+        self.boxes, self.laws = inside.boxes, inside.laws
