@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import cycle
 
 import numpy as np
@@ -52,15 +53,25 @@ def sort(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 def order_by(less: Lanes, lowering: Lowering) -> Order:
     """The stable order that a comparator asks for."""
+    return order_by_keys(less, partial(_by_keys, lowering=lowering))
+
+
+def order_by_keys(less: Lanes, by_keys: Callable[[ScalarForm, Sequence[SortKey]], Order]) -> Order:
+    """The stable order that a comparator asks for, where `by_keys` can tell that of keys alone.
+
+    Args:
+        less: the comparator.
+        by_keys: from its form and keys of that, most significant first, to their order.
+    """
     found = sort_order(less.form) if less.form is not None else None
     if less.form is None or found is None:
         return lambda operands: _by_comparisons(less, operands)
-    by_keys = _by_keys(less.form, found.keys, lowering)
+    probable = by_keys(less.form, found.keys)
     if found.certain:
-        return by_keys
+        return probable
 
     def order(operands: Sequence[Array]) -> Array:
-        chosen = by_keys(operands)
+        chosen = probable(operands)
         return chosen if _is_stable_order(less, operands, chosen) else _by_comparisons(less, operands)
 
     return order
