@@ -7,11 +7,8 @@ from collections.abc import Iterator
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import branches
-from hlotool.locate.frames import Frame, Node, branch_frame, calls_around, chain, iteration_of, made
+from hlotool.locate.frames import FORMS, Frame, Node, branch_frame, calls_around, chain, iteration_of, made
 from hlotool.locate.pairing import backwards, is_parameter
-
-#: They give a value other dimensions.
-_FORMS = frozenset({"reshape", "bitcast", "transpose"})
 
 
 def carried_round(one: Node, other: Node) -> Node | None:
@@ -36,7 +33,7 @@ def control_flow(use: Node) -> Iterator[Node]:
 
 
 def control_behind_forms(use: Node) -> Iterator[Node]:
-    """Likewise, with those behind operations that only give a value other dimensions."""
+    """Likewise, with those behind operations that only give a value another form."""
     return filter(_is_control, behind_forms(use))
 
 
@@ -45,9 +42,9 @@ def _is_control(step: Node) -> bool:
 
 
 def behind_forms(use: Node) -> Iterator[Node]:
-    """What hands a value on, from the reader's side, with what only gives it other dimensions."""
+    """What hands a value on, from the reader's side, with what only gives it another form."""
     yield from chain(use)
-    while (maker := made(use)).instruction.opcode in _FORMS:
+    while (maker := made(use)).instruction.opcode in FORMS:
         use = Node(maker.frame, maker.instruction.operands[0])
         yield from chain(use)
 

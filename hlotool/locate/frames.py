@@ -27,6 +27,12 @@ Kept: TypeAlias = "Sample | tuple[Kept, ...] | None"
 #: Iteration of each loop around a value, the outermost first, counted from 0.
 Iteration: TypeAlias = tuple[int, ...]
 
+#: They give a value another type or other dimensions.
+FORMS = frozenset({"convert", "bitcast", "reshape", "transpose", "copy", "broadcast"})
+
+#: Of several operands they make as many results, each of its own operand.
+_SIDE_BY_SIDE = frozenset({"all-reduce", "all-gather", "reduce-scatter", "collective-permute"})
+
 #: Executions of one place of a program that are looked at.
 _MOST_EXECUTIONS = 10_000
 
@@ -334,7 +340,10 @@ def same_place(entry: Frame, node: Node, depth: int = 0, shift: int = 0) -> Node
 def operand_uses(node: Node) -> list[Node]:
     """What an operation reads, in order, tuples leaf by leaf; as it is read, not as it was computed."""
     found: list[Node] = []
-    for operand in node.instruction.operands:
+    operands = node.instruction.operands
+    if node.index and node.instruction.opcode in _SIDE_BY_SIDE:
+        operands = operands[node.index[0] : node.index[0] + 1]
+    for operand in operands:
         if isinstance(operand.shape, ArrayShape):
             found.append(Node(node.frame, operand))
         else:

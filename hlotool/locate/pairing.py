@@ -15,7 +15,17 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, subshape
 from hlotool.ir.walk import reachable
 from hlotool.locate.distance import distance, rounding_error
-from hlotool.locate.frames import Frame, Node, Parts, Spread, iteration_of, operand_nodes, resolve, same_place
+from hlotool.locate.frames import (
+    Frame,
+    Node,
+    Parts,
+    Spread,
+    calls_around,
+    iteration_of,
+    operand_nodes,
+    resolve,
+    same_place,
+)
 from hlotool.locate.recorder import values_of
 from hlotool.locate.store import Sample
 from hlotool.values.infer_sharding import infer_sharding, part_counts
@@ -65,8 +75,8 @@ class Pairing:
     _others: tuple[Pairing, ...] | None = None
     _is_assembled: bool = field(init=False)
     _by_path: dict[_Path, list[Node]] = field(default_factory=dict)
-    _named_before: dict[_Name, Node] = field(init=False)
-    _named_after: dict[_Name, Node] = field(init=False)
+    _named_before: dict[_Name, list[Node]] = field(init=False)
+    _named_after: dict[_Name, list[Node]] = field(init=False)
     _by_shape: dict[_Dims, list[Node]] = field(default_factory=dict)
     _by_bits: dict[Any, list[Node]] = field(default_factory=dict)
     _distances: dict[tuple[Any, Any], float | None] = field(default_factory=dict)
@@ -74,9 +84,9 @@ class Pairing:
     def __post_init__(self) -> None:
         self._is_assembled = len(self.before.trace.stores) < len(self.after.trace.stores)
         self.is_far = not self._is_assembled and _surviving(self.before, self.after) < _SURVIVING
-        self._named_before = {_name(n): n for n in _nodes(self.before)}
-        self._named_after = {_name(n): n for n in _nodes(self.after)}
-        for node in self._named_before.values():
+        self._named_before = _by_name(self.before)
+        self._named_after = _by_name(self.after)
+        for node in self._all_before():
             if path := _path(node):
                 self._by_path.setdefault(path, []).append(node)
             if (kept := node.kept) is not None:
@@ -90,6 +100,9 @@ class Pairing:
         if self._others is None:
             self._others = self.elsewhere()
         return self._others
+
+    def _all_before(self) -> Iterator[Node]:
+        return (node for named in self._named_before.values() for node in named)
 
     def apart(self, one: Node, other: Node) -> float | None:
         """How far two values are apart (see `distance`); None where that is not known."""
@@ -153,7 +166,8 @@ class Pairing:
 
     def first_difference(self) -> tuple[Node, Node] | None:
         """The first values of one name, in the order of execution, that are known to differ."""
-        for other in sorted(self._named_after.values(), key=lambda node: node.order):
+        nodes = (node for named in self._named_after.values() for node in named)
+        for other in sorted(nodes, key=lambda node: node.order):
             one = self.twin_before(other)
             if one is not None and self.differ(one, other):
                 return one, other
@@ -171,10 +185,11 @@ class Pairing:
 
     def twin_before(self, node: Node) -> Node | None:
         """What the right program computed under the same name, in the same iteration, of the same shape."""
-        twin = self._named_before.get(_name(node))
-        if twin is None and self._is_assembled and (path := _path(node)):
+        named = self._named_before.get(_name(node), [])
+        if not named and self._is_assembled and (path := _path(node)):
             # The partitioner renames; what the user called it stays.
             return self._called(path, node)
+        twin = _same_call(named, node)
         return twin if twin is not None and self.fit(twin, node) else None
 
     def _called(self, path: _Path, node: Node) -> Node | None:
@@ -187,7 +202,7 @@ class Pairing:
 
     def twin_after(self, node: Node) -> Node | None:
         """Likewise of the wrong program."""
-        twin = self._named_after.get(_name(node))
+        twin = _same_call(self._named_after.get(_name(node), []), node)
         return twin if twin is not None and self.fit(node, twin) else None
 
     def is_right(self, node: Node) -> bool:
@@ -198,7 +213,7 @@ class Pairing:
     def candidates(self, one: Node) -> list[Node]:
         """Values of the right program: what `one` is made of, then the others."""
         own = list(backwards(one, {}))
-        return list(dict.fromkeys((*own, *self._named_before.values())))
+        return list(dict.fromkeys((*own, *self._all_before())))
 
     def has_alike(self, node: Node) -> bool:
         """Whether an operation of the same kind gives this value in the right program, under any name."""
@@ -222,7 +237,7 @@ class Pairing:
 
     def _whole(self, node: Node, but: Node) -> Node | None:
         """A value of the right program that devices hold the parts of."""
-        like = (one for one in self._named_before.values() if one != but and self.fit(one, node))
+        like = (one for one in self._all_before() if one != but and self.fit(one, node))
         near = islice((one for one in like if _dims(one)[0] == _dims(node)[0]), _MOST_ARRANGED)
         found = (one for one in near if not is_uniform(one.value) and self.agree(one, node))
         return next(found, None)
@@ -332,6 +347,25 @@ def _name(node: Node) -> _Name:
     if node.instruction.opcode == "parameter":
         return str(node.instruction.parameter_number), "parameter", (), node.index
     return node.instruction.name, node.instruction.opcode, iteration_of(node.frame), node.index
+
+
+def _by_name(frame: Frame) -> dict[_Name, list[Node]]:
+    found: dict[_Name, list[Node]] = {}
+    for node in _nodes(frame):
+        found.setdefault(_name(node), []).append(node)
+    return found
+
+
+def _same_call(named: Sequence[Node], node: Node) -> Node | None:
+    """Of values of one name, that of the same calls; a function that is called twice has two of each."""
+    if len(named) <= 1:
+        return next(iter(named), None)
+    calls = _calls(node)
+    return next((each for each in named if _calls(each) == calls), None)
+
+
+def _calls(node: Node) -> list[str]:
+    return [call.name for _, call in calls_around(node.frame)]
 
 
 def _path(node: Node) -> _Path | None:
