@@ -18,6 +18,7 @@ from typing import TypeAlias
 from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import branches
 from hlotool.locate.control import (
+    behind_forms,
     branch_number,
     caller_of_parameter,
     carried_round,
@@ -25,8 +26,9 @@ from hlotool.locate.control import (
     control_flow,
     decisive_conditions,
     depends_on_arguments,
+    handed_through,
     handing_tuple,
-    is_around,
+    is_handed_through,
     skipped_loop,
     step_name,
 )
@@ -121,6 +123,7 @@ class _Search:
             or self._control(one, other)
             or self._other_branch(left, right, other, set())
             or self._wiring(one, other)
+            or self._same(left, right)
             or self._fixed(one, other)
             or (self._narrowed(left, right) if self.pairing.is_far else None)
             or self._guilty_operands(left, right)
@@ -202,7 +205,7 @@ class _Search:
         """What hands on another value than it should, where names do not tell."""
         left, right = made(one), made(other)
         alike = self.pairing.equal_value(right, left)
-        place = carried_round(one, other)
+        place = carried_round(one, other) or handed_through(other)
         if place is None and alike is not None and alike.instruction.opcode == right.instruction.opcode:
             place = next((s for s in chain(other) if s.instruction.opcode == "tuple"), None)
         if place is None:
@@ -228,18 +231,19 @@ class _Search:
             return None
         if self.pairing.is_far:
             return self._handed_on(one, other)
-        common = {step_name(step) for step in chain(one)}
+        common = {step_name(step) for step in behind_forms(one)}
         # Passes add calls and tuples on the way: what counts is the last step that both sides take.
         steps = list(chain(other))
         shared = [s for s in steps[:-1] if step_name(s) in common]
-        leaves_frame = bool(shared) and is_around(right.frame, shared[-1].frame)
-        is_right = self.pairing.is_right(right) or (leaves_frame and self.pairing.has_alike(right))
-        if not shared or not is_right:
+        if not shared or not (self.pairing.is_right(right) or self.pairing.is_alike(right)):
             return None
         last = shared[-1]
-        if last.instruction.opcode == "while" and last != steps[-2]:
+        following = steps[steps.index(last) + 1 :]
+        if last.instruction.opcode == "while" and len(following) > 1:
             # Both go round equally often: what the body hands on is another matter.
-            last = steps[steps.index(last) + 1]
+            last, *following = following
+        if is_handed_through(following):
+            last = following[0]
         twin = self.pairing.twin_before(right)
         return Blame(left, right, (), (), ((left, None), (twin, right)), caller_of_parameter(last))
 
@@ -266,6 +270,29 @@ class _Search:
         one, other = self.reader
         members, matches = self._members(one, other)
         return self._blame(one, other, members, matches)
+
+    def _same(self, one: Node, other: Node) -> _Pair | Blame | None:
+        """The only operand that differs where both sides do the same; the operation where none does."""
+        if one.instruction.opcode != other.instruction.opcode:
+            return None
+        uses = list(zip(operand_uses(one), operand_uses(other)))
+        left, right = operand_nodes(one), operand_nodes(other)
+        if not left or len(left) != len(right) or not all(map(self.pairing.fit, left, right)):
+            return None
+        pairing = self.pairing
+        apart = [use for use, a, b in zip(uses, left, right) if not pairing.agree(a, b)]
+        is_same = same_operation(one.instruction, other.instruction)
+        matches = {b: next((a for a in left if pairing.agree(a, b)), None) for b in right}
+        if pairing.differ(one, other) and set(matches.values()) == set(left) and (apart or not is_same):
+            # The same values, be it in another order: it is what is done to them.
+            return self._blame(one, other, [other], matches)
+        if not is_same or len(apart) != 1 or not pairing.differ(*map(made, apart[0])):
+            return None
+        [(expected, read)] = apart
+        is_right = pairing.is_right(made(read)) or pairing.is_alike(made(read))
+        # A right value in the wrong place: it is handed there, or read by mistake.
+        is_handed = step_name(expected) == step_name(read)
+        return (expected, read) if is_handed or not is_right else None
 
     def _guilty_operands(self, one: Node, other: Node) -> _Pair | Blame | None:
         """The operands that are furthest apart, where both sides do the same to operands of equal shapes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ShapeIndex
@@ -63,6 +63,18 @@ def _is_skipped(step: Node) -> bool:
 def handing_tuple(use: Node) -> Node | None:
     """The tuple that a value was first put into on the way to its reader; None when it was read as such."""
     return next((s for s in reversed(list(behind_forms(use))) if s.instruction.opcode == "tuple"), None)
+
+
+def is_handed_through(steps: Sequence[Node]) -> bool:
+    """Whether the first of these steps is a call that returns what it was given, and computes nothing."""
+    is_call = len(steps) > 1 and steps[0].instruction.opcode in ("fusion", "call")
+    return is_call and steps[1].instruction.opcode == "parameter"
+
+
+def handed_through(use: Node) -> Node | None:
+    """The first call on the way of a value that returns what it was given."""
+    steps = list(chain(use))
+    return next((step for n, step in enumerate(steps) if is_handed_through(steps[n:])), None)
 
 
 def depends_on_arguments(node: Node) -> bool:

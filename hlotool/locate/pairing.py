@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import prod
@@ -79,6 +79,7 @@ class Pairing:
     _named_after: dict[_Name, list[Node]] = field(init=False)
     _by_shape: dict[_Dims, list[Node]] = field(default_factory=dict)
     _by_bits: dict[Any, list[Node]] = field(default_factory=dict)
+    _bits_after: dict[Any, list[Node]] = field(default_factory=dict)
     _distances: dict[tuple[Any, Any], float | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -86,11 +87,10 @@ class Pairing:
         self.is_far = not self._is_assembled and _surviving(self.before, self.after) < _SURVIVING
         self._named_before = _by_name(self.before)
         self._named_after = _by_name(self.after)
+        self._by_bits, self._bits_after = _by_bits(self._named_before), _by_bits(self._named_after)
         for node in self._all_before():
             if path := _path(node):
                 self._by_path.setdefault(path, []).append(node)
-            if (kept := node.kept) is not None:
-                self._by_bits.setdefault(_digests(kept), []).append(node)
             if _size(node) >= _TELLING_SIZE or self.is_far:
                 self._by_shape.setdefault(_dims(node), []).append(node)
 
@@ -215,11 +215,22 @@ class Pairing:
         own = list(backwards(one, {}))
         return list(dict.fromkeys((*own, *self._all_before())))
 
-    def has_alike(self, node: Node) -> bool:
-        """Whether an operation of the same kind gives this value in the right program, under any name."""
-        same = self._by_shape.get(_dims(node), ())
-        alike = (other for other in same if other.instruction.opcode == node.instruction.opcode)
-        return any(self.agree(other, node) for other in alike)
+    def is_alike(self, node: Node) -> bool:
+        """Whether operations of the same kind give this value in the right program, under any name.
+
+        There must be as many of them: another one is a wrong operation that gives a value twice.
+        """
+        if not self.is_telling(node):
+            return False
+        opcode, dims = node.instruction.opcode, _dims(node)
+        counts = [
+            sum(
+                n.instruction.opcode == opcode and _dims(n) == dims
+                for n in by_bits.get(_digests(node.kept), ())
+            )
+            for by_bits in (self._by_bits, self._bits_after)
+        ]
+        return 0 < counts[1] <= counts[0]
 
     def equal_value(self, node: Node, but: Node) -> Node | None:
         """A value of the right program that is this one of the wrong one by its content, and is not `but`."""
@@ -353,6 +364,14 @@ def _by_name(frame: Frame) -> dict[_Name, list[Node]]:
     found: dict[_Name, list[Node]] = {}
     for node in _nodes(frame):
         found.setdefault(_name(node), []).append(node)
+    return found
+
+
+def _by_bits(named: Mapping[_Name, Sequence[Node]]) -> dict[Any, list[Node]]:
+    found: dict[Any, list[Node]] = {}
+    for node in (node for nodes in named.values() for node in nodes):
+        if (kept := node.kept) is not None:
+            found.setdefault(_digests(kept), []).append(node)
     return found
 
 
