@@ -14,7 +14,7 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, subshape
 from hlotool.ir.walk import reachable
-from hlotool.locate.distance import distance, rounding_error
+from hlotool.locate.distance import distance, rounding
 from hlotool.locate.frames import (
     Frame,
     Node,
@@ -28,23 +28,12 @@ from hlotool.locate.frames import (
 )
 from hlotool.locate.recorder import values_of
 from hlotool.locate.store import Sample
+from hlotool.numerics import thresholds
 from hlotool.values.infer_sharding import infer_sharding, part_counts
 from hlotool.values.sharding import assemble, split
 
-#: Arrays with fewer elements are equal by chance too often to be the same value for that.
-_TELLING_SIZE = 8
-
-#: The part of the observed difference that a value must show to be to blame for it.
-_SHARE = 1 / 8
-
-#: With a smaller share of the wrong program's names in the right one, a name says nothing.
-_SURVIVING = 0.3
-
 #: Values that what devices hold is arranged like, for one value.
 _MOST_ARRANGED = 100
-
-#: Relative difference of programs in f64 whose constants a compiler has folded in f32.
-_ROUNDED_CONSTANTS = 1e-5
 
 _Name: TypeAlias = tuple[str, str, tuple[int, ...], tuple[int, ...]]
 _Path: TypeAlias = tuple[str, tuple[int, ...]]
@@ -84,14 +73,16 @@ class Pairing:
 
     def __post_init__(self) -> None:
         self._is_assembled = len(self.before.trace.stores) < len(self.after.trace.stores)
-        self.is_far = not self._is_assembled and _surviving(self.before, self.after) < _SURVIVING
+        self.is_far = (
+            not self._is_assembled and _surviving(self.before, self.after) < thresholds.SURVIVING_NAMES.value
+        )
         self._named_before = _by_name(self.before)
         self._named_after = _by_name(self.after)
         self._by_bits, self._bits_after = _by_bits(self._named_before), _by_bits(self._named_after)
         for node in self._all_before():
             if path := _path(node):
                 self._by_path.setdefault(path, []).append(node)
-            if _size(node) >= _TELLING_SIZE or self.is_far:
+            if _size(node) >= thresholds.TELLING_SIZE.value or self.is_far:
                 self._by_shape.setdefault(_dims(node), []).append(node)
 
     @property
@@ -141,7 +132,11 @@ class Pairing:
                     )
                 except (ValueError, HlotoolError):
                     return None
-        off = (n for n, (e, a) in enumerate(zip(expected, actual)) if distance(e, a) > self.seen * _SHARE)
+        off = (
+            n
+            for n, (e, a) in enumerate(zip(expected, actual))
+            if distance(e, a) > self.seen * thresholds.SHOWN.value
+        )
         return next(off, None)
 
     def differ(self, one: Node, other: Node) -> bool:
@@ -159,10 +154,11 @@ class Pairing:
         return distance(wanted.value, value) <= self._limit(wanted)
 
     def _limit(self, one: Node) -> float:
-        rounding = rounding_error(subshape(one.instruction.shape, one.index))
-        if self.is_wide and rounding:
-            rounding = _ROUNDED_CONSTANTS
-        return min(rounding, self.seen * _SHARE)
+        shape = subshape(one.instruction.shape, one.index)
+        limit = rounding(shape, thresholds.FEW_OPERATIONS.value)
+        if self.is_wide and limit:
+            limit = thresholds.ROUNDED_CONSTANTS.value
+        return min(limit, self.seen * thresholds.SHOWN.value)
 
     def first_difference(self) -> tuple[Node, Node] | None:
         """The first values of one name, in the order of execution, that are known to differ."""
@@ -272,7 +268,7 @@ class Pairing:
         """Whether a value is so particular that another one is hardly equal to it by chance."""
         if node.kept is None:
             return False
-        if _size(node) >= _TELLING_SIZE and not is_uniform(node.value):
+        if _size(node) >= thresholds.TELLING_SIZE.value and not is_uniform(node.value):
             return True
         if not self.is_far:
             return False
