@@ -137,7 +137,8 @@ class _Search:
             if a.opcode != "while" or b.opcode != "while":
                 continue
             rounds = left.frame.bodies.get(a, []), right.frame.bodies.get(b, [])
-            if len(rounds[0]) != len(rounds[1]):
+            is_other_part = a.name == b.name and left.index != right.index
+            if is_other_part or len(rounds[0]) != len(rounds[1]):
                 return None
             for first, second in zip(*(r[:-1] for r in rounds)):
                 pair = (
@@ -235,7 +236,7 @@ class _Search:
         # Passes add calls and tuples on the way: what counts is the last step that both sides take.
         steps = list(chain(other))
         shared = [s for s in steps[:-1] if step_name(s) in common]
-        if not shared or not (self.pairing.is_right(right) or self.pairing.is_alike(right)):
+        if not shared or not self.pairing.is_right(right):
             return None
         last = shared[-1]
         following = steps[steps.index(last) + 1 :]
@@ -289,10 +290,9 @@ class _Search:
         if not is_same or len(apart) != 1 or not pairing.differ(*map(made, apart[0])):
             return None
         [(expected, read)] = apart
-        is_right = pairing.is_right(made(read)) or pairing.is_alike(made(read))
         # A right value in the wrong place: it is handed there, or read by mistake.
         is_handed = step_name(expected) == step_name(read)
-        return (expected, read) if is_handed or not is_right else None
+        return (expected, read) if is_handed or not pairing.is_right(made(read)) else None
 
     def _guilty_operands(self, one: Node, other: Node) -> _Pair | Blame | None:
         """The operands that are furthest apart, where both sides do the same to operands of equal shapes."""

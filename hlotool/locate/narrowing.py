@@ -65,7 +65,7 @@ class Narrowing:
         order = [
             (int(self._pairing.is_known(m)), cone_size(m, inside), m)
             for m in members
-            if m != other and not is_constant(m)
+            if m != other and not is_constant(m) and not self._pairing.is_right(m)
         ]
         order += [(_OUTSIDE, 0, m) for m in boundary if self._is_worth_it(m)]
         for _, _, node in sorted(order, key=lambda item: item[:2]):
@@ -79,6 +79,7 @@ class Narrowing:
             node.instruction.opcode != "parameter"
             and not is_constant(node)
             and self._pairing.is_telling(node)
+            and not self._pairing.is_right(node)
         )
 
     def _right_value(

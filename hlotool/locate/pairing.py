@@ -202,16 +202,16 @@ class Pairing:
         return twin if twin is not None and self.fit(node, twin) else None
 
     def is_right(self, node: Node) -> bool:
-        """Whether the right program has this value of the wrong one under the same name."""
+        """Whether the right program has this value of the wrong one under the same name, or computes it alike."""
         twin = self.twin_before(node)
-        return twin is not None and self.agree(twin, node)
+        return (twin is not None and self.agree(twin, node)) or self._is_alike(node)
 
     def candidates(self, one: Node) -> list[Node]:
         """Values of the right program: what `one` is made of, then the others."""
         own = list(backwards(one, {}))
         return list(dict.fromkeys((*own, *self._all_before())))
 
-    def is_alike(self, node: Node) -> bool:
+    def _is_alike(self, node: Node) -> bool:
         """Whether operations of the same kind give this value in the right program, under any name.
 
         There must be as many of them: another one is a wrong operation that gives a value twice.
