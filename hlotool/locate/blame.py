@@ -187,7 +187,7 @@ class _Search:
                         made(right), made(chosen)
                     ):
                         return right, chosen
-                    return Blame(one, other, (), (), ((one, None), (None, other)), step)
+                    return _handing(one, None, other, step)
         return None
 
     def _selector(self, one: Node, step: Node) -> Node | None:
@@ -209,9 +209,7 @@ class _Search:
         place = carried_round(one, other) or handed_through(other)
         if place is None and alike is not None and alike.instruction.opcode == right.instruction.opcode:
             place = next((s for s in chain(other) if s.instruction.opcode == "tuple"), None)
-        if place is None:
-            return None
-        return Blame(left, right, (), (), ((left, None), (alike, right)), place)
+        return _handing(left, alike, right, place) if place is not None else None
 
     def _control(self, one: Node, other: Node) -> _Pair | None:
         """The conditions of a loop that ends at different iterations, or the selectors of another branch."""
@@ -245,8 +243,7 @@ class _Search:
             last, *following = following
         if is_handed_through(following):
             last = following[0]
-        twin = self.pairing.twin_before(right)
-        return Blame(left, right, (), (), ((left, None), (twin, right)), caller_of_parameter(last))
+        return _handing(left, self.pairing.twin_before(right), right, caller_of_parameter(last))
 
     def _fixed(self, one: Node, other: Node) -> Blame | _Pair | None:
         """What puts constants in the place of a value that the right program makes of its arguments.
@@ -265,63 +262,56 @@ class _Search:
                 return expected, chosen
         place = skipped_loop(one, other) or handing_tuple(other)
         if place is not None:
-            return Blame(left, right, (), (), ((left, None), (None, right)), place)
+            return _handing(left, None, right, place)
         if self.reader is None or right not in operand_nodes(self.reader[1]):
             return None
         one, other = self.reader
         members, matches = self._members(one, other)
         return self._blame(one, other, members, matches)
 
+    def _operands(self, one: Node, other: Node) -> list[tuple[_Pair, _Pair]]:
+        """What both sides read, as it is read and as it was computed; empty where they are not alike."""
+        if one.instruction.opcode != other.instruction.opcode:
+            return []
+        uses, operands = (list(zip(of(one), of(other))) for of in (operand_uses, operand_nodes))
+        is_alike = len(operand_nodes(one)) == len(operand_nodes(other))
+        return list(zip(uses, operands)) if is_alike and all(self.pairing.fit(*p) for p in operands) else []
+
     def _same(self, one: Node, other: Node) -> _Pair | Blame | None:
         """The only operand that differs where both sides do the same; the operation where none does."""
-        if one.instruction.opcode != other.instruction.opcode:
-            return None
-        uses = list(zip(operand_uses(one), operand_uses(other)))
-        left, right = operand_nodes(one), operand_nodes(other)
-        if not left or len(left) != len(right) or not all(map(self.pairing.fit, left, right)):
-            return None
-        pairing = self.pairing
-        apart = [use for use, a, b in zip(uses, left, right) if not pairing.agree(a, b)]
+        pairing, pairs = self.pairing, self._operands(one, other)
+        left, right = [a for _, (a, _) in pairs], [b for _, (_, b) in pairs]
+        apart = [(use, made) for use, made in pairs if not pairing.agree(*made)]
         is_same = same_operation(one.instruction, other.instruction)
         matches = {b: next((a for a in left if pairing.agree(a, b)), None) for b in right}
-        if pairing.differ(one, other) and set(matches.values()) == set(left) and (apart or not is_same):
+        is_told = pairs and set(matches.values()) == set(left) and (apart or not is_same)
+        if is_told and pairing.differ(one, other):
             # The same values, be it in another order: it is what is done to them.
             return self._blame(one, other, [other], matches)
-        if not is_same or len(apart) != 1 or not pairing.differ(*map(made, apart[0])):
+        if not is_same or len(apart) != 1 or not pairing.differ(*apart[0][1]):
             return None
-        [(expected, read)] = apart
+        [((expected, read), (_, maker))] = apart
         # A right value in the wrong place: it is handed there, or read by mistake.
         is_handed = step_name(expected) == step_name(read)
-        return (expected, read) if is_handed or not pairing.is_right(made(read)) else None
+        return (expected, read) if is_handed or not pairing.is_right(maker) else None
 
     def _guilty_operands(self, one: Node, other: Node) -> _Pair | Blame | None:
         """The operands that are furthest apart, where both sides do the same to operands of equal shapes."""
-        if one.instruction.opcode != other.instruction.opcode:
-            return None
-        uses = list(zip(operand_uses(one), operand_uses(other)))
-        left, right = operand_nodes(one), operand_nodes(other)
-        if len(left) != len(right) or not all(map(self.pairing.fit, left, right)):
-            return None
-        differ = self.pairing.differ
-        agreeing = [(a, b) for a in left for b in right if self.pairing.agree(a, b)]
-        is_reordered = any(differ(a, b) for a, b in zip(left, right))
-        if is_reordered and {a for a, _ in agreeing} == set(left) and {b for _, b in agreeing} == set(right):
-            # The same values in another order: for what does not commute, the order is the fault.
-            return None
-        apart = {use: self.pairing.apart(a, b) or 0.0 for use, a, b in zip(uses, left, right) if differ(a, b)}
-        wrong = [use for use in apart if not self.pairing.is_right(made(use[1])) or self._control(*use)]
+        differ, pairs = self.pairing.differ, self._operands(one, other)
+        far = {use: self.pairing.apart(*made) or 0.0 for use, made in pairs}
+        apart = [(use, made) for use, made in pairs if differ(*made)]
+        wrong = [use for use, (_, b) in apart if not self.pairing.is_right(b) or self._control(*use)]
         if wrong:
-            return max(wrong, key=apart.__getitem__)
+            return max(wrong, key=far.__getitem__)
         if apart or not same_operation(one.instruction, other.instruction):
-            return next(filter(None, (self._wiring(*use) for use in apart)), None)
+            return next(filter(None, (self._wiring(*use) for use, _ in apart)), None)
         # The same operation gives something else only of something else, however near it is.
-        near = {use: self.pairing.apart(a, b) or 0.0 for use, a, b in zip(uses, left, right)}
-        nearest = max(near, key=near.__getitem__, default=None)
-        if nearest is None or near[nearest] == 0:
+        furthest = max(far, key=far.__getitem__, default=None)
+        if furthest is None or far[furthest] == 0:
             return None
         if self.amplified is None and differ(one, other):
             self.amplified = one, other
-        return nearest
+        return furthest
 
     def _region(self, one: Node, other: Node) -> Blame | _Pair:
         """What lies between a differing pair and agreeing values; or an earlier pair that differs."""
@@ -396,6 +386,11 @@ class _Search:
                 continue
             inside.append(node)
         return inside
+
+
+def _handing(one: Node, alike: Node | None, other: Node, place: Node) -> Blame:
+    """The blame of what hands on `other`, which the right program has as `alike`, instead of `one`."""
+    return Blame(one, other, (), (), ((one, None), (alike, other)), place)
 
 
 def _own_way(one: Node, known: dict[Node, Node]) -> list[Node] | None:

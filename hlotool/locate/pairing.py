@@ -20,13 +20,13 @@ from hlotool.locate.frames import (
     Node,
     Parts,
     Spread,
+    all_frames,
     calls_around,
     iteration_of,
     operand_nodes,
     resolve,
     same_place,
 )
-from hlotool.locate.recorder import values_of
 from hlotool.locate.store import Sample
 from hlotool.numerics import thresholds
 from hlotool.values.infer_sharding import infer_sharding, part_counts
@@ -122,22 +122,15 @@ class Pairing:
         """The first device whose part of a value is wrong; None where that cannot be told."""
         if expected is None:
             return None
-        if not isinstance(expected, Parts):
-            if actual[0].shape == expected.shape:
-                expected = Parts([expected] * len(actual))
-            else:
-                try:
-                    expected = Parts(
-                        split(expected, infer_sharding(actual, expected, self.meshes), len(actual))
-                    )
-                except (ValueError, HlotoolError):
-                    return None
-        off = (
-            n
-            for n, (e, a) in enumerate(zip(expected, actual))
-            if distance(e, a) > self.seen * thresholds.SHOWN.value
-        )
-        return next(off, None)
+        if not isinstance(expected, Parts) and actual[0].shape != expected.shape:
+            try:
+                sharding = infer_sharding(actual, expected, self.meshes)
+                expected = Parts(split(expected, sharding, len(actual)))
+            except (ValueError, HlotoolError):
+                return None
+        parts = expected if isinstance(expected, Parts) else [expected] * len(actual)
+        limit = self.seen * thresholds.SHOWN.value
+        return next((n for n, (e, a) in enumerate(zip(parts, actual)) if distance(e, a) > limit), None)
 
     def differ(self, one: Node, other: Node) -> bool:
         """Whether two values are known to be further apart than rounding can put them."""
@@ -202,7 +195,7 @@ class Pairing:
         return twin if twin is not None and self.fit(node, twin) else None
 
     def is_right(self, node: Node) -> bool:
-        """Whether the right program has this value of the wrong one under the same name, or computes it alike."""
+        """Whether the right program has this value under the same name, or computes it in the same way."""
         twin = self.twin_before(node)
         return (twin is not None and self.agree(twin, node)) or self._is_alike(node)
 
@@ -333,16 +326,13 @@ def _size(node: Node) -> int:
     return prod(_dims(node)[1])
 
 
-def _nodes(frame: Frame) -> Iterator[Node]:
+def _nodes(entry: Frame) -> Iterator[Node]:
     """Every array that was computed, and the parameters of the entry."""
-    seen = set()
-    for current, instruction, _ in values_of(frame):
-        if current not in seen:
-            seen.add(current)
-            constants = (i for i in current.computation.instructions if i.literal is not None)
-            yield from (Node(current, i) for i in constants if isinstance(i.shape, ArrayShape))
-        if isinstance(instruction.shape, ArrayShape) and not _hands_on(instruction, current):
-            yield Node(current, instruction)
+    for frame in all_frames(entry):
+        constants = [i for i in frame.computation.instructions if i.literal is not None]
+        for instruction in dict.fromkeys((*constants, *frame.values)):
+            if isinstance(instruction.shape, ArrayShape) and not _hands_on(instruction, frame):
+                yield Node(frame, instruction)
 
 
 def _hands_on(instruction: Instruction, frame: Frame) -> bool:
