@@ -8,9 +8,28 @@ import lzma
 import zipfile
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
 from hlotool.errors import DumpError
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds that keep a damaged or hostile file from filling memory or disk.
+
+    Attributes:
+        file_bytes: of one decompressed file; a proto cannot exceed 2 GiB anyway.
+        archive_bytes: of a decompressed tar archive.
+        members: entries of an archive.
+    """
+
+    file_bytes: int = 2 << 30
+    archive_bytes: int = 16 << 30
+    members: int = 500_000
+
+
+DEFAULT_LIMITS = Limits()
 
 
 class Reader(Protocol):
@@ -53,9 +72,13 @@ def is_compressed(start: bytes) -> bool:
     return start.startswith(tuple(_OPENERS))
 
 
-def expanded(raw: Reader) -> Reader:
-    """A stream of the decompressed content of `raw`, or of its content when it is not compressed."""
-    start = raw.read(_LONGEST_MAGIC)
+def expanded(raw: Reader, name: str) -> Reader:
+    """A stream of the decompressed content of `raw`, or of its content when it is not compressed.
+
+    Raises:
+        DumpError: not even its first bytes can be read; `name` is what the message calls it.
+    """
+    start = read_some(raw, _LONGEST_MAGIC, name)
     stream = _Prefixed(start, raw)
     opener = next((o for magic, o in _OPENERS.items() if start.startswith(magic)), None)
     return opener(stream) if opener else stream

@@ -15,21 +15,20 @@ A parameter's names are its HLO name, that name without the trailing number, and
 
 from __future__ import annotations
 
+import importlib.util
 import re
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
-
-import numpy as np
 
 from hlotool.errors import InputDataError
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, TokenShape, leaves
+from hlotool.values.array_files import read_all
 from hlotool.values.fit import fit
 from hlotool.values.flatten import Value, flatten, unflatten
-from hlotool.values.script import call_script
 
 
 def load_inputs(source: str, module: Module) -> tuple[Value, ...]:
@@ -200,16 +199,7 @@ def read_arrays(path: Path, module: Module) -> dict[str, Any]:
     """
     if path.is_dir():
         path = _in_directory(path, module)
-    try:
-        with path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return {"0": loaded}
-            return {key: loaded[key] for key in loaded.files}
-    except FileNotFoundError:
-        raise InputDataError(f"{path}: no such file") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputDataError(f"{path}: cannot be read as .npz or .npy: {error}") from error
+    return read_all(path)
 
 
 def _in_directory(directory: Path, module: Module) -> Path:
@@ -223,3 +213,35 @@ def _in_directory(directory: Path, module: Module) -> Path:
             if (directory / (stem + suffix)).is_file():
                 return directory / (stem + suffix)
     raise InputDataError(f"{directory}: no {module.name}.npz for module {module.name}")
+
+
+def call_script(path: Path, function: str, module: Module) -> Sequence[Any]:
+    """What `function` of the Python file `path` returns for `module`: one value per entry parameter.
+
+    Raises:
+        InputDataError: no such file or function, an exception in it, or no sequence returned.
+    """
+    made = getattr(_load(path), function, None)
+    if not callable(made):
+        raise InputDataError(f"{path}: no function {function}")
+    try:
+        values = made(module)
+    except Exception as error:
+        raise InputDataError(f"{path}:{function} raised {type(error).__name__}: {error}") from error
+    if not isinstance(values, Sequence):
+        raise InputDataError(f"{path}:{function} returned {type(values).__name__}, not a list of arrays")
+    return values
+
+
+def _load(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise InputDataError(f"{path}: no such file")
+    spec = importlib.util.spec_from_file_location(f"hlotool_inputs_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(script)
+    except Exception as error:
+        raise InputDataError(f"{path}: {type(error).__name__} while loading: {error}") from error
+    return script

@@ -12,34 +12,27 @@ from hlotool.parse.text.syntax import Source, TextError
 DEEPEST_NESTING = 100
 
 _WORDS = {
+    **dict.fromkeys(("COLON_NAME", "IDENTIFIER", "PERCENT_NAME"), "a name"),
+    **dict.fromkeys(("NUMBER", "NUMBERS", "NUMBER_WORD"), "a number"),
+    **dict.fromkeys(("BUFFER_OPEN", "ELEMENT_TYPE"), "a shape"),
+    **dict.fromkeys(("CONSTANT_OPEN", "PARAMETER_OPEN"), "an opcode"),
+    **dict.fromkeys(("RAW_STRING", "RAW_TEXT"), "text"),
     "$END": "the end of the text",
     "BOOL": "true or false",
     "BOUND": "'<='",
-    "BUFFER_OPEN": "a shape",
-    "COLON_NAME": "a name",
-    "CONSTANT_OPEN": "an opcode",
     "DIM_LABELS": "dimension labels such as b01f_01io->b01f",
     "DIM_LEVEL": "one of D, C, S, H",
-    "ELEMENT_TYPE": "a shape",
     "ELLIPSIS": "'...'",
     "ENTRY": "ENTRY",
     "FILE_LOCATIONS": "FileLocations",
     "FILE_NAMES": "FileNames",
     "FUNCTION_NAMES": "FunctionNames",
     "HLO_MODULE": "HloModule",
-    "IDENTIFIER": "a name",
     "INT": "an integer",
     "KEY": "an attribute",
     "LAYOUT_OPEN": "a layout",
-    "NUMBER": "a number",
-    "NUMBERS": "a number",
-    "NUMBER_WORD": "a number",
     "PADDING": "padding such as 0_1x2_2",
-    "PARAMETER_OPEN": "an opcode",
-    "PERCENT_NAME": "a name",
     "PERMUTATION_OPEN": "T(",
-    "RAW_STRING": "text",
-    "RAW_TEXT": "text",
     "ROOT": "ROOT",
     "SHARD_GROUP": "shard_as or shard_like",
     "SIZES": "sizes such as 2x2",
@@ -57,7 +50,8 @@ _MLIR = re.compile(r"(?:\s|//[^\n]*+)*+(?:#loc|(?:builtin\.)?module\s+(?:@|attri
 _GLUED_NAME = re.compile(r"%?[A-Za-z_][A-Za-z0-9_.\-]*=\s*(?:\(|[a-z0-9]+\[|[a-z\-]+\()")
 #: `x = …` where `x=…` is meant.
 _LOOSE_KEY = re.compile(r"([A-Za-z_][A-Za-z0-9_.\-]*)\s+=")
-_WORD_BEFORE = re.compile(r"([A-Za-z0-9_]+)\Z")
+#: An element type that does not exist; longer words are none.
+_WORD_BEFORE = re.compile(r"(?<![A-Za-z0-9_])[A-Za-z0-9_]{1,40}\Z")
 _BRACKET = re.compile(
     r"""(?P<opening>[(\[{])|(?P<closing>[)\]}])|"[^"\\]*+(?:\\.[^"\\]*+)*+"|/\*.*?\*/|//[^\r\n]*|(?P<open_end>"|/\*)""",
     re.DOTALL,
@@ -132,10 +126,10 @@ def _hint(text: str, position: int | None, accepted: frozenset[str]) -> str | No
     if _GLUED_NAME.match(text, position):
         return "a name needs a blank before its '='"
     if "KEY" in accepted and (key := _LOOSE_KEY.match(text, position)):
-        return f"there is no blank before the '=' of {key[1]}="
-    before = _WORD_BEFORE.search(text, 0, position)
+        return f"there is no blank before the '=' of {key[1][:_LONGEST_FOUND]}="
+    before = _WORD_BEFORE.search(text, max(0, position - _LONGEST_FOUND - 1), position)
     if text.startswith("[", position) and before is not None:
-        return f"{before[1]} is not an element type"
+        return f"{before[0]} is not an element type"
     word = _FOUND.match(text, position)
     end = position if word is None else word.end()
     if "\udc80" <= text[end : end + 1] <= "\udcff":
