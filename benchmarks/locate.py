@@ -61,7 +61,7 @@ from hlotool.replay.options import ReplayOptions  # noqa: E402
 from hlotool.replay.program import Program, compile_program  # noqa: E402
 from hlotool.replay.records import ModuleRecord  # noqa: E402
 from hlotool.replay.task import Task  # noqa: E402
-from hlotool.replay.trials import trials  # noqa: E402
+from hlotool.replay.trials import Trial, trials  # noqa: E402
 from hlotool.search.bisection.records import SpotRecord  # noqa: E402
 from hlotool.search.bisection.spotting import SpotQuestion, stage_spot  # noqa: E402
 from hlotool.search.bisection.stage_worker import (  # noqa: E402
@@ -131,15 +131,13 @@ class Asked:
     bad: int
     planted: frozenset[str]
     row: ModuleRecord
-
-    @property
-    def sides(self) -> tuple[Program, Program]:
-        return stage_program(self.task, self.good), stage_program(self.task, self.bad)
+    sides: tuple[Program, Program]
+    trial: Trial
 
     def divergence(self) -> DivergenceRecord | None:
         """What the locator says."""
-        trial = stage_trials(self.task)[0]
-        return with_divergence(self.row, wanted(self.task.options), *self.sides, trial, 0.0).divergence
+        options = wanted(self.task.options)
+        return with_divergence(self.row, options, *self.sides, self.trial, 0.0).divergence
 
     def count(self, setting: Setting) -> DivergenceRecord | None:
         """Ask, and count the answer."""
@@ -161,7 +159,9 @@ def asked(case: Planted) -> Iterator[Asked]:
         ("adjacent stages", first - 1, first, case.names),
         ("first against last", 0, last, case.last_names),
     ):
-        yield Asked(case, task, setting, good, bad, planted, judge_stage(Question(task, bad)))
+        row = judge_stage(Question(task, bad))
+        sides = stage_program(task, good), stage_program(task, bad)
+        yield Asked(case, task, setting, good, bad, planted, row, sides, stage_trials(task)[0])
 
 
 def judge(case: Planted, found: dict[str, Setting]) -> None:
@@ -174,8 +174,7 @@ def judge(case: Planted, found: dict[str, Setting]) -> None:
         setting.asked_both += 1
         setting.same += named_by(spot) == (record.instructions if record else [])
         if one.setting == "adjacent stages" and record is not None:
-            arguments = stage_trials(one.task)[0].arguments
-            count_iteration(setting, record, case, one.bad, arguments, one.sides[1].module)
+            count_iteration(setting, record, case, one.bad, one.trial.arguments, one.sides[1].module)
 
 
 def wanted(options: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import branches
-from hlotool.locate.frames import FORMS, Frame, Node, branch_frame, calls_around, chain, iteration_of, made
+from hlotool.locate.frames import FORMS, Frame, Node, branch_frame, chain, iteration_of, made
 from hlotool.locate.pairing import backwards, is_parameter
 
 
@@ -85,11 +85,6 @@ def depends_on_arguments(node: Node) -> bool:
 def step_name(step: Node) -> tuple[str, ShapeIndex, int]:
     """What tells the same step in two versions of a program."""
     return step.instruction.name, step.index, step.frame.iteration
-
-
-def is_around(outer: Frame, inner: Frame) -> bool:
-    """Whether `inner` was called, directly or not, from `outer`."""
-    return any(frame is outer for frame, _ in calls_around(inner))
 
 
 def caller_of_parameter(step: Node) -> Node:
