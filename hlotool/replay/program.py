@@ -70,7 +70,7 @@ def load_program(owner: DumpModule, stage: Stage, backend: str, reference: Progr
     """
     label = stage.title
     module = load_stage(owner, stage)
-    sharding = stated_sharding(module, stage)
+    sharding = stated_sharding(owner, stage, module)
     return compile_program(label, str(stage.source), module, backend, reference, sharding)
 
 

@@ -24,7 +24,7 @@ def bundle_of_case(
         signature=found.failure,
         reason=found.reason,
         program=found.case.text,
-        inputs=npz_bytes(found.case.arguments) if found.case.arguments else b"",
+        inputs=npz_bytes(found.case.arguments, found.case.copies) if found.case.arguments else b"",
         reference=options.reference,
         backend=options.backend,
         command=check,

@@ -8,6 +8,7 @@ import pytest
 import hlotool
 from hlotool.errors import Unsupported, UsageError
 from hlotool.search.extraction import cut_named
+from hlotool.search.reduction.case import Case
 
 TEXT = """HloModule parts
 sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
@@ -43,7 +44,7 @@ ARGUMENTS = (np.array([0, 1, 2, 3], np.float32),)
 
 
 def run(names: list[str], **options: int) -> list[object]:
-    cut = cut_named(hlotool.parse(TEXT), ARGUMENTS, names, **options)
+    cut = cut_named(Case(hlotool.parse(TEXT), ARGUMENTS), names, **options)
     return hlotool.run(hlotool.parse(cut.case.text), cut.case.arguments)
 
 
@@ -65,9 +66,9 @@ def test_an_iteration_of_a_loop(call: int) -> None:
 
 
 def test_operands_come_along_as_far_as_asked() -> None:
-    module = hlotool.parse(TEXT)
-    assert [i.name for i in cut_named(module, ARGUMENTS, ["t"]).inputs] == ["r"]
-    assert [i.name for i in cut_named(module, ARGUMENTS, ["t"], height=9).inputs] == ["p"]
+    whole = Case(hlotool.parse(TEXT), ARGUMENTS)
+    assert [i.name for i in cut_named(whole, ["t"]).inputs] == ["r"]
+    assert [i.name for i in cut_named(whole, ["t"], height=9).inputs] == ["p"]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,8 @@ def _subject(program: Program, origin: Program, arguments: Sequence[Any]) -> Sub
         value: Value = program.compiled_by(_Probing(copy, watch)).run(arguments, expected()).value
         return value
 
-    return Subject(program.module, run, meshes=tuple(module_meshes(origin.module).values()))
+    meshes = tuple(module_meshes(origin.module).values())
+    return Subject(program.module, run, meshes=meshes, copies=program.runner.copies)
 
 
 class _Probing:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.dump.records import DumpModule, Stage
-from hlotool.errors import Unsupported, UsageError
+from hlotool.errors import UsageError
 from hlotool.ir.edit_clone import clone_module
+from hlotool.ir.module import Module
 from hlotool.ir.partitioning import is_per_device
 from hlotool.ir.verifier import verify_or_raise
 from hlotool.replay.options import ReplayOptions
+from hlotool.replay.program import load_program
 from hlotool.replay.records import InputsRecord
 from hlotool.replay.trials import trials
 from hlotool.search.reduction.case import Case
@@ -46,15 +48,27 @@ def load_case(path: str, options: ReplayOptions, stage: str = "") -> Loaded:
         DumpError: nothing can be read there.
         UsageError: there are several programs, or no such stage.
         InputError: it is no valid HLO, or the arguments do not fit.
-        Unsupported: a program for each of several devices.
+        Unsupported: the reference cannot run a program for each of several devices.
     """
     owner, chosen = _choose(path, stage)
     module = load_stage(owner, chosen)
     verify_or_raise(module)
     if is_per_device(module):
-        raise Unsupported(f"{path}: a program for each of {module.num_partitions} devices cannot be reduced")
+        return _of_devices(owner, chosen, module, options)
     trial = next(trials(owner, module, options))
     return Loaded(Case(module, trial.arguments), trial.inputs)
+
+
+def _of_devices(owner: DumpModule, stage: Stage, module: Module, options: ReplayOptions) -> Loaded:
+    """A program for each of several devices; in a dump it takes its parts of the first stage's arguments."""
+    program = load_program(owner, stage, options.reference)
+    origin = load_program(owner, owner.stages[0], options.reference) if stage in owner.stages else program
+    if origin.runner.copies == 1:
+        program = load_program(owner, stage, options.reference, origin)
+    else:
+        origin = program
+    trial = next(trials(owner, origin.module, options, origin.runner.copies))
+    return Loaded(Case(module, tuple(program.runner.on_devices(trial.arguments))), trial.inputs)
 
 
 def _choose(path: str, stage: str) -> tuple[DumpModule, Stage]:
@@ -82,4 +96,4 @@ def bare_case(case: Case) -> Case:
     """The program without source positions."""
     module = clone_module(case.module).module
     remove_positions(module)
-    return Case(module, case.arguments)
+    return case.changed(module)

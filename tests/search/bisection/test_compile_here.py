@@ -71,10 +71,16 @@ def test_a_fault_behind_all_passes_is_reduced(pool: Pool, corpus: Path, tmp_path
 class Dice:
     """A compiler that writes a dump and whose programs return something else every time."""
 
-    def compile_with_dumps(self, module: Module, folder: Path, passes: str = ".*") -> Any:
+    folder: Path
+
+    def dumping(self, folder: Path, passes: str = ".*") -> Any:
         folder.mkdir(parents=True)
+        self.folder = folder
+        return self
+
+    def compile(self, module: Module) -> Any:
         for stage in ("before_optimizations", "cpu_after_optimizations"):
-            (folder / f"module_0001.m.{stage}.txt").write_text(module.to_text(), encoding="utf-8")
+            (self.folder / f"module_0001.m.{stage}.txt").write_text(module.to_text(), encoding="utf-8")
         turns = iter(range(100))
 
         class Program:
