@@ -100,6 +100,8 @@ def _facts(culprit: CulpritRecord, verbose: bool) -> Iterator[tuple[str, str]]:
         yield "", f"%{culprit.spot.inside} of its scalar computation is not as it was"
     yield from (("" if number else "inside", part) for number, part in enumerate(culprit.place))
     yield "failure", culprit.signature
+    if culprit.trigger is not None:
+        yield "on XLA", str(culprit.trigger)
     if culprit.repro:
         yield "repro", culprit.repro
 

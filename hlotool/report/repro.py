@@ -21,6 +21,8 @@ class VerifyReport(Report[VerifyRecord]):
             yield _headline(bundle)
             yield Padding(Text(bundle.title), (0, 0, 0, 2))
             yield Padding(Text(f"{bundle.found or 'now'}: {bundle.reason}", "dim"), (0, 0, 0, 2))
+            if bundle.compared:
+                yield Padding(Text(f"compared: {bundle.compared}", "dim"), (0, 0, 0, 2))
             if bundle.fails and not bundle.same:
                 yield Padding(Text(f"when it was made: {bundle.expected}", "dim"), (0, 0, 0, 2))
             if self.verbose and bundle.comparison is not None:

@@ -28,6 +28,22 @@ class CandidateRecord(Record, frozen=True, kw_only=True):
     stage: str
 
 
+class PairRecord(Record, frozen=True, kw_only=True):
+    """Two small programs that should compute the same, and do not.
+
+    Attributes:
+        before: HLO of the right one.
+        after: HLO of the wrong one.
+        inputs: arguments of both, as the bytes of an .npz file.
+        comparison: of what they return.
+    """
+
+    before: str
+    after: str
+    inputs: bytes
+    comparison: ModuleRecord
+
+
 class SpotRecord(Record, frozen=True, kw_only=True):
     """The instructions to blame, cut out into programs of their own.
 
@@ -46,6 +62,8 @@ class SpotRecord(Record, frozen=True, kw_only=True):
         outputs: what it returned, likewise.
         comparison: of the results of the two programs.
         divergence: what the search for them found; None where it is not known what happens inside.
+        around: both stages with what stands around the spot: loops, calls, producers; None where such
+            programs do not fail in the same way.
     """
 
     level: Level = "pass"
@@ -62,6 +80,31 @@ class SpotRecord(Record, frozen=True, kw_only=True):
     outputs: bytes = b""
     comparison: ModuleRecord | None = None
     divergence: DivergenceRecord | None = None
+    around: PairRecord | None = None
+
+
+class TriggerRecord(Record, frozen=True, kw_only=True):
+    """Whether a fault shows on the compiler at hand.
+
+    Attributes:
+        status: `triggers`, `does not trigger`, or `not checked`.
+        compiler: that was asked, with its version, such as `XLA 0.10.2`; empty where none was.
+        backend: its spec.
+        form: which program triggers, such as `the program as given`; empty where none does.
+        reason: why it was not checked, or what the compiler did instead.
+        judged: programs that were compiled to find that out.
+    """
+
+    status: Literal["triggers", "does not trigger", "not checked"] = "not checked"
+    compiler: str = ""
+    backend: str = ""
+    form: str = ""
+    reason: str = ""
+    judged: int = 0
+
+    def __str__(self) -> str:
+        words = f"{self.status} on {self.compiler or 'XLA'}"
+        return words if self.status == "triggers" or not self.reason else f"{words}: {self.reason}"
 
 
 class CulpritRecord(Record, frozen=True, kw_only=True):
@@ -91,6 +134,8 @@ class CulpritRecord(Record, frozen=True, kw_only=True):
         repaired_without: smallest sets of passes without which the compiler at hand gives the right result.
         minimal: HLO of the smallest program found that the compiler at hand gets wrong in the same way.
         minimal_inputs: its arguments, as the bytes of an .npz file.
+        minimal_comparison: of its result on the compiler at hand with the reference's.
+        trigger: whether that compiler shows the fault.
     """
 
     module: str
@@ -115,6 +160,8 @@ class CulpritRecord(Record, frozen=True, kw_only=True):
     repaired_without: list[list[str]] = []
     minimal: str = ""
     minimal_inputs: bytes = b""
+    minimal_comparison: ModuleRecord | None = None
+    trigger: TriggerRecord | None = None
 
 
 class BisectedModule(Record, frozen=True, kw_only=True):
@@ -131,6 +178,7 @@ class BisectedModule(Record, frozen=True, kw_only=True):
         is_monotonic: the history turns once; otherwise a pass repaired what another one broke.
         history: the turns in words.
         culprits: what was found.
+        bundle: folder of the repro bundle of the first culprit; empty when none was written.
     """
 
     name: str
@@ -143,3 +191,4 @@ class BisectedModule(Record, frozen=True, kw_only=True):
     is_monotonic: bool = True
     history: list[str] = []
     culprits: list[CulpritRecord] = []
+    bundle: str = ""

@@ -9,7 +9,6 @@ from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import UsageError
-from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import is_per_device
 from hlotool.ir.verifier import verify_or_raise
@@ -20,7 +19,7 @@ from hlotool.replay.trials import trials
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.oracle import CaseOracle
 from hlotool.search.reduction.reducer import Reduction, reduce_case
-from hlotool.search.strip_positions import remove_positions
+from hlotool.search.strip_positions import without_positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +93,4 @@ def reduce_loaded(loaded: Loaded, oracle: CaseOracle) -> Reduction:
 
 def bare_case(case: Case) -> Case:
     """The program without source positions."""
-    module = clone_module(case.module).module
-    remove_positions(module)
-    return case.changed(module)
+    return case.changed(without_positions(case.module))

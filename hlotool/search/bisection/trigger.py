@@ -1,0 +1,335 @@
+"""Does a fault show on the compiler at hand? The program to file is the one that does, made small.
+
+Forms of the program are tried one after the other. Most faults come from another compiler than the one at
+hand: then few programs are compiled, and it is said that none of them triggers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from hlotool.backends.registry import get_backend
+from hlotool.backends.spec import parse_spec
+from hlotool.backends.xla.routes import compiled_for
+from hlotool.errors import BackendFailed, HlotoolError, Unsupported
+from hlotool.findings.records import Record
+from hlotool.findings.signature import Signature
+from hlotool.findings.verdict import Answer
+from hlotool.parse.reader import parse_module
+from hlotool.replay.devices.runners import OneDevice
+from hlotool.replay.options import PRELOAD, RunOptions
+from hlotool.replay.task import Task
+from hlotool.search.arrays import npz_arrays, npz_bytes
+from hlotool.search.bisection.disabling import NEEDED, without
+from hlotool.search.bisection.records import CulpritRecord, TriggerRecord
+from hlotool.search.bisection.stage_worker import stage_program, stage_trials
+from hlotool.search.reduction.case import Case
+from hlotool.search.reduction.case_worker import Outcome
+from hlotool.search.reduction.oracle import BackendJudge, CaseOracle, Judge
+from hlotool.search.reduction.reducer import reduce_case
+from hlotool.search.reduction.task import bare_case
+from hlotool.search.steps import Steps
+from hlotool.values.captured import read_arguments
+from hlotool.workers.pool import Limits, Pool
+
+#: What a worker calls.
+FUNCTION = "hlotool.search.bisection.trigger:compiler_here"
+
+#: Seconds for each program: a compiler that takes longer is not waited for.
+_PATIENCE = 60.0
+
+#: Programs that are judged to make one small.
+_MOST_JUDGED = 500
+
+_AS_GIVEN = "the program as given"
+
+#: Options of a backend that say where it is found and how long it may take, not what it does.
+_NOT_WHAT = frozenset({"python", "timeout"})
+
+
+class CompilerRecord(Record, frozen=True, kw_only=True):
+    """The compiler at hand.
+
+    Attributes:
+        name: with version and options, such as `XLA 0.10.2`.
+        error: why there is none.
+    """
+
+    name: str = ""
+    error: str = ""
+
+
+def compiler_here(backend: str) -> CompilerRecord:
+    """What a backend compiles with; called in a worker, for it may take the process down."""
+    try:
+        version = get_backend(backend).version
+    except HlotoolError as error:
+        return CompilerRecord(error=str(error))
+    return CompilerRecord(name=compiler_name(version, backend))
+
+
+def compiler_name(version: str, backend: str) -> str:
+    """A compiler as its bug tracker knows it: `XLA 0.10.2` for jaxlib of that version, with options.
+
+    Args:
+        version: as the backend says it.
+        backend: its spec.
+    """
+    name = version.partition(" (")[0].replace("jaxlib ", "XLA ")
+    given = parse_spec(backend).options.items()
+    options = [f"{key}={value}" if value else key for key, value in given if key not in _NOT_WHAT]
+    return f"{name} ({', '.join(options)})" if options else name
+
+
+def try_culprits(
+    culprits: list[CulpritRecord],
+    tasks: Sequence[Task],
+    backend: str,
+    options: RunOptions,
+    steps: Steps,
+    confidence: float = 0.99,
+) -> None:
+    """Say of each culprit whether its fault shows on the compiler at hand, and make the program small.
+
+    Args:
+        culprits: changed in place, one after the other.
+        tasks: the modules that they were found in.
+        backend: spec of the compiler.
+        options: limits of the processes, and how results are compared.
+        steps: remember what was asked.
+        confidence: of what is said about failures that show only sometimes.
+    """
+    if all(culprit.level == "flaky" for culprit in culprits):
+        return
+    limits = Limits(1, min(options.timeout, _PATIENCE), options.memory_limit)
+    with Pool(limits, PRELOAD, backend) as pool:
+        compiler = _asked(pool, backend)
+        for number, culprit in enumerate(culprits):
+            if culprit.level != "flaky":
+                task = _task_of(culprit, tasks)
+                culprits[number] = _Trial(culprit, task, backend, compiler, pool, steps, confidence).run()
+
+
+def not_tried(culprits: list[CulpritRecord], reason: str) -> None:
+    """Say of each culprit why no compiler was asked."""
+    for number, culprit in enumerate(culprits):
+        culprits[number] = msgspec.structs.replace(culprit, trigger=TriggerRecord(reason=reason))
+
+
+def _task_of(culprit: CulpritRecord, tasks: Sequence[Task]) -> Task:
+    """The module that a culprit was found in; of several dumps two may have modules of one name."""
+    path = culprit.comparison.path if culprit.comparison is not None else ""
+    alike = [task for task in tasks if task.module.title == culprit.module]
+    exact = [t for t in alike if any(str(stage.source) == path for stage in t.module.stages)]
+    return (exact or alike)[0]
+
+
+def _asked(pool: Pool, backend: str) -> CompilerRecord:
+    try:
+        [end] = pool.call_all(FUNCTION, [backend])
+    except BackendFailed as error:
+        return CompilerRecord(error=str(error))
+    if isinstance(end.value, BackendFailed):
+        return CompilerRecord(error=str(end.value))
+    return msgspec.msgpack.decode(end.value, type=CompilerRecord)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A program that may show the fault.
+
+    Attributes:
+        name: in words.
+        case: the program and its arguments.
+        is_whole: its results are those of the module, so that it must be the same ones that are wrong.
+    """
+
+    name: str
+    case: Case
+    is_whole: bool
+
+
+@dataclass(slots=True)
+class _Trial:
+    """One culprit on the compiler at hand; the arguments of `try_culprits`."""
+
+    culprit: CulpritRecord
+    task: Task
+    backend: str
+    compiler: CompilerRecord
+    pool: Pool
+    steps: Steps
+    confidence: float
+    judged: int = 0
+
+    def run(self) -> CulpritRecord:
+        """The culprit with what the compiler says of it."""
+        if reason := self.compiler.error or _unfit(self.task, self.backend):
+            return self._said("not checked", reason)
+        self.steps.listener.phase(f"does it trigger on {self.compiler.name}?", 1)
+        whole = "no form of the program could be made"
+        status = "not checked"
+        try:
+            for form in _forms(self.culprit, self.task):
+                outcome = self._oracle(self._judge(self.backend)).outcome(form.case, form.name)
+                self.judged += 1
+                if self._is_it(outcome, form):
+                    return self._reduced(form)
+                if form.name == _AS_GIVEN:
+                    status, whole = _unlike(outcome)
+        except HlotoolError as error:
+            whole = str(error)
+        return self._said(status, whole)
+
+    def _is_it(self, outcome: Outcome, form: _Form) -> bool:
+        """Whether a program fails as the module does."""
+        wanted, row = self._wanted, outcome.row
+        if wanted is None or row is None or outcome.failure != wanted.smaller():
+            return False
+        return not form.is_whole or bool(set(row.signature.outputs) & set(wanted.outputs))
+
+    @property
+    def _wanted(self) -> Signature | None:
+        return self.culprit.comparison.signature if self.culprit.comparison is not None else None
+
+    def _judge(self, backend: str) -> Judge:
+        options = msgspec.structs.replace(self.task.options, backend=backend, inputs=None, outputs=None)
+        judge = BackendJudge(self.pool, options)
+        judge.name = f"{judge.name}, {self.compiler.name}"
+        return judge
+
+    def _oracle(self, judge: Judge) -> CaseOracle:
+        return CaseOracle(judge, self.steps, self.confidence, most=_MOST_JUDGED)
+
+    def _reduced(self, form: _Form) -> CulpritRecord:
+        """The culprit with the smallest program found that fails as this form does."""
+        judge, cause = self._judge(self.backend), []
+        accused = self.culprit.pass_name
+        if accused and accused not in NEEDED:
+            spared = self._judge(without(self.backend, [accused]))
+            outcome = self._oracle(spared).outcome(form.case, f"without {accused}")
+            self.judged += 1
+            is_cause = outcome.answer is Answer.GOOD
+            said = "right" if is_cause else "not right either"
+            cause = [f"without {accused} (xla_disable_hlo_passes) its result there is {said}"]
+            judge = _Accusing(judge, spared) if is_cause else judge
+        oracle = self._oracle(judge)
+        found = reduce_case(form.case, oracle).case
+        bare = bare_case(found)
+        smallest = bare if oracle.fails(bare, "without source positions") else found
+        evidence = f"a program of {smallest.size} instructions fails in the same way on {self.compiler.name}"
+        return msgspec.structs.replace(
+            self._said("triggers", "", form.name),
+            reduced_instructions=smallest.size,
+            minimal=smallest.text,
+            minimal_inputs=npz_bytes(smallest.arguments) if smallest.arguments else b"",
+            minimal_comparison=oracle.outcome(smallest, "the smallest").row,
+            evidence=[*self.culprit.evidence, evidence, *cause],
+        )
+
+    def _said(self, status: Any, reason: str, form: str = "") -> CulpritRecord:
+        record = TriggerRecord(
+            status=status,
+            compiler=self.compiler.name,
+            backend=self.backend,
+            form=form,
+            reason=reason,
+            judged=self.judged,
+        )
+        return msgspec.structs.replace(self.culprit, trigger=record)
+
+
+class _Accusing:
+    """A compiler that is wrong, and right without the accused pass: no other fault may take its place."""
+
+    def __init__(self, judge: Judge, spared: Judge) -> None:
+        self.name = f"{judge.name}, right by {spared.name}"
+        self.width = judge.width
+        self._judge = judge
+        self._spared = spared
+
+    def run(self, cases: Sequence[Case]) -> Iterator[tuple[int, Outcome]]:
+        """What each program does; one that is wrong for another reason cannot be judged."""
+        for number, outcome in self._judge.run(cases):
+            if outcome.answer is Answer.BAD:
+                [(_, spared)] = self._spared.run([cases[number]])
+                if spared.answer is not Answer.GOOD:
+                    reason = "the pass is not the reason"
+                    yield number, Outcome(answer=Answer.UNUSABLE, reason=reason)
+                    continue
+            yield number, outcome
+
+
+def _unlike(outcome: Outcome) -> tuple[str, str]:
+    """What the program as given does that is not the fault in question."""
+    if outcome.answer is Answer.GOOD:
+        return "does not trigger", ""
+    if outcome.answer is Answer.UNUSABLE or outcome.row is None:
+        return "not checked", f"{_AS_GIVEN}: {outcome.reason}"
+    return "does not trigger", f"{_AS_GIVEN} fails in another way: {outcome.failure}"
+
+
+def _unfit(task: Task, backend: str) -> str:
+    """Why a module cannot be tried on this compiler; empty where it can."""
+    options = parse_spec(backend).options
+    here = next((platform for platform in ("gpu", "tpu") if platform in options), "cpu")
+    there = _platform(task) or here
+    if there != here:
+        return f"the dump is of a {there.upper()}, the compiler here is for a {here.upper()}"
+    return ""
+
+
+def _platform(task: Task) -> str | None:
+    """What the module was compiled for, by the names of its files or by what its last stage holds."""
+    named = next((stage.platform for stage in task.module.stages if stage.platform), "")
+    if named:
+        return "cpu" if named == "cpu" else "gpu"
+    return compiled_for(stage_program(task, len(task.module.stages) - 1).module)
+
+
+def _forms(culprit: CulpritRecord, task: Task) -> Iterator[_Form]:
+    """The programs to try: of a pass the smallest first, of code generation those that users can write."""
+    known: set[str] = set()
+    small = list(_small(culprit))
+    large = list(_large(culprit, task))
+    for form in (*small, *large) if culprit.level == "pass" else (*large[::-1], *small):
+        if form.case.key not in known:
+            known.add(form.case.key)
+            yield form
+
+
+def _small(culprit: CulpritRecord) -> Iterator[_Form]:
+    """The spot cut out of the program, or the kernel."""
+    spot = culprit.spot
+    if spot is None:
+        return
+    if culprit.level != "pass":
+        text, inputs, name = spot.after, spot.inputs, "the kernel alone"
+    elif spot.around is not None:
+        text, inputs, name = spot.around.before, spot.around.inputs, "what stands around the spot"
+    else:
+        text, inputs, name = spot.before, spot.inputs, "the spot"
+    if text:
+        module = parse_module(text)
+        arguments = read_arguments(npz_arrays(inputs), module, name) if inputs else ()
+        yield _Form(name, Case(module, arguments), False)
+
+
+def _large(culprit: CulpritRecord, task: Task) -> Iterator[_Form]:
+    """The last stage that is right, and the program as given."""
+    titles = [stage.title for stage in task.module.stages]
+    numbers = {titles.index(culprit.stage_before) if culprit.stage_before in titles else 0, 0}
+    trials = stage_trials(task)
+    trial = trials[0]
+    if culprit.level != "pass":
+        trial = next((t for t in trials if t.result is not None), trial)
+    for number in sorted(numbers, reverse=True):
+        program = stage_program(task, number)
+        if not isinstance(program.runner, OneDevice):
+            count = program.module.replica_count * program.module.num_partitions
+            raise Unsupported(f"a program for {count} devices")
+        yield _Form(titles[number] if number else _AS_GIVEN, Case(program.module, trial.arguments), True)
