@@ -2,21 +2,23 @@
 
     python benchmarks/device_faults.py [--cases 60] [--seed 0] [--json FILE]
 
-The programs of benchmarks/device_programs.py are compiled by jaxlib for virtual CPU devices, with a dump after
-every pass. From a random pass behind the partitioner on, a fault is in the program for each device: two of three
-are wrong exchanges (`faults.DEVICES`), the others are faults of the general catalogue in what the partitioner
-made. At the same instruction of later stages it is planted again as long as they have it, and then the rest of the
-history stands still, as in benchmarks/bisection.py.
+The programs of benchmarks/device_programs.py are compiled by jaxlib for virtual CPU devices, with a dump
+after every pass. From a random pass on, the partitioner or one behind it, a fault is in the program for each
+device: two of three are wrong exchanges (`faults.DEVICES`), the others are faults of the general catalogue in
+what the partitioner made. At the same instruction of later stages it is planted again as long as they have it,
+and then the rest of the history stands still, as in benchmarks/bisection.py.
 
 Whether a fault matters is not asked of what is measured: it does when some device returns something else, by
 `_APART` or more. Of every such fault it is counted whether `bisect` names the planted pass alone, whether the
-instructions named hold a planted one, and whether the dump is called healthy.
+instructions named hold a planted one, how many are named, and whether the dump is called healthy; and of the
+bundle of each culprit whether it fails in the same way.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -50,8 +52,13 @@ from hlotool.ir.devices import DeviceGrid  # noqa: E402
 from hlotool.ir.module import Instruction, Module  # noqa: E402
 from hlotool.ir.partitioning import is_per_device  # noqa: E402
 from hlotool.ir.verifier import verify_or_raise  # noqa: E402
+from hlotool.replay.options import ReplayOptions  # noqa: E402
 from hlotool.replay.program import compile_program  # noqa: E402
+from hlotool.repro.bundle import write_bundle  # noqa: E402
+from hlotool.repro.from_culprit import bundle_of  # noqa: E402
+from hlotool.repro.verify import verify  # noqa: E402
 from hlotool.search.arrays import arrays_in, npz_bytes  # noqa: E402
+from hlotool.search.bisection.records import CulpritRecord  # noqa: E402
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials  # noqa: E402
 
 #: Numbers of devices that each program is compiled for.
@@ -74,7 +81,9 @@ class Results:
         right_instruction: moreover, a planted instruction is among those named.
         called_healthy: the dump is called healthy.
         confirmed: culprits that were right when they were asked again.
-        bundles: right ones that could be cut out and fail alone.
+        named: how many instructions each culprit names.
+        bundles: that were written.
+        alike: bundles that fail in the same way.
         healthy: dumps without a fault.
         false_accusations: culprits found in them.
         without_effect: faults drawn that no device's result shows.
@@ -87,7 +96,9 @@ class Results:
     right_instruction: int = 0
     called_healthy: int = 0
     confirmed: int = 0
+    named: list[int] = field(default_factory=list)
     bundles: int = 0
+    alike: int = 0
     healthy: int = 0
     false_accusations: int = 0
     without_effect: int = 0
@@ -147,7 +158,7 @@ def plant(kind: FaultKind, folder: Path, target: Path, rng: np.random.Generator)
 def planted_texts(
     kind: FaultKind, folder: Path, first: int, site: Site, seed: int
 ) -> tuple[dict[int, str], frozenset[str], frozenset[str]]:
-    """The texts of the stages from `first` on, and what the fault changed in the first and in the last of them.
+    """The texts of the stages from `first` on, and what the fault changed in the first and in the last one.
 
     Raises:
         ValueError: no device returns anything else.
@@ -235,9 +246,25 @@ def judge(case: Planted, results: Results) -> None:
     results.right_instruction += is_instruction
     results.confirmed += is_pass and culprit.confirmed
     results.found[case.kind.name] += is_instruction
+    results.named.append(len(culprit.instructions))
+    try_bundle(culprit, case.folder / "bundle", results, title)
     if not is_instruction:
         stages = [one.stage for one in findings.culprits]
         _miss(results, f"{title}: {stages} {culprit.instructions[-4:]} {culprit.evidence[-1][:90]}")
+
+
+def try_bundle(culprit: CulpritRecord, folder: Path, results: Results, title: str) -> None:
+    """Write the culprit's bundle and run it."""
+    bundle = bundle_of(culprit, ReplayOptions(), {})
+    if bundle is None:
+        _miss(results, f"{title}: no bundle")
+        return
+    results.bundles += 1
+    write_bundle(bundle, folder)
+    found = verify(folder)
+    results.alike += found.same
+    if not found.same:
+        _miss(results, f"{title}: its bundle: {found.reason}")
 
 
 def _miss(results: Results, text: str) -> None:
@@ -281,8 +308,12 @@ def summary(results: Results) -> str:
         f"| faults, by devices | {results.cases}: {devices} |",
         f"| pass named | {share(results.right_pass)} |",
         f"| pass and instruction named | {share(results.right_instruction)} |",
+        f"| instructions named | median {statistics.median(results.named or [0]):g}, "
+        f"at most {max(results.named, default=0)} |",
+        f"| bundles written | {share(results.bundles)} |",
+        f"| bundles that fail in the same way | {share(results.alike)} |",
         f"| called healthy | {share(results.called_healthy)} |",
-        f"| dumps without a fault: called healthy, accused | {results.healthy}, {results.false_accusations} |",
+        f"| sound dumps: called healthy, accused | {results.healthy}, {results.false_accusations} |",
         "",
         "| kind of fault | found |",
         "|---|---|",

@@ -2,8 +2,8 @@
 
     python benchmarks/device_programs.py NAME DEVICES FOLDER
 
-compiles one of them for so many virtual CPU devices and leaves the program after every pass in FOLDER. Some are
-spread by the SPMD partitioner, some by hand in `shard_map` or `pmap`.
+compiles one of them for so many virtual CPU devices and leaves the program after every pass in FOLDER. Some
+are spread by the SPMD partitioner, some by hand in `shard_map`.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class XlaBackend:
     def dumping(self, folder: Path, passes: str = ".*") -> XlaBackend:
         """This backend, which has XLA write the programs that it compiles after each pass.
 
-        It takes programs of any stage: an optimised one is written as a frontend would and optimised once more.
+        It takes programs of any stage: an optimised one is written as a frontend would and optimised again.
 
         Args:
             folder: gets the dump, created where it is missing; also when XLA dies of the program.

@@ -22,6 +22,11 @@ def npz_bytes(values: Sequence[Any], copies: int = 1) -> bytes:
     return stream.getvalue()
 
 
+def as_values(result: Any, copies: int = 1) -> Sequence[Any]:
+    """A result as values to write: where several devices return their own, it is a tuple of them."""
+    return tuple(result) if copies > 1 else [result]
+
+
 def _rows(values: Sequence[Any], copies: int) -> Iterator[tuple[str, Iterator[Any]]]:
     """What each device has, under what follows the names of its arrays."""
     if copies == 1:

@@ -1,8 +1,8 @@
 """How the result of a partitioned program is spread over the devices, where the dump tells.
 
 The partitioned program's own text rarely says it; its proto does, and what the partitioner was given, where
-the dump has the program after every pass. Often the program that it was made from does, too: where the user or
-a manual region (JAX's shard_map) has fixed the sharding of a result.
+the dump has the program after every pass. Often the program that it was made from does, too: where the user
+or a manual region (JAX's shard_map) has fixed the sharding of a result.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from hlotool.errors import BackendFailed, HlotoolError, UsageError
 from hlotool.findings.records import Record
 from hlotool.replay.keys import context_key
 from hlotool.replay.task import Task
-from hlotool.search.arrays import arrays_in, npz_bytes
+from hlotool.search.arrays import arrays_in, as_values, npz_bytes
 from hlotool.search.bisection.stage_oracle import StageOracle
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials
 
@@ -84,17 +84,12 @@ def compile_live(question: LiveQuestion) -> LiveRecord:
         runner = program.compiled_by(backend.dumping(folder))
         (folder / INPUTS).write_bytes(npz_bytes(arguments, runner.copies))
         results = [runner.run(arguments).value for _ in range(question.repeats)]
-        (folder / OUTPUTS).write_bytes(npz_bytes(_as_values(results[0], runner.copies), runner.copies))
+        (folder / OUTPUTS).write_bytes(npz_bytes(as_values(results[0], runner.copies), runner.copies))
     except BackendFailed as error:
         return LiveRecord(folder=str(folder) if folder.is_dir() else "", error=str(error))
     except HlotoolError as error:
         return LiveRecord(error=str(error))
     return LiveRecord(folder=str(folder), results=_distinct(results), runs=len(results))
-
-
-def _as_values(result: Value, copies: int) -> Sequence[Value]:
-    """A result as values to write: of several devices it is a tuple of theirs."""
-    return result if copies > 1 and isinstance(result, tuple) else [result]
 
 
 def _distinct(results: Sequence[Value]) -> int:

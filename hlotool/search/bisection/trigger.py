@@ -15,25 +15,27 @@ import msgspec
 from hlotool.backends.registry import get_backend
 from hlotool.backends.spec import parse_spec
 from hlotool.backends.xla.routes import compiled_for
-from hlotool.errors import BackendFailed, HlotoolError, Unsupported
+from hlotool.errors import BackendFailed, HlotoolError
 from hlotool.findings.records import Record
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
+from hlotool.ir.module import Module
+from hlotool.ir.partitioning import own_arguments
 from hlotool.parse.reader import parse_module
-from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.options import PRELOAD, RunOptions
 from hlotool.replay.task import Task
 from hlotool.search.arrays import npz_arrays, npz_bytes
 from hlotool.search.bisection.disabling import NEEDED, without
 from hlotool.search.bisection.records import CulpritRecord, TriggerRecord
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials
-from hlotool.search.reduction.case import Case
+from hlotool.search.reduction.case import Case, case_of
 from hlotool.search.reduction.case_worker import Outcome
 from hlotool.search.reduction.oracle import BackendJudge, CaseOracle, Judge
 from hlotool.search.reduction.reducer import reduce_case
 from hlotool.search.reduction.task import bare_case
 from hlotool.search.steps import Steps
 from hlotool.values.captured import read_arguments
+from hlotool.values.captured_devices import read_device_arguments
 from hlotool.workers.pool import Limits, Pool
 
 #: What a worker calls.
@@ -226,7 +228,7 @@ class _Trial:
             self._said("triggers", "", form.name),
             reduced_instructions=smallest.size,
             minimal=smallest.text,
-            minimal_inputs=npz_bytes(smallest.arguments) if smallest.arguments else b"",
+            minimal_inputs=npz_bytes(smallest.arguments, smallest.copies) if smallest.arguments else b"",
             minimal_comparison=oracle.outcome(smallest, "the smallest").row,
             evidence=[*self.culprit.evidence, evidence, *cause],
         )
@@ -315,8 +317,17 @@ def _small(culprit: CulpritRecord) -> Iterator[_Form]:
         text, inputs, name = spot.before, spot.inputs, "the spot"
     if text:
         module = parse_module(text)
-        arguments = read_arguments(npz_arrays(inputs), module, name) if inputs else ()
-        yield _Form(name, Case(module, arguments), False)
+        yield _Form(name, Case(module, _arguments(inputs, module, name)), False)
+
+
+def _arguments(inputs: bytes, module: Module, name: str) -> tuple[Any, ...]:
+    """The arguments in the bytes of an .npz file, for each device that has its own."""
+    copies = own_arguments(module)
+    if not inputs:
+        return ((),) * copies if copies > 1 else ()
+    if copies > 1:
+        return read_device_arguments(npz_arrays(inputs), module, copies, name)
+    return read_arguments(npz_arrays(inputs), module, name)
 
 
 def _large(culprit: CulpritRecord, task: Task) -> Iterator[_Form]:
@@ -329,7 +340,7 @@ def _large(culprit: CulpritRecord, task: Task) -> Iterator[_Form]:
         trial = next((t for t in trials if t.result is not None), trial)
     for number in sorted(numbers, reverse=True):
         program = stage_program(task, number)
-        if not isinstance(program.runner, OneDevice):
-            count = program.module.replica_count * program.module.num_partitions
-            raise Unsupported(f"a program for {count} devices")
-        yield _Form(titles[number] if number else _AS_GIVEN, Case(program.module, trial.arguments), True)
+        case = case_of(program, trial.arguments)
+        # What each device returns is not what all of them return together.
+        is_whole = case.copies == program.runner.copies
+        yield _Form(titles[number] if number else _AS_GIVEN, case, is_whole)

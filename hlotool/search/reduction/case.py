@@ -19,6 +19,7 @@ from hlotool.ir.walk import reachable
 from hlotool.locate.frames import Frame
 from hlotool.locate.recorder import Recorder
 from hlotool.locate.store import Budget
+from hlotool.replay.program import Program
 from hlotool.search.arrays import arrays_in
 
 #: Bytes of values that may be held while parts of a program are replaced by them.
@@ -98,6 +99,12 @@ class Case:
         arrays = list(arrays_in(self.arguments))
         parts = [part for a in arrays for part in (str((a.dtype, a.shape)).encode(), a.tobytes())]
         return digest(self.text, *parts)
+
+
+def case_of(program: Program, arguments: Sequence[Any]) -> Case:
+    """A program with the arguments of a replay; a partitioned one gets its parts of global ones."""
+    rows = program.runner.on_devices(arguments)
+    return Case(program.module, tuple(rows) if own_arguments(program.module) > 1 else rows[0])
 
 
 def for_one_device(module: Module) -> Module:

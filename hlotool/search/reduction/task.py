@@ -9,14 +9,13 @@ from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import UsageError
-from hlotool.ir.module import Module
 from hlotool.ir.partitioning import is_per_device
 from hlotool.ir.verifier import verify_or_raise
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import load_program
 from hlotool.replay.records import InputsRecord
 from hlotool.replay.trials import trials
-from hlotool.search.reduction.case import Case
+from hlotool.search.reduction.case import Case, case_of
 from hlotool.search.reduction.oracle import CaseOracle
 from hlotool.search.reduction.reducer import Reduction, reduce_case
 from hlotool.search.strip_positions import without_positions
@@ -53,12 +52,12 @@ def load_case(path: str, options: ReplayOptions, stage: str = "") -> Loaded:
     module = load_stage(owner, chosen)
     verify_or_raise(module)
     if is_per_device(module):
-        return _of_devices(owner, chosen, module, options)
+        return _of_devices(owner, chosen, options)
     trial = next(trials(owner, module, options))
     return Loaded(Case(module, trial.arguments), trial.inputs)
 
 
-def _of_devices(owner: DumpModule, stage: Stage, module: Module, options: ReplayOptions) -> Loaded:
+def _of_devices(owner: DumpModule, stage: Stage, options: ReplayOptions) -> Loaded:
     """A program for each of several devices; in a dump it takes its parts of the first stage's arguments."""
     program = load_program(owner, stage, options.reference)
     origin = load_program(owner, owner.stages[0], options.reference) if stage in owner.stages else program
@@ -67,7 +66,7 @@ def _of_devices(owner: DumpModule, stage: Stage, module: Module, options: Replay
     else:
         origin = program
     trial = next(trials(owner, origin.module, options, origin.runner.copies))
-    return Loaded(Case(module, tuple(program.runner.on_devices(trial.arguments))), trial.inputs)
+    return Loaded(case_of(program, trial.arguments), trial.inputs)
 
 
 def _choose(path: str, stage: str) -> tuple[DumpModule, Stage]:
