@@ -11,6 +11,7 @@ from hlotool.backends.registry import get_devices_backend
 from hlotool.errors import Unsupported
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
+from hlotool.ir.types import ShapeIndex
 from hlotool.locate.execution import Subject, Watch, on_one_device
 from hlotool.parse.sdy import module_meshes
 from hlotool.replay.devices.runners import OneDevice
@@ -23,6 +24,12 @@ _BACKEND = "numpy"
 def subjects(reference: Program, tested: Program, arguments: Sequence[Any]) -> tuple[Subject, Subject]:
     """Two programs on the same arguments, and on others that make sense to the first."""
     return _subject(reference, reference, arguments), _subject(tested, reference, arguments)
+
+
+def leaves_of(program: Program, outputs: Sequence[ShapeIndex]) -> list[ShapeIndex]:
+    """The leaves of the module's own result that outputs of a replay are, on whichever device."""
+    own = [index[1:] for index in outputs] if program.runner.copies > 1 else outputs
+    return list(dict.fromkeys(own))
 
 
 def _subject(program: Program, origin: Program, arguments: Sequence[Any]) -> Subject:

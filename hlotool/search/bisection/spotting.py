@@ -20,7 +20,7 @@ from hlotool.locate.records import DivergenceRecord
 from hlotool.locate.report import divergence_record, first_divergence
 from hlotool.locate.store import Budget
 from hlotool.locate.surroundings import with_surroundings
-from hlotool.replay.devices.looking import subjects
+from hlotool.replay.devices.looking import leaves_of, subjects
 from hlotool.replay.devices.result_sharding import stated_sharding
 from hlotool.replay.divergence_row import is_wide_enough
 from hlotool.replay.program import Program, compile_program
@@ -75,16 +75,17 @@ def _stage_spot(question: SpotQuestion) -> SpotRecord:
     before, after = (stage_program(question.task, n) for n in (question.good, question.bad))
     trial = stage_trials(question.task)[0]
     sides = subjects(before, after, trial.arguments)
+    outputs = leaves_of(before, question.outputs)
     wide = (
-        first_divergence(*sides, question.outputs, Budget(), True)
+        first_divergence(*sides, outputs, Budget(), True)
         if is_wide_enough(question.comparison, after.module)
         else None
     )
     with closing(Search(*sides, Budget())) as search:
-        found = search.first(question.outputs)
-        record = divergence_record(search, found, question.outputs)
+        found = search.first(outputs)
+        record = divergence_record(search, found, outputs)
         spot = _record(question.task, found, record, wide or record)
-        around = with_surroundings(found, question.outputs) if spot.after else None
+        around = with_surroundings(found, outputs) if spot.after else None
         return msgspec.structs.replace(spot, around=_around(question, around, before, after))
 
 
