@@ -4,8 +4,8 @@
 
 The programs of benchmarks/device_programs.py are compiled by jaxlib for virtual CPU devices, with a dump
 after every pass. From a random pass on, the partitioner or one behind it, a fault is in the program for each
-device: two of three are wrong exchanges (`faults.DEVICES`), the others are faults of the general catalogue in
-what the partitioner made. At the same instruction of later stages it is planted again as long as they have it,
+device: two of three are wrong exchanges (`faults.DEVICES`), the others faults of the general catalogue in what
+the partitioner made. At the same instruction of later stages it is planted again as long as they have it,
 and then the rest of the history stands still, as in benchmarks/bisection.py.
 
 Whether a fault matters is not asked of what is measured: it does when some device returns something else, by
@@ -43,7 +43,7 @@ from bisection import (  # noqa: E402
     opened,
     task_of,
 )
-from device_programs import PROGRAMS  # noqa: E402
+from device_programs import PROGRAMS, REPLICAS  # noqa: E402
 from faults import CATALOGUE, DEVICES, FaultKind, Site  # noqa: E402
 
 from hlotool.backends.registry import get_devices_backend  # noqa: E402
@@ -112,7 +112,7 @@ def make_dumps(root: Path) -> list[Path]:
     """A dump of every program for every number of devices."""
     script = Path(__file__).with_name("device_programs.py")
     folders = []
-    for name in PROGRAMS:
+    for name in (*PROGRAMS, REPLICAS):
         for count in _DEVICES:
             folder = root / f"{name}.{count}"
             subprocess.run([sys.executable, script, name, str(count), folder], check=True, timeout=300)
@@ -122,8 +122,8 @@ def make_dumps(root: Path) -> list[Path]:
 
 @cache
 def partitioned(folder: Path) -> int:
-    """The number of the first stage that is written for each device."""
-    return next(n for n in range(len(opened(folder).stages)) if is_per_device(loaded(folder, n)))
+    """The number of the first stage that a pass has written for each device."""
+    return next(n for n in range(1, len(opened(folder).stages)) if is_per_device(loaded(folder, n)))
 
 
 def sites_of(kind: FaultKind, folder: Path, number: int) -> list[Site]:
@@ -151,7 +151,7 @@ def plant(kind: FaultKind, folder: Path, target: Path, rng: np.random.Generator)
     for number, stage in enumerate(stages):
         text = texts.get(number)
         (target / stage.source.name).write_bytes(stage.source.read_bytes() if text is None else text.encode())
-    (target / "inputs.npz").write_bytes(npz_bytes(arguments_of(folder)))
+    (target / "inputs.npz").write_bytes(npz_bytes(arguments_of(folder), copies_of(folder)))
     return Planted(target, folder.name, kind, stages[first].label, names, last_names)
 
 
@@ -192,8 +192,13 @@ def planted_texts(
 
 @cache
 def arguments_of(folder: Path) -> tuple[Any, ...]:
-    """The global arguments of a program."""
+    """The global arguments of a program, or those of each replica."""
     return stage_trials(task_of(folder))[0].arguments
+
+
+def copies_of(folder: Path) -> int:
+    """How many devices have arguments of their own."""
+    return stage_program(task_of(folder), 0).runner.copies
 
 
 def returned(folder: Path, module: Module) -> list[Any]:
@@ -308,8 +313,8 @@ def summary(results: Results) -> str:
         f"| faults, by devices | {results.cases}: {devices} |",
         f"| pass named | {share(results.right_pass)} |",
         f"| pass and instruction named | {share(results.right_instruction)} |",
-        f"| instructions named | median {statistics.median(results.named or [0]):g}, "
-        f"at most {max(results.named, default=0)} |",
+        f"| instructions named | median {statistics.median(results.named or [0]):g}, three or fewer in "
+        f"{share(sum(n <= 3 for n in results.named))}, at most {max(results.named, default=0)} |",
         f"| bundles written | {share(results.bundles)} |",
         f"| bundles that fail in the same way | {share(results.alike)} |",
         f"| called healthy | {share(results.called_healthy)} |",

@@ -3,7 +3,8 @@
     python benchmarks/device_programs.py NAME DEVICES FOLDER
 
 compiles one of them for so many virtual CPU devices and leaves the program after every pass in FOLDER. Some
-are spread by the SPMD partitioner, some by hand in `shard_map`.
+are spread by the SPMD partitioner, some by hand in `shard_map`; one is HLO, for replicas with arguments
+of their own: JAX makes no such programs any more.
 """
 
 from __future__ import annotations
@@ -16,10 +17,15 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 #: What a program is: the function, and its arguments with the mesh axes that each is split along.
 Made = tuple[Callable[..., Any], list[tuple[Any, tuple[str | None, ...]]]]
 
 PROGRAMS: dict[str, Callable[[int], Made]] = {}
+
+#: The program that is HLO.
+REPLICAS = "replicas"
 
 
 def program(make: Callable[[int], Made]) -> Callable[[int], Made]:
@@ -233,6 +239,54 @@ def gathered(n: int) -> Made:
     ), [(_array(2 * n, 8), (("x", "y"), None)), (_array(8, 6, seed=1), ("x", "y"))]
 
 
+#: Data parallelism over replicas: gradients are averaged, neighbours hear of the loss.
+_REPLICAS = """HloModule replicas, replica_count={n}
+sum {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}}
+ENTRY main {{
+  w = f32[6,4] parameter(0)
+  x = f32[8,6] parameter(1)
+  y = f32[8,4] parameter(2)
+  made = f32[8,4] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  error = f32[8,4] subtract(made, y)
+  gradient = f32[6,4] dot(x, error), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}
+  whole = f32[6,4] all-reduce(gradient), replica_groups={{{everybody}}}, to_apply=sum
+  rate = f32[] constant(0.0125)
+  rates = f32[6,4] broadcast(rate), dimensions={{}}
+  step = f32[6,4] multiply(whole, rates)
+  moved = f32[6,4] subtract(w, step)
+  squares = f32[8,4] multiply(error, error)
+  zero = f32[] constant(0)
+  loss = f32[8] reduce(squares, zero), dimensions={{1}}, to_apply=sum
+  all = f32[{rows}] all-gather(loss), replica_groups={{{everybody}}}, dimensions={{0}}
+  heard = f32[8] collective-permute(loss), source_target_pairs={{{ring}}}
+  id = u32[] replica-id()
+  number = f32[] convert(id)
+  numbers = f32[8] broadcast(number), dimensions={{}}
+  told = f32[8] add(heard, numbers)
+  ROOT result = (f32[6,4], f32[{rows}], f32[8]) tuple(moved, all, told)
+}}
+"""
+
+
+def compile_replicas(devices: int, folder: Path) -> None:
+    """Compile a program for replicas."""
+    from hlotool.backends.registry import get_backend
+    from hlotool.backends.xla.backend import XlaBackend
+    from hlotool.ir.devices import DeviceGrid
+    from hlotool.parse.reader import parse_module
+
+    everybody = "{" + ",".join(map(str, range(devices))) + "}"
+    ring = ",".join(f"{{{n},{(n + 1) % devices}}}" for n in range(devices))
+    text = _REPLICAS.format(n=devices, everybody=everybody, rows=8 * devices, ring=ring)
+    backend = get_backend("xla")
+    assert isinstance(backend, XlaBackend)
+    backend.dumping(folder).compile_devices(parse_module(text), DeviceGrid(devices, 1))
+
+
 def run(name: str, devices: int) -> None:
     """Compile and run a program on a mesh of two axes."""
     import jax
@@ -248,6 +302,9 @@ def run(name: str, devices: int) -> None:
 
 def main() -> None:
     name, devices, folder = sys.argv[1:]
+    if name == REPLICAS:
+        compile_replicas(int(devices), Path(folder))
+        return
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ["XLA_FLAGS"] = (
         f"--xla_force_host_platform_device_count={devices} --xla_dump_to={Path(folder)} "

@@ -187,7 +187,7 @@ def _with_outputs(
 
 
 def load_result(source: str, module: Module, copies: int) -> Any:
-    """The result in a file, that of each device where `copies` return their own; raises as `load_arguments`."""
+    """The result in a file, of each device where `copies` return their own; raises as `load_arguments`."""
     if copies > 1:
         from hlotool.values.captured_devices import load_device_outputs
 
