@@ -4,7 +4,7 @@
 
 The programs of benchmarks/device_programs.py are compiled by jaxlib for virtual CPU devices, with a dump
 after every pass. From a random pass on, the partitioner or one behind it, a fault is in the program for each
-device: two of three are wrong exchanges (`faults.DEVICES`), the others faults of the general catalogue in what
+device: two of three are wrong exchanges (`faults.DEVICES`), the others are of the general catalogue, in what
 the partitioner made. At the same instruction of later stages it is planted again as long as they have it,
 and then the rest of the history stands still, as in benchmarks/bisection.py.
 
