@@ -121,8 +121,8 @@ def _search(
     from hlotool.search.steps import Silent, Steps
     from hlotool.workers.pool import Limits, Pool
 
-    if arguments.backend:
-        get_backend(arguments.backend)
+    for name in {arguments.backend, arguments.try_on} - {"", _NOBODY}:
+        get_backend(name)
     limits = Limits(options.workers, options.timeout, options.memory_limit)
     steps = Steps(journal, Silent() if arguments.quiet else StepLines(sys.stderr))
     with Pool(limits, PRELOAD, options.reference) as pool:
@@ -138,7 +138,7 @@ def _search(
             else:
                 bisect_directory(tasks, oracle, findings, *how)
             notes += unsafe_updates([t.module for t in tasks if t.module.title in findings.healthy], pool)
-            if not arguments.no_repro:
+            if arguments.backend or not arguments.no_repro:
                 _try(arguments, options, tasks, findings, steps)
         finally:
             findings.comparisons, findings.unusable = oracle.questions, len(oracle.unanswered)
@@ -174,8 +174,10 @@ def _record(
 ) -> BisectRecord:
     from hlotool.report.bisect_records import BisectRecord, bisect_exit_code
     from hlotool.report.records import versions
+    from hlotool.search.bisection.trigger import not_tried
 
     culprits = findings.culprits
+    not_tried(culprits, "no bundle was asked for" if arguments.no_repro else "the search ended before that")
     if not arguments.no_repro:
         culprits = [_with_repro(c, n, arguments, options, notes) for n, c in enumerate(culprits, start=1)]
     modules = [_with_culprits(module, culprits) for module in findings.modules]

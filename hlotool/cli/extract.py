@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from hlotool.cli.options import add_input_options, add_output_options, options_from
-from hlotool.cli.output import emit, emit_json
+from hlotool.cli.output import emit, emit_json, tell
 from hlotool.errors import ExitCode, UsageError
 
 USAGE = "extract [options] FILE INSTRUCTION ..."
@@ -66,7 +66,7 @@ def execute(arguments: argparse.Namespace) -> int:
         return record.exit_code
     emit(cut.case.text if arguments.verbose else "")
     given = f" --inputs {inputs_file}" if inputs_file else ""
-    print(f"{output}: {cut.case.size} instructions, inputs {loaded.inputs.description}", file=sys.stderr)
+    tell(f"{output}: {cut.case.size} instructions, inputs {loaded.inputs.description}")
     if cut.calls > 1:
         print(f"executed {cut.calls} times; values of number {arguments.call}", file=sys.stderr)
     emit(f"next: hlotool run {output}{given}\n")

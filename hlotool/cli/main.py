@@ -15,7 +15,7 @@ from typing import Protocol
 from hlotool._version import __version__
 from hlotool.cli import backends, bisect, check, diff, explain, extract, inspect, opt, reduce, repro, run
 from hlotool.cli.options import exit_code_text, join_signed_values
-from hlotool.cli.output import emit_error
+from hlotool.cli.output import emit_error, tell
 from hlotool.errors import ExitCode, HlotoolError, UsageError
 
 _DESCRIPTION = """\
@@ -114,7 +114,7 @@ def _execute(options: argparse.Namespace) -> int:
     except Exception as error:
         if options.debug:
             raise
-        print(f"hlotool: internal error: {type(error).__name__}: {error}", file=sys.stderr)
+        tell(f"hlotool: internal error: {type(error).__name__}: {error}")
         print("next: repeat the command with --debug and report the traceback", file=sys.stderr)
         return ExitCode.BACKEND_FAILED
 

@@ -69,7 +69,7 @@ def finish(record: Any, arguments: argparse.Namespace) -> int:
         emit_json(record)
     else:
         for note in getattr(record, "notes", ()):
-            print(f"hlotool: note: {note}", file=sys.stderr)
+            tell(f"hlotool: note: {note}")
         from hlotool.report.show import report_of
 
         emit_report(report_of(record, arguments.quiet, arguments.verbose))
@@ -93,7 +93,14 @@ def emit_report(report: RenderableType) -> None:
 
 def emit_error(error: ErrorRecord) -> None:
     """Say on stderr what ended a command: one line, and the offending text with a caret or a log below it."""
-    print("\n".join([f"hlotool: error: {error.message}", *error.log.splitlines()]), file=sys.stderr)
+    tell("\n".join([f"hlotool: error: {error.message}", *error.log.splitlines()]))
+
+
+def tell(text: str) -> None:
+    """Write a line to stderr; what it quotes of a file cannot command the terminal."""
+    from hlotool.report.console import printable
+
+    print(printable(text), file=sys.stderr)
 
 
 def emit(text: str) -> None:

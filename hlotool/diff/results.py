@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import ml_dtypes
-import numpy as np
 
 from hlotool.diff.records import ResultDiffRecord
 from hlotool.errors import InputDataError
@@ -19,6 +17,7 @@ from hlotool.numerics.compare import compare_values
 from hlotool.numerics.tolerance import chosen_by_user, derive
 from hlotool.numerics.verdict import LeafComparison
 from hlotool.replay.leaf_records import comparison_record
+from hlotool.values.array_files import read_keys, read_one
 
 _SUFFIXES = (".npy", ".npz")
 
@@ -38,12 +37,7 @@ class Results:
     def load(self, name: str) -> Array:
         """The array `name`; raises InputDataError."""
         path, key = self.arrays[name]
-        try:
-            found = np.load(path, allow_pickle=False)
-            array = np.asarray(found[key] if key else found)
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
-            raise InputDataError(f"{path}: {error}") from error
-        return _typed(array, name, path)
+        return _typed(read_one(path, key), name, path)
 
 
 def are_results(path: str) -> bool:
@@ -127,12 +121,7 @@ def _keys(file: Path, stem: str) -> Iterator[tuple[str, str]]:
     if file.suffix != ".npz":
         yield stem, ""
         return
-    try:
-        with np.load(file, allow_pickle=False) as archive:
-            keys: Sequence[str] = archive.files
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise InputDataError(f"{file}: {error}") from error
-    yield from ((f"{stem}/{key}" if stem else key, key) for key in keys)
+    yield from ((f"{stem}/{key}" if stem else key, key) for key in read_keys(file))
 
 
 def _typed(array: Array, name: str, path: Path) -> Array:

@@ -53,9 +53,13 @@ def is_compressed(start: bytes) -> bool:
     return start.startswith(tuple(_OPENERS))
 
 
-def expanded(raw: Reader) -> Reader:
-    """A stream of the decompressed content of `raw`, or of its content when it is not compressed."""
-    start = raw.read(_LONGEST_MAGIC)
+def expanded(raw: Reader, name: str) -> Reader:
+    """A stream of the decompressed content of `raw`, or of its content when it is not compressed.
+
+    Raises:
+        DumpError: not even its first bytes can be read; `name` is what the message calls it.
+    """
+    start = read_some(raw, _LONGEST_MAGIC, name)
     stream = _Prefixed(start, raw)
     opener = next((o for magic, o in _OPENERS.items() if start.startswith(magic)), None)
     return opener(stream) if opener else stream

@@ -51,13 +51,14 @@ def read(path: str, member: str, limits: Limits) -> bytes:
     name = f"{path}!{member}" if member else path
     _logger.debug("read %s", name)
     with _opened(path, member, limits) as raw:
-        return read_bounded(expanded(raw), limits.file_bytes, name)
+        return read_bounded(expanded(raw, name), limits.file_bytes, name)
 
 
 def read_head(path: str, member: str, size: int, limits: Limits) -> bytes:
     """The first `size` bytes of what `read` returns."""
+    name = f"{path}!{member}" if member else path
     with _opened(path, member, limits) as raw:
-        return read_some(expanded(raw), size, f"{path}!{member}" if member else path)
+        return read_some(expanded(raw, name), size, name)
 
 
 @contextmanager
@@ -159,7 +160,7 @@ def _local_copy(path: str, limits: Limits) -> IO[bytes]:
     with open_file(path) as raw:
         copy: IO[bytes] = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 (the caller's)
         try:
-            copy_bounded(expanded(raw), copy, limits.archive_bytes, path)
+            copy_bounded(expanded(raw, path), copy, limits.archive_bytes, path)
         except BaseException:
             copy.close()
             raise
@@ -242,7 +243,7 @@ class _Zip:
     def open(self, member: str) -> IO[bytes]:
         try:
             return self._zip.open(member)
-        except (KeyError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
+        except (KeyError, RuntimeError, NotImplementedError, *DAMAGE) as error:
             raise DumpError(f"{self._path}!{member}: cannot be read: {error}") from error
 
     def close(self) -> None:

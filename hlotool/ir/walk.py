@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -12,6 +12,9 @@ from hlotool.ir.module import Computation, Instruction, Module
 _Node = TypeVar("_Node", Instruction, Computation)
 
 Users = dict[Instruction, list[Instruction]]
+
+#: No program nests calls like that, and whatever walks them recursively may count on it.
+DEEPEST_CALLS = 100
 
 
 def users(computation: Computation) -> Users:
@@ -104,6 +107,24 @@ def call_order(module: Module) -> list[Computation]:
         ValueError: a computation calls itself.
     """
     return _post_order(module.computations, _callees, "calls itself")
+
+
+def check_call_depth(computations: Sequence[Computation]) -> None:
+    """Refuse programs whose calls nest deeper than anything that walks them can follow.
+
+    Args:
+        computations: callees before callers, as texts and protos have them.
+
+    Raises:
+        ValueError: there is a chain of more than `DEEPEST_CALLS` calls.
+    """
+    if len(computations) <= DEEPEST_CALLS:
+        return
+    depth: dict[Computation, int] = {}
+    for computation in computations:
+        depth[computation] = 1 + max((depth.get(c, 0) for c in _callees(computation)), default=0)
+        if depth[computation] > DEEPEST_CALLS:
+            raise ValueError(f"computation {computation.name}: calls nest more than {DEEPEST_CALLS} deep")
 
 
 def _callees(computation: Computation) -> Iterator[Computation]:

@@ -217,7 +217,10 @@ def _attribute(text: str) -> str:
     starts = [at for at in (text.find("dense<"), text.find("dense_resource<")) if at >= 0]
     if not starts:
         raise InputError(f"MLIR: a constant without a value: {text[:80]!r}")
-    return text[min(starts) : text.rindex("> : tensor<") + 1]
+    end = text.rfind("> : tensor<")
+    if end < min(starts):
+        raise InputError(f"MLIR: a constant whose value has no end: {text[:80]!r}")
+    return text[min(starts) : end + 1]
 
 
 def _result_shapes(rest: str, count: int | None = None) -> list[ArrayShape]:

@@ -36,7 +36,12 @@ def fold(operation: str, text: str, operands: Sequence[Array], shape: ArrayShape
         shape: of the result.
     """
     rule = _RULES.get(operation.removeprefix("stablehlo."))
-    result = rule(operands, text, shape) if rule else None
+    try:
+        result = rule(operands, text, shape) if rule else None
+    except (TypeError, ValueError, IndexError, OverflowError):
+        return (
+            None  # no such operation can be written in MLIR: too few operands, dimensions that are not there
+        )
     if result is None or result.shape != shape.dims:
         return None
     return np.ascontiguousarray(result.astype(dtype_of(shape.element_type), copy=False)).reshape(shape.dims)

@@ -48,6 +48,14 @@ def dense_values(attribute: str, shape: ArrayShape, resources: Mapping[str, str]
     Raises:
         InputError: malformed, or the number of values does not fit the shape.
     """
+    try:
+        return _values(attribute, shape, resources)
+    except (ValueError, OverflowError, MemoryError) as error:
+        start = attribute[:40]
+        raise InputError(f"MLIR: {start}… is no constant of shape {shape.logical_text()}: {error}") from error
+
+
+def _values(attribute: str, shape: ArrayShape, resources: Mapping[str, str]) -> Array:
     kind, _, body = attribute.partition("<")
     body = body.removesuffix(">")
     if kind == "dense_resource":

@@ -101,7 +101,7 @@ def _facts(culprit: CulpritRecord, verbose: bool) -> Iterator[tuple[str, str]]:
     yield from (("" if number else "inside", part) for number, part in enumerate(culprit.place))
     yield "failure", culprit.signature
     if culprit.trigger is not None:
-        yield "on XLA", str(culprit.trigger)
+        yield "compiler", culprit.trigger.summary
     if culprit.repro:
         yield "repro", culprit.repro
 

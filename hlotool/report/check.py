@@ -74,6 +74,8 @@ def _summary(record: CheckRecord) -> str:
         for severity in Severity
         if counts[severity]
     ]
+    if record.failures:
+        parts.append(f"{len(record.failures)} not checked")
     found = " · ".join(parts) or "nothing found"
     ignored = f" · {record.ignored} accepted by the configuration" if record.ignored else ""
     return f"{record.modules} modules, {record.files} files: {found}{ignored}"

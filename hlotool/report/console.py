@@ -9,6 +9,13 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+#: What a terminal obeys instead of showing it: C0 and C1 controls but for tab and newline, and the marks that
+#: turn the direction of text. Names in dumps may hold them.
+_OBEYED = {
+    code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    for code in (*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
+
 #: Wide enough that rich folds nothing when no terminal is attached.
 _UNBOUNDED = 100_000
 
@@ -29,10 +36,21 @@ def console_for(stream: IO[str], width: int | None = None) -> Console:
     )
 
 
+def printable(text: str) -> str:
+    """`text` with every character that a terminal would obey as an escape such as `\\x1b`."""
+    return text if text.isprintable() else text.translate(_OBEYED)
+
+
 def render(console: Console, report: RenderableType) -> str:
-    """`report` as text for `console`, without blanks at the ends of lines."""
+    """`report` as text for `console`, no blanks at the ends of lines; names cannot command the terminal."""
+    from rich.segment import Segment, Segments
+
     with console.capture() as capture:
-        console.print(report, crop=False)
+        shown = (
+            segment if segment.control else Segment(printable(segment.text), segment.style)
+            for segment in console.render(report)
+        )
+        console.print(Segments(shown), crop=False)
     return "".join(line.rstrip(" ") + "\n" for line in capture.get().splitlines())
 
 

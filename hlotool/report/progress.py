@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Self
 
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
+from hlotool.report.console import printable
 from hlotool.report.words import seconds, verdict_text
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class ProgressLines(Silence):
         verdicts = ", ".join(verdict_text(row.verdict) for row in rows)
         took = seconds(sum(row.seconds for row in rows))
         print(
-            f"{self._count}/{self._total}  {verdicts}  {task.module.title}  {took}",
+            printable(f"{self._count}/{self._total}  {verdicts}  {task.module.title}  {took}"),
             file=self._stream,
             flush=True,
         )

@@ -7,6 +7,7 @@
 | `pass.before.hlo`, `pass.after.hlo`, `pass_inputs.npz` | what it did in the dump, beside a smaller program |
 | `kernel.hlo`, `kernel_inputs.npz` | the part of the compiled program that is to blame |
 | `inputs.npz` | the arguments, `arg_0`, `arg_1`, … |
+| `inputs.pb` | the same for XLA's `run_hlo_module --input_literals_file` |
 | `outputs.npz` | what the program really returned |
 | `repro.toml` | what fails and how; versions |
 | `README.md` | what all this is, whether it triggers, and how to run it |
@@ -26,7 +27,10 @@ import msgspec
 
 from hlotool.errors import DumpError, UsageError
 from hlotool.ir.types import ShapeIndex
+from hlotool.parse.reader import parse_module
+from hlotool.search.arrays import npz_arrays
 from hlotool.search.bisection.records import TriggerRecord
+from hlotool.values.captured import read_arguments
 
 SCHEMA = "hlotool.repro/1"
 
@@ -37,7 +41,7 @@ Kind = Literal["stages", "backend", "result", "check"]
 PROGRAM, AFTER = "repro.hlo", "repro.after.hlo"
 PASS_BEFORE, PASS_AFTER, PASS_INPUTS = "pass.before.hlo", "pass.after.hlo", "pass_inputs.npz"
 KERNEL, KERNEL_INPUTS = "kernel.hlo", "kernel_inputs.npz"
-INPUTS, OUTPUTS, FACTS = "inputs.npz", "outputs.npz", "repro.toml"
+INPUTS, TOOL_INPUTS, OUTPUTS, FACTS = "inputs.npz", "inputs.pb", "outputs.npz", "repro.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,7 @@ def write_bundle(bundle: Bundle, folder: Path) -> None:
     }
     arrays = {
         INPUTS: bundle.inputs,
+        TOOL_INPUTS: _tool_inputs(bundle),
         OUTPUTS: bundle.outputs,
         PASS_INPUTS: bundle.pass_inputs,
         KERNEL_INPUTS: bundle.kernel_inputs,
@@ -133,6 +138,16 @@ def write_bundle(bundle: Bundle, folder: Path) -> None:
                 (folder / name).unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(f"{folder}: {error}") from error
+
+
+def _tool_inputs(bundle: Bundle) -> bytes:
+    """The arguments as XLA's tool takes them; none where the program is not what that could run."""
+    if not bundle.inputs or bundle.kind == "check":
+        return b""
+    from hlotool.parse.proto.tool_inputs import tool_inputs
+
+    module = parse_module(bundle.program)
+    return tool_inputs(module, read_arguments(npz_arrays(bundle.inputs), module, INPUTS))
 
 
 def read_bundle(folder: Path) -> Bundle:
@@ -210,7 +225,7 @@ def _facts_text(bundle: Bundle) -> str:
             "command": bundle.command,
             **bundle.tolerance,
         },
-        "trigger": _trigger_facts(bundle.trigger),
+        "trigger": {} if bundle.trigger is None else msgspec.to_builtins(bundle.trigger),
         "culprit": bundle.culprit,
         "versions": bundle.versions,
     }
@@ -219,11 +234,6 @@ def _facts_text(bundle: Bundle) -> str:
         rows = [f"{key} = {_toml(value)}" for key, value in table.items() if value not in ("", None)]
         lines += ["", f"[{name}]", *rows] if rows else []
     return "\n".join(lines) + "\n"
-
-
-def _trigger_facts(trigger: TriggerRecord | None) -> dict[str, Any]:
-    """What is asked first of a bundle, in words, and the facts behind it."""
-    return {} if trigger is None else {"summary": str(trigger), **msgspec.to_builtins(trigger)}
 
 
 def _toml(value: object) -> str:

@@ -59,6 +59,5 @@ def _trigger(backend: str, row: ModuleRecord) -> TriggerRecord | None:
     """That real XLA shows it, where XLA was what judged."""
     if parse_spec(backend).name != "xla" or row.tested is None:
         return None
-    return TriggerRecord(
-        status="triggers", compiler=compiler_name(row.tested, backend), backend=backend, form="as reduced"
-    )
+    name = compiler_name(row.tested, backend)
+    return TriggerRecord.of("triggers", name, backend=portable(backend), form="the reduced program", judged=1)

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from hlotool.backends.spec import portable
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.repro.bundle import Bundle, Kind
-from hlotool.search.bisection.records import CulpritRecord
+from hlotool.search.bisection.records import CulpritRecord, TriggerRecord
 
 
 def culprit_title(culprit: CulpritRecord) -> str:
@@ -100,9 +102,16 @@ def _bundle(
         culprit=_facts(culprit),
         evidence=tuple(culprit.evidence),
         versions=dict(versions),
-        trigger=culprit.trigger,
+        trigger=_trigger(culprit),
         tolerance=tolerance_of(options),
     )
+
+
+def _trigger(culprit: CulpritRecord) -> TriggerRecord | None:
+    trigger = culprit.trigger
+    if trigger is None:
+        return None
+    return msgspec.structs.replace(trigger, backend=portable(trigger.backend) if trigger.backend else "")
 
 
 def tolerance_of(options: ReplayOptions) -> dict[str, float]:

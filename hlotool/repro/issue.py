@@ -38,7 +38,7 @@ def _lines(bundle: Bundle) -> Iterator[str]:
 
 def sentence(bundle: Bundle) -> str:
     """Whether the program triggers, as a sentence."""
-    text = str(bundle.trigger)
+    text = bundle.trigger.summary if bundle.trigger is not None else ""
     return f"{text[:1].upper()}{text[1:]}."
 
 
@@ -80,15 +80,13 @@ def _quoted(title: str, text: str, file: str) -> Iterator[str]:
 
 def how_to_run(bundle: Bundle) -> Iterator[str]:
     """The commands that show the failure."""
-    if bundle.inputs:
-        yield "The arguments are in `inputs.npz`; XLA's tool makes up its own."
-        yield ""
     yield "```"
     yield "hlotool repro verify . --trust" if bundle.command else "hlotool repro verify ."
     if bundle.command:
         yield f"{bundle.command} repro.hlo"
     else:
-        yield "run_hlo_module --platform=CPU --reference_platform=Interpreter repro.hlo"
+        given = " --input_literals_file=inputs.pb" if bundle.inputs else ""
+        yield f"run_hlo_module --platform=CPU --reference_platform=Interpreter{given} repro.hlo"
     if passes := bundle.culprit.get("pass"):
         yield f"hlo-opt --passes={passes} repro.hlo"
     yield "```"

@@ -50,7 +50,11 @@ def _files(bundle: Bundle) -> Iterator[tuple[str, str]]:
     if bundle.after:
         yield "`repro.after.hlo`", "what the pass made of it, which computes something else"
     if bundle.inputs:
-        yield "`inputs.npz`", "its arguments"
+        pb = "" if bundle.kind == "check" else ", `inputs.pb`"
+        yield (
+            f"`inputs.npz`{pb}",
+            "its arguments" + (", also as XLA's `run_hlo_module` takes them" if pb else ""),
+        )
     if bundle.outputs:
         yield "`outputs.npz`", "what it returned"
     if bundle.pass_after:

@@ -16,17 +16,15 @@ A parameter's names are its HLO name, that name without the trailing number, and
 from __future__ import annotations
 
 import re
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hlotool.errors import InputDataError
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, TokenShape, leaves
+from hlotool.values.array_files import read_all
 from hlotool.values.fit import fit
 from hlotool.values.flatten import Value, flatten, unflatten
 from hlotool.values.script import call_script
@@ -200,16 +198,7 @@ def read_arrays(path: Path, module: Module) -> dict[str, Any]:
     """
     if path.is_dir():
         path = _in_directory(path, module)
-    try:
-        with path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return {"0": loaded}
-            return {key: loaded[key] for key in loaded.files}
-    except FileNotFoundError:
-        raise InputDataError(f"{path}: no such file") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputDataError(f"{path}: cannot be read as .npz or .npy: {error}") from error
+    return read_all(path)
 
 
 def _in_directory(directory: Path, module: Module) -> Path:

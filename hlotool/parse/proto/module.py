@@ -16,6 +16,7 @@ from hlotool.errors import ProtoError
 from hlotool.ir.attributes import AttributeValue, BufferDonor, ParameterAlias, Sharding
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import OPCODES
+from hlotool.ir.walk import check_call_depth
 from hlotool.parse.proto.fields import Context
 from hlotool.parse.proto.instruction_attributes import read_attributes
 from hlotool.parse.proto.literals import read_literal
@@ -106,6 +107,7 @@ class _ModuleReader:
         entry = self.computations.get(self.proto.entry_computation_id)
         if entry is None:
             raise ProtoError("the entry computation is missing")
+        check_call_depth(list(self.computations.values()))
         return Module(
             self.proto.name,
             list(self.computations.values()),

@@ -57,7 +57,8 @@ _MLIR = re.compile(r"(?:\s|//[^\n]*+)*+(?:#loc|(?:builtin\.)?module\s+(?:@|attri
 _GLUED_NAME = re.compile(r"%?[A-Za-z_][A-Za-z0-9_.\-]*=\s*(?:\(|[a-z0-9]+\[|[a-z\-]+\()")
 #: `x = …` where `x=…` is meant.
 _LOOSE_KEY = re.compile(r"([A-Za-z_][A-Za-z0-9_.\-]*)\s+=")
-_WORD_BEFORE = re.compile(r"([A-Za-z0-9_]+)\Z")
+#: An element type that does not exist; longer words are none.
+_WORD_BEFORE = re.compile(r"(?<![A-Za-z0-9_])[A-Za-z0-9_]{1,40}\Z")
 _BRACKET = re.compile(
     r"""(?P<opening>[(\[{])|(?P<closing>[)\]}])|"[^"\\]*+(?:\\.[^"\\]*+)*+"|/\*.*?\*/|//[^\r\n]*|(?P<open_end>"|/\*)""",
     re.DOTALL,
@@ -132,10 +133,10 @@ def _hint(text: str, position: int | None, accepted: frozenset[str]) -> str | No
     if _GLUED_NAME.match(text, position):
         return "a name needs a blank before its '='"
     if "KEY" in accepted and (key := _LOOSE_KEY.match(text, position)):
-        return f"there is no blank before the '=' of {key[1]}="
-    before = _WORD_BEFORE.search(text, 0, position)
+        return f"there is no blank before the '=' of {key[1][:_LONGEST_FOUND]}="
+    before = _WORD_BEFORE.search(text, max(0, position - _LONGEST_FOUND - 1), position)
     if text.startswith("[", position) and before is not None:
-        return f"{before[1]} is not an element type"
+        return f"{before[0]} is not an element type"
     word = _FOUND.match(text, position)
     end = position if word is None else word.end()
     if "\udc80" <= text[end : end + 1] <= "\udcff":

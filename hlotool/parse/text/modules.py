@@ -14,6 +14,7 @@ from hlotool.ir.attributes import (
 )
 from hlotool.ir.module import Module
 from hlotool.ir.types import Shape, ShapeIndex, subshape
+from hlotool.ir.walk import check_call_depth
 from hlotool.parse.text.builder import Builder
 from hlotool.parse.text.scope import Scope
 from hlotool.parse.text.syntax import (
@@ -73,6 +74,10 @@ class Header:
 def finish_module(header: Header | None, builder: Builder, path: str | None) -> Module:
     """Put the computations under the header, or under a default one; raises TextError."""
     entry = builder.finish()
+    try:
+        check_call_depth(builder.computations)
+    except ValueError as error:
+        raise TextError(str(error), None) from None
     if header is None:
         return Module(f"module_{entry.name}", builder.computations, entry, path=path)
     _check_aliases(header, entry.root.shape)

@@ -13,6 +13,9 @@ from hlotool.replay.records import ModuleRecord
 #: Where a fault came in.
 Level = Literal["pass", "codegen", "runtime-library", "flaky"]
 
+#: What is known of a fault on the compiler at hand.
+TriggerStatus = Literal["triggers", "does not trigger", "not checked"]
+
 
 class CandidateRecord(Record, frozen=True, kw_only=True):
     """A pass that may have done it.
@@ -84,9 +87,10 @@ class SpotRecord(Record, frozen=True, kw_only=True):
 
 
 class TriggerRecord(Record, frozen=True, kw_only=True):
-    """Whether a fault shows on the compiler at hand.
+    """Whether a fault shows on the compiler at hand; `of` makes it.
 
     Attributes:
+        summary: all of it in words, such as `triggers on XLA 0.10.2`, or `not checked on XLA: REASON`.
         status: `triggers`, `does not trigger`, or `not checked`.
         compiler: that was asked, with its version, such as `XLA 0.10.2`; empty where none was.
         backend: its spec.
@@ -95,16 +99,36 @@ class TriggerRecord(Record, frozen=True, kw_only=True):
         judged: programs that were compiled to find that out.
     """
 
-    status: Literal["triggers", "does not trigger", "not checked"] = "not checked"
+    summary: str
+    status: TriggerStatus
     compiler: str = ""
     backend: str = ""
     form: str = ""
     reason: str = ""
     judged: int = 0
 
-    def __str__(self) -> str:
-        words = f"{self.status} on {self.compiler or 'XLA'}"
-        return words if self.status == "triggers" or not self.reason else f"{words}: {self.reason}"
+    @classmethod
+    def of(
+        cls,
+        status: TriggerStatus,
+        compiler: str = "",
+        *,
+        backend: str = "",
+        form: str = "",
+        reason: str = "",
+        judged: int = 0,
+    ) -> TriggerRecord:
+        """The record that says so in words, too."""
+        summary = f"{status} on {compiler or 'XLA'}" + (f": {reason}" if reason else "")
+        return cls(
+            summary=summary,
+            status=status,
+            compiler=compiler,
+            backend=backend,
+            form=form,
+            reason=reason,
+            judged=judged,
+        )
 
 
 class CulpritRecord(Record, frozen=True, kw_only=True):

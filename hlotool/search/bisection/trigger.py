@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from hlotool.backends.registry import get_backend
 from hlotool.backends.spec import parse_spec
 from hlotool.backends.xla.routes import compiled_for
-from hlotool.errors import BackendFailed, HlotoolError
+from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError
 from hlotool.findings.records import Record
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
@@ -26,7 +25,7 @@ from hlotool.replay.options import PRELOAD, RunOptions
 from hlotool.replay.task import Task
 from hlotool.search.arrays import npz_arrays, npz_bytes
 from hlotool.search.bisection.disabling import NEEDED, without
-from hlotool.search.bisection.records import CulpritRecord, TriggerRecord
+from hlotool.search.bisection.records import CulpritRecord, TriggerRecord, TriggerStatus
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials
 from hlotool.search.reduction.case import Case, case_of
 from hlotool.search.reduction.case_worker import Outcome
@@ -117,9 +116,11 @@ def try_culprits(
 
 
 def not_tried(culprits: list[CulpritRecord], reason: str) -> None:
-    """Say of each culprit why no compiler was asked."""
+    """Say of each culprit of which nothing is said why no compiler was asked."""
+    record = TriggerRecord.of("not checked", reason=reason)
     for number, culprit in enumerate(culprits):
-        culprits[number] = msgspec.structs.replace(culprit, trigger=TriggerRecord(reason=reason))
+        if culprit.trigger is None:
+            culprits[number] = msgspec.structs.replace(culprit, trigger=record)
 
 
 def _task_of(culprit: CulpritRecord, tasks: Sequence[Task]) -> Task:
@@ -170,22 +171,30 @@ class _Trial:
 
     def run(self) -> CulpritRecord:
         """The culprit with what the compiler says of it."""
-        if reason := self.compiler.error or _unfit(self.task, self.backend):
-            return self._said("not checked", reason)
-        self.steps.listener.phase(f"does it trigger on {self.compiler.name}?", 1)
-        whole = "no form of the program could be made"
-        status = "not checked"
+        if self.compiler.error:
+            return self._said("not checked", self.compiler.error)
         try:
-            for form in _forms(self.culprit, self.task):
-                outcome = self._oracle(self._judge(self.backend)).outcome(form.case, form.name)
-                self.judged += 1
-                if self._is_it(outcome, form):
-                    return self._reduced(form)
-                if form.name == _AS_GIVEN:
-                    status, whole = _unlike(outcome)
+            if reason := _unfit(self.task, self.backend):
+                return self._said("not checked", reason)
+            return self._tried()
         except HlotoolError as error:
-            whole = str(error)
-        return self._said(status, whole)
+            return self._said("not checked", str(error))
+
+    def _tried(self) -> CulpritRecord:
+        """The first form that triggers, made small; of those that do not, the program as given decides."""
+        self.steps.listener.phase(f"does it trigger on {self.compiler.name}?", 1)
+        said: tuple[TriggerStatus, str] = "not checked", ""
+        for form in _forms(self.culprit, self.task):
+            outcome = self._oracle(self._judge(self.backend)).outcome(form.case, form.name)
+            self.judged += 1
+            if self._is_it(outcome, form):
+                return self._reduced(form)
+            is_slow = outcome.failure is not None and outcome.failure.kind == BackendTimeout.__name__
+            if is_slow or form.name == _AS_GIVEN:
+                said = _unlike(form, outcome)
+            if is_slow:
+                break
+        return self._said(*said)
 
     def _is_it(self, outcome: Outcome, form: _Form) -> bool:
         """Whether a program fails as the module does."""
@@ -218,7 +227,7 @@ class _Trial:
             is_cause = outcome.answer is Answer.GOOD
             said = "right" if is_cause else "not right either"
             cause = [f"without {accused} (xla_disable_hlo_passes) its result there is {said}"]
-            judge = _Accusing(judge, spared) if is_cause else judge
+            judge = RightWithout(judge, spared) if is_cause else judge
         oracle = self._oracle(judge)
         found = reduce_case(form.case, oracle).case
         bare = bare_case(found)
@@ -233,10 +242,10 @@ class _Trial:
             evidence=[*self.culprit.evidence, evidence, *cause],
         )
 
-    def _said(self, status: Any, reason: str, form: str = "") -> CulpritRecord:
-        record = TriggerRecord(
-            status=status,
-            compiler=self.compiler.name,
+    def _said(self, status: TriggerStatus, reason: str, form: str = "") -> CulpritRecord:
+        record = TriggerRecord.of(
+            status,
+            self.compiler.name,
             backend=self.backend,
             form=form,
             reason=reason,
@@ -245,8 +254,13 @@ class _Trial:
         return msgspec.structs.replace(self.culprit, trigger=record)
 
 
-class _Accusing:
-    """A compiler that is wrong, and right without the accused pass: no other fault may take its place."""
+class RightWithout:
+    """Judges by a compiler that is wrong, and right without a pass: no other fault may take the place of it.
+
+    Args:
+        judge: runs programs on the compiler.
+        spared: runs them on the compiler without the pass.
+    """
 
     def __init__(self, judge: Judge, spared: Judge) -> None:
         self.name = f"{judge.name}, right by {spared.name}"
@@ -266,13 +280,13 @@ class _Accusing:
             yield number, outcome
 
 
-def _unlike(outcome: Outcome) -> tuple[str, str]:
-    """What the program as given does that is not the fault in question."""
+def _unlike(form: _Form, outcome: Outcome) -> tuple[TriggerStatus, str]:
+    """What a program does that is not the fault in question; one that ends without a result says nothing."""
     if outcome.answer is Answer.GOOD:
         return "does not trigger", ""
     if outcome.answer is Answer.UNUSABLE or outcome.row is None:
-        return "not checked", f"{_AS_GIVEN}: {outcome.reason}"
-    return "does not trigger", f"{_AS_GIVEN} fails in another way: {outcome.failure}"
+        return "not checked", f"{form.name}: {outcome.reason}"
+    return "does not trigger", f"{form.name} fails in another way: {outcome.failure}"
 
 
 def _unfit(task: Task, backend: str) -> str:
@@ -295,13 +309,11 @@ def _platform(task: Task) -> str | None:
 
 def _forms(culprit: CulpritRecord, task: Task) -> Iterator[_Form]:
     """The programs to try: of a pass the smallest first, of code generation those that users can write."""
-    known: set[str] = set()
-    small = list(_small(culprit))
     large = list(_large(culprit, task))
-    for form in (*small, *large) if culprit.level == "pass" else (*large[::-1], *small):
-        if form.case.key not in known:
-            known.add(form.case.key)
-            yield form
+    given = large[-1].case.key
+    # What is no smaller than the program as given is that program.
+    fewer = [form for form in (*_small(culprit), *large[:-1]) if form.case.key != given]
+    yield from (*fewer, large[-1]) if culprit.level == "pass" else (large[-1], *reversed(fewer))
 
 
 def _small(culprit: CulpritRecord) -> Iterator[_Form]:

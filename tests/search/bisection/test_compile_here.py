@@ -15,7 +15,7 @@ from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.ir.module import Module
 from hlotool.parse.proto.schema import decode
-from hlotool.replay.options import ReplayOptions
+from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.task import Task
 from hlotool.search.bisection import compile_here
 from hlotool.search.bisection.compile_here import LiveQuestion, compile_live
@@ -23,6 +23,7 @@ from hlotool.search.bisection.compiling import Compiler
 from hlotool.search.bisection.directory import Findings
 from hlotool.search.bisection.disabling import passes_that_changed, without
 from hlotool.search.bisection.stage_oracle import StageOracle
+from hlotool.search.bisection.trigger import try_culprits
 from hlotool.search.steps import Steps
 from hlotool.workers.pool import Pool
 
@@ -38,7 +39,8 @@ def pool() -> Iterator[Pool]:
 def compiled(task: Task, pool: Pool, root: Path) -> Findings:
     oracle = StageOracle(pool, Steps())
     findings = Findings()
-    Compiler("xla", root, oracle, pool, repeats=2).bisect([task], findings)
+    Compiler("xla", root, oracle, repeats=2).bisect([task], findings)
+    try_culprits(findings.culprits, [task], "xla", RunOptions(), oracle.steps)
     return findings
 
 
@@ -56,6 +58,10 @@ def test_xla_shows_the_pass_and_is_right_without_it(pool: Pool, corpus: Path, tm
     assert culprit.module == task.module.title
     assert culprit.repaired_without == [["algsimp"]]
     assert any("without algsimp" in line for line in culprit.evidence)
+    assert culprit.trigger is not None
+    assert culprit.trigger.summary.startswith("triggers on XLA 0.")
+    assert culprit.minimal.count("dynamic-slice(") == 2
+    assert culprit.reduced_instructions == 2
 
 
 @pytest.mark.xla
@@ -67,6 +73,8 @@ def test_a_fault_behind_all_passes_is_reduced(pool: Pool, corpus: Path, tmp_path
     assert culprit.reduced_instructions is not None
     assert culprit.reduced_instructions <= 5
     assert "dynamic-update-slice" in culprit.minimal
+    assert culprit.trigger is not None
+    assert culprit.trigger.form == "the program as given"
 
 
 class Dice:

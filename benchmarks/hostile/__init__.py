@@ -1,0 +1,1 @@
+"""A campaign of hostile input against every reader of hlotool."""

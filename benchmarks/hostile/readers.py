@@ -1,0 +1,278 @@
+"""Every reader of hlotool as a function of bytes, with files that it accepts and how to damage them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+import tarfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.hostile import damage
+
+CORPUS = Path(__file__).resolve().parents[2] / "corpus"
+
+#: Larger files make the campaign slow, and "a small file takes no time" is a claim about small ones.
+_LARGEST = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """One way into hlotool.
+
+    Attributes:
+        name: as the report calls it.
+        read: takes the bytes and a folder for files of its own.
+        seeds: files that are read without complaint.
+        damage: makes a hostile file of one.
+    """
+
+    name: str
+    read: Callable[[bytes, Path], object]
+    seeds: Callable[[], list[bytes]]
+    damage: damage.Damage
+
+
+def _files(*patterns: str) -> list[bytes]:
+    found = itertools.chain.from_iterable(sorted(CORPUS.glob(pattern)) for pattern in patterns)
+    contents = [path.read_bytes() for path in found if path.is_file() and path.stat().st_size <= _LARGEST]
+    assert contents, patterns
+    return contents
+
+
+@cache
+def _texts() -> list[bytes]:
+    return _files("modules/**/*.hlo", "jax/*/*.txt", "tf/*/*.txt")[:400]
+
+
+@cache
+def _protos() -> list[bytes]:
+    from hlotool.errors import HlotoolError
+    from hlotool.parse.proto.write import write_module_proto
+    from hlotool.parse.reader import parse_module
+
+    made = []
+    for text in _texts()[::4]:
+        try:
+            made.append(write_module_proto(parse_module(text.decode())))
+        except HlotoolError:
+            continue
+    return made
+
+
+def _npz() -> list[bytes]:
+    return _files("*/*/inputs.npz", "*/*/outputs.npz")
+
+
+def _zips() -> list[bytes]:
+    return [_zip(_texts()[at : at + 3]) for at in range(0, 60, 3)]
+
+
+def _zip(texts: list[bytes]) -> bytes:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as made:
+        for number, text in enumerate(texts):
+            made.writestr(f"module_{number:04}.f.before_optimizations.txt", text)
+    return target.getvalue()
+
+
+def _tars() -> list[bytes]:
+    made = []
+    for at in range(0, 60, 3):
+        target = io.BytesIO()
+        with tarfile.open(fileobj=target, mode="w") as tar:
+            for number, text in enumerate(_texts()[at : at + 3]):
+                info = tarfile.TarInfo(f"module_{number:04}.f.before_optimizations.txt")
+                info.size = len(text)
+                tar.addfile(info, io.BytesIO(text))
+        made.append(target.getvalue())
+    return made
+
+
+def _gz() -> list[bytes]:
+    return [gzip.compress(text) for text in _texts()[:60]]
+
+
+def _mlir() -> list[bytes]:
+    return _files("*/*/*/module.mlir", "*/*/module.mlir")
+
+
+def _snapshots() -> list[bytes]:
+    return _files("**/*snapshot*.pb")
+
+
+def _hlo_snapshots() -> list[bytes]:
+    """Programs as HloSnapshot: with an argument and a result each, of the module's own types or not."""
+    from hlotool.parse.proto.schema import message_class
+
+    made = []
+    for content in _protos()[:40]:
+        snapshot = message_class("HloSnapshot")()
+        snapshot.hlo.ParseFromString(content)
+        for literal in (snapshot.arguments.add(), snapshot.result):
+            literal.shape.element_type = 11  # F32
+            literal.shape.dimensions.append(2)
+            literal.f32s.extend((1.0, 2.0))
+        made.append(snapshot.SerializeToString())
+    return made
+
+
+def _bundles() -> list[bytes]:
+    facts = """kind = "pass"
+title = "a"
+[failure]
+verdict = "wrong"
+signature = "value of output 0"
+reason = "r"
+evidence = ["one", "two"]
+[run]
+reference = "numpy"
+backend = "numpy"
+command = ""
+[culprit]
+pass = "algsimp"
+[versions]
+hlotool = "0.1.0"
+"""
+    return [facts.encode()]
+
+
+def _journals() -> list[bytes]:
+    import tempfile
+
+    from hlotool.cache.journal import Journal
+
+    with tempfile.TemporaryDirectory() as folder:
+        journal = Journal(Path(folder) / "a.jsonl")
+        for number in range(20):
+            journal.add(f"k{number}", {"rows": [number, "text", None, 1.5]})
+        journal.close()
+        return [journal.path.read_bytes()]
+
+
+def _arrays() -> list[bytes]:
+    made = []
+    for array in (np.arange(12.0).reshape(3, 4), np.zeros((0, 3), np.int8), np.float16(1), np.ones(5, "c8")):
+        target = io.BytesIO()
+        np.save(target, array)
+        made.append(target.getvalue())
+    return made
+
+
+def _read_text(content: bytes, folder: Path) -> object:
+    from hlotool.dump.source import decode
+    from hlotool.ir.printer import print_module
+    from hlotool.ir.verifier import verify
+    from hlotool.parse.reader import parse_module
+
+    module = parse_module(decode(content))
+    verify(module)
+    return print_module(module)
+
+
+def _read_proto(content: bytes, folder: Path) -> object:
+    from hlotool.ir.printer import print_module
+    from hlotool.ir.verifier import verify
+    from hlotool.parse.proto.module import parse_module_proto
+
+    module = parse_module_proto(content)
+    verify(module)
+    return print_module(module)
+
+
+def _read_snapshot(content: bytes, folder: Path) -> object:
+    from hlotool.parse.proto.snapshot import parse_unoptimized_snapshot
+
+    return parse_unoptimized_snapshot(content)
+
+
+def _read_hlo_snapshot(content: bytes, folder: Path) -> object:
+    from hlotool.parse.proto.snapshot import parse_snapshot
+
+    return parse_snapshot(content)
+
+
+def _through_dump(name: str) -> Callable[[bytes, Path], object]:
+    """What `run` does before it runs: find out what a path holds, load each stage."""
+
+    def read(content: bytes, folder: Path) -> object:
+        from hlotool.dump.directory import open_dump
+        from hlotool.dump.loading import load_stage
+
+        path = folder / name
+        path.write_bytes(content)
+        for module in open_dump(path).modules:
+            for stage in module.stages:
+                load_stage(module, stage, may_compile=False)
+        return None
+
+    return read
+
+
+def _read_arrays(name: str) -> Callable[[bytes, Path], object]:
+    def read(content: bytes, folder: Path) -> object:
+        from hlotool.parse.reader import parse_module
+        from hlotool.values.captured import read_arrays
+
+        path = folder / name
+        path.write_bytes(content)
+        return read_arrays(path, parse_module("HloModule m\nENTRY e { ROOT p = f32[] parameter(0) }"))
+
+    return read
+
+
+def _read_mlir(content: bytes, folder: Path) -> object:
+    from hlotool.dump.source import decode
+    from hlotool.parse.mlir_constants import read_mlir_constants
+
+    program = read_mlir_constants(decode(content))
+    return [program.values(constant) for constant in program.constants]
+
+
+def _read_bundle(content: bytes, folder: Path) -> object:
+    from hlotool.repro.bundle import FACTS, PROGRAM, read_bundle
+
+    (folder / PROGRAM).write_bytes(_texts()[0])
+    (folder / FACTS).write_bytes(content)
+    return read_bundle(folder)
+
+
+def _read_journal(content: bytes, folder: Path) -> object:
+    from hlotool.cache.journal import Journal
+
+    (folder / "journal").write_bytes(content)
+    return Journal(folder / "journal").read()
+
+
+def _read_log(content: bytes, folder: Path) -> object:
+    from hlotool.dump.source import decode
+    from hlotool.explain.recognize import recognize
+
+    return recognize(decode(content))
+
+
+READERS = {
+    reader.name: reader
+    for reader in (
+        Reader("text", _read_text, _texts, damage.text),
+        Reader("proto", _read_proto, _protos, damage.proto),
+        Reader("unoptimized snapshot", _read_snapshot, _snapshots, damage.proto),
+        Reader("snapshot", _read_hlo_snapshot, _hlo_snapshots, damage.proto),
+        Reader("file of unknown kind", _through_dump("x"), lambda: _texts() + _protos(), damage.bits),
+        Reader("zip", _through_dump("x.zip"), _zips, damage.zipped),
+        Reader("tar", _through_dump("x.tar"), _tars, damage.tarred),
+        Reader("gzip", _through_dump("x.txt.gz"), _gz, damage.bits),
+        Reader("npz", _read_arrays("x.npz"), _npz, damage.zipped),
+        Reader("npy", _read_arrays("x.npy"), _arrays, damage.bits),
+        Reader("MLIR constants", _read_mlir, _mlir, damage.text),
+        Reader("bundle", _read_bundle, _bundles, damage.text),
+        Reader("journal", _read_journal, _journals, damage.bits),
+        Reader("log", _read_log, lambda: _files("../tests/explain/logs/*"), damage.text),
+    )
+}

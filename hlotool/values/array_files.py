@@ -1,0 +1,64 @@
+"""Files of arrays that other programs wrote: `.npy` and `.npz`.
+
+NumPy's readers do not say what they raise on a damaged file: besides `ValueError` and `OSError` that is what
+zip, zlib, Python's tokenizer and its parser raise, and `MemoryError` where a header declares more than there
+is memory.
+Nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hlotool.errors import InputDataError
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Whatever goes wrong while `path` is read becomes an InputDataError that names it."""
+    try:
+        with warnings.catch_warnings():
+            # NumPy asks to write headers of Python 2 again; whoever reads cannot.
+            warnings.filterwarnings(
+                "ignore", "Reading `.npy` or `.npz` file required additional header parsing"
+            )
+            yield
+    except FileNotFoundError:
+        raise InputDataError(f"{path}: no such file") from None
+    except MemoryError as error:
+        raise InputDataError(f"{path}: more than fits into memory: {error}") from error
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputDataError(f"{path}: cannot be read as .npz or .npy: {reason}") from error
+
+
+def read_all(path: Path) -> dict[str, Any]:
+    """All arrays of a file by key; the array of an `.npy` has the key `0`.
+
+    Raises:
+        InputDataError: there is no such file, or nothing that NumPy can read.
+    """
+    if path.exists() and not path.is_file():
+        raise InputDataError(f"{path}: not a file")
+    with _readable(path), path.open("rb") as file:
+        loaded = np.load(file, allow_pickle=False)
+        return {"0": loaded} if isinstance(loaded, np.ndarray) else {key: loaded[key] for key in loaded.files}
+
+
+def read_keys(path: Path) -> list[str]:
+    """The keys of an `.npz`, in the order of the file; raises InputDataError."""
+    with _readable(path), np.load(path, allow_pickle=False) as archive:
+        return list(archive.files)
+
+
+def read_one(path: Path, key: str) -> Any:
+    """The array `key` of an `.npz`, or that of an `.npy` where `key` is empty; raises InputDataError."""
+    with _readable(path):
+        found = np.load(path, allow_pickle=False)
+        return np.asarray(found[key] if key else found)
