@@ -8,12 +8,15 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
-from hlotool.backends.base import Backend, DevicesBackend
+from hlotool.backends.base import Backend, DevicesBackend, Value
 from hlotool.backends.spec import parse_spec
-from hlotool.errors import Unsupported, UsageError
+from hlotool.errors import BackendFailed, HlotoolError, Unsupported, UsageError
+from hlotool.findings.records import Record
+from hlotool.ir.module import Module
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
+
 
 GROUP = "hlotool.backends"
 
@@ -120,3 +123,32 @@ def get_devices_backend(text: str) -> DevicesBackend:
     if not isinstance(backend, DevicesBackend):
         raise Unsupported(f"backend {text} runs programs for one device")
     return backend
+
+
+class Description(Record, frozen=True, kw_only=True):
+    """A backend: its version, device and options, or the reason why it cannot be used."""
+
+    version: str = ""
+    device: str = ""
+    options: dict[str, str] = {}
+    reason: str = ""
+
+
+def describe_backend(name: str) -> Description:
+    """Load the backend called `name`; an exception that is not ours says that it is broken."""
+    try:
+        backend = get_backend(name)
+        device = getattr(backend, "device", "cpu")
+        return Description(version=backend.version, device=device, options=dict(backend_options(name)))
+    except HlotoolError as error:
+        return Description(reason=error.message if isinstance(error, BackendFailed) else str(error))
+
+
+def evaluate_constant(module: Module) -> Value:
+    """What a module without parameters returns.
+
+    Raises:
+        Unsupported: the reference cannot execute it.
+        HlotoolError: it failed.
+    """
+    return get_backend("numpy").compile(module).run([])

@@ -9,13 +9,12 @@ XLA: service/gpu/gpu_conv_runner.cc, service/gpu/transforms/conv_rewriter.cc.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
 from hlotool.backends.numpy.contraction import operand_dtype, widened
-from hlotool.backends.numpy.convolution_gradients import input_gradient, kernel_gradient
 from hlotool.backends.numpy.kernels.convolution import CanonicalConvolution
 from hlotool.backends.numpy.library_results import result_shapes
 from hlotool.backends.numpy.lowering import Lowering
@@ -163,3 +162,46 @@ def _arrangement(labels: ConvolutionDimensions, role: str, rank: int) -> Arrange
     }[role]
     unlabelled = sorted(set(range(rank)) - {first, feature, *spatial})
     return Arrangement(first, (feature, *unlabelled), spatial)
+
+
+def input_gradient(
+    dims: Sequence[WindowDim], groups: int, gradient: Array, weights: Array, sizes: Sequence[int]
+) -> Array:
+    """From the gradient of the output to that of the input, whose spatial dimensions are `sizes`."""
+    outputs, features, *window = weights.shape
+    grouped = weights.reshape((groups, outputs // groups, features, *window))
+    exchanged = grouped.swapaxes(1, 2).reshape((groups * features, outputs // groups, *window))
+    backward = tuple(
+        _input_window(dim, size, room) for dim, size, room in zip(dims, sizes, gradient.shape[2:])
+    )
+    return CanonicalConvolution(backward, groups, 1)(gradient, exchanged)
+
+
+def _input_window(dim: WindowDim, input_size: int, output_size: int) -> WindowDim:
+    """Every output spreads, mirrored, over the elements that it was computed from."""
+    low = dim.dilated_size - 1 - dim.pad_low
+    high = input_size + dim.pad_low - ((output_size - 1) * dim.stride + 1)
+    return replace(
+        dim, stride=1, base_dilation=dim.stride, pad_low=low, pad_high=high, reversal=not dim.reversal
+    )
+
+
+def kernel_gradient(
+    dims: Sequence[WindowDim], groups: int, image: Array, gradient: Array, sizes: Sequence[int]
+) -> Array:
+    """From the input and the gradient of the output to that of the kernel, whose window has `sizes`."""
+    backward = tuple(
+        _kernel_window(dim, size, room, steps)
+        for dim, size, room, steps in zip(dims, sizes, image.shape[2:], gradient.shape[2:])
+    )
+    convolve = CanonicalConvolution(backward, 1, groups)
+    result = convolve(image.swapaxes(0, 1), gradient.swapaxes(0, 1)).swapaxes(0, 1)
+    mirrored = tuple(2 + i for i, dim in enumerate(dims) if dim.reversal)
+    return np.flip(result, mirrored)
+
+
+def _kernel_window(dim: WindowDim, size: int, input_size: int, output_size: int) -> WindowDim:
+    """The gradient slides over the input, one dilation of the kernel at a time."""
+    reach = (output_size - 1) * dim.stride + 1
+    high = (size - 1) * dim.window_dilation + reach - dim.pad_low - input_size
+    return WindowDim(output_size, dim.window_dilation, dim.pad_low, high, window_dilation=dim.stride)

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.backends.numpy.activations import Activation, gelu_tanh, identity, relu, silu
 from hlotool.backends.numpy.backend_configs import Config
 from hlotool.backends.numpy.contraction import operand_dtype, rounded, widened
 from hlotool.backends.numpy.kernels.dot import DotDimensions
 from hlotool.backends.numpy.library_results import result_shapes, result_types
 from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.post_ops import Activation, gelu_tanh, identity, relu, silu
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType

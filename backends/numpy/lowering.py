@@ -66,7 +66,7 @@ class Lowering:
 
     def unsupported(self, instruction: Instruction, reason: str) -> Unsupported:
         """The error that says why `instruction` cannot be executed."""
-        return Unsupported(reason, instruction.name, instruction.opcode, self.module.location(instruction))
+        return self.module.unsupported(instruction, reason)
 
     def build(self, computation: Computation, kernel: Callable[[Instruction], Kernel]) -> Plan:
         """A plan whose kernels come from `kernel` (vectorised evaluation of scalar computations)."""

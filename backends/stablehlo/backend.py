@@ -9,11 +9,11 @@ from hlotool.backends.base import Probe, Value
 from hlotool.backends.stablehlo.protocol import Evaluation
 from hlotool.backends.stablehlo.types import from_plain, plain_types, to_plain
 from hlotool.backends.xla.executable import flat_arguments, value_of
-from hlotool.backends.xla.logical import logical_module
 from hlotool.backends.xla.options import XlaOptions
-from hlotool.backends.xla.outside import refuse_the_outside
 from hlotool.backends.xla.process import XlaProcess, key_for, shared_process
+from hlotool.backends.xla.programs import logical_module
 from hlotool.backends.xla.protocol import ArrayData, Results
+from hlotool.backends.xla.routes import refuse_the_outside
 from hlotool.backends.xla.signature import flat_signature
 from hlotool.errors import BackendCrashed, Location, Unsupported
 from hlotool.ir.module import Module

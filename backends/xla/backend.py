@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from hlotool.backends.xla.configs import unknown_field, without_field
 from hlotool.backends.xla.dumps import READS_STACK_FRAMES, DumpRequest, dump_flags
 from hlotool.backends.xla.executable import (
     Loaded,
@@ -15,14 +14,12 @@ from hlotool.backends.xla.executable import (
     XlaExecutable,
     XlaPartitionedExecutable,
 )
-from hlotool.backends.xla.host import host_module
-from hlotool.backends.xla.logical import logical_module
 from hlotool.backends.xla.options import XlaOptions
-from hlotool.backends.xla.outside import refuse_the_outside
 from hlotool.backends.xla.partitions import manual_module
 from hlotool.backends.xla.process import XlaProcess, key_for, shared_process
+from hlotool.backends.xla.programs import host_module, logical_module, unknown_field, without_field
 from hlotool.backends.xla.protocol import CompileRequest, Flag, Route, Setup
-from hlotool.backends.xla.routes import is_optimised, route_for
+from hlotool.backends.xla.routes import is_optimised, refuse_the_outside, route_for
 from hlotool.backends.xla.signature import flat_signature
 from hlotool.errors import BackendCrashed, HlotoolError, Location, Unsupported
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid

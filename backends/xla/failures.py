@@ -17,7 +17,6 @@ from hlotool.errors import (
     Unsupported,
     UsageError,
 )
-from hlotool.ir.module import Instruction, Module
 
 _STATUS = re.compile(r"\w*(?:Xla|Jax)RuntimeError: ([A-Z_]+): (.*)", re.DOTALL)
 
@@ -47,11 +46,6 @@ _OWN: dict[str, Callable[[str], HlotoolError]] = {
 
 #: What brings the packages that are missing.
 REMEDY = "pip install 'hlotool[xla]'"
-
-
-def unsupported(module: Module, instruction: Instruction, reason: str) -> Unsupported:
-    """The error that names an instruction which XLA cannot be given, and where it stands."""
-    return Unsupported(reason, instruction.name, instruction.opcode, module.location(instruction))
 
 
 def typed_error(error: BackendFailed) -> HlotoolError:

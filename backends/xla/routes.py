@@ -62,3 +62,22 @@ def _platform_of(instruction: Instruction) -> str | None:
         return "gpu"
     layouts = [shape.layout for shape in array_shapes(instruction.shape)]
     return "tpu" if any(layout is not None and layout.tiles for layout in layouts) else None
+
+
+_EXCHANGE = frozenset({"infeed", "outfeed"})
+
+
+def refuse_the_outside(module: Module) -> None:
+    """Raises Unsupported, naming the first instruction that needs somebody outside of the program."""
+    for instruction in module.instructions():
+        if reason := _reason(instruction):
+            raise module.unsupported(instruction, reason)
+
+
+def _reason(instruction: Instruction) -> str:
+    target = instruction.custom_call_target
+    if "callback" in target:
+        return f"calls back into the Python process that made it: {target!r}"
+    if instruction.opcode in _EXCHANGE or instruction.flag("is_host_transfer"):
+        return "exchanges data with the host, which takes no part in a replay"
+    return ""

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
-from hlotool.backends.xla.failures import unsupported
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit import Editor, editing
 from hlotool.ir.edit_clone import clone_module
@@ -84,7 +83,7 @@ def _flatten_parameters(edit: Editor, module: Module) -> None:
             parameter.parameter_number = next(numbers)
         elif module.is_scheduled and any(s.is_dynamic for s in array_shapes(parameter.shape)):
             reason = "the size of a parameter of an optimised program cannot be given"
-            raise unsupported(module, parameter, reason)
+            raise module.unsupported(parameter, reason)
         else:
             _Arguments(edit, parameter, numbers).take_over()
 
@@ -184,7 +183,7 @@ def _sizes(edit: Editor, module: Module, array: Instruction) -> Sequence[Instruc
     if _is_slice(array):
         return [array.operands[1 + d] for d in dimensions]
     if dimensions and module.is_scheduled:
-        raise unsupported(module, array, "the size of a result of an optimised program cannot be had")
+        raise module.unsupported(array, "the size of a result of an optimised program cannot be had")
     return [
         edit.add(Instruction("size", "get-dimension-size", _SIZE, (array,), {"dimensions": (d,)}))
         for d in dimensions

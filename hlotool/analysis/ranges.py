@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -80,17 +81,6 @@ def _iota(_: ForwardRanges, instruction: Instruction, __: _Operands) -> Interval
 
 def _same(_: ForwardRanges, __: Instruction, operands: _Operands) -> Interval:
     return operands[0]
-
-
-def _any_operand(_: ForwardRanges, __: Instruction, operands: _Operands) -> Interval:
-    result = operands[0]
-    for operand in operands[1:]:
-        result = result.union(operand)
-    return result
-
-
-def _select(_: ForwardRanges, __: Instruction, operands: _Operands) -> Interval:
-    return operands[1].union(operands[2])
 
 
 def _clamp(_: ForwardRanges, __: Instruction, operands: _Operands) -> Interval:
@@ -168,36 +158,21 @@ _RULES: dict[str, _Rule] = {
     "exponential": _monotone(_exponential),
     "log": _monotone(logarithm),
     "logistic": _fixed(_ABOVE_ZERO, 1),
-    "tanh": _fixed(-1, 1),
-    "erf": _fixed(-1, 1),
-    "sine": _fixed(-1, 1),
-    "cosine": _fixed(-1, 1),
+    **dict.fromkeys(("tanh", "erf", "sine", "cosine"), _fixed(-1, 1)),
     "cosh": _fixed(1, math.inf),
     "power": _power,
     "maximum": lambda _, __, ops: Interval(max(o.low for o in ops), max(o.high for o in ops)),
     "minimum": lambda _, __, ops: Interval(min(o.low for o in ops), min(o.high for o in ops)),
     "clamp": _clamp,
-    "select": _select,
+    "select": lambda _, __, operands: operands[1].union(operands[2]),
     "reduce": _reduce,
-    "concatenate": _any_operand,
-    "pad": _any_operand,
+    **dict.fromkeys(("concatenate", "pad"), lambda _, __, operands: reduce(Interval.union, operands)),
     "dynamic-update-slice": lambda _, __, operands: operands[0].union(operands[1]),
     "get-tuple-element": _get_tuple_element,
     "call": _call,
     "fusion": _call,
     **dict.fromkeys(
-        (
-            "broadcast",
-            "convert",
-            "copy",
-            "dynamic-slice",
-            "reshape",
-            "reverse",
-            "slice",
-            "transpose",
-            "gather",
-            "reduce-precision",
-        ),
-        _same,
+        ("broadcast", "dynamic-slice", "gather", "reshape", "reverse", "slice", "transpose"), _same
     ),
+    **dict.fromkeys(("convert", "copy", "reduce-precision"), _same),
 }

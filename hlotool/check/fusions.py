@@ -13,11 +13,23 @@ from hlotool.check.gpus import GPUS
 from hlotool.check.offload.annotations import on_host
 from hlotool.check.rules import Applies, Problem, module_rule
 from hlotool.check.subject import Subject
+from hlotool.errors import UsageError
 from hlotool.ir.effects import has_own_side_effect
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape, leaves
+from hlotool.ir.walk import post_order, users
 from hlotool.passes.fusion_facts import in_place_operand, is_elementwise
-from hlotool.passes.fusion_legality import MOST_BUFFERS, MOST_REDUCTIONS
+from hlotool.passes.fusion_legality import (
+    LOOP_RULES,
+    MOST_BUFFERS,
+    MOST_REDUCTIONS,
+    MULTI_OUTPUT_RULES,
+    RULES,
+    Part,
+    Rule,
+    Setting,
+    may_fuse,
+)
 
 #: What no emitter of loops, reductions or transpositions computes, element by element.
 _NOT_EMITTED = frozenset(
@@ -241,3 +253,55 @@ def fusion_memory(subject: Subject) -> Iterator[Problem]:
         host = [operand for operand in fusion.operands if on_host(operand.shape)]
         if host and not _is_custom(fusion) and not on_host(fusion.shape):
             yield Problem(f"operand %{host[0].name} is in host memory", fusion)
+
+
+def explain_fusion(module: Module, producer: str, consumer: str) -> dict[str, str]:
+    """How the instructions called `producer` and `consumer` may be fused, and why not.
+
+    Returns:
+        the reason against each kind of fusion, `producer-consumer` and `multi-output`; empty when they may.
+
+    Raises:
+        UsageError: there is no such instruction, or they are in different computations.
+    """
+    one, computation = _find(module, producer.lstrip("%"))
+    other, home = _find(module, consumer.lstrip("%"))
+    if computation is not home:
+        places = f"{producer} is in {computation.name}, {consumer} in {home.name}"
+        raise UsageError(f"{places}: not one computation")
+    return {
+        "producer-consumer": _producer_consumer(computation, one, other),
+        "multi-output": _multi_output(computation, one, other),
+    }
+
+
+def _find(module: Module, name: str) -> tuple[Instruction, Computation]:
+    for computation in module.computations:
+        for instruction in computation.instructions:
+            if instruction.name == name:
+                return instruction, computation
+    raise UsageError(f"no instruction is called {name!r}")
+
+
+def _producer_consumer(computation: Computation, producer: Instruction, consumer: Instruction) -> str:
+    if producer not in consumer.operands:
+        return f"{consumer.name} does not read {producer.name}"
+    between = [o for o in consumer.operands if o is not producer]
+    if producer in post_order(between):
+        return f"{producer.name} would introduce a cycle when fused"
+    return _reason(computation, producer, consumer, (*RULES, *LOOP_RULES))
+
+
+def _multi_output(computation: Computation, one: Instruction, other: Instruction) -> str:
+    if one is other:
+        return "they are one instruction"
+    operands = [o for o in other.operands if o is not one]
+    if one in post_order(operands) or other in post_order(one.operands):
+        return "multi-output fusion creates a cycle"
+    return _reason(computation, one, other, MULTI_OUTPUT_RULES)
+
+
+def _reason(computation: Computation, one: Instruction, other: Instruction, rules: tuple[Rule, ...]) -> str:
+    readers = users(computation)
+    setting = Setting(lambda instruction: readers[instruction], computation.root)
+    return may_fuse(Part.of(one), Part.of(other), setting, rules).reason

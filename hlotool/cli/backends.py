@@ -36,8 +36,7 @@ def describe() -> list[BackendRecord]:
     """Every backend by name, each loaded in a process of its own."""
     import msgspec
 
-    from hlotool.backends.description import Description
-    from hlotool.backends.registry import listed_backends
+    from hlotool.backends.registry import Description, listed_backends
     from hlotool.errors import BackendFailed
     from hlotool.report.records import BackendRecord
     from hlotool.workers.cores import worker_count
@@ -45,7 +44,7 @@ def describe() -> list[BackendRecord]:
 
     names = listed_backends()
     with Pool(Limits(worker_count(0, len(names)), _TIMEOUT)) as pool:
-        ends = pool.call_all("hlotool.backends.description:describe_backend", names)
+        ends = pool.call_all("hlotool.backends.registry:describe_backend", names)
     records: list[BackendRecord] = []
     for name, end in zip(names, ends):
         if isinstance(end.value, BackendFailed):

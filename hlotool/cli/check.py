@@ -156,7 +156,7 @@ def _only_module(paths: list[str], option: str) -> Module:
 
 def _explain_fusion(arguments: argparse.Namespace) -> int:
     """Print whether A may be fused into B; exit 0 when it may."""
-    from hlotool.check.fusion_pairs import explain_fusion
+    from hlotool.check.fusions import explain_fusion
 
     module = _only_module(arguments.paths, "--explain-fusion")
     answers = explain_fusion(module, *arguments.explain_fusion)

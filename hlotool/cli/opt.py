@@ -15,8 +15,8 @@ from hlotool.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from hlotool.ir.module import Module
     from hlotool.passes.base import Fuel
-    from hlotool.passes.manager import PassManager, PassRun
-    from hlotool.report.opt_records import OptRecord, PassesRecord, PassRecord
+    from hlotool.passes.manager import PassManager, PassRecord
+    from hlotool.report.opt_records import OptRecord, PassesRecord
 
 USAGE = "opt [options] FILE"
 ABOUT = "run passes on a program; convert between text and proto"
@@ -78,9 +78,9 @@ def execute(arguments: argparse.Namespace) -> int:
         emit_json(_record(module, arguments, manager.runs))
     elif arguments.verbose:
         from hlotool.report.console import console_for, render
-        from hlotool.report.opt import PassTable
+        from hlotool.report.opt import pass_table
 
-        sys.stderr.write(render(console_for(sys.stderr), PassTable(_runs(manager.runs))))
+        sys.stderr.write(render(console_for(sys.stderr), pass_table(manager.runs)))
     return ExitCode.AGREE
 
 
@@ -109,7 +109,7 @@ def _load(path: str, form: str | None) -> Module:
 
 
 def _run(module: Module, arguments: argparse.Namespace) -> PassManager:
-    from hlotool.backends.constants import evaluate_constant
+    from hlotool.backends.registry import evaluate_constant
     from hlotool.passes.base import Context
     from hlotool.passes.manager import PassManager
     from hlotool.passes.observers import DumpModules, PrintModules
@@ -159,7 +159,7 @@ def _write(module: Module, form: str, output: str | None) -> None:
         emit_bytes(content)
 
 
-def _record(module: Module, arguments: argparse.Namespace, runs: Sequence[PassRun]) -> OptRecord:
+def _record(module: Module, arguments: argparse.Namespace, runs: list[PassRecord]) -> OptRecord:
     from hlotool.report.opt_records import OptRecord
     from hlotool.report.records import versions
 
@@ -167,28 +167,16 @@ def _record(module: Module, arguments: argparse.Namespace, runs: Sequence[PassRu
         versions=versions(),
         path=arguments.path,
         passes=arguments.passes,
-        runs=_runs(runs),
+        runs=runs,
         changed=any(run.changes for run in runs),
         text="" if arguments.output else module.to_text(),
         output=arguments.output or "",
     )
 
 
-def _runs(runs: Sequence[PassRun]) -> list[PassRecord]:
-    import msgspec
-
-    from hlotool.report.opt_records import PassRecord
-
-    return msgspec.convert(runs, list[PassRecord], from_attributes=True)
-
-
 def _passes() -> PassesRecord:
-    import msgspec
+    from hlotool.passes.registry import PIPELINES, PassDescription, describe_passes
+    from hlotool.report.opt_records import PassesRecord
 
-    from hlotool.passes.catalogue import describe_passes
-    from hlotool.passes.registry import PIPELINES
-    from hlotool.report.opt_records import PassDescription, PassesRecord
-
-    passes = msgspec.convert(describe_passes(), list[PassDescription], from_attributes=True)
     pipelines = [PassDescription(name=name, about=text) for name, text in PIPELINES.items()]
-    return PassesRecord(passes=passes, pipelines=pipelines)
+    return PassesRecord(passes=describe_passes(), pipelines=pipelines)

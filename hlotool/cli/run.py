@@ -11,14 +11,15 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from hlotool.cli.backend_options import add_backend_options, chosen_backends
 from hlotool.cli.options import (
+    add_backend_options,
     add_execution_options,
     add_input_options,
     add_only_option,
     add_output_options,
     add_paths,
     add_tolerance_options,
+    chosen_backends,
     options_from,
     words,
 )

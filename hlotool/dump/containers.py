@@ -24,6 +24,7 @@ from hlotool.cache.fingerprint import stamp_of
 from hlotool.dump import remote
 from hlotool.dump.compression import (
     DAMAGE,
+    Limits,
     copy_bounded,
     expanded,
     is_compressed,
@@ -31,7 +32,6 @@ from hlotool.dump.compression import (
     read_some,
     size_text,
 )
-from hlotool.dump.limits import Limits
 from hlotool.errors import DumpError
 
 _logger = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from hlotool.dump import remote
 from hlotool.dump.classify import classify
+from hlotool.dump.compression import DEFAULT_LIMITS, Limits
 from hlotool.dump.grouping import group
-from hlotool.dump.limits import DEFAULT_LIMITS, Limits
 from hlotool.dump.listing import Listing, list_files
 from hlotool.dump.names import Kind, parse_name
 from hlotool.dump.records import Dump, DumpFile, DumpModule, Stage

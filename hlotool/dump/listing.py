@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hlotool.dump import remote
+from hlotool.dump.compression import Limits
 from hlotool.dump.containers import is_archive, list_archive, unreadable
-from hlotool.dump.limits import Limits
 from hlotool.dump.source import Source
 from hlotool.errors import DumpError
 

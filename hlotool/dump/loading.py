@@ -1,10 +1,17 @@
-"""From a stage of a dump to a module that can run."""
+"""From the files of a dump: a stage to a module that can run, a captured execution to its values."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hlotool.dump.elided import elided_constants, refill
-from hlotool.dump.records import DumpModule, Stage
+from hlotool.dump.names import Format, Kind
+from hlotool.dump.records import Capture, DumpModule, Stage
+from hlotool.errors import ElidedConstant
 from hlotool.ir.module import Module
+
+if TYPE_CHECKING:
+    from hlotool.parse.proto.snapshot import Execution
 
 
 def load_stage(owner: DumpModule, stage: Stage, *, may_compile: bool = True) -> Module:
@@ -47,3 +54,31 @@ def _recompile(owner: DumpModule, stage: Stage) -> Module | None:
 
 def _never(owner: DumpModule, stage: Stage) -> Module | None:
     return None
+
+
+def captured_program(capture: Capture) -> Module:
+    """The program inside a captured execution.
+
+    Raises:
+        ElidedConstant: XLA had dropped a constant before it wrote the execution.
+    """
+    module = read_execution(capture).module
+    if missing := elided_constants(module):
+        raise ElidedConstant(missing[0].name, module.location(missing[0]))
+    return module
+
+
+def read_execution(capture: Capture) -> Execution:
+    """Decode a captured execution; raises ProtoError."""
+    from hlotool.parse.proto.snapshot import (
+        parse_snapshot,
+        parse_unoptimized_snapshot,
+        parse_unoptimized_snapshot_text,
+    )
+
+    path = str(capture.source)
+    if capture.kind is Kind.SNAPSHOT:
+        return parse_snapshot(capture.source.read_bytes(), path)
+    if capture.format is Format.TEXT_PROTO:
+        return parse_unoptimized_snapshot_text(capture.source.read_text(), path)
+    return parse_unoptimized_snapshot(capture.source.read_bytes(), path)

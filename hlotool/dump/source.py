@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hlotool.dump import containers
-from hlotool.dump.limits import DEFAULT_LIMITS, Limits
+from hlotool.dump.compression import DEFAULT_LIMITS, Limits
 
 #: What absl logging writes to stderr; a log that merged stderr into stdout has such lines amid the HLO.
 _ABSL_LINE = re.compile(rb"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [^\s:]+:\d+\].*\n?", re.MULTILINE)

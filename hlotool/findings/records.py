@@ -11,6 +11,17 @@ class Record(msgspec.Struct, frozen=True):
     """Base of all records."""
 
 
+class CommandRecord(Record, frozen=True, kw_only=True):
+    """What a command prints with `--json`. What several have they call alike.
+
+    Attributes:
+        schema: name and version of this format.
+        versions: of hlotool, Python, the packages that compute, and the platform.
+        exit_code: the command's exit status.
+        seconds: wall time.
+    """
+
+
 def finite_or_none(value: float) -> float | None:
     """What JSON can hold of a number: None for NaN and infinities."""
     return float(value) if math.isfinite(value) else None

@@ -9,8 +9,7 @@ from functools import partial
 
 from hlotool.check.facts import function_of, program_facts
 from hlotool.check.findings import FailedFile
-from hlotool.dump.executions import captured_program
-from hlotool.dump.loading import load_stage, read_stage
+from hlotool.dump.loading import captured_program, load_stage, read_stage
 from hlotool.dump.names import Kind
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import HlotoolError

@@ -1,17 +1,116 @@
-"""What leaves the device, and what nobody knows anything of, by kind."""
+"""Bytes that move: across the border of a fusion, between devices, to the host. XLA: hlo_cost_analysis.cc."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
-from hlotool.check.lints.host import leaves_device
+from hlotool.check.lints.repeatability import leaves_device
 from hlotool.check.offload.annotations import on_host
 from hlotool.inspect.records import TrafficInfo
-from hlotool.inspect.sizes import array_bytes
-from hlotool.ir.module import Instruction
+from hlotool.inspect.sizes import array_bytes, table_bytes
+from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import Class
-from hlotool.ir.types import array_shapes
+from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, TupleShape, array_shapes, leaves
+from hlotool.ir.walk import Users, users
+
+
+def is_custom(fusion: Instruction) -> bool:
+    """Whether it stands for a kernel that somebody wrote."""
+    return fusion.attributes.get("kind") == "kCustom"
+
+
+def fusion_bytes(fusion: Instruction, computation: Computation) -> int:
+    """Everything that crosses its border, and constants too large to be part of the code."""
+    readers = users(computation)
+    read = sum(_parameter_bytes(parameter, readers) for parameter in computation.parameters)
+    constants = sum(table_bytes(c.shape) for c in computation.instructions if _lies_in_memory(c))
+    return read + constants + sum(_written(fusion.shape, computation.root))
+
+
+def _lies_in_memory(instruction: Instruction) -> bool:
+    shape = instruction.shape
+    return instruction.opcode == "constant" and isinstance(shape, ArrayShape) and shape.size > 1
+
+
+def _written(shape: Shape, root: Instruction) -> Iterator[int]:
+    """Bytes written of each array of the result; what is updated in place is not written as a whole."""
+    for index, part in leaves(shape):
+        if not isinstance(part, ArrayShape):
+            continue
+        maker = root.operands[index[0]] if root.opcode == "tuple" and len(index) == 1 else root
+        is_update = maker.opcode == "dynamic-update-slice"
+        yield table_bytes(maker.operands[1].shape if is_update else part)
+
+
+def _parameter_bytes(parameter: Instruction, readers: Users) -> int:
+    if not isinstance(parameter.shape, TupleShape):
+        return read_bytes(parameter, readers)
+    parts = (index for index, _ in leaves(parameter.shape))
+    return sum(read_bytes(_taken(parameter, index, readers), readers) for index in parts)
+
+
+def _taken(parameter: Instruction, index: ShapeIndex, readers: Users) -> Instruction:
+    """The instruction that takes the part `index` out of a parameter that is a tuple."""
+    found = parameter
+    for number in index:
+        takers = (u for u in readers[found] if u.opcode == "get-tuple-element")
+        found = next((taker for taker in takers if taker.integer("index") == number), found)
+    return found
+
+
+def read_bytes(value: Instruction, readers: Users) -> int:
+    """What is read of a parameter: slices by their size, all of it once by whatever else there is.
+
+    Args:
+        value: a parameter of a fusion, or a part of one.
+        readers: of the instructions of its computation.
+    """
+    return sum(_each_read(value, readers[value], readers))
+
+
+def _each_read(value: Instruction, direct: Sequence[Instruction], readers: Users) -> Iterator[int]:
+    whole = False
+    for user in direct:
+        if user.opcode == "fusion":
+            yield from _nested_reads(value, user, readers)
+        elif user.opcode in ("broadcast", "reshape"):
+            yield table_bytes(value.shape)
+        elif (part := _partial_read(value, user)) is not None:
+            yield part
+        elif not whole:
+            whole = True
+            yield table_bytes(value.shape)
+
+
+def _partial_read(value: Instruction, user: Instruction) -> int | None:
+    """What `user` reads when it needs a part of `value` only; None when it needs all of it."""
+    if user.opcode == "slice" or (user.opcode == "dynamic-slice" and user.operands[0] is value):
+        return table_bytes(user.shape)
+    # The array that is updated is the result's own memory.
+    return 0 if user.opcode == "dynamic-update-slice" and user.operands[0] is value else None
+
+
+def _nested_reads(value: Instruction, fusion: Instruction, readers: Users) -> Iterator[int]:
+    """Through a fusion within the fusion: by what is read of its result where it hands a parameter on."""
+    computation = next(fusion.called)
+    inner = users(computation)
+    parameters, root = computation.parameters, computation.root
+    for number, operand in enumerate(fusion.operands):
+        if operand is not value:
+            continue
+        parameter = parameters[number]
+        is_simple = not root.operands or root.operands[0] is parameter
+        whole = False
+        for user in readers[fusion]:
+            is_part = is_simple and user.opcode in ("slice", "dynamic-slice", "dynamic-update-slice")
+            part = _partial_read(fusion, user) if is_part else None
+            if part is not None:
+                yield part
+            elif not whole:
+                whole = True
+                yield table_bytes(fusion.shape) if is_part else read_bytes(parameter, inner)
+
 
 #: Custom calls that move a value between the memories of host and device.
 _OFFLOAD = ("MoveToHost", "MoveToDevice")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hlotool.errors import Location, VerificationError
+from hlotool.errors import Location, Unsupported, VerificationError
 from hlotool.ir.attribute_access import AttributeAccess
 from hlotool.ir.attributes import AttributeValue, EntryLayout, Metadata, Sharding, StackFrameTables
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
@@ -183,6 +183,10 @@ class Module(AttributeAccess):
     def location(self, instruction: Instruction) -> Location:
         """Where `instruction` stands, for error messages."""
         return Location(self.path, instruction.line)
+
+    def unsupported(self, instruction: Instruction, reason: str) -> Unsupported:
+        """The error that says why `instruction` cannot be executed, or rewritten, and where it stands."""
+        return Unsupported(reason, instruction.name, instruction.opcode, self.location(instruction))
 
     @property
     def is_scheduled(self) -> bool:

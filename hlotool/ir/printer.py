@@ -7,27 +7,63 @@ where these can be read back.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, TypeVar
 
 from hlotool.ir.attributes import AttributeValue, FrontendAttributes
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.printing.async_sugar import AsyncSugar, sugar_of
+from hlotool.ir.opcodes import COMMON_ATTRIBUTES, OPCODES
 from hlotool.ir.printing.attributes import (
     bool_text,
     bools_text,
     donors_text,
     entry_layout_text,
     parameter_aliases_text,
+    printed_attributes,
     rank_of,
     value_text,
 )
-from hlotool.ir.printing.defaults import printed_attributes
 from hlotool.ir.printing.literals import literal_text
 from hlotool.ir.printing.metadata import frontend_text, metadata_text, quote, stack_frame_tables_text
-from hlotool.ir.printing.names import legal_name, printed_names
-from hlotool.ir.types import Shape, join_indexed, strip_layouts
+from hlotool.ir.types import ELEMENT_TYPES, Shape, join_indexed, strip_layouts
+from hlotool.ir.walk import async_start
+
+_LEGAL = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_ILLEGAL_CHARACTER = re.compile(r"[^A-Za-z0-9_.-]")
+_RESERVED = frozenset((*ELEMENT_TYPES, "token", "opaque"))
+
+
+def legal_name(name: str) -> str:
+    """`name` with underscores where a character is not allowed, and after the name of an element type."""
+    if not _LEGAL.fullmatch(name):
+        name = _ILLEGAL_CHARACTER.sub("_", name)
+        name = name if _LEGAL.fullmatch(name) else f"_{name[1:]}"
+    if name in _RESERVED:
+        return f"{name}_"
+    reserved = name.startswith("__") and not name.startswith("__xla_")
+    return f"a{name[1:]}" if reserved else name
+
+
+def printed_names(items: Sequence[Computation | Instruction]) -> dict[int, str]:
+    """New names, by id, of the items whose own name is illegal or already taken by an earlier one."""
+    legal = {item.name: legal_name(item.name) for item in items}
+    if len(legal) == len(items) and all(old == new for old, new in legal.items()):
+        return {}
+    taken = set(legal.values())
+    seen: set[str] = set()
+    renamed: dict[int, str] = {}
+    for item in items:
+        name = legal[item.name]
+        if name in seen:
+            name = next(n for i in count(1) if (n := f"{name}.{i}") not in taken)
+            taken.add(name)
+        seen.add(name)
+        if name != item.name:
+            renamed[id(item)] = name
+    return renamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,3 +228,51 @@ def _thread(computation: Computation) -> str:
     if computation.execution_thread == "main":
         return others
     return f", execution_thread={quote(computation.execution_thread)}{others}"
+
+
+_SUFFIXES = {"async-start": "-start", "async-update": "-update", "async-done": "-done"}
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncSugar:
+    """The short form of one instruction.
+
+    Attributes:
+        wrapped: the computation that it leaves unsaid.
+        opcode: such as `custom-call-start`.
+        shown: attributes of the wrapped instruction that its text shows.
+    """
+
+    wrapped: Computation
+    opcode: str
+    shown: Mapping[str, AttributeValue]
+
+
+def sugar_of(instruction: Instruction) -> AsyncSugar | None:
+    """The short form of `instruction`, or None when it has none or would lose something."""
+    suffix, start = _SUFFIXES.get(instruction.opcode), async_start(instruction)
+    if suffix is None or start.opcode != "async-start":
+        return None
+    wrapped = start.attribute("calls", Computation, None)
+    if wrapped is None or not _is_implied(wrapped, start):
+        return None
+    inner = wrapped.root
+    if instruction is not start:
+        return AsyncSugar(wrapped, inner.opcode + suffix, {})
+    shown = {k: v for k, v in printed_attributes(inner).items() if k not in COMMON_ATTRIBUTES}
+    return AsyncSugar(wrapped, inner.opcode + suffix, shown)
+
+
+def _is_implied(wrapped: Computation, start: Instruction) -> bool:
+    inner = wrapped.root
+    ambiguous = any(f"{inner.opcode}{suffix}" in OPCODES for suffix in _SUFFIXES.values())
+    thread = start.text("async_execution_thread", "main")
+    return (
+        not ambiguous
+        and all(i is inner or i.opcode == "parameter" for i in wrapped.instructions)
+        and inner.operands == tuple(wrapped.parameters)
+        and inner.opcode != "parameter"
+        and wrapped.execution_thread == thread
+        and inner.metadata in (None, start.metadata)
+        and all(v == start.attributes.get(k) for k, v in inner.attributes.items() if k in COMMON_ATTRIBUTES)
+    )

@@ -10,8 +10,7 @@ from hlotool.errors import VerificationError
 from hlotool.ir.module import Module
 from hlotool.ir.verification.buffers import check_buffers
 from hlotool.ir.verification.calls import check_calls
-from hlotool.ir.verification.channels import check_host_channels
-from hlotool.ir.verification.collectives import check_collectives
+from hlotool.ir.verification.collectives import check_collectives, check_host_channels
 from hlotool.ir.verification.findings import FORMAL_RULES, Findings, VerifyOptions
 from hlotool.ir.verification.header import check_header
 from hlotool.ir.verification.instructions import check_instruction

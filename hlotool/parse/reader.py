@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hlotool.ir.module import Module
 from hlotool.ir.types import Shape
 from hlotool.parse.text.modules import build_module
-from hlotool.parse.text.parsing import parse_syntax
+from hlotool.parse.text.structure_actions import parse_syntax
 from hlotool.parse.text.syntax import Source, TextError
 
 if TYPE_CHECKING:

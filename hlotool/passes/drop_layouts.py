@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from hlotool.errors import Unsupported
 from hlotool.ir.attributes import EntryLayout
 from hlotool.ir.edit import Editor, editing, with_attributes
 from hlotool.ir.literal import Literal
@@ -68,10 +67,7 @@ def _decompose(module: Module, edit: Editor, bitcast: Instruction) -> Instructio
     if not (isinstance(given, ArrayShape) and isinstance(result, ArrayShape)) or not _is_simple(
         given, result
     ):
-        raise Unsupported(
-            f"bitcast from {given} to {result} has no logical form",
-            bitcast.name, "bitcast", module.location(bitcast),
-        )  # fmt: skip
+        raise module.unsupported(bitcast, f"bitcast from {given} to {result} has no logical form")
     steps = _Steps(edit, bitcast)
     value = source
     if given.element_type is not result.element_type:

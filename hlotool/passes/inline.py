@@ -1,4 +1,4 @@
-"""Inlining of calls. XLA: call_inliner.cc."""
+"""Calls and fusions, replaced by what they call. XLA: call_inliner.cc, defuser.cc."""
 
 from __future__ import annotations
 
@@ -40,3 +40,21 @@ class Inline:
             return False
         same_thread = all(c.execution_thread == computation.execution_thread for c in instruction.called)
         return same_thread and (self.composites or not instruction.flag("is_composite"))
+
+
+@dataclass(frozen=True, slots=True)
+class Defuse:
+    """Replace every fusion by its computation.
+
+    Attributes:
+        kind: only fusions of this kind, such as kLoop or kCustom; all when empty.
+    """
+
+    name: ClassVar[str] = "defuse"
+    kind: str = ""
+
+    def run(self, module: Module, context: Context) -> None:
+        """See `Pass.run`."""
+        for edit, fusion, names in each_caller(module, "fusion"):
+            if self.kind in ("", fusion.attributes.get("kind")) and context.spend("fusion"):
+                inline(module, edit, fusion, names=names)

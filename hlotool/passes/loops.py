@@ -16,6 +16,7 @@ from hlotool.ir.edit import Editor, Names, add_computation, editing, with_attrib
 from hlotool.ir.edit_calls import insert_body
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import TupleShape
+from hlotool.ir.walk import reachable
 from hlotool.passes.base import Context, each_caller
 
 
@@ -131,3 +132,42 @@ def _with_old(
         shape = result.shape if opcode == "and" else TupleShape((result.shape, new.shape))
         made.root = edit.add(Instruction("limited", opcode, shape, (result, new)))
     return add_computation(module, made, names)
+
+
+@dataclass(frozen=True, slots=True)
+class Unroll:
+    """Replace loops with a known trip count by their iterations.
+
+    Attributes:
+        max_trips: loops of more iterations stay.
+        max_instructions: loops that would become more instructions stay.
+    """
+
+    name: ClassVar[str] = "unroll"
+    max_trips: int = 32
+    max_instructions: int = 2000
+
+    def run(self, module: Module, context: Context) -> None:
+        """See `Pass.run`."""
+        # Inner loops first: what they become counts for the outer ones.
+        for edit, loop, names in each_caller(module, "while"):
+            trips = static_trip_count(loop)
+            if trips is not None and self._may(loop, trips) and context.spend("loop"):
+                _unroll(module, edit, loop, trips, names)
+
+    def _may(self, loop: Instruction, trips: int) -> bool:
+        if trips > self.max_trips:
+            return False
+        body = loop.computation("body")
+        own = all("channel_id" not in i.attributes for c in reachable(body) for i in c.instructions)
+        # Two instructions may not use one channel.
+        return own and trips * len(body.instructions) <= self.max_instructions
+
+
+def _unroll(module: Module, edit: Editor, loop: Instruction, trips: int, names: Names) -> None:
+    body = loop.computation("body")
+    (state,) = loop.operands
+    for _ in range(trips):
+        state = insert_body(module, edit, body, [state], loop, names)
+    edit.replace_uses(loop, state)
+    edit.remove(loop)

@@ -8,31 +8,31 @@ from time import perf_counter
 from typing import Protocol
 
 from hlotool.errors import VerificationError
+from hlotool.findings.records import Record
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify_or_raise
 from hlotool.passes.base import Context, Pass
 from hlotool.passes.pipeline import MOST_ROUNDS, Item, Pipeline
 
 
-@dataclass(frozen=True, slots=True)
-class PassRun:
-    """What one run of one pass did.
+class PassRecord(Record, frozen=True, kw_only=True):
+    """One run of one pass.
 
     Attributes:
         pipeline: it ran in.
         name: of the pass.
         changes: how often each transformation happened.
-        seconds: it took, without verification.
         instructions_before: in the whole module.
         instructions_after: likewise.
+        seconds: it took.
     """
 
     pipeline: str
     name: str
     changes: dict[str, int]
-    seconds: float
     instructions_before: int
     instructions_after: int
+    seconds: float
 
 
 class Listener(Protocol):
@@ -66,7 +66,7 @@ class PassManager:
     context: Context = field(default_factory=Context)
     listeners: Sequence[Listener] = ()
     verify: bool = True
-    runs: list[PassRun] = field(default_factory=list)
+    runs: list[PassRecord] = field(default_factory=list)
 
     def run(self, module: Module, pipeline: Pipeline) -> bool:
         """Run all passes on `module`, in place.
@@ -112,8 +112,14 @@ class PassManager:
         context, before = self.context.for_pass(item.name), _count(module)
         start = perf_counter()
         item.run(module, context)
-        seconds = perf_counter() - start
-        run = PassRun(pipeline, item.name, dict(context.changes), seconds, before, _count(module))
+        run = PassRecord(
+            pipeline=pipeline,
+            name=item.name,
+            changes=dict(context.changes),
+            seconds=perf_counter() - start,
+            instructions_before=before,
+            instructions_after=_count(module),
+        )
         self.runs.append(run)
         changed = bool(context.changes)
         if changed and self.verify:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hlotool.ir.module import Module
-from hlotool.ir.printing.names import legal_name
+from hlotool.ir.printer import legal_name
 from hlotool.passes.manager import START
 
 #: In `PrintModules`: every pass.

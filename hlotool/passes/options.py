@@ -9,23 +9,23 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, fields
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hlotool.errors import UsageError
+from hlotool.findings.records import Record
 from hlotool.passes.base import Pass
 
 _ATTRIBUTE = re.compile(r"^ {4,}(\w+): (.+?)(?=^ {4,}\w+: |^\S|\Z)", re.MULTILINE | re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class OptionRecord(Record, frozen=True):
     """One option of a pass.
 
     Attributes:
-        name: as in the text.
+        name: as in `--passes 'pass{name=value}'`.
         values: what it takes, in words.
-        default: as it would be written; None when it must be given.
+        default: its value when it is not given; null when it must be.
         about: what it means.
     """
 
@@ -53,11 +53,11 @@ def make_pass(kind: type[Pass], given: Mapping[str, str | None]) -> Pass:
     return kind(**values)
 
 
-def options_of(kind: type[Pass]) -> list[Option]:
+def options_of(kind: type[Pass]) -> list[OptionRecord]:
     """What the pass can be told, in the order of its fields."""
     types_of, about = get_type_hints(kind), _descriptions(kind)
     return [
-        Option(name, _in_words(types_of[name]), _default(f), about.get(name, ""))
+        OptionRecord(name, _in_words(types_of[name]), _default(f), about.get(name, ""))
         for name, f in _fields(kind).items()
     ]
 

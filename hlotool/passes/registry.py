@@ -6,10 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from hlotool.errors import UsageError
+from hlotool.findings.records import Record
 from hlotool.passes.base import Pass
+from hlotool.passes.options import OptionRecord, options_of, summary
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
+
 
 GROUP = "hlotool.passes"
 
@@ -18,7 +21,7 @@ BUILT_IN: dict[str, str] = {
     "annotate-trip-counts": "hlotool.passes.loops:AnnotateTripCounts",
     "cse": "hlotool.passes.cse:Cse",
     "dce": "hlotool.passes.dce:Dce",
-    "defuse": "hlotool.passes.defuse:Defuse",
+    "defuse": "hlotool.passes.inline:Defuse",
     "deschedule": "hlotool.passes.despecialize:Deschedule",
     "drop-control-dependencies": "hlotool.passes.despecialize:DropControlDependencies",
     "drop-layouts": "hlotool.passes.drop_layouts:DropLayouts",
@@ -32,7 +35,7 @@ BUILT_IN: dict[str, str] = {
     "simplify-conditionals": "hlotool.passes.conditionals:SimplifyConditionals",
     "simplify-tuples": "hlotool.passes.simplify_tuples:SimplifyTuples",
     "synchronize": "hlotool.passes.despecialize:Synchronize",
-    "unroll": "hlotool.passes.unroll:Unroll",
+    "unroll": "hlotool.passes.loops:Unroll",
 }
 
 #: Names that stand for several passes.
@@ -69,3 +72,33 @@ def _entry_points() -> EntryPoints:
     from importlib.metadata import entry_points
 
     return entry_points(group=GROUP)
+
+
+class PassDescription(Record, frozen=True):
+    """A pass that `--passes` takes, or a pipeline of them.
+
+    Attributes:
+        name: as on the command line.
+        about: what it does; of a pipeline the passes that it stands for.
+        options: of a pass.
+        error: why it cannot be loaded.
+    """
+
+    name: str
+    about: str
+    options: list[OptionRecord] = []
+    error: str = ""
+
+
+def describe_passes() -> list[PassDescription]:
+    """All registered passes by name."""
+    return [_describe(name) for name in pass_names()]
+
+
+def _describe(name: str) -> PassDescription:
+    try:
+        kind = pass_class(name)
+        return PassDescription(name, summary(kind), options_of(kind))
+    except Exception as error:
+        # A pass of another package may fail in any way; the others are still there.
+        return PassDescription(name, "", error=f"{type(error).__name__}: {error}")

@@ -8,8 +8,7 @@ from functools import cached_property
 
 from hlotool.backends.base import Backend, DevicesBackend
 from hlotool.backends.registry import get_backend
-from hlotool.dump.executions import captured_program
-from hlotool.dump.loading import load_stage
+from hlotool.dump.loading import captured_program, load_stage
 from hlotool.dump.records import Capture, DumpModule, Stage
 from hlotool.errors import Location, Unsupported
 from hlotool.ir.attributes import Sharding
@@ -35,6 +34,8 @@ class Program:
         runner: runs it.
         backend: name and version of what runs it.
         compiled_by: compiles it by another backend, in the same way.
+        whole: the program on global arrays that it was made from, where it is for each device and takes and
+            returns these arrays all the same.
         warnings: rules of the language that it breaks, on which execution does not depend.
     """
 
@@ -44,6 +45,7 @@ class Program:
     runner: Runner
     backend: str
     compiled_by: Callable[[Backend], Runner]
+    whole: Program | None = None
     warnings: tuple[str, ...] = ()
 
     @cached_property
@@ -94,7 +96,9 @@ def compile_program(
     def compiled_by(engine: Backend) -> Runner:
         return _compile(module, engine, reference, sharding, path)
 
-    return Program(label, path, module, compiled_by(engine), engine.version, compiled_by, warnings)
+    runner = compiled_by(engine)
+    whole = reference if isinstance(runner, Partitioned) else None
+    return Program(label, path, module, runner, engine.version, compiled_by, whole, warnings)
 
 
 def _compile(

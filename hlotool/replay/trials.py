@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hlotool.dump.executions import read_execution
+from hlotool.dump.loading import read_execution
 from hlotool.dump.records import Capture, DumpModule
 from hlotool.errors import InputDataError, Location, Unsupported
 from hlotool.ir.module import Module

@@ -1,4 +1,4 @@
-"""The report of `hlotool bisect` for people: each culprit with the spot, the values and the reasons."""
+"""The reports of `hlotool bisect`, each culprit with spot, values and reasons, and of `repro verify`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hlotool.findings.verdict import DIFFERING
-from hlotool.report.bisect_records import BisectRecord
-from hlotool.report.leaf import LeafDiff, source_facts
+from hlotool.report.bisect_records import BisectRecord, VerifyRecord
+from hlotool.report.leaf import leaf_diff, source_facts
 from hlotool.report.next_command import command_after_bisect
 from hlotool.report.tables import Report, cut, facts, next_line, plain_table
 from hlotool.report.words import NOT_IN_A_DUMP, plural, seconds
+from hlotool.repro.verify import Verification
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord
 
 #: Lines of a program that are shown unless everything is asked for.
@@ -139,7 +140,7 @@ def _values(culprit: CulpritRecord, verbose: bool) -> Iterator[RenderableType]:
     own = culprit.spot.comparison if culprit.spot else None
     row = own or culprit.comparison
     wrong = [leaf for leaf in row.leaves if leaf.verdict in DIFFERING] if row else []
-    yield from map(LeafDiff, wrong if verbose else wrong[:1])
+    yield from map(leaf_diff, wrong if verbose else wrong[:1])
 
 
 def _histories(modules: list[BisectedModule]) -> Iterator[RenderableType]:
@@ -157,3 +158,29 @@ def _silent(modules: list[BisectedModule], verbose: bool) -> Iterator[Renderable
         yield Text(f"{module.name}: {module.verdict}, {module.reason}", "dim")
     if len(silent) > _NAMES and not verbose:
         yield Text(f"and {len(silent) - _NAMES} modules more of which nothing can be said", "dim")
+
+
+class VerifyReport(Report[VerifyRecord]):
+    """What became of each bundle."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for bundle in self.record.bundles:
+            yield _verified(bundle)
+            yield Padding(Text(bundle.title), (0, 0, 0, 2))
+            yield Padding(Text(f"{bundle.found or 'now'}: {bundle.reason}", "dim"), (0, 0, 0, 2))
+            if bundle.compared:
+                yield Padding(Text(f"compared: {bundle.compared}", "dim"), (0, 0, 0, 2))
+            if bundle.fails and not bundle.same:
+                yield Padding(Text(f"when it was made: {bundle.expected}", "dim"), (0, 0, 0, 2))
+            if self.verbose and bundle.comparison is not None:
+                wrong = [leaf for leaf in bundle.comparison.leaves if leaf.verdict in DIFFERING]
+                yield from (Padding(leaf_diff(leaf), (1, 0, 0, 2)) for leaf in wrong)
+
+
+def _verified(bundle: Verification) -> Text:
+    if bundle.fails is None:
+        return Text.assemble(("? ", "yellow"), (bundle.folder, "bold"), "  nothing could be compared")
+    if not bundle.fails:
+        return Text.assemble(("✓ ", "green"), (bundle.folder, "bold"), "  does not fail any more")
+    words = "still fails, in the same way" if bundle.same else "fails, but in another way"
+    return Text.assemble(("✗ ", "bold red"), (bundle.folder, "bold"), f"  {words}")

@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from typing import Literal
 
 from hlotool.errors import ExitCode
-from hlotool.findings.records import ErrorRecord, Record
+from hlotool.findings.records import CommandRecord, ErrorRecord
 from hlotool.findings.verdict import DIFFERING, Verdict, exit_code_of
 from hlotool.replay.options import RunOptions
 from hlotool.repro.verify import Verification
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord
 
 
-class BisectRecord(Record, frozen=True, kw_only=True):
+class BisectRecord(CommandRecord, frozen=True, kw_only=True):
     """What `hlotool bisect --json` prints.
 
     Attributes:
-        schema: name and version of this format.
-        versions: of hlotool, Python, the packages that compute, and the platform.
         paths: as given.
         options: that decide about the results.
         culprits: what was found, one entry per fault.
@@ -30,8 +28,6 @@ class BisectRecord(Record, frozen=True, kw_only=True):
         notes: what was passed over, and warnings.
         error: why the whole command came to nothing.
         interrupted: the user stopped it; the same command goes on.
-        exit_code: the command's exit status.
-        seconds: wall time.
     """
 
     schema: Literal["hlotool.bisect/1"] = "hlotool.bisect/1"
@@ -51,13 +47,11 @@ class BisectRecord(Record, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-class VerifyRecord(Record, frozen=True, kw_only=True):
+class VerifyRecord(CommandRecord, frozen=True, kw_only=True):
     """What `hlotool repro verify --json` prints.
 
     Attributes:
-        schema: name and version of this format.
         bundles: one entry per bundle.
-        exit_code: the command's exit status.
     """
 
     schema: Literal["hlotool.repro/1"] = "hlotool.repro/1"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult, group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -13,8 +12,8 @@ from rich.text import Text
 from hlotool.diff.records import OpcodeRecord, ProgramDiffRecord, ResultDiffRecord
 from hlotool.findings.verdict import AGREEING
 from hlotool.report.diff_records import DiffRecord
-from hlotool.report.diff_text import ComputationDiff, change_text
-from hlotool.report.leaf import LeafDiff
+from hlotool.report.diff_text import change_text, computation_diff
+from hlotool.report.leaf import leaf_diff
 from hlotool.report.tables import Report, plain_table
 from hlotool.report.words import number, plural, style_of, ulps, verdict_text
 
@@ -40,7 +39,7 @@ class DiffReport(Report[DiffRecord]):
     def _parts(self) -> Iterator[RenderableType]:
         for program in self.record.programs:
             if not self.quiet and (self.verbose or not program.is_same):
-                yield ProgramDiff(program, self.verbose)
+                yield program_diff(program, self.verbose)
         if self.record.results:
             if self.verbose or len(self.record.results) > 1:
                 yield _result_table(self.record.results)
@@ -50,7 +49,7 @@ class DiffReport(Report[DiffRecord]):
     def _detailed(self) -> Iterator[RenderableType]:
         wanted = [r for r in self.record.results if self.verbose or r.comparison.verdict not in AGREEING]
         for result in wanted if self.verbose else wanted[:_DETAILED]:
-            yield _NamedLeaf(result)
+            yield _named_leaf(result)
         if (hidden := len(wanted) - _DETAILED) > 0 and not self.verbose:
             yield Text(f"{plural(hidden, 'more array')} with a difference (--verbose shows them)", "dim")
 
@@ -76,43 +75,37 @@ class DiffReport(Report[DiffRecord]):
         return Text(f"{plural(len(diff.programs), 'pair')} of programs: {', '.join(counts)}", "bold")
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramDiff:
+@group()
+def program_diff(program: ProgramDiffRecord, verbose: bool = False) -> RenderResult:
     """Two programs: files, computations with differences, counts."""
+    yield Text(f"--- {program.left}", "bold red")
+    yield Text(f"+++ {program.right}", "bold green")
+    if program.error is not None:
+        yield Text(program.error.message, "yellow")
+        return
+    for change in program.header:
+        yield Text(f"  header: {change_text(change)}", "yellow")
+    for computation in program.computations:
+        yield computation_diff(computation)
+    yield Text("")
+    yield from _summary(program, verbose)
 
-    program: ProgramDiffRecord
-    verbose: bool = False
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        program = self.program
-        yield Text(f"--- {program.left}", "bold red")
-        yield Text(f"+++ {program.right}", "bold green")
-        if program.error is not None:
-            yield Text(program.error.message, "yellow")
-            return
-        for change in program.header:
-            yield Text(f"  header: {change_text(change)}", "yellow")
-        for computation in program.computations:
-            yield ComputationDiff(computation)
-        yield Text("")
-        yield from self._summary()
-
-    def _summary(self) -> Iterator[RenderableType]:
-        program = self.program
-        if program.is_same:
-            yield Text(f"the same: {program.right_instructions} instructions{_names(program)}", "green")
-        else:
-            yield Text.assemble(
-                f"{program.left_instructions} and {program.right_instructions} instructions, ",
-                f"{program.matched} matched{_names(program)}: ",
-                (f"{program.changed} changed", "yellow"),
-                f", {program.moved} moved",
-                f", {program.reordered} reordered" if program.reordered else "",
-                (f", {program.only_left} only left", "red"),
-                (f", {program.only_right} only right", "green"),
-            )
-            yield Padding(_opcode_table(program.opcodes, self.verbose), (0, 0, 0, 2))
-        yield from (Text(f"note: {note}", "dim") for note in program.notes)
+def _summary(program: ProgramDiffRecord, verbose: bool) -> Iterator[RenderableType]:
+    if program.is_same:
+        yield Text(f"the same: {program.right_instructions} instructions{_names(program)}", "green")
+    else:
+        yield Text.assemble(
+            f"{program.left_instructions} and {program.right_instructions} instructions, ",
+            f"{program.matched} matched{_names(program)}: ",
+            (f"{program.changed} changed", "yellow"),
+            f", {program.moved} moved",
+            f", {program.reordered} reordered" if program.reordered else "",
+            (f", {program.only_left} only left", "red"),
+            (f", {program.only_right} only right", "green"),
+        )
+        yield Padding(_opcode_table(program.opcodes, verbose), (0, 0, 0, 2))
+    yield from (Text(f"note: {note}", "dim") for note in program.notes)
 
 
 def _names(program: ProgramDiffRecord) -> str:
@@ -131,14 +124,11 @@ def _opcode_table(opcodes: Sequence[OpcodeRecord], verbose: bool) -> Table:
     return table
 
 
-@dataclass(frozen=True, slots=True)
-class _NamedLeaf:
-    result: ResultDiffRecord
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield Text(f"--- {self.result.left}", "bold red")
-        yield Text(f"+++ {self.result.right}", "bold green")
-        yield LeafDiff(self.result.comparison, self.result.name)
+@group()
+def _named_leaf(result: ResultDiffRecord) -> RenderResult:
+    yield Text(f"--- {result.left}", "bold red")
+    yield Text(f"+++ {result.right}", "bold green")
+    yield leaf_diff(result.comparison, result.name)
 
 
 def _result_table(results: Sequence[ResultDiffRecord]) -> Table:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Literal
 
 from hlotool.diff.records import ProgramDiffRecord, ResultDiffRecord
-from hlotool.findings.records import Record
+from hlotool.findings.records import CommandRecord
 from hlotool.findings.verdict import DIFFERING
 
 
-class DiffRecord(Record, frozen=True, kw_only=True):
+class DiffRecord(CommandRecord, frozen=True, kw_only=True):
     """What `hlotool diff --json` prints.
 
     Attributes:
-        schema: name and version of this format.
-        versions: of hlotool, Python, the packages that compute, and the platform.
         left: path as given.
         right: likewise.
         kind: `programs` or `results`.
@@ -23,7 +21,6 @@ class DiffRecord(Record, frozen=True, kw_only=True):
         only_left: programs or arrays without a partner.
         only_right: likewise.
         notes: what was passed over.
-        exit_code: the command's exit status.
     """
 
     schema: Literal["hlotool.diff/1"] = "hlotool.diff/1"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import RenderResult, group
 from rich.text import Text
 
 from hlotool.diff.records import ChangeRecord, ComputationRecord, LineRecord
@@ -23,17 +22,13 @@ _TOKEN = re.compile(r"%?[\w.-]+|\s+|.")
 _INVISIBLE = frozenset({"backend_config", "sharding", "frontend_attributes", "control-predecessors"})
 
 
-@dataclass(frozen=True, slots=True)
-class ComputationDiff:
+@group()
+def computation_diff(computation: ComputationRecord) -> RenderResult:
     """The hunks of one computation."""
-
-    computation: ComputationRecord
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for hunk in self.computation.hunks:
-            yield Text(f"@@ {_title(self.computation)}{_places(hunk)} @@", "magenta")
-            for line in hunk:
-                yield from _lines(line)
+    for hunk in computation.hunks:
+        yield Text(f"@@ {_title(computation)}{_places(hunk)} @@", "magenta")
+        for line in hunk:
+            yield from _lines(line)
 
 
 def _title(computation: ComputationRecord) -> str:

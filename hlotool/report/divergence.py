@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import RenderResult, group
 from rich.padding import Padding
 from rich.text import Text
 
@@ -22,21 +21,16 @@ _FINDINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FirstDivergence:
+@group()
+def first_divergence(divergence: DivergenceRecord) -> RenderResult:
     """The user's line, the instruction of both sides, how far off it is, what it reads."""
-
-    divergence: DivergenceRecord
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        divergence = self.divergence
-        yield Text.assemble(
-            (_FINDINGS[divergence.finding], "bold"), "  ", (_headline(divergence.source), "bold cyan")
-        )
-        yield Padding(facts(_facts(divergence)), (0, 0, 0, 2))
-        for made in divergence.not_finite:
-            yield Text.assemble((f"first {made.kind}", "bold"), "  ", (_headline(made.source), "bold cyan"))
-            yield Padding(facts(_not_finite_facts(made)), (0, 0, 0, 2))
+    yield Text.assemble(
+        (_FINDINGS[divergence.finding], "bold"), "  ", (_headline(divergence.source), "bold cyan")
+    )
+    yield Padding(facts(_facts(divergence)), (0, 0, 0, 2))
+    for made in divergence.not_finite:
+        yield Text.assemble((f"first {made.kind}", "bold"), "  ", (_headline(made.source), "bold cyan"))
+        yield Padding(facts(_not_finite_facts(made)), (0, 0, 0, 2))
 
 
 def _headline(source: SourceRecord) -> str:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult, group
 from rich.text import Text
 
 from hlotool.check.findings import FailedFile
 from hlotool.inspect.records import FunctionInfo, ModuleInfo
-from hlotool.report.inspect_kernels import KernelsReport
-from hlotool.report.inspect_module import ModuleReport
+from hlotool.report.inspect_kernels import kernels_report
+from hlotool.report.inspect_module import module_report
 from hlotool.report.inspect_records import InspectRecord
 from hlotool.report.tables import Report, plain_table
 from hlotool.report.words import amount, plural, seconds, size
@@ -38,11 +37,11 @@ class InspectReport(Report[InspectRecord]):
     def _parts(self) -> Iterator[RenderableType]:
         modules = self.record.modules
         if len(modules) > 1:
-            yield _Functions(self.record, self.verbose)
+            yield _functions(self.record, self.verbose)
         if not self.quiet and (len(modules) == 1 or self.verbose):
-            yield from (ModuleReport(module, self.verbose) for module in modules if module.stages)
+            yield from (module_report(module, self.verbose) for module in modules if module.stages)
         kernels = [module.kernels for module in modules if module.kernels is not None]
-        yield from (KernelsReport(found, quiet=self.quiet) for found in kernels)
+        yield from (kernels_report(found, quiet=self.quiet) for found in kernels)
 
     def _failures(self) -> Iterator[Text]:
         failures = _all_failures(self.record)
@@ -74,34 +73,29 @@ def _failure(failure: FailedFile) -> Text:
     return Text.assemble(("! ", "magenta"), f"{where}{message}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Functions:
+@group()
+def _functions(record: InspectRecord, verbose: bool) -> RenderResult:
     """One line per function, with the numbers of its largest program."""
-
-    record: InspectRecord
-    verbose: bool
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        rows = [(function, _largest(function, self.record.modules)) for function in self.record.functions]
-        rows.sort(key=lambda row: -_instructions(row[1]))
-        shown = rows if self.verbose else rows[:_LISTED]
-        folders = [function.folder for function, _ in rows]
-        common = len(os.path.commonpath(folders)) + 1 if len(set(folders)) > 1 else None
-        table = plain_table()
-        cells = [_cells(function, module) for function, module in shown]
-        table.add_column("function", overflow="ellipsis", no_wrap=True)
-        for name, column in zip(_COLUMNS, zip(*cells)):
-            # Only names give way when the terminal is narrow.
-            table.add_column(name, justify="right", min_width=max(map(len, (name, *column))))
-        for (function, _), numbers in zip(shown, cells):
-            folder = "" if common is None else f"{function.folder}/"[common:]
-            table.add_row(Text.assemble((folder, "dim"), function.function), *numbers)
-        yield table
-        if len(shown) < len(rows):
-            yield Text(f"{plural(len(rows) - len(shown), 'more function')} (--verbose lists them)", "dim")
-        if again := sum(function.compilations > 1 for function, _ in rows):
-            command = shlex.join(["hlotool", "check", *self.record.paths])
-            yield Text(f"{plural(again, 'function')} compiled more than once: {command} says why", "dim")
+    rows = [(function, _largest(function, record.modules)) for function in record.functions]
+    rows.sort(key=lambda row: -_instructions(row[1]))
+    shown = rows if verbose else rows[:_LISTED]
+    folders = [function.folder for function, _ in rows]
+    common = len(os.path.commonpath(folders)) + 1 if len(set(folders)) > 1 else None
+    table = plain_table()
+    cells = [_cells(function, module) for function, module in shown]
+    table.add_column("function", overflow="ellipsis", no_wrap=True)
+    for name, column in zip(_COLUMNS, zip(*cells)):
+        # Only names give way when the terminal is narrow.
+        table.add_column(name, justify="right", min_width=max(map(len, (name, *column))))
+    for (function, _), numbers in zip(shown, cells):
+        folder = "" if common is None else f"{function.folder}/"[common:]
+        table.add_row(Text.assemble((folder, "dim"), function.function), *numbers)
+    yield table
+    if len(shown) < len(rows):
+        yield Text(f"{plural(len(rows) - len(shown), 'more function')} (--verbose lists them)", "dim")
+    if again := sum(function.compilations > 1 for function, _ in rows):
+        command = shlex.join(["hlotool", "check", *record.paths])
+        yield Text(f"{plural(again, 'function')} compiled more than once: {command} says why", "dim")
 
 
 _COLUMNS = ("compiled", "instructions", "fusions", "arguments", "peak memory", "flops", "bytes")

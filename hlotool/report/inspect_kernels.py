@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import RenderableType, RenderResult, group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -16,45 +15,34 @@ from hlotool.report.tables import plain_table
 from hlotool.report.words import plural, size
 
 
-@dataclass(frozen=True, slots=True)
-class KernelsReport:
-    """A program as kernels.
+@group()
+def kernels_report(found: KernelsInfo, quiet: bool = False) -> RenderResult:
+    """A program as kernels; `quiet` leaves out the sources."""
+    yield Text.assemble(("kernels of ", "dim"), (found.file, "bold"))
+    for part in _parts(found, quiet):
+        yield Padding(part, (0, 0, 0, 2))
 
-    Attributes:
-        kernels: what to show.
-        quiet: leave out the sources.
-    """
 
-    kernels: KernelsInfo
-    quiet: bool = False
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        found = self.kernels
-        yield Text.assemble(("kernels of ", "dim"), (found.file, "bold"))
-        for part in self._parts():
-            yield Padding(part, (0, 0, 0, 2))
-
-    def _parts(self) -> Iterator[RenderableType]:
-        found = self.kernels
-        if found.error is not None:
-            yield Text(found.error.message, "yellow")
-            return
-        yield Text(_summary(found))
-        if found.note:
-            yield Text(found.note, "yellow")
-        if found.fallbacks:
-            yield Text(_fallbacks(found.fallbacks), "yellow")
-        if libraries := Counter(launch.library for launch in found.launches if launch.library):
-            for name, count in libraries.items():
-                yield Text(f"{name} takes over {plural(count, 'instruction')} where it is installed")
-        if found.launches:
+def _parts(found: KernelsInfo, quiet: bool) -> Iterator[RenderableType]:
+    if found.error is not None:
+        yield Text(found.error.message, "yellow")
+        return
+    yield Text(_summary(found))
+    if found.note:
+        yield Text(found.note, "yellow")
+    if found.fallbacks:
+        yield Text(_fallbacks(found.fallbacks), "yellow")
+    if libraries := Counter(launch.library for launch in found.launches if launch.library):
+        for name, count in libraries.items():
+            yield Text(f"{name} takes over {plural(count, 'instruction')} where it is installed")
+    if found.launches:
+        yield Text("")
+        yield _launch_table(found)
+    if not quiet:
+        users = _users(found.launches)
+        for kernel in found.kernels:
             yield Text("")
-            yield _launch_table(found)
-        if not self.quiet:
-            users = _users(found.launches)
-            for kernel in found.kernels:
-                yield Text("")
-                yield _Source(kernel, users[kernel.name])
+            yield _source(kernel, users[kernel.name])
 
 
 def _summary(found: KernelsInfo) -> str:
@@ -112,31 +100,26 @@ def _users(launches: Sequence[LaunchInfo]) -> dict[str, list[LaunchInfo]]:
     return users
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+@group()
+def _source(kernel: KernelInfo, users: Sequence[LaunchInfo]) -> RenderResult:
     """A kernel's source below a head of comments that says where it comes from and what it works on."""
+    for line in _head(kernel, users):
+        yield Text(f"// {line}", "dim", overflow="fold")
+    yield Text(kernel.source.rstrip("\n"), overflow="fold")
 
-    kernel: KernelInfo
-    users: Sequence[LaunchInfo]
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for line in self._head():
-            yield Text(f"// {line}", "dim", overflow="fold")
-        yield Text(self.kernel.source.rstrip("\n"), overflow="fold")
-
-    def _head(self) -> Iterator[str]:
-        kernel = self.kernel
-        for user in self.users:
-            names = " ".join(filter(None, (_instruction(user), user.source.op_name, user.source.user_line)))
-            yield names + (f": {', '.join(user.fused)}" if user.fused else "")
-        grid = f"{plural(kernel.blocks, 'block')} of {kernel.threads} threads"
-        moved = f"reads {size(kernel.bytes_read)}, writes {size(kernel.bytes_written)}"
-        yield f"{kernel.schedule}: {grid}, {moved}"
-        if kernel.resources is not None:
-            taken = kernel.resources
-            yield (
-                f"{taken.registers} registers, {size(taken.spill_stores)} spilled, "
-                f"{size(taken.stack)} stack, {size(taken.shared)} shared"
-            )
-        yield from (f"p{number} = {text}" for number, text in enumerate(kernel.reads))
-        yield from (f"out{number} = {text}" for number, text in enumerate(kernel.writes))
+def _head(kernel: KernelInfo, users: Sequence[LaunchInfo]) -> Iterator[str]:
+    for user in users:
+        names = " ".join(filter(None, (_instruction(user), user.source.op_name, user.source.user_line)))
+        yield names + (f": {', '.join(user.fused)}" if user.fused else "")
+    grid = f"{plural(kernel.blocks, 'block')} of {kernel.threads} threads"
+    moved = f"reads {size(kernel.bytes_read)}, writes {size(kernel.bytes_written)}"
+    yield f"{kernel.schedule}: {grid}, {moved}"
+    if kernel.resources is not None:
+        taken = kernel.resources
+        yield (
+            f"{taken.registers} registers, {size(taken.spill_stores)} spilled, "
+            f"{size(taken.stack)} stack, {size(taken.shared)} shared"
+        )
+    yield from (f"p{number} = {text}" for number, text in enumerate(kernel.reads))
+    yield from (f"out{number} = {text}" for number, text in enumerate(kernel.writes))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import RenderableType, RenderResult, group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -20,35 +19,30 @@ _LISTED = 12
 _BUSY = 5
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleReport:
+@group()
+def module_report(module: ModuleInfo, verbose: bool = False) -> RenderResult:
     """One module; `verbose` lists everything."""
+    kind = f"{module.frontend} function " if module.frontend else ""
+    yield Text.assemble((module.name, "bold"), f"  {kind}{module.function}" if kind else "")
+    for part in _parts(module, verbose):
+        yield Padding(part, (0, 0, 0, 2))
 
-    module: ModuleInfo
-    verbose: bool = False
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        module = self.module
-        kind = f"{module.frontend} function " if module.frontend else ""
-        yield Text.assemble((module.name, "bold"), f"  {kind}{module.function}" if kind else "")
-        for part in self._parts():
-            yield Padding(part, (0, 0, 0, 2))
-
-    def _parts(self) -> Iterator[RenderableType]:
-        module, last = self.module, self.module.stages[-1]
-        yield facts(_facts(module, self.verbose))
+def _parts(module: ModuleInfo, verbose: bool) -> Iterator[RenderableType]:
+    last = module.stages[-1]
+    yield facts(_facts(module, verbose))
+    yield Text("")
+    yield _numbers(module.stages)
+    yield Text("")
+    yield _opcodes(module.stages, verbose)
+    yield Text("")
+    yield _signature(last, verbose)
+    if last.busiest:
         yield Text("")
-        yield _numbers(module.stages)
+        yield _busiest(last, verbose)
+    if any((last.loops, last.collectives, last.host_transfers, last.custom_calls)):
         yield Text("")
-        yield _opcodes(module.stages, self.verbose)
-        yield Text("")
-        yield _signature(last, self.verbose)
-        if last.busiest:
-            yield Text("")
-            yield _busiest(last, self.verbose)
-        if any((last.loops, last.collectives, last.host_transfers, last.custom_calls)):
-            yield Text("")
-            yield facts(_special(last, self.verbose))
+        yield facts(_special(last, verbose))
 
 
 def _table(*columns: str, right: int) -> Table:

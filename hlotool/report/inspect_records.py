@@ -5,23 +5,19 @@ from __future__ import annotations
 from typing import Literal
 
 from hlotool.check.findings import FailedFile
-from hlotool.findings.records import Record
+from hlotool.findings.records import CommandRecord
 from hlotool.inspect.records import FunctionInfo, ModuleInfo
 
 
-class InspectRecord(Record, frozen=True, kw_only=True):
+class InspectRecord(CommandRecord, frozen=True, kw_only=True):
     """What `hlotool inspect --json` prints.
 
     Attributes:
-        schema: name and version of this format.
-        versions: of hlotool, Python, the packages that compute, and the platform.
         paths: as given.
         functions: of the user's program, in the order of the dump.
         modules: in the order of the dump.
         failures: paths that hold no HLO, where there are others that do.
         notes: what was passed over.
-        exit_code: the command's exit status.
-        seconds: wall time.
     """
 
     schema: Literal["hlotool.inspect/1"] = "hlotool.inspect/1"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import RenderResult, group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -42,39 +41,28 @@ _WIDE = {
 _BAR = 30
 
 
-@dataclass(frozen=True, slots=True)
-class LeafDiff:
+@group()
+def leaf_diff(leaf: LeafRecord, name: str = "") -> RenderResult:
     """The difference of one output, or of two arrays that have a name of their own."""
-
-    leaf: LeafRecord
-    name: str = ""
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        leaf = self.leaf
-        yield Text.assemble(
-            (self.name or leaf_name(leaf.index), "bold"),
-            f"  {leaf.shape}  ",
-            (verdict_text(leaf.verdict), style_of(leaf.verdict)),
-        )
-        yield Padding(facts(_leaf_facts(leaf)), (0, 0, 0, 2))
-        if leaf.verdict is Verdict.ROUNDING:
-            return
-        if leaf.top:
-            yield Padding(_elements(leaf.top), (1, 0, 0, 2))
-        if leaf.histogram:
-            yield Padding(_histogram(leaf.histogram), (1, 0, 0, 2))
+    yield Text.assemble(
+        (name or leaf_name(leaf.index), "bold"),
+        f"  {leaf.shape}  ",
+        (verdict_text(leaf.verdict), style_of(leaf.verdict)),
+    )
+    yield Padding(facts(_leaf_facts(leaf)), (0, 0, 0, 2))
+    if leaf.verdict is Verdict.ROUNDING:
+        return
+    if leaf.top:
+        yield Padding(_elements(leaf.top), (1, 0, 0, 2))
+    if leaf.histogram:
+        yield Padding(_histogram(leaf.histogram), (1, 0, 0, 2))
 
 
-@dataclass(frozen=True, slots=True)
-class OutputSummary:
+@group()
+def output_summary(output: OutputRecord) -> RenderResult:
     """What one output holds."""
-
-    output: OutputRecord
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        output = self.output
-        yield Text.assemble((leaf_name(output.index), "bold"), f"  {output.shape}")
-        yield Padding(facts(_output_facts(output)), (0, 0, 0, 2))
+    yield Text.assemble((leaf_name(output.index), "bold"), f"  {output.shape}")
+    yield Padding(facts(_output_facts(output)), (0, 0, 0, 2))
 
 
 def _leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:

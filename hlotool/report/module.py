@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import RenderableType, RenderResult, group
 from rich.padding import Padding
 from rich.text import Text
 
 from hlotool.findings.records import ErrorRecord
 from hlotool.findings.verdict import AGREEING, Verdict
 from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord
-from hlotool.report.divergence import FirstDivergence
-from hlotool.report.leaf import LeafDiff, OutputSummary
+from hlotool.report.divergence import first_divergence
+from hlotool.report.leaf import leaf_diff, output_summary
 from hlotool.report.tables import facts
 from hlotool.report.words import leaf_name, plural, seconds, style_of, verdict_text, within
 
@@ -24,42 +23,36 @@ _DETAILED = 3
 _LOG_LINES = 6
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleDetails:
+@group()
+def module_details(module: ModuleRecord, verbose: bool = False) -> RenderResult:
     """One record in full; `verbose` shows all outputs and the whole log."""
+    yield Text.assemble(
+        (verdict_text(module.verdict), style_of(module.verdict)),
+        "  ",
+        (module.name, "bold"),
+        (f"  {seconds(module.seconds)}", "dim"),
+    )
+    yield Padding(facts(_module_facts(module, verbose)), (0, 0, 0, 2))
+    if module.error is not None:
+        yield from _error_lines(module.error, verbose)
+    if module.divergence is not None:
+        yield _block(first_divergence(module.divergence))
+    yield from map(_block, _outputs(module, verbose))
 
-    module: ModuleRecord
-    verbose: bool = False
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        module = self.module
-        yield Text.assemble(
-            (verdict_text(module.verdict), style_of(module.verdict)),
-            "  ",
-            (module.name, "bold"),
-            (f"  {seconds(module.seconds)}", "dim"),
+def _outputs(module: ModuleRecord, verbose: bool) -> Iterator[RenderableType]:
+    shown = [leaf for leaf in module.leaves if verbose or leaf.verdict not in AGREEING]
+    limit = None if verbose else _DETAILED
+    yield from map(leaf_diff, shown[:limit])
+    yield from map(output_summary, module.outputs)
+    if limit is not None and (hidden := shown[limit:]):
+        names = ", ".join(leaf_name(leaf.index) for leaf in hidden)
+        yield Text(
+            f"{plural(len(hidden), 'more output')} with a finding: {names} (--verbose shows them)", "dim"
         )
-        yield Padding(facts(_module_facts(module, self.verbose)), (0, 0, 0, 2))
-        if module.error is not None:
-            yield from _error_lines(module.error, self.verbose)
-        if module.divergence is not None:
-            yield _block(FirstDivergence(module.divergence))
-        yield from map(_block, self._outputs())
-
-    def _outputs(self) -> Iterator[RenderableType]:
-        module = self.module
-        shown = [leaf for leaf in module.leaves if self.verbose or leaf.verdict not in AGREEING]
-        limit = None if self.verbose else _DETAILED
-        yield from map(LeafDiff, shown[:limit])
-        yield from map(OutputSummary, module.outputs)
-        if limit is not None and (hidden := shown[limit:]):
-            names = ", ".join(leaf_name(leaf.index) for leaf in hidden)
-            yield Text(
-                f"{plural(len(hidden), 'more output')} with a finding: {names} (--verbose shows them)", "dim"
-            )
-        agreeing = [leaf for leaf in module.leaves if leaf.verdict in AGREEING]
-        if agreeing and not self.verbose:
-            yield Text(_agreement(agreeing, "other output" if shown else "output"), "dim")
+    agreeing = [leaf for leaf in module.leaves if leaf.verdict in AGREEING]
+    if agreeing and not verbose:
+        yield Text(_agreement(agreeing, "other output" if shown else "output"), "dim")
 
 
 def _agreement(leaves: list[LeafRecord], noun: str) -> str:

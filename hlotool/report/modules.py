@@ -9,6 +9,7 @@ from typing import Literal
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from hlotool.findings.verdict import AGREEING, Verdict
@@ -20,30 +21,25 @@ from hlotool.report.words import compared_stages, distance, style_of, verdict_te
 _LISTED = 4
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleTable:
+def module_table(modules: Sequence[ModuleRecord]) -> Table:
     """One line per record, the worst last, because people look at the end of the screen."""
-
-    modules: Sequence[ModuleRecord]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        stages = {compared_stages(module) for module in self.modules}
-        columns = [column for column in _COLUMNS if column.name != "tested" or len(stages) > 1]
-        table = plain_table()
-        rows = [[column.cell(module) for column in columns] for module in worst_last(self.modules)]
-        for i, column in enumerate(columns):
-            widest = max(len(column.name), *(row[i].cell_len for row in rows))
-            table.add_column(
-                column.name,
-                justify=column.justify,
-                no_wrap=not column.shrinks,
-                overflow="ellipsis",
-                # Only names and stages give way when the terminal is narrow.
-                min_width=None if column.shrinks else widest,
-            )
-        for row in rows:
-            table.add_row(*row)
-        yield table
+    stages = {compared_stages(module) for module in modules}
+    columns = [column for column in _COLUMNS if column.name != "tested" or len(stages) > 1]
+    table = plain_table()
+    rows = [[column.cell(module) for column in columns] for module in worst_last(modules)]
+    for i, column in enumerate(columns):
+        widest = max(len(column.name), *(row[i].cell_len for row in rows))
+        table.add_column(
+            column.name,
+            justify=column.justify,
+            no_wrap=not column.shrinks,
+            overflow="ellipsis",
+            # Only names and stages give way when the terminal is narrow.
+            min_width=None if column.shrinks else widest,
+        )
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 @dataclass(frozen=True, slots=True)

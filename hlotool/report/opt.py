@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.report.opt_records import OptionRecord, PassDescription, PassesRecord, PassRecord
+from hlotool.passes.manager import PassRecord
+from hlotool.passes.options import OptionRecord
+from hlotool.passes.registry import PassDescription
+from hlotool.report.opt_records import PassesRecord
 from hlotool.report.tables import Report, plain_table
 
 
@@ -43,22 +45,17 @@ def _usage(option: OptionRecord) -> Text:
     return Text.assemble((option.name, "cyan"), f"={option.values}{default}")
 
 
-@dataclass(frozen=True, slots=True)
-class PassTable:
+def pass_table(runs: Sequence[PassRecord]) -> Table:
     """What each run of a pass did."""
-
-    runs: Sequence[PassRecord]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        table = plain_table()
-        table.add_column("pipeline", no_wrap=True)
-        table.add_column("pass", no_wrap=True)
-        table.add_column("instructions", no_wrap=True, justify="right")
-        table.add_column("ms", no_wrap=True, justify="right")
-        table.add_column("changes", overflow="fold")
-        for run in self.runs:
-            sizes = f"{run.instructions_before} → {run.instructions_after}"
-            changes = ", ".join(f"{count} {what}" for what, count in sorted(run.changes.items()))
-            milliseconds = f"{1000 * run.seconds:.1f}"
-            table.add_row(run.pipeline, run.name, sizes, milliseconds, Text(changes or "–"))
-        yield table
+    table = plain_table()
+    table.add_column("pipeline", no_wrap=True)
+    table.add_column("pass", no_wrap=True)
+    table.add_column("instructions", no_wrap=True, justify="right")
+    table.add_column("ms", no_wrap=True, justify="right")
+    table.add_column("changes", overflow="fold")
+    for run in runs:
+        sizes = f"{run.instructions_before} → {run.instructions_after}"
+        changes = ", ".join(f"{count} {what}" for what, count in sorted(run.changes.items()))
+        milliseconds = f"{1000 * run.seconds:.1f}"
+        table.add_row(run.pipeline, run.name, sizes, milliseconds, Text(changes or "–"))
+    return table

@@ -17,18 +17,16 @@ from hlotool.check.findings import FailedFile, Finding, Severity
 from hlotool.errors import ExitCode
 from hlotool.explain.records import MatchRecord
 from hlotool.findings import verdict
-from hlotool.findings.records import ErrorRecord, Record
+from hlotool.findings.records import CommandRecord, ErrorRecord, Record
 from hlotool.findings.verdict import Verdict
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import ModuleRecord
 
 
-class RunRecord(Record, frozen=True, kw_only=True):
+class RunRecord(CommandRecord, frozen=True, kw_only=True):
     """What `hlotool run --json` prints.
 
     Attributes:
-        schema: name and version of this format.
-        versions: of hlotool, Python, the packages that compute, and the platform.
         paths: as given.
         options: that decide about the results.
         modules: one entry per comparison, in the order of the dump.
@@ -36,8 +34,6 @@ class RunRecord(Record, frozen=True, kw_only=True):
         notes: what was passed over, and warnings.
         error: why the whole command came to nothing.
         interrupted: the user stopped it; `modules` holds what was finished.
-        exit_code: the command's exit status.
-        seconds: wall time.
     """
 
     schema: Literal["hlotool.run/1"] = "hlotool.run/1"
@@ -73,13 +69,11 @@ class BackendRecord(Record, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class BackendsRecord(Record, frozen=True, kw_only=True):
+class BackendsRecord(CommandRecord, frozen=True, kw_only=True):
     """What `hlotool backends --json` prints.
 
     Attributes:
-        schema: name and version of this format.
         backends: by name.
-        exit_code: the command's exit status.
     """
 
     schema: Literal["hlotool.backends/1"] = "hlotool.backends/1"
@@ -87,13 +81,11 @@ class BackendsRecord(Record, frozen=True, kw_only=True):
     exit_code: int = 0
 
 
-class ExplainRecord(Record, frozen=True, kw_only=True):
+class ExplainRecord(CommandRecord, frozen=True, kw_only=True):
     """What `hlotool explain --json` prints.
 
     Attributes:
-        schema: name and version of this format.
         matches: what was recognised, in the order of the text.
-        exit_code: the command's exit status.
     """
 
     schema: Literal["hlotool.explain/1"] = "hlotool.explain/1"
@@ -101,19 +93,16 @@ class ExplainRecord(Record, frozen=True, kw_only=True):
     exit_code: int
 
 
-class CheckRecord(Record, frozen=True, kw_only=True):
+class CheckRecord(CommandRecord, frozen=True, kw_only=True):
     """What `hlotool check --json` prints.
 
     Attributes:
-        schema: name and version of this format.
-        versions: of hlotool, Python, the packages that compute, and the platform.
         paths: as given.
         findings: in the order of the dump; those about several modules last.
         failures: files that could not be checked.
         modules: how many were looked at.
         files: how many files were looked at.
         ignored: findings that the configuration accepts.
-        exit_code: the command's exit status.
     """
 
     schema: Literal["hlotool.check/1"] = "hlotool.check/1"
@@ -143,13 +132,11 @@ class RuleRecord(Record, frozen=True, kw_only=True):
     remedy: str = ""
 
 
-class RulesRecord(Record, frozen=True, kw_only=True):
+class RulesRecord(CommandRecord, frozen=True, kw_only=True):
     """What `hlotool check --list-rules --json` prints.
 
     Attributes:
-        schema: name and version of this format.
         rules: all of them.
-        exit_code: the command's exit status.
     """
 
     schema: Literal["hlotool.rules/1"] = "hlotool.rules/1"

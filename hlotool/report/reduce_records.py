@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from hlotool.findings.records import ErrorRecord, Record
+from hlotool.findings.records import CommandRecord, ErrorRecord
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import InputsRecord
 
 
-class ReduceRecord(Record, frozen=True, kw_only=True):
+class ReduceRecord(CommandRecord, frozen=True, kw_only=True):
     """What `hlotool reduce --json` prints.
 
     Attributes:
-        schema: name and version of this format.
-        versions: of hlotool, Python, the packages that compute, and the platform.
         path: as given.
         options: that decide about the result.
         check: the command that judged the programs; empty when a backend did.
@@ -32,8 +30,6 @@ class ReduceRecord(Record, frozen=True, kw_only=True):
         notes: warnings, and what could not be tried.
         error: why the command came to nothing.
         interrupted: the user stopped it; the same command goes on.
-        exit_code: the command's exit status.
-        seconds: wall time.
     """
 
     schema: Literal["hlotool.reduce/1"] = "hlotool.reduce/1"
@@ -59,11 +55,10 @@ class ReduceRecord(Record, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-class ExtractRecord(Record, frozen=True, kw_only=True):
+class ExtractRecord(CommandRecord, frozen=True, kw_only=True):
     """What `hlotool extract --json` prints.
 
     Attributes:
-        schema: name and version of this format.
         path: as given.
         instructions: that were asked for.
         program: HLO text of the new module.
@@ -71,7 +66,6 @@ class ExtractRecord(Record, frozen=True, kw_only=True):
         output: file that holds it.
         inputs_file: file of the values that occurred; empty when there are no parameters.
         inputs: where the arguments of the original come from.
-        exit_code: the command's exit status.
     """
 
     schema: Literal["hlotool.extract/1"] = "hlotool.extract/1"

@@ -13,7 +13,7 @@ _REPORTS = {
     "run": ("terminal", "RunReport"),
     "bisect": ("bisect", "BisectReport"),
     "reduce": ("reduce", "ReduceReport"),
-    "repro": ("repro", "VerifyReport"),
+    "repro": ("bisect", "VerifyReport"),
     "check": ("check", "CheckReport"),
     "rules": ("check", "RuleTable"),
     "diff": ("diff", "DiffReport"),

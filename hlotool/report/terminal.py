@@ -9,8 +9,8 @@ from rich.text import Text
 
 from hlotool.findings.verdict import AGREEING, DIFFERING, EXCUSED, Verdict
 from hlotool.replay.records import REALITY, InputsRecord, ModuleRecord
-from hlotool.report.module import ModuleDetails
-from hlotool.report.modules import ModuleTable, groups, worst_last
+from hlotool.report.module import module_details
+from hlotool.report.modules import groups, module_table, worst_last
 from hlotool.report.next_command import command_after_run
 from hlotool.report.records import RunRecord
 from hlotool.report.tables import Report, next_line
@@ -42,10 +42,10 @@ class RunReport(Report[RunRecord]):
         modules = self.record.modules
         listed = [m for m in modules if m.verdict not in AGREEING] if self.quiet else modules
         if len(modules) == 1:
-            yield from (ModuleDetails(module, self.verbose) for module in listed)
+            yield from (module_details(module, self.verbose) for module in listed)
             return
         if listed:
-            yield ModuleTable(listed)
+            yield module_table(listed)
         detailed = self._detailed()
         shown = set(map(id, detailed))
         found = groups([module for module in modules if id(module) not in shown])
@@ -53,7 +53,7 @@ class RunReport(Report[RunRecord]):
             yield Text(f"{plural(hidden, 'more group')} of failures, shown by --verbose", "dim")
             found = found[hidden:]
         yield from found
-        yield from (ModuleDetails(module, self.verbose) for module in detailed)
+        yield from (module_details(module, self.verbose) for module in detailed)
 
     def _detailed(self) -> Sequence[ModuleRecord]:
         """The records to show in full: all if asked for, else the worst that differ."""

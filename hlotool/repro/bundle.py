@@ -26,6 +26,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from hlotool.errors import DumpError, UsageError
+from hlotool.ir.partitioning import own_arguments
 from hlotool.ir.types import ShapeIndex
 from hlotool.parse.reader import parse_module
 from hlotool.search.arrays import npz_arrays
@@ -141,12 +142,14 @@ def write_bundle(bundle: Bundle, folder: Path) -> None:
 
 
 def _tool_inputs(bundle: Bundle) -> bytes:
-    """The arguments as XLA's tool takes them; none where the program is not what that could run."""
+    """The arguments as XLA's tool takes them; none where it cannot run the program: for several devices."""
     if not bundle.inputs or bundle.kind == "check":
         return b""
     from hlotool.parse.proto.tool_inputs import tool_inputs
 
     module = parse_module(bundle.program)
+    if own_arguments(module) > 1:
+        return b""
     return tool_inputs(module, read_arguments(npz_arrays(bundle.inputs), module, INPUTS))
 
 

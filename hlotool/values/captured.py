@@ -15,10 +15,12 @@ A parameter's names are its HLO name, that name without the trailing number, and
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from hlotool.errors import InputDataError
@@ -27,7 +29,6 @@ from hlotool.ir.types import ArrayShape, Shape, TokenShape, leaves
 from hlotool.values.array_files import read_all
 from hlotool.values.fit import fit
 from hlotool.values.flatten import Value, flatten, unflatten
-from hlotool.values.script import call_script
 
 
 def load_inputs(source: str, module: Module) -> tuple[Value, ...]:
@@ -212,3 +213,35 @@ def _in_directory(directory: Path, module: Module) -> Path:
             if (directory / (stem + suffix)).is_file():
                 return directory / (stem + suffix)
     raise InputDataError(f"{directory}: no {module.name}.npz for module {module.name}")
+
+
+def call_script(path: Path, function: str, module: Module) -> Sequence[Any]:
+    """What `function` of the Python file `path` returns for `module`: one value per entry parameter.
+
+    Raises:
+        InputDataError: no such file or function, an exception in it, or no sequence returned.
+    """
+    made = getattr(_load(path), function, None)
+    if not callable(made):
+        raise InputDataError(f"{path}: no function {function}")
+    try:
+        values = made(module)
+    except Exception as error:
+        raise InputDataError(f"{path}:{function} raised {type(error).__name__}: {error}") from error
+    if not isinstance(values, Sequence):
+        raise InputDataError(f"{path}:{function} returned {type(values).__name__}, not a list of arrays")
+    return values
+
+
+def _load(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise InputDataError(f"{path}: no such file")
+    spec = importlib.util.spec_from_file_location(f"hlotool_inputs_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(script)
+    except Exception as error:
+        raise InputDataError(f"{path}: {type(error).__name__} while loading: {error}") from error
+    return script

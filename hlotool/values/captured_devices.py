@@ -16,9 +16,15 @@ from typing import Any
 
 from hlotool.errors import InputDataError
 from hlotool.ir.module import Module
-from hlotool.values.captured import fit_arguments, read_arguments, read_arrays, read_result, split_script
+from hlotool.values.captured import (
+    call_script,
+    fit_arguments,
+    read_arguments,
+    read_arrays,
+    read_result,
+    split_script,
+)
 from hlotool.values.flatten import Value
-from hlotool.values.script import call_script
 
 
 def load_device_inputs(source: str, module: Module, count: int) -> tuple[tuple[Value, ...], ...]:

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from hlotool.analysis.interval import NONNEGATIVE, NONZERO, POSITIVE, Interval
 from hlotool.analysis.ranges import ForwardRanges
 from hlotool.ir.attributes import ConvolutionDimensions
-from hlotool.ir.module import Instruction
+from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.values.demands import AnyBits, Demand, Exactly, InRange, Matrix, MatrixKind, Ordered, Scaled
-from hlotool.values.loops import loop_demands
 from hlotool.values.monoids import identities
 
 
@@ -263,14 +262,10 @@ _RULES: dict[str, _Rule] = {
     "log-plus-one": _domain(0, Interval(-1, avoid=-1), "argument"),
     "sqrt": _domain(0, NONNEGATIVE, "argument"),
     "rsqrt": _domain(0, POSITIVE, "argument"),
-    "asin": _domain(0, Interval(-1, 1), "argument"),
-    "acos": _domain(0, Interval(-1, 1), "argument"),
-    "atanh": _domain(0, Interval(-1, 1), "argument"),
+    **dict.fromkeys(("asin", "acos", "atanh"), _domain(0, Interval(-1, 1), "argument")),
     "acosh": _domain(0, Interval(1), "argument"),
     "power": _power,
-    "shift-left": _shift,
-    "shift-right-arithmetic": _shift,
-    "shift-right-logical": _shift,
+    **dict.fromkeys(("shift-left", "shift-right-arithmetic", "shift-right-logical"), _shift),
     "batch-norm-inference": _domain(4, NONNEGATIVE, "variance"),
     "reduce": _reduction,
     "reduce-window": _reduction,
@@ -283,3 +278,32 @@ _RULES: dict[str, _Rule] = {
     "rng-bit-generator": _random_bits(0),
     "stochastic-convert": _random_bits(1),
 }
+
+
+#: What parameters that decide about a loop may hold: counters and Collatz sequences end soon.
+SMALL_COUNTS: Final = InRange((Interval(1, 16),), required=False)
+
+#: How a condition combines its comparisons.
+_LOGIC = frozenset(
+    ("and", "or", "not", "reduce", "broadcast", "reshape", "copy", "convert", "get-tuple-element", "select")
+)
+
+
+def loop_demands(loop: Instruction) -> Iterator[tuple[Instruction, InRange]]:
+    """Integers that the loop's condition compares, each to be a small positive number."""
+    condition = loop.attributes["condition"]
+    assert isinstance(condition, Computation)
+    for comparison in _comparisons(condition.root):
+        for value in comparison.operands:
+            if isinstance(value.shape, ArrayShape) and value.shape.element_type.is_integer:
+                yield value, SMALL_COUNTS
+
+
+def _comparisons(predicate: Instruction) -> Iterator[Instruction]:
+    if predicate.opcode == "compare":
+        yield predicate
+    elif predicate.opcode in ("call", "fusion"):
+        yield from _comparisons(next(predicate.called).root)
+    elif predicate.opcode in _LOGIC:
+        for operand in predicate.operands:
+            yield from _comparisons(operand)

@@ -13,23 +13,13 @@ from hlotool.values.demands import AnyBits, Demand, InRange, Matrix, Ordered
 
 #: Operands whose elements reappear in the result.
 _CARRIED: dict[str, slice] = {
-    "bitcast": slice(1),
-    "broadcast": slice(1),
+    **dict.fromkeys(("bitcast", "broadcast", "convert", "copy", "dynamic-slice", "gather", "pad"), slice(1)),
+    **dict.fromkeys(("reduce-precision", "reshape", "reverse", "set-dimension-size"), slice(1)),
+    **dict.fromkeys(("slice", "transpose"), slice(1)),
     "clamp": slice(1, 2),
     "concatenate": slice(None),
-    "convert": slice(1),
-    "copy": slice(1),
-    "dynamic-slice": slice(1),
     "dynamic-update-slice": slice(2),
-    "gather": slice(1),
-    "pad": slice(1),
-    "reduce-precision": slice(1),
-    "reshape": slice(1),
-    "reverse": slice(1),
     "select": slice(1, 3),
-    "set-dimension-size": slice(1),
-    "slice": slice(1),
-    "transpose": slice(1),
 }
 
 #: Keep every element in its place.

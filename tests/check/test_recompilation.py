@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hlotool.check.facts import ProgramFacts, program_facts
-from hlotool.check.lints.recompilation import recompilation
+from hlotool.check.lints.compile_time import recompilation
 from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import read_stage
 from hlotool.parse.reader import parse_module

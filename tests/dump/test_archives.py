@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from support.dumps import Write, module_text
 
+from hlotool.dump.compression import Limits
 from hlotool.dump.directory import open_dump
-from hlotool.dump.limits import Limits
 from hlotool.dump.names import Kind
 from hlotool.dump.source import Source
 from hlotool.errors import DumpError

@@ -13,10 +13,9 @@ from hlotool.ir.builder import Builder, array
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.printer import SHORT, PrintOptions, print_instruction, print_module
+from hlotool.ir.printer import SHORT, PrintOptions, legal_name, print_instruction, print_module
 from hlotool.ir.printing.literals import array_text, literal_text, typed_literal_text
 from hlotool.ir.printing.metadata import c_escape, lexes_as_dictionary
-from hlotool.ir.printing.names import legal_name
 from hlotool.ir.types import TOKEN, ArrayShape, ElementType, Layout, TupleShape
 from hlotool.parse.reader import parse_literal, parse_module, parse_shape
 

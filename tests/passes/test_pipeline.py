@@ -12,13 +12,12 @@ from hlotool.errors import UsageError
 from hlotool.ir.module import Module
 from hlotool.passes import registry
 from hlotool.passes.base import Context
-from hlotool.passes.catalogue import describe_passes
 from hlotool.passes.dce import Dce
 from hlotool.passes.fuse import Fuse
 from hlotool.passes.inline import Inline
-from hlotool.passes.options import Option, make_pass, options_of, summary
+from hlotool.passes.options import OptionRecord, make_pass, options_of, summary
 from hlotool.passes.pipeline import Pipeline, parse_pipeline
-from hlotool.passes.registry import BUILT_IN, PIPELINES, pass_class, pass_names
+from hlotool.passes.registry import BUILT_IN, PIPELINES, describe_passes, pass_class, pass_names
 
 
 @dataclass(frozen=True)
@@ -104,12 +103,12 @@ def test_options_of_every_type() -> None:
 def test_options_are_described() -> None:
     assert summary(Every) == "Has an option of every type. And a second sentence"
     assert options_of(Every) == [
-        Option("flag", "true|false", "false", "yes or no"),
-        Option("how", "fast|slow", "fast", "one of two, said at length"),
-        Option("count", "whole number", "None", "a number"),
-        Option("ratio", "number", "0.5", ""),
-        Option("label", "text", "", ""),
-        Option("names", "names joined by +", "a+b", "several"),
+        OptionRecord("flag", "true|false", "false", "yes or no"),
+        OptionRecord("how", "fast|slow", "fast", "one of two, said at length"),
+        OptionRecord("count", "whole number", "None", "a number"),
+        OptionRecord("ratio", "number", "0.5", ""),
+        OptionRecord("label", "text", "", ""),
+        OptionRecord("names", "names joined by +", "a+b", "several"),
     ]
 
 

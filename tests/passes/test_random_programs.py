@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property.laws import law, run_module, same_bits, seeds
 
-from hlotool.backends.constants import evaluate_constant
+from hlotool.backends.registry import evaluate_constant
 from hlotool.ir.edit_clone import clone_module
 from hlotool.passes.base import Context, Fuel
 from hlotool.passes.manager import PassManager

@@ -9,13 +9,12 @@ from hlotool.findings.records import SourceRecord
 from hlotool.findings.verdict import Verdict
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import ModuleRecord
-from hlotool.report.bisect import BisectReport
+from hlotool.report.bisect import BisectReport, VerifyReport
 from hlotool.report.bisect_records import BisectRecord, VerifyRecord, bisect_exit_code, verify_exit_code
 from hlotool.report.console import plain_text
 from hlotool.report.next_command import command_after_bisect as next_command
 from hlotool.report.reduce import ReduceReport
 from hlotool.report.reduce_records import ReduceRecord
-from hlotool.report.repro import VerifyReport
 from hlotool.repro.verify import Verification
 from hlotool.search.bisection.records import BisectedModule, CandidateRecord, CulpritRecord, SpotRecord
 

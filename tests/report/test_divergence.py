@@ -15,7 +15,7 @@ from hlotool.locate.records import (
     OperandRecord,
 )
 from hlotool.report.console import plain_text
-from hlotool.report.divergence import FirstDivergence
+from hlotool.report.divergence import first_divergence
 
 SOURCE = SourceRecord(
     instruction="add.3",
@@ -86,4 +86,4 @@ CASES = {"wrong": WRONG, "amplifies": AMPLIFIES, "suspected": SUSPECTED}
 
 @pytest.mark.parametrize("name", CASES)
 def test_report(name: str, golden: Callable[[str, str], None]) -> None:
-    golden(f"report/divergence_{name}.txt", plain_text(FirstDivergence(CASES[name]), 100))
+    golden(f"report/divergence_{name}.txt", plain_text(first_divergence(CASES[name]), 100))

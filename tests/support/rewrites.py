@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hlotool.backends.constants import evaluate_constant
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.backends.registry import evaluate_constant
 from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.dump.names import Kind

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlotool.backends.cuda.codegen.elements import array_shape, element_type
-from hlotool.backends.cuda.codegen.expansion import Value, spells
-from hlotool.backends.cuda.codegen.graph import Graph
+from hlotool.backends.cuda.codegen.expansion import Graph, Value, spells
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType, array_shapes
 

@@ -7,10 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, computed, element_type
+from hlotool.backends.cuda.codegen.elements import (
+    WORD,
+    NotGenerated,
+    array_shape,
+    computed,
+    element_type,
+    of_patterns,
+    patterns,
+)
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
 from hlotool.backends.cuda.codegen.indices import Expr, Index, digit, linear, split
-from hlotool.backends.cuda.codegen.patterns import WORD, of_patterns, patterns
 from hlotool.backends.numpy.layouts import have_same_tiles
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType

@@ -14,13 +14,17 @@ from hlotool.backends.cuda.codegen.elements import (
     element_type,
     finished,
     literal,
+    of_patterns,
+    patterns,
 )
-from hlotool.backends.cuda.codegen.patterns import of_patterns, patterns
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType, TypeClass
 
+#: Functions of C that are called like the opcode.
+_LIBRARY = "floor ceil sqrt cbrt tan asin acos sinh cosh asinh acosh atanh"
 #: By opcode; {0}, {1}, … are the operands, BITS the width of the type.
 _FLOATS = {
+    **{name: f"{name}({{0}})" for name in _LIBRARY.split()},
     "add": "{0} + {1}",
     "subtract": "{0} - {1}",
     "multiply": "multiplied({0}, {1})",
@@ -34,16 +38,12 @@ _FLOATS = {
     "negate": "-{0}",
     "abs": "fabs({0})",
     "sign": "float_sign({0})",
-    "floor": "floor({0})",
-    "ceil": "ceil({0})",
     "round-nearest-even": "rint({0})",
     "round-nearest-afz": "round({0})",
     "is-finite": "{0} - {0} == 0",
     "real": "{0}",
     "imag": "0",
-    "sqrt": "sqrt({0})",
     "rsqrt": "1 / sqrt({0})",
-    "cbrt": "cbrt({0})",
     "exponential": "exponential({0})",
     "exponential-minus-one": "exponential_minus_one({0})",
     "log": "natural_log({0})",
@@ -51,15 +51,7 @@ _FLOATS = {
     "logistic": "1 / (exponential(-{0}) + 1)",
     "sine": "sin({0})",
     "cosine": "cos({0})",
-    "tan": "tan({0})",
-    "asin": "asin({0})",
-    "acos": "acos({0})",
-    "sinh": "sinh({0})",
-    "cosh": "cosh({0})",
     "tanh": "hyperbolic_tangent({0})",
-    "asinh": "asinh({0})",
-    "acosh": "acosh({0})",
-    "atanh": "atanh({0})",
     "erf": "error_function({0})",
     "complex": "make_complex({0}, {1})",
 }

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 from hlotool.backends.cuda.codegen.contractions import DotDimensions, dot_contraction, dot_dimensions
 from hlotool.backends.cuda.codegen.elements import array_shape
-from hlotool.backends.cuda.codegen.expansion import Value, spells
-from hlotool.backends.cuda.codegen.graph import Graph
+from hlotool.backends.cuda.codegen.expansion import Graph, Value, spells
 from hlotool.backends.cuda.codegen.own_kernels import NARROW
 from hlotool.ir.module import Instruction
 from hlotool.passes.reduction_geometry import SERIAL

@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, computed
+from hlotool.backends.cuda.codegen.elements import WORD, NotGenerated, array_shape, computed, of_patterns
 from hlotool.backends.cuda.codegen.emit import Emitter
 from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, digit, linear
 from hlotool.backends.cuda.codegen.movement import takes
-from hlotool.backends.cuda.codegen.patterns import WORD, of_patterns
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, TupleShape
 

@@ -1,17 +1,23 @@
-"""Calls, branches and loops: the kernels that run other computations."""
+"""Calls, branches, loops, asynchronous calls: the kernels that run other computations."""
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
-from hlotool.backends.numpy.endless_loops import FIRST_CHECK, endless, fingerprint
+import numpy as np
+
+from hlotool.backends.base import TOKEN
+from hlotool.backends.numpy.failures import describe
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import Calling, Kernel, lowers
 from hlotool.backends.numpy.run import Run
+from hlotool.errors import EndlessLoop
+from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ElementType
+from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 from hlotool.ir.walk import branches
 
 
@@ -86,3 +92,70 @@ def conditional(instruction: Instruction, lowering: Lowering) -> Kernel:
         return plans[branch](arguments, run)
 
     return Calling(kernel)
+
+
+#: The state is looked at in this iteration, and whenever their number has doubled: next to no work.
+FIRST_CHECK = 1024
+
+
+def fingerprint(value: Any) -> bytes | None:
+    """What tells states apart, NaN payloads and signs of zeros included; None for values out of reach."""
+    digest = hashlib.blake2b(digest_size=16)
+    return digest.digest() if _feed(digest, value) else None
+
+
+def _feed(digest: hashlib.blake2b, value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(_feed(digest, element) for element in value)
+    if value is TOKEN:
+        return True
+    if not isinstance(value, (np.ndarray, np.generic)):
+        return False  # such as an array on a GPU
+    digest.update(str(value.shape).encode())
+    digest.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)
+    return True
+
+
+def endless(loop: Instruction) -> EndlessLoop:
+    """The error that says so."""
+    return EndlessLoop("numpy", f"endless loop: {describe(loop)} goes on, but its state no longer changes")
+
+
+@lowers("async-start")
+def async_start(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The operands, the called computation's result, and contexts. XLA: docs/async_ops.md."""
+    plan = called_plan(instruction, "calls", lowering)
+    contexts = _contexts(instruction, lowering)
+
+    def kernel(values: list[Any], run: Run) -> Any:
+        operands = tuple(values)
+        return (operands, plan(values, run), *contexts)
+
+    return Calling(kernel)
+
+
+@lowers("async-update")
+def async_update(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """What the start returned. XLA: docs/async_ops.md."""
+    return lambda started: started
+
+
+@lowers("async-done")
+def async_done(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The result of the call. XLA: docs/async_ops.md."""
+    return lambda started: started[1]
+
+
+def _contexts(instruction: Instruction, lowering: Lowering) -> tuple[Any, ...]:
+    if not isinstance(instruction.shape, TupleShape) or len(instruction.shape.elements) < 2:
+        raise lowering.unsupported(instruction, f"async-start of shape {instruction.shape}")
+    return tuple(blank(shape) for shape in instruction.shape.elements[2:])
+
+
+def blank(shape: Shape) -> Any:
+    """A value of `shape` that means nothing: zeros, tokens."""
+    if isinstance(shape, TupleShape):
+        return tuple(blank(element) for element in shape.elements)
+    if isinstance(shape, ArrayShape):
+        return np.zeros(shape.dims, dtype_of(shape.element_type))
+    return TOKEN

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hlotool.ir.attributes import (
+    AttributeValue,
     BufferDonor,
     ConvolutionDimensions,
     EntryLayout,
@@ -24,12 +25,15 @@ from hlotool.ir.attributes import (
     Statistics,
     Window,
     WindowDim,
+    default_comparison,
 )
-from hlotool.ir.opcodes import Kind, attribute_kind
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import ATTRIBUTE_KINDS, Kind, attribute_kind
 from hlotool.ir.printing.literals import typed_literal_text
 from hlotool.ir.printing.metadata import backend_config_text, frontend_text, quote
 from hlotool.ir.printing.sharding import replica_groups_text, sharding_text
-from hlotool.ir.types import join_indexed
+from hlotool.ir.types import ArrayShape, ElementType, join_indexed
+from hlotool.ir.walk import branches
 
 #: The order in which XLA prints what is not common to all instructions.
 _ORDER = (
@@ -234,3 +238,61 @@ _FORMATS: dict[Kind, Callable[[Any], str]] = {
     Kind.BACKEND_CONFIG: backend_config_text,
     Kind.STATISTICS: _statistics_text,
 }
+
+
+#: Said whether true or false.
+_EITHER_WAY = ("is_associative", "largest")
+#: Values that say nothing: XLA prints the attribute only when it differs.
+_DEFAULTS: Mapping[str, object] = {
+    **{
+        name: False for name, kind in ATTRIBUTE_KINDS.items() if kind is Kind.BOOL and name not in _EITHER_WAY
+    },
+    "api_version": "API_VERSION_ORIGINAL",
+    "batch_group_count": 1,
+    "feature_group_count": 1,
+    "inferred_dimension": -1,
+    "padding_type": "PADDING_INVALID",
+    "schedule": "SCHEDULE_NONE",
+    "window": Window(()),
+    "result_accuracy": ResultAccuracy(mode="default"),
+}
+
+
+def printed_attributes(instruction: Instruction) -> dict[str, AttributeValue]:
+    """The attributes that XLA prints, under the names that it prints."""
+    opcode, attributes = instruction.opcode, instruction.attributes
+    said = {k: v for k, v in attributes.items() if k != "backend_config" and not _is_default(k, v)}
+    if opcode == "compare" and instruction.operands:
+        shape = instruction.operands[0].shape
+        if isinstance(shape, ArrayShape) and said.get("type") == default_comparison(shape.element_type):
+            del said["type"]
+    elif opcode == "conditional":
+        return _branches_said(instruction, said)
+    elif opcode == "custom-call" and isinstance(callee := said.get("to_apply"), Computation):
+        del said["to_apply"]
+        said["called_computations"] = (callee,)
+    elif opcode in ("async-start", "async-update", "async-done"):
+        silent = {"async_execution_thread"} if said.get("async_execution_thread") == "main" else set()
+        if opcode != "async-start":
+            silent = {"async_execution_thread", "calls"}
+        return {k: v for k, v in said.items() if k not in silent}
+    return said
+
+
+def _branches_said(instruction: Instruction, said: dict[str, AttributeValue]) -> dict[str, AttributeValue]:
+    """A predicate chooses between `true_computation` and `false_computation`, an index among branches."""
+    choices = branches(instruction)
+    shape = instruction.operands[0].shape if instruction.operands else None
+    names = ("true_computation", "false_computation", "branch_computations")
+    rest = {k: v for k, v in said.items() if k not in names}
+    if isinstance(shape, ArrayShape) and shape.element_type is ElementType.PRED and len(choices) == 2:
+        return {**rest, "true_computation": choices[0], "false_computation": choices[1]}
+    return {**rest, "branch_computations": choices}
+
+
+def _is_default(attribute: str, value: AttributeValue) -> bool:
+    """Whether `value` is what XLA assumes when nothing is said."""
+    if attribute == "operand_precision" and isinstance(value, tuple):
+        return all(precision == "default" for precision in value)
+    default = _DEFAULTS.get(attribute)
+    return default is not None and type(value) is type(default) and value == default

@@ -99,14 +99,14 @@ class Op(AttributeAccess):
     def position(self, name: str, size: int) -> int:
         """The attribute `name`, a number below `size`."""
         value = self.integer(name)
-        self.check(0 <= value < size, "attribute-value", f"{name} must be within [0, {size}), not {value}")
+        self.check_value(0 <= value < size, f"{name} must be within [0, {size}), not {value}")
         return value
 
     def word(self, name: str, allowed: Sequence[str], default: str | None = None) -> str:
         """The attribute `name`, one of the words that are `allowed`."""
         value = self.text(name) if default is None else self.text(name, default)
         wanted = ", ".join(allowed)
-        self.check(value in allowed, "attribute-value", f"{name} must be one of {wanted}, not {value}")
+        self.check_value(value in allowed, f"{name} must be one of {wanted}, not {value}")
         return value
 
     def check_count(self, found: int, needed: int, demand: str, rule: str = "attribute-value") -> None:
@@ -122,13 +122,29 @@ class Op(AttributeAccess):
     def only_dimension(self, rank: int) -> int:
         """The single entry of `dimensions`, below `rank`."""
         values = self.integers("dimensions", ())
-        self.check(len(values) == 1, "attribute-value", f"dimensions must hold one number, not {len(values)}")
+        self.check_value(len(values) == 1, f"dimensions must hold one number, not {len(values)}")
         return self.dimensions("dimensions", rank)[0]
 
     def check(self, holds: bool, rule: str, message: str) -> None:
         """Raise a VerificationError unless `holds`."""
         if not holds:
             raise self.error(rule, message)
+
+    def check_shape(self, holds: bool, message: str) -> None:
+        """Dimensions must fit each other."""
+        self.check(holds, "shape-mismatch", message)
+
+    def check_type(self, holds: bool, message: str) -> None:
+        """Element types must fit the operation and each other."""
+        self.check(holds, "element-type", message)
+
+    def check_value(self, holds: bool, message: str) -> None:
+        """An attribute must have a possible value."""
+        self.check(holds, "attribute-value", message)
+
+    def check_callee(self, holds: bool, message: str) -> None:
+        """A called computation must take what it is given, and return what is needed."""
+        self.check(holds, "callee-signature", message)
 
 
 InferRule = Callable[[Op], Shape]
@@ -206,9 +222,8 @@ def signature(computation: Computation) -> Signature:
 
 def check_parameter_count(op: Op, name: str, callee: Signature, count: int) -> None:
     """The computation called `name` must take `count` parameters."""
-    op.check(
+    op.check_callee(
         len(callee.parameters) == count,
-        "callee-signature",
         f"{name} must take {count} parameters, it takes {len(callee.parameters)}",
     )
 
@@ -230,15 +245,13 @@ def check_reducer(
     reducer = signature(op.computation(name))
     check_parameter_count(op, name, reducer, 2 * count)
     results = reducer.result.elements if isinstance(reducer.result, TupleShape) else (reducer.result,)
-    op.check(
+    op.check_callee(
         len(results) == count and all(isinstance(r, ArrayShape) and not r.dims for r in results),
-        "callee-signature",
         f"{name} must return {count} scalars (in a tuple if more than 1), it returns {reducer.result}",
     )
     for i, accumulator in enumerate(results):
-        op.check(
+        op.check_callee(
             compatible(accumulator, reducer.parameters[i]),
-            "callee-signature",
             f"{name} returns {accumulator} but its parameter {i} is {reducer.parameters[i]}",
         )
         assert isinstance(accumulator, ArrayShape)
@@ -247,9 +260,8 @@ def check_reducer(
             (f"element type of input {i}", input_types[i], reducer.parameters[count + i]),
             (f"result {i}", accumulator.element_type, reducer.parameters[count + i]),
         ):
-            op.check(
+            op.check_callee(
                 compatible(ArrayShape(wanted, ()), got, mixed_precision=True),
-                "callee-signature",
                 f"{name}: {role} is {wanted}[], which does not fit {got}",
             )
     return reducer
@@ -259,9 +271,8 @@ def check_same_types(op: Op, shapes: Sequence[ArrayShape]) -> None:
     """All element types must agree, up to floating-point precision."""
     first = shapes[0].element_type
     for shape in shapes[1:]:
-        op.check(
+        op.check_type(
             same_type(first, shape.element_type, mixed_precision=True),
-            "element-type",
             f"operands of {op.opcode} must have one element type, not {first} and {shape.element_type}",
         )
 
@@ -269,8 +280,7 @@ def check_same_types(op: Op, shapes: Sequence[ArrayShape]) -> None:
 def check_same_dimensions(op: Op, what: str, shapes: Sequence[ArrayShape]) -> None:
     """All sizes must agree; `what` names the shapes."""
     for shape in shapes[1:]:
-        op.check(
+        op.check_shape(
             same_dimensions(shape, shapes[0]),
-            "shape-mismatch",
             f"{what} must have the same dimensions: {shapes[0].logical_text()} and {shape.logical_text()}",
         )

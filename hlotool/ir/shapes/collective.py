@@ -36,10 +36,8 @@ def _scaled(op: Op, shapes: Sequence[ArrayShape], up: int, down: int) -> list[Sh
 def _scaled_one(op: Op, shape: ArrayShape, dimension: int, up: int, down: int) -> ArrayShape:
     size = shape.dims[dimension]
     if size != UNBOUNDED:
-        op.check(
-            size % down == 0,
-            "shape-mismatch",
-            f"dimension {dimension} of size {size} must be divisible among {down} devices",
+        op.check_shape(
+            size % down == 0, f"dimension {dimension} of size {size} must be divisible among {down} devices"
         )
         size = size * up // down
     dims = (*shape.dims[:dimension], size, *shape.dims[dimension + 1 :])
@@ -60,9 +58,8 @@ def _ratio(op: Op, whole: Shape | None, part: ArrayShape) -> int:
 
 def _check_stated(op: Op, expected: Shape) -> None:
     assert op.stated is not None
-    op.check(
+    op.check_shape(
         compatible(op.stated, expected, op.mixed_precision),
-        "shape-mismatch",
         f"{op.opcode} must give {expected}, not {op.stated}",
     )
 
@@ -138,9 +135,8 @@ def infer_all_to_all(op: Op) -> Shape:
         op.only_dimension(shapes[0].rank)
         return shapes[0]
     for shape in shapes[1:]:
-        op.check(
+        op.check_shape(
             compatible(shape, shapes[0]),
-            "shape-mismatch",
             f"operands of all-to-all must have one shape: {shapes[0]} and {shape}",
         )
     return tuple_of(shapes)
@@ -155,9 +151,8 @@ def infer_ragged_all_to_all(op: Op) -> Shape:
     first = op.array(2)
     for i in range(2, 6):
         shape = op.array(i)
-        op.check(
+        op.check_shape(
             shape.rank in (1, 2) and compatible(shape, first),
-            "shape-mismatch",
             f"operands 2 to 5 must have one shape of rank 1 or 2: {first} and {shape}",
         )
     return op.array(1)

@@ -50,15 +50,13 @@ def _dot_dims(op: Op, lhs: ArrayShape, rhs: ArrayShape) -> _DotDims:
 
 
 def _check_pairs(op: Op, kind: str, lhs: ArrayShape, lhs_dims: Ints, rhs: ArrayShape, rhs_dims: Ints) -> None:
-    op.check(
+    op.check_value(
         len(lhs_dims) == len(rhs_dims),
-        "attribute-value",
         f"lhs and rhs must have equally many {kind} dimensions, not {len(lhs_dims)} and {len(rhs_dims)}",
     )
     for i, j in zip(lhs_dims, rhs_dims):
-        op.check(
+        op.check_shape(
             same_sizes(lhs.dims[i], rhs.dims[j]),
-            "shape-mismatch",
             f"{kind} dimensions must have one size: lhs {i} has {lhs.dims[i]}, rhs {j} has {rhs.dims[j]}",
         )
 
@@ -91,7 +89,7 @@ def infer_scaled_dot(op: Op) -> Shape:
     lhs, rhs = op.array(0, "lhs"), op.array(1, "rhs")
     dims = _dot_dims(op, lhs, rhs)
     scales = (op.array(2, "the lhs scale"), op.array(3, "the rhs scale"))
-    op.check(any(s.dims for s in scales), "shape-mismatch", "one of the scales at least must not be a scalar")
+    op.check_shape(any(s.dims for s in scales), "one of the scales at least must not be a scalar")
     _check_scale(op, "lhs", lhs, scales[0], dims.lhs_contracting)
     _check_scale(op, "rhs", rhs, scales[1], dims.rhs_contracting)
     return array_of_pairs(_result_type(op, lhs, rhs), _dot_dimensions(lhs, rhs, dims))
@@ -100,13 +98,12 @@ def infer_scaled_dot(op: Op) -> Shape:
 def _check_scale(op: Op, side: str, operand: ArrayShape, scale: ArrayShape, contracting: Ints) -> None:
     if _is_no_scale(operand, scale):
         return
-    op.check(
+    op.check_shape(
         scale.rank == operand.rank and all(s and n % s == 0 for n, s in zip(operand.dims, scale.dims)),
-        "shape-mismatch",
         f"each dimension of {side} {operand.logical_text()} must be a multiple of the scale's "
         f"{scale.logical_text()}",
     )
-    op.check(len(contracting) == 1, "attribute-value", f"a scaled {side} must have one contracting dimension")
+    op.check_value(len(contracting) == 1, f"a scaled {side} must have one contracting dimension")
 
 
 def _is_no_scale(operand: ArrayShape, scale: ArrayShape) -> bool:
@@ -124,7 +121,7 @@ def infer_ragged_dot(op: Op) -> Shape:
     lhs, rhs, sizes = op.array(0, "lhs"), op.array(1, "rhs"), op.array(2, "the group sizes")
     dims = _dot_dims(op, lhs, rhs)
     ragged_dims = op.dimensions("lhs_ragged_dims", lhs.rank, "lhs")
-    op.check(len(ragged_dims) == 1, "attribute-value", "lhs must have one ragged dimension")
+    op.check_value(len(ragged_dims) == 1, "lhs must have one ragged dimension")
     ragged = ragged_dims[0]
     _check_group_sizes(op, lhs, sizes, dims, ragged)
     groups = (sizes.dims[-1], sizes.is_dynamic_dimension(sizes.rank - 1))
@@ -136,7 +133,7 @@ def infer_ragged_dot(op: Op) -> Shape:
 
 def _check_group_sizes(op: Op, lhs: ArrayShape, sizes: ArrayShape, dims: _DotDims, ragged: int) -> None:
     """[groups], or one such list per position before the ragged dimension."""
-    op.check(sizes.rank > 0, "shape-mismatch", "the group sizes must have rank 1 or more")
+    op.check_shape(sizes.rank > 0, "the group sizes must have rank 1 or more")
     if ragged in dims.lhs_batch:
         before = list(dims.lhs_batch[: dims.lhs_batch.index(ragged)])
     else:
@@ -146,9 +143,8 @@ def _check_group_sizes(op: Op, lhs: ArrayShape, sizes: ArrayShape, dims: _DotDim
             same_kind = tuple(d for d in range(lhs.rank) if d not in hidden)
         before = [*dims.lhs_batch, *same_kind[: same_kind.index(ragged)]]
     expected = tuple(lhs.dims[d] for d in before)
-    op.check(
+    op.check_shape(
         sizes.rank == 1 or sizes.dims[:-1] == expected,
-        "shape-mismatch",
         f"the group sizes must have the dimensions [groups] or {[*expected, 'groups']}, not {sizes.dims}",
     )
 
@@ -157,16 +153,14 @@ def _rhs_group_dims(op: Op, rhs: ArrayShape, dims: _DotDims, ragged: int, groups
     """rhs has one dimension over groups exactly when a free dimension of lhs is ragged."""
     group_dims = op.dimensions("rhs_group_dims", rhs.rank, "rhs")
     free = ragged not in (*dims.lhs_batch, *dims.lhs_contracting)
-    op.check(
+    op.check_value(
         len(group_dims) == int(free),
-        "attribute-value",
         f"rhs_group_dims must hold {int(free)} dimensions here, not {len(group_dims)}",
     )
     for dimension in group_dims:
-        op.check(
+        op.check_value(
             dimension not in (*dims.rhs_batch, *dims.rhs_contracting)
             and same_sizes(rhs.dims[dimension], groups),
-            "attribute-value",
             f"the group dimension {dimension} of rhs must be free and have size {groups}",
         )
     return group_dims
@@ -183,9 +177,8 @@ def infer_convolution(op: Op) -> Shape:
     _check_groups(op, labels, lhs, rhs, feature_groups, batch_groups)
     window = window_of(op, len(labels.input_spatial))
     kernel = tuple(rhs.dims[d] for d in labels.kernel_spatial)
-    op.check(
+    op.check_value(
         kernel == tuple(d.size for d in window.dims),
-        "attribute-value",
         f"window size {[d.size for d in window.dims]} must be the kernel's {list(kernel)}",
     )
     dims: dict[int, tuple[int, bool]] = {
@@ -205,9 +198,8 @@ def infer_convolution(op: Op) -> Shape:
 def _check_labels(op: Op, labels: ConvolutionDimensions, lhs: ArrayShape, rhs: ArrayShape) -> None:
     """Each dimension of each array plays one part."""
     count = len(labels.input_spatial)
-    op.check(
+    op.check_value(
         count == len(labels.kernel_spatial) == len(labels.output_spatial),
-        "attribute-value",
         "dim_labels must name as many spatial dimensions of input, kernel and output",
     )
     parts = {
@@ -216,16 +208,13 @@ def _check_labels(op: Op, labels: ConvolutionDimensions, lhs: ArrayShape, rhs: A
         "output": (labels.output_batch, labels.output_feature, *labels.output_spatial),
     }
     for name, dims in parts.items():
-        op.check(
+        op.check_value(
             sorted(dims) == list(range(count + 2)),
-            "attribute-value",
             f"dim_labels must name each of the {count + 2} {name} dimensions once",
         )
     for name, shape in (("lhs", lhs), ("rhs", rhs)):
-        op.check(
-            shape.rank == count + 2,
-            "shape-mismatch",
-            f"{name} must have rank {count + 2} as dim_labels say, not {shape.rank}",
+        op.check_shape(
+            shape.rank == count + 2, f"{name} must have rank {count + 2} as dim_labels say, not {shape.rank}"
         )
 
 
@@ -237,29 +226,25 @@ def _check_groups(
     feature_groups: int,
     batch_groups: int,
 ) -> None:
-    op.check(
+    op.check_value(
         feature_groups > 0 and batch_groups > 0 and 1 in (feature_groups, batch_groups),
-        "attribute-value",
         f"feature_group_count {feature_groups} and batch_group_count {batch_groups} must be positive, "
         f"and not both above 1",
     )
     features, batch = lhs.dims[labels.input_feature], lhs.dims[labels.input_batch]
     kernel_in = rhs.dims[labels.kernel_input_feature]
     kernel_out = rhs.dims[labels.kernel_output_feature]
-    op.check(
+    op.check_shape(
         features % feature_groups == 0 and features // feature_groups == kernel_in,
-        "shape-mismatch",
         f"input features {features} must be kernel input features {kernel_in} times "
         f"feature_group_count {feature_groups}",
     )
-    op.check(
+    op.check_shape(
         kernel_out % feature_groups == 0 and kernel_out % batch_groups == 0 and batch % batch_groups == 0,
-        "shape-mismatch",
         f"output features {kernel_out} and batch {batch} must be multiples of the group counts "
         f"{feature_groups} and {batch_groups}",
     )
-    op.check(
+    op.check_shape(
         not rhs.is_dynamic_dimension(labels.kernel_output_feature),
-        "shape-mismatch",
         "the output features of the kernel must not be dynamic",
     )

@@ -30,9 +30,8 @@ def _check_arguments(op: Op, name: str, callee: Signature, arguments: Iterable[S
     arguments = tuple(arguments)
     check_parameter_count(op, name, callee, len(arguments))
     for i, (parameter, argument) in enumerate(zip(callee.parameters, arguments)):
-        op.check(
+        op.check_callee(
             compatible(parameter, argument),
-            "callee-signature",
             f"parameter {i} of {name} is {parameter}, the operand is {argument}",
         )
 
@@ -49,9 +48,8 @@ def infer_call(op: Op) -> Shape:
 def infer_fusion(op: Op) -> Shape:
     """What `calls` returns; it may take fewer parameters than there are operands."""
     callee = signature(op.computation("calls"))
-    op.check(
+    op.check_callee(
         len(callee.parameters) <= len(op.operands),
-        "callee-signature",
         f"calls takes {len(callee.parameters)} parameters, the fusion has {len(op.operands)} operands",
     )
     _check_arguments(op, "calls", callee, op.operands[: len(callee.parameters)])
@@ -65,14 +63,11 @@ def infer_while(op: Op) -> Shape:
     condition, body = signature(op.computation("condition")), signature(op.computation("body"))
     _check_arguments(op, "condition", condition, op.operands)
     _check_arguments(op, "body", body, op.operands)
-    op.check(
-        compatible(condition.result, PRED_SCALAR),
-        "callee-signature",
-        f"condition must return pred[], not {condition.result}",
+    op.check_callee(
+        compatible(condition.result, PRED_SCALAR), f"condition must return pred[], not {condition.result}"
     )
-    op.check(
+    op.check_callee(
         compatible(body.result, op.operands[0]),
-        "callee-signature",
         f"body must return what it takes, {op.operands[0]}, not {body.result}",
     )
     return op.operands[0]
@@ -104,9 +99,8 @@ def infer_conditional(op: Op) -> Shape:
     result = branches[0].result
     for i, (branch, argument) in enumerate(zip(branches, op.operands[1:])):
         _check_arguments(op, f"branch {i}", branch, (argument,))
-        op.check(
+        op.check_callee(
             compatible(result, branch.result),
-            "callee-signature",
             f"all branches must return one shape: {result} and {branch.result}",
         )
         result = _more_dynamic(result, branch.result)
@@ -132,7 +126,7 @@ def _async_parts(op: Op, shape: Shape | None) -> tuple[Shape, ...]:
     """((operands…), result, contexts…)."""
     demand = "an asynchronous value must be ((operands…), result, contexts…)"
     parts = op.elements(shape, demand)
-    op.check(isinstance(parts[0], TupleShape), "shape-mismatch", f"{demand}, not {shape}")
+    op.check_shape(isinstance(parts[0], TupleShape), f"{demand}, not {shape}")
     return parts
 
 
@@ -140,18 +134,16 @@ def _async_parts(op: Op, shape: Shape | None) -> tuple[Shape, ...]:
 def check_async_start(op: Op) -> None:
     """The first part holds the operands, the second what the wrapped computation returns."""
     taken, result, *_ = _async_parts(op, op.stated)
-    op.check(
+    op.check_shape(
         compatible(taken, tuple_of(op.operands)),
-        "shape-mismatch",
         f"part 0 of the result must be {tuple_of(op.operands)}, the operands, not {taken}",
     )
     wrapped = op.attribute("calls", Computation, None)
     if wrapped is not None:
         callee = signature(wrapped)
         _check_arguments(op, "calls", callee, op.operands)
-        op.check(
+        op.check_shape(
             compatible(result, callee.result),
-            "shape-mismatch",
             f"part 1 of the result must be {callee.result}, what calls returns, not {result}",
         )
 

@@ -72,9 +72,8 @@ _BINARY: dict[str, tuple[frozenset[ElementType], str]] = {
 
 
 def _check_type(op: Op, shape: ArrayShape, allowed: frozenset[ElementType], description: str) -> None:
-    op.check(
+    op.check_type(
         shape.element_type in allowed,
-        "element-type",
         f"operands of {op.opcode} must be {description}, not {shape.element_type}",
     )
 
@@ -97,8 +96,8 @@ def infer_reduce_precision(op: Op) -> Shape:
     shape = op.array(0)
     _check_type(op, shape, _FLOATING, "floating-point")
     exponent, mantissa = op.integer("exponent_bits"), op.integer("mantissa_bits")
-    op.check(exponent >= 1, "attribute-value", f"exponent_bits must be at least 1, not {exponent}")
-    op.check(mantissa >= 0, "attribute-value", f"mantissa_bits must not be negative: {mantissa}")
+    op.check_value(exponent >= 1, f"exponent_bits must be at least 1, not {exponent}")
+    op.check_value(mantissa >= 0, f"mantissa_bits must not be negative: {mantissa}")
     return shape
 
 
@@ -113,7 +112,7 @@ def infer_binary(op: Op) -> Shape:
         _check_comparison(op)
         element_type = ElementType.PRED
     elif op.opcode == "complex":
-        op.check(lhs.element_type is rhs.element_type, "element-type", "both parts must have one type")
+        op.check_type(lhs.element_type is rhs.element_type, "both parts must have one type")
         element_type = {32: ElementType.C64, 64: ElementType.C128}[lhs.element_type.bits]
     return _merge(op, lhs, rhs, element_type)
 
@@ -147,9 +146,8 @@ def _check_comparison(op: Op) -> None:
     stated = op.attribute("type", str, None)
     default = default_comparison(op.array(1).element_type)
     allowed = (default, "TOTALORDER") if op.array(1).element_type.is_floating else (default,)
-    op.check(
+    op.check_value(
         stated is None or stated in allowed,
-        "attribute-value",
         f"type must be {' or '.join(allowed)} for {op.array(1).element_type}, not {stated}",
     )
 
@@ -159,14 +157,13 @@ def check_stochastic_convert(op: Op) -> None:
     """A float and unsigned random bits of its width; the result may be any array type."""
     operand, random = op.array(0), op.array(1)
     _check_type(op, operand, _FLOATING, "floating-point")
-    op.check(
+    op.check_type(
         random.element_type.is_unsigned and random.element_type.bits == operand.element_type.bits,
-        "element-type",
         f"random bits for {operand.element_type} must be u{operand.element_type.bits}, "
         f"not {random.element_type}",
     )
     is_right = all(compatible(operand, other, any_type=True) for other in (random, op.stated_array()))
-    op.check(is_right, "shape-mismatch", f"operands and result must have the dimensions {operand.dims}")
+    op.check_shape(is_right, f"operands and result must have the dimensions {operand.dims}")
 
 
 @infers("clamp")
@@ -175,9 +172,8 @@ def infer_clamp(op: Op) -> Shape:
     low, operand, high = op.arrays()
     check_same_types(op, (low, operand, high))
     for limit, role in ((low, "minimum"), (high, "maximum")):
-        op.check(
+        op.check_shape(
             not limit.dims or same_dimensions(limit, operand),
-            "shape-mismatch",
             f"the {role} must be a scalar or have the operand's shape {operand.logical_text()}, "
             f"not {limit.logical_text()}",
         )
@@ -202,15 +198,13 @@ def infer_select(op: Op) -> Shape:
 
 
 def _check_select(op: Op, predicate: ArrayShape, on_true: ArrayShape, on_false: ArrayShape) -> None:
-    op.check(
+    op.check_type(
         predicate.element_type is ElementType.PRED,
-        "element-type",
         f"the first operand of select must be pred, not {predicate.element_type}",
     )
     check_same_types(op, (on_true, on_false))
-    op.check(
+    op.check_shape(
         same_dimensions(on_true, on_false) and (not predicate.dims or same_dimensions(predicate, on_true)),
-        "shape-mismatch",
         f"select needs two choices of one shape, and a predicate that is a scalar or has it too: "
         f"{predicate.logical_text()}, {on_true.logical_text()}, {on_false.logical_text()}",
     )
@@ -228,15 +222,13 @@ def infer_map(op: Op) -> Shape:
     shapes = op.some_arrays()
     largest = max(shapes, key=lambda shape: shape.rank)
     for shape in shapes:
-        op.check(
+        op.check_shape(
             not shape.dims or same_dimensions(shape, largest),
-            "shape-mismatch",
             f"operands of map must have one shape, not {shape.logical_text()} and {largest.logical_text()}",
         )
     dimensions = op.integers("dimensions", ())
-    op.check(
+    op.check_value(
         not dimensions or dimensions == tuple(range(largest.rank)),
-        "attribute-value",
         f"dimensions of map must be all of the operand's, in order: {tuple(range(largest.rank))}",
     )
     return array_of(_mapped_type(op, shapes), largest.dims, largest.dynamic)
@@ -248,12 +240,11 @@ def _mapped_type(op: Op, shapes: list[ArrayShape]) -> ElementType:
     check_parameter_count(op, "to_apply", applied, len(shapes))
     for i, (parameter, shape) in enumerate(zip(applied.parameters, shapes)):
         parameter = op.as_array(parameter, f"parameter {i} of to_apply")
-        op.check(
+        op.check_callee(
             not parameter.dims
             and same_type(parameter.element_type, shape.element_type, mixed_precision=True),
-            "callee-signature",
             f"parameter {i} of to_apply must be {shape.element_type}[], not {parameter}",
         )
     result = op.as_array(applied.result, "the result of to_apply")
-    op.check(not result.dims, "callee-signature", f"to_apply must return a scalar, not {result}")
+    op.check_callee(not result.dims, f"to_apply must return a scalar, not {result}")
     return result.element_type

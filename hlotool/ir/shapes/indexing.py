@@ -56,9 +56,8 @@ def infer_dynamic_slice(op: Op) -> Shape:
 def _check_slice_sizes(op: Op, name: str, sizes: Ints, operand: ArrayShape) -> None:
     op.check_count(len(sizes), operand.rank, f"{name} must have one size per operand dimension")
     for i, (size, limit) in enumerate(zip(sizes, operand.dims)):
-        op.check(
+        op.check_value(
             size >= 0 and (limit == UNBOUNDED or size <= limit),
-            "attribute-value",
             f"{name}: size {size} of dimension {i} must be within [0, {limit}]",
         )
 
@@ -69,10 +68,9 @@ def infer_dynamic_update_slice(op: Op) -> Shape:
     operand, update = op.array(0), op.array(1, "the update")
     _check_start_indices(op, operand.rank, 2)
     check_same_types(op, (operand, update))
-    op.check(
+    op.check_shape(
         update.rank == operand.rank
         and all(s == UNBOUNDED or s <= n for s, n in zip(update.dims, operand.dims)),
-        "shape-mismatch",
         f"the update {update.logical_text()} must fit inside the operand {operand.logical_text()}",
     )
     replaced = [f and s == n for f, s, n in zip(flags_of(update), update.dims, operand.dims)]
@@ -85,19 +83,18 @@ def infer_dynamic_update_slice(op: Op) -> Shape:
 def _check_sorted(op: Op, name: str, rank: int, what: str) -> Ints:
     """Strictly ascending dimension numbers below `rank`."""
     values = op.dimensions(name, rank, what)
-    op.check(list(values) == sorted(values), "attribute-value", f"{name} must be ascending: {values}")
+    op.check_value(list(values) == sorted(values), f"{name} must be ascending: {values}")
     return values
 
 
 def _expanded_indices(op: Op, indices: ArrayShape) -> tuple[int, ArrayShape]:
     """`index_vector_dim`, and the indices with that dimension, of size 1 where it is implied."""
     vector_dim = op.integer("index_vector_dim")
-    op.check(
+    op.check_value(
         0 <= vector_dim <= indices.rank,
-        "attribute-value",
         f"index_vector_dim must be within [0, {indices.rank}], not {vector_dim}",
     )
-    op.check(indices.element_type.is_integer, "element-type", f"indices must be integers, not {indices}")
+    op.check_type(indices.element_type.is_integer, f"indices must be integers, not {indices}")
     if vector_dim < indices.rank:
         return vector_dim, indices
     return vector_dim, array_of(indices.element_type, (*indices.dims, 1), (*flags_of(indices), False))
@@ -106,10 +103,8 @@ def _expanded_indices(op: Op, indices: ArrayShape) -> tuple[int, ArrayShape]:
 def _check_index_map(op: Op, name: str, rank: int, size: int) -> None:
     """`name` maps the entries of one index vector to dimensions of the operand."""
     values = op.dimensions(name, rank, "the operand")
-    op.check(
-        same_sizes(len(values), size),
-        "attribute-value",
-        f"{name} has {len(values)} entries, an index vector has {size}",
+    op.check_value(
+        same_sizes(len(values), size), f"{name} has {len(values)} entries, an index vector has {size}"
     )
 
 
@@ -117,9 +112,8 @@ def _check_batching(op: Op, operand_name: str, indices_name: str, rank: int, ind
     """Pairs of dimensions that operand and indices share."""
     batching = _check_sorted(op, operand_name, rank, "the operand")
     paired = op.dimensions(indices_name, indices.rank, "the indices")
-    op.check(
+    op.check_value(
         len(batching) == len(paired),
-        "attribute-value",
         f"{operand_name} and {indices_name} must have the same length, not {len(batching)} and {len(paired)}",
     )
     return batching
@@ -146,16 +140,14 @@ def infer_gather(op: Op) -> Shape:
 
 
 def _check_window_dimensions(op: Op, sizes: Ints, visible: int, hidden: Sequence[int]) -> None:
-    op.check(
+    op.check_value(
         len(sizes) == visible + len(hidden),
-        "attribute-value",
         f"each of the {len(sizes)} operand dimensions must be in offset_dims ({visible}), or collapsed or "
         f"batched ({len(hidden)})",
     )
     for dimension in hidden:
-        op.check(
+        op.check_value(
             sizes[dimension] <= 1,
-            "attribute-value",
             f"collapsed and batched dimensions must have slice size 0 or 1: dimension {dimension} "
             f"has {sizes[dimension]}",
         )
@@ -203,16 +195,15 @@ def _check_scatter_operand(
 ) -> None:
     window_dims = op.integers("update_window_dims", ())
     rank = indices.rank - 1 + len(window_dims)
-    op.check(update.rank == rank, "shape-mismatch", f"updates must have rank {rank}, not {update.rank}")
+    op.check_shape(update.rank == rank, f"updates must have rank {rank}, not {update.rank}")
     _check_sorted(op, "update_window_dims", update.rank, "the updates")
     inserted = _check_sorted(op, "inserted_window_dims", operand.rank, "the operand")
     batching = _check_batching(
         op, "input_batching_dims", "scatter_indices_batching_dims", operand.rank, indices
     )
     size = len(window_dims) + len(inserted) + len(batching)
-    op.check(
+    op.check_value(
         size == operand.rank,
-        "attribute-value",
         f"update_window_dims, inserted_window_dims and input_batching_dims must account for all "
         f"{operand.rank} operand dimensions, not {size}",
     )
@@ -227,15 +218,13 @@ def _check_update_sizes(
     hidden = (*op.integers("inserted_window_dims", ()), *op.integers("input_batching_dims", ()))
     limits = [operand.dims[d] for d in range(operand.rank) if d not in hidden]
     for dimension, limit in zip(window_dims, limits):
-        op.check(
+        op.check_shape(
             limit == UNBOUNDED or update.dims[dimension] <= limit,
-            "shape-mismatch",
             f"dimension {dimension} of the updates has size {update.dims[dimension]}, the operand {limit}",
         )
     batch = [update.dims[d] for d in range(update.rank) if d not in window_dims]
     expected = [n for d, n in enumerate(indices.dims) if d != vector_dim]
-    op.check(
+    op.check_shape(
         all(map(same_sizes, batch, expected)),
-        "shape-mismatch",
         f"the scatter dimensions of the updates {batch} must be those of the indices {expected}",
     )

@@ -25,14 +25,11 @@ _COMPLEX_OF = {ElementType.F32: ElementType.C64, ElementType.F64: ElementType.C1
 
 def _matrix(op: Op, shape: ArrayShape, role: str) -> None:
     """Square in the last two dimensions, of floating-point or complex numbers."""
-    op.check(
-        shape.element_type.is_inexact,
-        "element-type",
-        f"{role} must be floating-point or complex, not {shape.element_type}",
+    op.check_type(
+        shape.element_type.is_inexact, f"{role} must be floating-point or complex, not {shape.element_type}"
     )
-    op.check(
+    op.check_shape(
         shape.rank >= 2 and same_sizes(shape.dims[-1], shape.dims[-2]),
-        "shape-mismatch",
         f"{role} must be square in its last two dimensions, not {shape.logical_text()}",
     )
 
@@ -50,11 +47,10 @@ def infer_triangular_solve(op: Op) -> Shape:
     """The shape of b."""
     a, b = op.array(0, "a"), op.array(1, "b")
     _matrix(op, a, "a")
-    op.check(a.element_type is b.element_type, "element-type", "a and b must have one element type")
+    op.check_type(a.element_type is b.element_type, "a and b must have one element type")
     shared = -2 if op.flag("left_side") else -1
-    op.check(
+    op.check_shape(
         b.rank == a.rank and a.dims[:-2] == b.dims[:-2] and same_sizes(a.dims[-1], b.dims[shared]),
-        "shape-mismatch",
         f"a and b must agree in batch dimensions and in dimension {shared} of b: "
         f"{a.logical_text()} and {b.logical_text()}",
     )
@@ -67,23 +63,18 @@ def infer_fft(op: Op) -> Shape:
     """Real transforms halve the last dimension on their complex side."""
     operand, lengths = op.array(0), op.integers("fft_length", ())
     kind = op.word("fft_type", ("FFT", "IFFT", "RFFT", "IRFFT"))
-    op.check(
+    op.check_value(
         1 <= len(lengths) <= min(3, operand.rank),
-        "attribute-value",
         f"fft_length must have 1 to {min(3, operand.rank)} entries, not {len(lengths)}",
     )
     if kind == "RFFT":
         return _real_fft(op, operand, lengths)
-    op.check(operand.element_type.is_complex, "element-type", f"{kind} needs complex input, not {operand}")
+    op.check_type(operand.element_type.is_complex, f"{kind} needs complex input, not {operand}")
     return _inverse_real_fft(op, operand, lengths) if kind == "IRFFT" else operand
 
 
 def _real_fft(op: Op, operand: ArrayShape, lengths: tuple[int, ...]) -> ArrayShape:
-    op.check(
-        operand.element_type in _COMPLEX_OF,
-        "element-type",
-        f"RFFT needs f32 or f64, not {operand.element_type}",
-    )
+    op.check_type(operand.element_type in _COMPLEX_OF, f"RFFT needs f32 or f64, not {operand.element_type}")
     _check_lengths(op, operand.dims[-len(lengths) :], lengths)
     last = lengths[-1] // 2 + 1 if lengths[-1] else operand.dims[-1]
     return _with_last(operand, _COMPLEX_OF[operand.element_type], last)
@@ -98,9 +89,8 @@ def _inverse_real_fft(op: Op, operand: ArrayShape, lengths: tuple[int, ...]) -> 
 
 
 def _check_lengths(op: Op, dims: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    op.check(
+    op.check_shape(
         all(map(same_sizes, dims, expected)),
-        "shape-mismatch",
         f"the last dimensions must be {list(expected)} as fft_length says, not {list(dims)}",
     )
 
@@ -115,9 +105,8 @@ def _with_last(shape: ArrayShape, element_type: ElementType, size: int) -> Array
 def _features(op: Op, operand: ArrayShape) -> ArrayShape:
     """The shape of one number per feature."""
     index = op.position("feature_index", operand.rank)
-    op.check(
+    op.check_type(
         operand.element_type.is_floating,
-        "element-type",
         f"{op.opcode} needs floating-point numbers, not {operand.element_type}",
     )
     return array_of(operand.element_type, (operand.dims[index],), (operand.is_dynamic_dimension(index),))
@@ -128,9 +117,8 @@ def _check_features(op: Op, first: int, last: int, features: ArrayShape) -> None
     for i in range(first, last + 1):
         shape = op.array(i)
         check_same_types(op, (features, shape))
-        op.check(
+        op.check_shape(
             same_dimensions(shape, features),
-            "shape-mismatch",
             f"operand {i} must have one number per feature, {features.logical_text()}, "
             f"not {shape.logical_text()}",
         )
@@ -173,8 +161,7 @@ def check_custom_call(op: Op) -> None:
     demand = "operand_layout_constraints must have one shape per operand"
     op.check_count(len(layouts), len(op.operands), demand)
     for i, (layout, operand) in enumerate(zip(layouts, op.operands)):
-        op.check(
+        op.check_value(
             compatible(layout, operand),
-            "attribute-value",
             f"operand_layout_constraints: {layout} does not fit operand {i}, {operand}",
         )

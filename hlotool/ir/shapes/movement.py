@@ -38,9 +38,8 @@ def infer_copy_done(op: Op) -> Shape:
     """The destination, which must look like the source."""
     demand = "the operand of copy-done must be (destination, source, context)"
     destination, source, *_ = op.elements(op.operands[0], demand)
-    op.check(
+    op.check_shape(
         compatible(destination, source),
-        "shape-mismatch",
         f"destination and source of a copy must have one shape: {destination} and {source}",
     )
     return destination
@@ -54,9 +53,8 @@ def check_broadcast(op: Op) -> None:
     dimensions = op.dimensions("dimensions", result.rank, "the result")
     op.check_count(len(dimensions), operand.rank, "dimensions must have one entry per operand dimension")
     for i, target in enumerate(dimensions):
-        op.check(
+        op.check_shape(
             operand.dims[i] == result.dims[target],
-            "shape-mismatch",
             f"operand dimension {i} of size {operand.dims[i]} cannot become result dimension {target} "
             f"of size {result.dims[target]}",
         )
@@ -80,21 +78,19 @@ def check_dynamic_reshape(op: Op) -> None:
     op.check_count(len(op.operands) - 1, result.rank, demand, "operand-count")
     for i in range(1, len(op.operands)):
         size = op.array(i)
-        op.check(str(size.element_type) == "s32", "element-type", f"size {i - 1} must be s32, not {size}")
+        op.check_type(str(size.element_type) == "s32", f"size {i - 1} must be s32, not {size}")
 
 
 def _check_element_type(op: Op, operand: ArrayShape, result: ArrayShape) -> None:
-    op.check(
+    op.check_type(
         operand.element_type is result.element_type,
-        "element-type",
         f"{op.opcode} keeps the element type {operand.element_type}, it cannot give {result.element_type}",
     )
 
 
 def _check_element_count(op: Op, operand: ArrayShape, result: ArrayShape) -> None:
-    op.check(
+    op.check_shape(
         UNBOUNDED in (*operand.dims, *result.dims) or operand.size == result.size,
-        "shape-mismatch",
         f"{op.opcode} keeps the number of elements: {operand.logical_text()} has {operand.size}, "
         f"{result.logical_text()} has {result.size}",
     )
@@ -104,9 +100,8 @@ def _check_element_count(op: Op, operand: ArrayShape, result: ArrayShape) -> Non
 def check_convert(op: Op) -> None:
     """Another element type, the same dimensions."""
     operand, result = op.array(0), op.stated_array()
-    op.check(
+    op.check_shape(
         compatible(operand, result, any_type=True),
-        "shape-mismatch",
         f"convert keeps the dimensions of {operand.logical_text()}, it cannot give {result.logical_text()}",
     )
 
@@ -116,28 +111,21 @@ def check_bitcast_convert(op: Op) -> None:
     """Types of other widths add or remove a last dimension that holds the ratio."""
     operand, result = op.array(0), op.stated_array()
     old, new = operand.element_type, result.element_type
-    op.check(
-        old.is_complex == new.is_complex,
-        "element-type",
-        f"{old} and {new}: complex and real types do not mix",
-    )
+    op.check_type(old.is_complex == new.is_complex, f"{old} and {new}: complex and real types do not mix")
     wide, narrow = max(old.bits, new.bits), min(old.bits, new.bits)
-    op.check(wide % narrow == 0, "element-type", f"the width of {old} and {new} must divide one another")
+    op.check_type(wide % narrow == 0, f"the width of {old} and {new} must divide one another")
     dims = operand.dims
     if old.bits > new.bits:
         dims = (*dims, wide // narrow)
     elif old.bits < new.bits:
-        op.check(
+        op.check_shape(
             bool(dims) and dims[-1] == wide // narrow,
-            "shape-mismatch",
             f"to read {operand.logical_text()} as {new}, its last dimension must be {wide // narrow}",
         )
         dims = dims[:-1]
     expected = ArrayShape(new, dims)
-    op.check(
-        compatible(expected, result),
-        "shape-mismatch",
-        f"bitcast-convert must give {expected}, not {result.logical_text()}",
+    op.check_shape(
+        compatible(expected, result), f"bitcast-convert must give {expected}, not {result.logical_text()}"
     )
 
 
@@ -146,9 +134,8 @@ def infer_transpose(op: Op) -> Shape:
     """Result dimension i is operand dimension `dimensions[i]`; the layout moves along."""
     operand = op.array(0)
     dimensions = op.integers("dimensions", ())
-    op.check(
+    op.check_value(
         sorted(dimensions) == list(range(operand.rank)),
-        "attribute-value",
         f"dimensions must be a permutation of the operand's {operand.rank}, not {dimensions}",
     )
     flags = flags_of(operand)
@@ -185,13 +172,12 @@ def infer_slice(op: Op) -> Shape:
 
 
 def _sliced(op: Op, dimension: int, part: SliceDim, size: int) -> int:
-    op.check(
+    op.check_value(
         0 <= part.start <= part.limit and (size == UNBOUNDED or part.limit <= size),
-        "attribute-value",
         f"slice of dimension {dimension} must satisfy 0 <= start <= limit <= {size}: "
         f"[{part.start}:{part.limit}]",
     )
-    op.check(part.stride > 0, "attribute-value", f"stride of dimension {dimension} must be positive")
+    op.check_value(part.stride > 0, f"stride of dimension {dimension} must be positive")
     return -((part.start - part.limit) // part.stride)
 
 
@@ -208,17 +194,14 @@ def infer_pad(op: Op) -> Shape:
 
 
 def _padded(op: Op, dimension: int, padding: PaddingDim, size: int) -> int:
-    op.check(
+    op.check_value(
         padding.interior >= 0,
-        "attribute-value",
         f"interior padding of dimension {dimension} must not be negative: {padding.interior}",
     )
     if size == UNBOUNDED:
         return size
     padded = padding.low + size + padding.high + max(size - 1, 0) * padding.interior
-    op.check(
-        padded >= 0, "attribute-value", f"padding gives dimension {dimension} the negative size {padded}"
-    )
+    op.check_value(padded >= 0, f"padding gives dimension {dimension} the negative size {padded}")
     return padded
 
 
@@ -230,10 +213,9 @@ def infer_concatenate(op: Op) -> Shape:
     first = shapes[0]
     dimension = op.only_dimension(first.rank)
     for shape in shapes[1:]:
-        op.check(
+        op.check_shape(
             shape.rank == first.rank
             and all(d == dimension or same_sizes(*n) for d, n in enumerate(zip(first.dims, shape.dims))),
-            "shape-mismatch",
             f"operands of concatenate may differ only in dimension {dimension}: "
             f"{first.logical_text()} and {shape.logical_text()}",
         )
@@ -250,5 +232,5 @@ def _joined(op: Op, shapes: list[ArrayShape], dimension: int, added: bool) -> tu
     if added:
         return (UNBOUNDED, True) if len(known) < len(sizes) else (sum(sizes), any(flags))
     bounds = {size for size, flag in zip(sizes, flags) if flag and size != UNBOUNDED}
-    op.check(len({*known, *bounds}) <= 1, "shape-mismatch", f"sizes of dimension {dimension} differ: {sizes}")
+    op.check_shape(len({*known, *bounds}) <= 1, f"sizes of dimension {dimension} differ: {sizes}")
     return (known[0], bool(bounds)) if known else (UNBOUNDED, True)

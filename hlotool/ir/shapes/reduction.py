@@ -75,7 +75,7 @@ def windowed_size(op: Op, size: int, dim: WindowDim) -> int:
     """How often a window fits into a dimension of `size`. XLA: InferWindowOutputShape."""
     for name in ("size", "stride", "base_dilation", "window_dilation"):
         value = getattr(dim, name)
-        op.check(value > 0, "attribute-value", f"window: {name} must be positive, not {value}")
+        op.check_value(value > 0, f"window: {name} must be positive, not {value}")
     if size == UNBOUNDED:
         return UNBOUNDED
     padded = dim.pad_low + ((size - 1) * dim.base_dilation + 1 if size else 0) + dim.pad_high
@@ -102,18 +102,16 @@ def infer_select_and_scatter(op: Op) -> Shape:
     operand, source, init = op.array(0), op.array(1), op.scalar(2, "the initial value")
     select = signature(op.computation("select"))
     element = ArrayShape(operand.element_type, ())
-    op.check(
+    op.check_callee(
         len(select.parameters) == 2
         and compatible(select.result, PRED_SCALAR)
         and all(compatible(p, element, mixed_precision=True) for p in select.parameters),
-        "callee-signature",
         f"select must be ({element}, {element}) -> pred[], not {select}",
     )
     check_reducer(op, "scatter", [init.element_type], [source.element_type])
     expected = _windowed(op, operand)
-    op.check(
+    op.check_shape(
         compatible(source, expected, mixed_precision=True),
-        "shape-mismatch",
         f"the source must be {expected.logical_text()}, one element per window, not {source.logical_text()}",
     )
     return operand
@@ -126,17 +124,14 @@ def infer_sort(op: Op) -> Shape:
     check_same_dimensions(op, "operands of sort", shapes)
     op.only_dimension(shapes[0].rank)
     compare = signature(op.computation("to_apply"))
-    op.check(
-        compatible(compare.result, PRED_SCALAR),
-        "callee-signature",
-        f"to_apply of sort must return pred[], not {compare.result}",
+    op.check_callee(
+        compatible(compare.result, PRED_SCALAR), f"to_apply of sort must return pred[], not {compare.result}"
     )
     check_parameter_count(op, "to_apply", compare, 2 * len(shapes))
     for i, parameter in enumerate(compare.parameters):
         element = ArrayShape(shapes[i // 2].element_type, ())
-        op.check(
+        op.check_callee(
             compatible(parameter, element, mixed_precision=True),
-            "callee-signature",
             f"parameter {i} of to_apply must be {element}, not {parameter}",
         )
     return one_or_tuple(shapes)
@@ -146,10 +141,9 @@ def infer_sort(op: Op) -> Shape:
 def infer_topk(op: Op) -> Shape:
     """(values, s32 indices) with `k` of the last dimension."""
     operand, k = op.array(0), op.integer("k")
-    op.check(operand.rank > 0, "shape-mismatch", "topk needs an operand of rank 1 or more")
-    op.check(
+    op.check_shape(operand.rank > 0, "topk needs an operand of rank 1 or more")
+    op.check_value(
         0 <= k <= operand.dims[-1] or operand.dims[-1] == UNBOUNDED,
-        "attribute-value",
         f"k must be within [0, {operand.dims[-1]}], not {k}",
     )
     values = array_of(operand.element_type, (*operand.dims[:-1], k), (*flags_of(operand)[:-1], False))
@@ -163,10 +157,8 @@ def infer_scan(op: Op) -> Shape:
     The scanned dimension is taken off the inputs and put on the outputs. Measured with jaxlib 0.10.
     """
     carries = op.integer("num_carries", 0)
-    op.check(
-        0 <= carries <= len(op.operands),
-        "attribute-value",
-        f"num_carries is {carries}, of {len(op.operands)} operands",
+    op.check_value(
+        0 <= carries <= len(op.operands), f"num_carries is {carries}, of {len(op.operands)} operands"
     )
     shapes = op.arrays()
     inputs = shapes[: len(shapes) - carries]
@@ -187,16 +179,14 @@ def _check_scan_body(
     length = inputs[0].dims[dimension]
     expected: list[ArrayShape] = []
     for shape in inputs:
-        op.check(
+        op.check_shape(
             dimension < shape.rank and shape.dims[dimension] == length,
-            "shape-mismatch",
             f"all inputs must have size {length} in dimension {dimension}: {shape.logical_text()}",
         )
         expected.append(array_of(shape.element_type, (*shape.dims[:dimension], *shape.dims[dimension + 1 :])))
     expected += carries
-    op.check(
+    op.check_callee(
         len(body.parameters) == len(expected) and all(map(compatible, body.parameters, expected)),
-        "callee-signature",
         f"to_apply must take ({', '.join(map(str, expected))}), not {body}",
     )
 

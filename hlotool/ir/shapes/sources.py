@@ -33,11 +33,9 @@ def check_anything(op: Op) -> None:
 def check_iota(op: Op) -> None:
     """Numbers along one dimension of an array of rank 1 or more."""
     result = op.stated_array()
-    op.check(result.rank > 0, "shape-mismatch", "iota cannot give a scalar")
+    op.check_shape(result.rank > 0, "iota cannot give a scalar")
     op.position("iota_dimension", result.rank)
-    op.check(
-        result.element_type is not ElementType.PRED, "element-type", "iota gives numbers, it cannot give pred"
-    )
+    op.check_type(result.element_type is not ElementType.PRED, "iota gives numbers, it cannot give pred")
 
 
 @infers("partition-id", "replica-id")
@@ -79,9 +77,8 @@ def check_infeed(op: Op) -> None:
     """(data, token[])."""
     op.token(0)
     stated = op.stated
-    op.check(
+    op.check_shape(
         isinstance(stated, TupleShape) and len(stated.elements) == 2 and stated.elements[1] == TOKEN,
-        "shape-mismatch",
         f"infeed must give (data, token[]), not {stated}",
     )
 
@@ -91,9 +88,8 @@ def infer_outfeed(op: Op) -> Shape:
     """token[]; `outfeed_shape` is the first operand's shape."""
     op.token(1)
     shape = op.attributes.get("outfeed_shape")
-    op.check(
+    op.check_value(
         shape is None or compatible(shape, op.operands[0]),  # type: ignore[arg-type]
-        "attribute-value",
         f"outfeed_shape must be the operand's shape {op.operands[0]}, not {shape}",
     )
     return TOKEN
@@ -109,12 +105,11 @@ def infer_send(op: Op) -> Shape:
 def check_recv(op: Op) -> None:
     """(data, context, token[])."""
     stated = op.stated
-    op.check(
+    op.check_shape(
         isinstance(stated, TupleShape)
         and len(stated.elements) == 3
         and compatible(stated.elements[1], U32_SCALAR)
         and stated.elements[2] == TOKEN,
-        "shape-mismatch",
         f"recv must give (data, u32[], token[]), not {stated}",
     )
 
@@ -134,16 +129,14 @@ def check_rng(op: Op) -> None:
     op.check(len(op.operands) == 2, "operand-count", f"rng takes 2 operands, not {len(op.operands)}")
     a, b = op.scalar(0, "operand 0"), op.scalar(1, "operand 1")
     result = op.stated_array()
-    op.check(
+    op.check_type(
         a.element_type is b.element_type
         and compatible(a, ArrayShape(result.element_type, ()), op.mixed_precision),
-        "element-type",
         f"operands and result of rng must have one element type: {a}, {b} and {result.logical_text()}",
     )
     kind = op.word("distribution", ("rng_uniform", "rng_normal"))
-    op.check(
+    op.check_type(
         a.element_type.is_floating or (kind == "rng_uniform" and not a.element_type.is_complex),
-        "element-type",
         f"{kind} cannot give {a.element_type}",
     )
 
@@ -154,9 +147,8 @@ def check_rng_bit_generator(op: Op) -> None:
     stated = op.stated
     if not isinstance(stated, TupleShape):
         return
-    op.check(
+    op.check_shape(
         len(stated.elements) == 2 and compatible(stated.elements[0], op.operands[0]),
-        "shape-mismatch",
         f"rng-bit-generator must give ({op.operands[0]}, bits), not {stated}",
     )
 
@@ -179,7 +171,7 @@ def infer_set_dimension_size(op: Op) -> Shape:
     """The operand's shape with a dynamic dimension."""
     operand, size = op.array(0), op.array(1, "the size")
     dimension = _sized_dimension(op)
-    op.check(compatible(size, S32_SCALAR), "element-type", f"the size must be s32[], not {size}")
+    op.check_type(compatible(size, S32_SCALAR), f"the size must be s32[], not {size}")
     flags = flags_of(operand)
     flags[dimension] = True
     return replace(operand, dynamic=tuple(flags))
@@ -188,9 +180,8 @@ def infer_set_dimension_size(op: Op) -> Shape:
 def _sized_dimension(op: Op) -> int:
     operand = op.array(0)
     dimension = op.only_dimension(operand.rank)
-    op.check(
+    op.check_shape(
         operand.dims[dimension] <= _LARGEST_SIZE,
-        "shape-mismatch",
         f"dimension {dimension} is too large for s32: {operand.dims[dimension]}",
     )
     return dimension

@@ -13,9 +13,8 @@ from typing import Any
 from hlotool.errors import ProtoError
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.module import Computation, Instruction
-from hlotool.parse.proto.metadata import as_text
+from hlotool.parse.proto.metadata import as_bytes, as_text
 from hlotool.parse.proto.schema import Message, enum_names, enum_numbers
-from hlotool.parse.proto.write_origin import as_bytes
 
 
 @dataclass(frozen=True, slots=True)

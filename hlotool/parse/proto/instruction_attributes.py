@@ -43,18 +43,21 @@ from hlotool.parse.proto.fields import (
     unwritten,
     word,
 )
-from hlotool.parse.proto.literals import read_literal
-from hlotool.parse.proto.placement import read_replica_groups, read_sharding
-from hlotool.parse.proto.schema import Message, enum_names, enum_numbers
-from hlotool.parse.proto.shapes import read_shape
-from hlotool.parse.proto.write_origin import (
+from hlotool.parse.proto.literals import read_literal, write_literal
+from hlotool.parse.proto.metadata import (
     as_bytes,
     write_frontend_attributes,
     write_origin,
     write_statistics,
 )
-from hlotool.parse.proto.write_placement import write_replica_groups, write_sharding
-from hlotool.parse.proto.write_shapes import write_literal, write_shape
+from hlotool.parse.proto.placement import (
+    read_replica_groups,
+    read_sharding,
+    write_replica_groups,
+    write_sharding,
+)
+from hlotool.parse.proto.schema import Message, enum_names, enum_numbers
+from hlotool.parse.proto.shapes import read_shape, write_shape
 
 
 def read_attributes(context: Context) -> dict[str, AttributeValue]:
@@ -283,7 +286,15 @@ _BY_OPCODE: Mapping[tuple[str, str], Field] = {
     },
 }
 
+#: Attributes whose field has their name.
+_FLAGS = (
+    "constrain_layout custom_call_has_side_effect indices_are_sorted is_composite is_host_transfer "
+    "is_reverse is_stable unique_indices use_global_device_ids"
+)
+_NUMBERS = "delta exponent_bits feature_index k mantissa_bits num_carries"
 _FIELDS: Mapping[str, Field] = {
+    **{name: flag(name) for name in _FLAGS.split()},
+    **{name: number(name) for name in _NUMBERS.split()},
     "algorithm": enum(
         "precision_config.algorithm", "PrecisionConfig.Algorithm", "ALG_UNSET", "ALG_", lower=True
     ),
@@ -299,16 +310,13 @@ _FIELDS: Mapping[str, Field] = {
     "channel_id": plain("channel_id", lambda channel: channel if channel > 0 else None),
     "collapsed_slice_dims": ints(f"{_GATHER}.collapsed_slice_dims"),
     "condition": called(1),
-    "constrain_layout": flag("constrain_layout"),
     "convolution_kind": enum(
         "conv_kind", "ConvolutionKind", "CONVOLUTION_KIND_UNSET", "CONVOLUTION_KIND_", lower=True
     ),
     "cross_program_prefetch_index": Field(
         _read_prefetch_index, plain("cross_program_prefetch_index", int).write
     ),
-    "custom_call_has_side_effect": flag("custom_call_has_side_effect"),
     "custom_call_target": word("custom_call_target"),
-    "delta": number("delta"),
     "dim_labels": Field(contractions.read_dim_labels, contractions.write_dim_labels),
     "dimensions": ints("dimensions"),
     "direction": word("comparison_direction"),
@@ -317,26 +325,18 @@ _FIELDS: Mapping[str, Field] = {
     "dynamic_slice_sizes": ints("dynamic_slice_sizes"),
     # The shortest decimal that means this f32, as text has it.
     "epsilon": plain("epsilon", lambda value: float(str(np.float32(value)))),
-    "exponent_bits": number("exponent_bits"),
     "false_computation": _predicated_branch(1),
     "feature_group_count": count("feature_group_count"),
-    "feature_index": number("feature_index"),
     "fft_length": ints("fft_length"),
     "fft_type": enum("fft_type", "FftType"),
     "index": number("tuple_index"),
     "index_vector_dim": number(f"{_GATHER}.index_vector_dim"),
-    "indices_are_sorted": flag("indices_are_sorted"),
     "infeed_config": string("infeed_config"),
     "inferred_dimension": _only_dimension(lambda dims: dims[0] if dims and dims[0] >= 0 else None),
     "input_batching_dims": ints(f"{_SCATTER}.input_batching_dims", is_optional=True),
     "inserted_window_dims": ints(f"{_SCATTER}.inserted_window_dims"),
     "iota_dimension": _only_dimension(lambda dims: dims[0]),
     "is_associative": Field(_read_associative, _write_associative),
-    "is_composite": flag("is_composite"),
-    "is_host_transfer": flag("is_host_transfer"),
-    "is_reverse": flag("is_reverse"),
-    "is_stable": flag("is_stable"),
-    "k": number("k"),
     "kind": word("fusion_kind"),
     "largest": plain("largest", bool),
     "left_side": flag(f"{_SOLVE}.left_side"),
@@ -347,9 +347,7 @@ _FIELDS: Mapping[str, Field] = {
         _read_embedded_literal, lambda proto, value: write_literal(proto.literal, value.literal)
     ),
     "lower": flag(f"{_SOLVE}.lower"),
-    "mantissa_bits": number("mantissa_bits"),
     "mode": unwritten(lambda c: None),  # of a reduction, for which a proto has no field
-    "num_carries": number("num_carries"),
     "offset_dims": ints(f"{_GATHER}.offset_dims"),
     "operand_batching_dims": ints(f"{_GATHER}.operand_batching_dims", is_optional=True),
     "operand_layout_constraints": Field(_read_operand_layouts, _write_operand_layouts),
@@ -387,10 +385,8 @@ _FIELDS: Mapping[str, Field] = {
     "transpose_a": enum(f"{_SOLVE}.transpose_a", "TriangularSolveOptions.Transpose", "TRANSPOSE_INVALID"),
     "true_computation": _predicated_branch(0),
     "type": Field(_read_comparison_type, word("comparison_type").write),
-    "unique_indices": flag("unique_indices"),
     "unit_diagonal": flag(f"{_SOLVE}.unit_diagonal"),
     "update_window_dims": ints(f"{_SCATTER}.update_window_dims"),
-    "use_global_device_ids": flag("use_global_device_ids"),
     "window": Field(contractions.read_window, contractions.write_window),
 }
 

@@ -1,4 +1,4 @@
-"""LiteralProto, and the raw form that XLA uses for literals too large for a proto, as literals of the IR.
+"""LiteralProto, read and written, and the raw form that XLA uses for literals too large for a proto, read.
 
 XLA: literal.cc (WriteToProto: the buffer as it lies in memory, in the order of the literal's own layout,
 types below 8 bits one per byte), literal.h (Serialize: the same, types below 8 bits packed).
@@ -17,10 +17,10 @@ from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.literal import Literal
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 from hlotool.parse.proto.schema import Message, decode
-from hlotool.parse.proto.shapes import read_shape
+from hlotool.parse.proto.shapes import read_shape, write_shape
 
 #: Types with a repeated number field; all others are stored as bytes.
-NUMBER_FIELDS = {
+_NUMBER_FIELDS = {
     ElementType.PRED: "preds",
     ElementType.S32: "s32s",
     ElementType.S64: "s64s",
@@ -51,7 +51,7 @@ def _read(proto: Message, shape: Shape) -> Literal:
         return Literal(shape, tuple(map(_read, proto.tuple_literals, shape.elements)))
     if not isinstance(shape, ArrayShape):
         return Literal(shape, None)
-    values = getattr(proto, NUMBER_FIELDS.get(shape.element_type, f"{shape.element_type}s"))
+    values = getattr(proto, _NUMBER_FIELDS.get(shape.element_type, f"{shape.element_type}s"))
     if not values and shape.size:
         return Literal(shape, None, elided=True)
     flat = _flat(values, shape)
@@ -156,3 +156,35 @@ def _unpacked(content: bytes, shape: ArrayShape) -> Array:
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     raw = np.frombuffer(content, np.uint8)[:, None] >> shifts
     return _narrow(np.ascontiguousarray(raw.reshape(-1)[: shape.size]), shape.element_type)
+
+
+def write_literal(proto: Message, literal: Literal) -> None:
+    """Fill a LiteralProto; an elided value leaves it without values, as XLA does."""
+    write_shape(proto.shape, literal.shape)
+    if isinstance(literal.value, tuple):
+        for element in literal.value:
+            write_literal(proto.tuple_literals.add(), element)
+    elif literal.value is not None and isinstance(literal.shape, ArrayShape):
+        _write_values(proto, literal.shape, literal.array)
+
+
+def _write_values(proto: Message, shape: ArrayShape, array: Array) -> None:
+    if shape.is_dynamic:
+        proto.dynamic_sizes.extend(array.shape)
+        array = np.pad(array, [(0, bound - size) for bound, size in zip(shape.dims, array.shape)])
+    flat = _in_memory_order(array, shape)
+    field = _NUMBER_FIELDS.get(shape.element_type)
+    if field is None:
+        narrow = shape.element_type.bits < 8
+        stored = flat.view(np.uint8) if narrow else flat.astype(flat.dtype.newbyteorder("<"))
+        setattr(proto, f"{shape.element_type}s", stored.tobytes())
+    elif shape.element_type.is_complex:
+        getattr(proto, field).extend(flat.view(dtype_of(shape.element_type.real_part)).tolist())
+    else:
+        getattr(proto, field).extend(flat.tolist())
+
+
+def _in_memory_order(array: Array, shape: ArrayShape) -> Array:
+    """The elements as they lie in memory."""
+    order = shape.minor_to_major[::-1]
+    return np.ascontiguousarray(array.transpose(order)).reshape(-1)

@@ -1,4 +1,7 @@
-"""ShapeProto and LayoutProto as shapes of the IR, printed as XLA prints them."""
+"""ShapeProto and LayoutProto as shapes of the IR, printed as XLA prints them, and the other way round.
+
+A shape without layout is written with the row-major one that its text means: XLA's text parser does the same.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,13 @@ from hlotool.ir.types import (
     BufferShape,
     ElementType,
     Layout,
+    OpaqueShape,
     Shape,
     SplitConfig,
+    TokenShape,
     TupleShape,
 )
-from hlotool.parse.proto.schema import Message, enum_names
+from hlotool.parse.proto.schema import Message, enum_names, enum_numbers
 
 #: Size of a dimension of unknown and unbounded size (C++: Shape::kUnboundedSize).
 UNBOUNDED_SIZE = -(2**63)
@@ -84,3 +89,56 @@ def _read_layout(proto: Message) -> Layout:
 
 def _pointer_type(number: int) -> str | None:
     return type_name(number) if number else None
+
+
+def write_shape(proto: Message, shape: Shape) -> None:
+    """Fill a ShapeProto."""
+    types = enum_numbers("PrimitiveType")
+    if isinstance(shape, TupleShape):
+        proto.element_type = types["TUPLE"]
+        for element in shape.elements:
+            write_shape(proto.tuple_shapes.add(), element)
+    elif isinstance(shape, TokenShape):
+        proto.element_type = types["TOKEN"]
+    elif isinstance(shape, OpaqueShape):
+        proto.element_type = types["OPAQUE_TYPE"]
+    elif isinstance(shape, BufferShape):
+        proto.element_type = types["BUFFER"]
+        write_shape(proto.tuple_shapes.add(), shape.array)
+    else:
+        _write_array(proto, shape)
+
+
+def _write_array(proto: Message, shape: ArrayShape) -> None:
+    proto.element_type = enum_numbers("PrimitiveType")[shape.element_type.value.upper()]
+    proto.dimensions.extend(UNBOUNDED_SIZE if size == UNBOUNDED else size for size in shape.dims)
+    proto.is_dynamic_dimension.extend(map(shape.is_dynamic_dimension, range(shape.rank)))
+    _write_layout(proto.layout, shape.layout_or_default)
+
+
+def _write_layout(proto: Message, layout: Layout) -> None:
+    types = enum_numbers("PrimitiveType")
+    proto.minor_to_major.extend(layout.minor_to_major)
+    for tile in layout.tiles:
+        proto.tiles.add().dimensions.extend(tile)
+    proto.tail_padding_alignment_in_elements = layout.tail_padding_alignment
+    if layout.index_type:
+        proto.index_primitive_type = types[layout.index_type.upper()]
+    if layout.pointer_type:
+        proto.pointer_primitive_type = types[layout.pointer_type.upper()]
+    proto.element_size_in_bits = layout.element_bits
+    proto.memory_space = layout.memory_space
+    for split in layout.split_configs:
+        proto.split_configs.add(dimension=split.dimension, split_indices=split.indices)
+    if layout.physical_shape is not None:
+        write_shape(proto.physical_shape, layout.physical_shape)
+    proto.dynamic_shape_metadata_prefix_bytes = layout.metadata_prefix_bytes
+    proto.SetInParent()
+
+
+def write_program_shape(proto: Message, layout: EntryLayout, names: tuple[str, ...] = ()) -> None:
+    """Fill a ProgramShapeProto."""
+    for parameter in layout.parameters:
+        write_shape(proto.parameters.add(), parameter)
+    write_shape(proto.result, layout.result)
+    proto.parameter_names.extend(names)

@@ -19,12 +19,13 @@ from hlotool.ir.attributes import (
 )
 from hlotool.ir.edit import unique_names
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.printing.defaults import printed_attributes
+from hlotool.ir.printing.attributes import printed_attributes
 from hlotool.ir.walk import Context, async_start, call_order, contexts
 from hlotool.parse.proto.instruction_attributes import callees, write_attribute
+from hlotool.parse.proto.literals import write_literal
+from hlotool.parse.proto.metadata import write_frontend_attributes, write_metadata, write_stack_frames
 from hlotool.parse.proto.schema import Message, enum_numbers, message_class
-from hlotool.parse.proto.write_origin import write_frontend_attributes, write_metadata, write_stack_frames
-from hlotool.parse.proto.write_shapes import write_literal, write_program_shape, write_shape
+from hlotool.parse.proto.shapes import write_program_shape, write_shape
 
 
 def write_module_proto(module: Module) -> bytes:

@@ -19,21 +19,25 @@ from hlotool.ir.attributes import (
     WindowDim,
 )
 from hlotool.ir.types import ArrayShape, Shape
+from hlotool.parse.text import tokens
 from hlotool.parse.text.syntax import (
     AnonymousComputation,
     AttributeSyntax,
     CalleeName,
     InstructionSyntax,
-    Name,
     Predecessors,
     Span,
     TextError,
     TypedLiteral,
     TypedLiteralTuple,
 )
-from hlotool.parse.text.tokens import integer, integers, real, string
+from hlotool.parse.text.tokens import integer, integers, of_all, of_first, real, string
 
 _ALIAS_KINDS = ("may-alias", "must-alias")
+
+
+def _is_true(token: Token) -> bool:
+    return token == "true"
 
 
 class AttributeActions:
@@ -43,45 +47,26 @@ class AttributeActions:
         token, value = children
         return AttributeSyntax(token[:-1], value, token.start_pos)
 
-    def several(self, children: list[Any]) -> tuple[Any, ...]:
-        """What of the parts stands under no name of its own: all of them, in order."""
-        return tuple(children)
+    # What of the parts stands under no name of its own: all of them, in order.
+    attributes = int_lists = nonempty_int_lists = shapes = callees = of_all(tuple)
+    slice = operand_aliases = parameter_aliases = buffer_donors = of_all(tuple)
 
-    attributes = int_lists = nonempty_int_lists = shapes = callees = several
-    slice = operand_aliases = parameter_aliases = buffer_donors = several
-
-    def boolean(self, children: list[Token]) -> bool:
-        return str(children[0]) == "true"
-
-    def booleans(self, children: list[Token]) -> tuple[bool, ...]:
-        return tuple(token == "true" for token in children)
-
-    def integer(self, children: list[Token]) -> int:
-        return integer(children[0])
-
-    def number(self, children: list[Token]) -> float:
-        return real(children[0])
-
-    def string(self, children: list[Token]) -> str:
-        return string(children[0])
-
-    def word(self, children: list[Token]) -> str:
-        return str(children[0])
-
-    def words(self, children: list[Token]) -> tuple[str, ...]:
-        return tuple(map(str, children))
+    boolean = of_first(_is_true)
+    booleans = of_all(lambda tokens: tuple(map(_is_true, tokens)))
+    integer = of_first(tokens.integer)
+    number = of_first(real)
+    string = of_first(tokens.string)
+    word = of_first(str)
+    words = of_all(lambda tokens: tuple(map(str, tokens)))
 
     # References to what has a name
 
-    def callee_name(self, children: list[Name]) -> CalleeName:
-        return CalleeName(children[0])
+    callee_name = of_first(CalleeName)
+    predecessors = of_all(Predecessors)
 
     def anonymous_computation(self, children: list[list[InstructionSyntax]]) -> AnonymousComputation:
         first = children[0][0]
         return AnonymousComputation(children[0], first.name.position, first.name.line)
-
-    def predecessors(self, children: list[Name]) -> Predecessors:
-        return Predecessors(tuple(children))
 
     # Dimensions
 
@@ -113,8 +98,7 @@ class AttributeActions:
     def padding(self, children: list[Token]) -> tuple[PaddingDim, ...]:
         return tuple(PaddingDim(*map(int, part.split("_"))) for part in children[0].split("x"))
 
-    def slice_dim(self, children: list[Token]) -> SliceDim:
-        return SliceDim(*integers(children))
+    slice_dim = of_all(lambda tokens: SliceDim(*integers(tokens)))
 
     # Aliasing and layouts of the entry
 
@@ -164,8 +148,7 @@ class AttributeActions:
             raise TextError(f"{shape} has no literals")
         return TypedLiteral(shape, span)
 
-    def typed_literal_tuple(self, children: list[Any]) -> TypedLiteralTuple:
-        return TypedLiteralTuple(tuple(children))
+    typed_literal_tuple = of_all(TypedLiteralTuple)
 
     def domain(self, children: list[Any]) -> Span:
         tokens = [child for child in children if isinstance(child, Token)]

@@ -22,11 +22,10 @@ from hlotool.ir.types import Shape
 from hlotool.parse.text.builder import Builder, Mark, is_illegal_name
 from hlotool.parse.text.checks import same_array
 from hlotool.parse.text.modules import finish_module, read_header
-from hlotool.parse.text.parsing import parse_syntax
 from hlotool.parse.text.pieces import Doubt, Pieces, after_comment, split_commas
 from hlotool.parse.text.scope import Scope
 from hlotool.parse.text.strings import unquote
-from hlotool.parse.text.structure_actions import RESERVED
+from hlotool.parse.text.structure_actions import RESERVED, parse_syntax
 from hlotool.parse.text.syntax import (
     AttributeSyntax,
     FieldRow,

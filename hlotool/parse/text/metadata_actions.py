@@ -8,7 +8,7 @@ from hlotool.grammar import Token
 from hlotool.ir.attributes import BackendConfig, FrontendAttributes, Metadata, Statistics
 from hlotool.ir.printing.metadata import quote
 from hlotool.parse.text.syntax import AttributeSyntax, OtherValue, TextError
-from hlotool.parse.text.tokens import integer, integers, real, string
+from hlotool.parse.text.tokens import integer, integers, of_all, of_first, real, string
 
 _INT32_LIMIT = 1 << 31
 #: xla_data.proto, ProfileType.
@@ -58,8 +58,8 @@ class MetadataActions:
             raise TextError(f"metadata takes no {token[:-1]}", token.start_pos)
         return AttributeSyntax(token[:-1], value, token.start_pos)
 
-    def other_value(self, children: list[Token]) -> OtherValue:
-        return OtherValue(str(children[0]))
+    other_value = of_first(lambda token: OtherValue(str(token)))
+    ints = of_all(integers)
 
     def raw(self, children: list[Token]) -> OtherValue:
         return OtherValue("".join(children))
@@ -75,17 +75,11 @@ class MetadataActions:
         """Where a key repeats, the last value counts, as in XLA."""
         return FrontendAttributes(tuple(dict(children).items()))
 
-    def backend_config(self, children: list[Token]) -> BackendConfig:
-        return BackendConfig(string(children[0]), quoted=True)
-
-    def raw_backend_config(self, children: list[OtherValue]) -> BackendConfig:
-        return BackendConfig(children[0].text)
+    backend_config = of_first(lambda token: BackendConfig(string(token), quoted=True))
+    raw_backend_config = of_first(lambda raw: BackendConfig(raw.text))
 
     def statistics(self, children: list[Token]) -> Statistics:
         if not children:
             return Statistics(0, ())
         pairs = zip(children[2::2], children[3::2])
         return Statistics(integer(children[1]), tuple((key[:-1], real(value)) for key, value in pairs))
-
-    def ints(self, children: list[Token]) -> tuple[int, ...]:
-        return integers(children)

@@ -21,15 +21,15 @@ from hlotool.ir.types import (
     TupleShape,
 )
 from hlotool.parse.text.syntax import TextError
-from hlotool.parse.text.tokens import integer, integers
+from hlotool.parse.text.tokens import Action, integer, integers, of_all, of_first
 
 #: The parts after the colon of a layout, in the order that XLA demands: that of the fields.
 _LAYOUT_ORDER = ("dim_levels", *(field.name for field in fields(Layout)))
 
 
-def _part(name: str, value: Callable[[Token], object]) -> Callable[[object, list[Token]], tuple[str, object]]:
+def _part(name: str, value: Callable[[Token], object]) -> Action:
     """The action for a part of a layout that is one token in parentheses."""
-    return lambda self, children: (name, value(children[1]))
+    return of_all(lambda parts: (name, value(parts[1])))
 
 
 class ShapeActions:
@@ -53,8 +53,7 @@ class ShapeActions:
     def bounded_dimension(self, children: list[Token]) -> tuple[int, bool]:
         return self.dimension(children[1:])[0], True
 
-    def unbounded_dimension(self, children: list[Token]) -> tuple[int, bool]:
-        return UNBOUNDED, True
+    unbounded_dimension = of_all(lambda _: (UNBOUNDED, True))
 
     def array_shape(self, children: list[Any]) -> Shape:
         type_token: Token = children[0]
@@ -73,8 +72,7 @@ class ShapeActions:
             )
         return ArrayShape(ELEMENT_TYPES[type_token], sizes, dynamic if any(dynamic) else (), layout)
 
-    def tuple_shape(self, children: list[Shape]) -> TupleShape:
-        return TupleShape(tuple(children))
+    tuple_shape = of_all(TupleShape)
 
     def buffer_shape(self, children: list[Any]) -> BufferShape:
         if not isinstance(children[1], ArrayShape):
@@ -90,35 +88,21 @@ class ShapeActions:
             raise TextError("XLA no longer takes a physical shape P(…) in a layout", brace.start_pos)
         return Layout(minor_to_major, **{name: value for name, value in properties if name != "dim_levels"})
 
-    def minor_to_major(self, children: list[Token]) -> tuple[int, ...]:
-        return integers(children)
-
-    def dim_level_types(self, children: list[Token]) -> tuple[str, object]:
-        return "dim_levels", children[1:]
-
-    def tiles(self, children: list[Any]) -> tuple[str, object]:
-        return "tiles", tuple(children[1:])
-
-    def tile(self, children: list[int]) -> tuple[int, ...]:
-        return tuple(children)
-
-    def tile_size(self, children: list[Token]) -> int:
-        return COMBINE if children[0] == "*" else integer(children[0])
-
+    minor_to_major = of_all(integers)
+    dim_level_types = of_all(lambda levels: ("dim_levels", levels), skipped=1)
+    tiles = of_all(lambda tiles: ("tiles", tiles), skipped=1)
+    tile = of_all(tuple)
+    tile_size = of_first(lambda size: COMBINE if size == "*" else integer(size))
     tail_padding = _part("tail_padding_alignment", integer)
     index_type = _part("index_type", str)
     pointer_type = _part("pointer_type", str)
     element_bits = _part("element_bits", integer)
     memory_space = _part("memory_space", integer)
 
-    def split_configs(self, children: list[Any]) -> tuple[str, object]:
-        return "split_configs", tuple(children[1:])
+    physical_shape = of_all(lambda parts: ("physical_shape", parts[1]))
+    metadata_prefix = _part("metadata_prefix_bytes", integer)
+    split_configs = of_all(lambda configs: ("split_configs", configs), skipped=1)
 
     def split_config(self, children: list[Token]) -> SplitConfig:
         dimension, *indices = integers(children)
         return SplitConfig(dimension, tuple(indices))
-
-    def physical_shape(self, children: list[Any]) -> tuple[str, object]:
-        return "physical_shape", children[1]
-
-    metadata_prefix = _part("metadata_prefix_bytes", integer)

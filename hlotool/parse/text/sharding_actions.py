@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from hlotool.ir.attributes import (
     ShardingKind,
 )
 from hlotool.parse.text.syntax import TextError
-from hlotool.parse.text.tokens import integer, integers, string
+from hlotool.parse.text.tokens import Action, integer, integers, of_all, string
 
 #: Which kind counts where several are written, strongest first.
 _KINDS: tuple[ShardingKind, ...] = ("replicated", "maximal", "manual", "unknown", "unreduced")
@@ -50,6 +51,11 @@ class _DeviceList(NamedTuple):
     devices: Ints
 
 
+def _item(name: str, value: Callable[[list[Any]], object]) -> Action:
+    """The action of a part that begins with a token."""
+    return lambda self, children: _Item(name, value(children), children[0].start_pos)
+
+
 class ShardingActions:
     """Shardings in versions 1 (device lists), 2 (iota) and 3 (named axes), and replica groups."""
 
@@ -58,8 +64,7 @@ class ShardingActions:
     def sizes(self, children: list[Any]) -> _Sizes:
         return _Sizes(integers(children), children[0].start_pos)
 
-    def permutation(self, children: list[Token]) -> Ints:
-        return integers(children[1:])
+    permutation = device_ids = of_all(integers, skipped=1)
 
     def iota_tiles(self, children: list[Any]) -> IotaTiles:
         dims, reshape, *permutation = children
@@ -78,29 +83,18 @@ class ShardingActions:
 
     # Versions 1 and 2
 
-    def sharding_kind(self, children: list[Token]) -> _Item:
-        return _Item("kind", str(children[0]), children[0].start_pos)
-
-    def partial_replication(self, children: list[Token]) -> _Item:
-        return _Item("last_tile_dim_replicate", True, children[0].start_pos)
-
-    def sharding_devices(self, children: list[Any]) -> _Item:
-        return _Item("devices", children[1], children[0].start_pos)
-
-    def sharding_device(self, children: list[Token]) -> _Item:
-        return _Item("device", integer(children[1]), children[0].start_pos)
-
-    def shard_group(self, children: list[Token]) -> _Item:
-        return _Item("shard_group", (str(children[0]), integer(children[1])), children[0].start_pos)
+    sharding_kind = _item("kind", lambda parts: str(parts[0]))
+    partial_replication = _item("last_tile_dim_replicate", lambda parts: True)
+    sharding_devices = _item("devices", lambda parts: parts[1])
+    sharding_device = _item("device", lambda parts: integer(parts[1]))
+    shard_group = _item("shard_group", lambda parts: (str(parts[0]), integer(parts[1])))
+    sharding_metadata = _item("metadata", lambda parts: tuple(parts[1:]))
 
     def last_tile_dims(self, children: list[Token]) -> _Item:
         kinds = tuple(map(str, children[1:]))
         if not set(kinds) <= set(_SUBGROUP_KINDS):
             raise TextError(f"last_tile_dims holds {', '.join(_SUBGROUP_KINDS)} only", children[0].start_pos)
         return _Item("last_tile_dims", kinds, children[0].start_pos)
-
-    def sharding_metadata(self, children: list[Any]) -> _Item:
-        return _Item("metadata", tuple(children[1:]), children[0].start_pos)
 
     def device_sharding(self, children: list[_Item]) -> Sharding:
         given = {item.name: item.value for item in children}
@@ -117,8 +111,7 @@ class ShardingActions:
             raise TextError(f"a {kind} sharding names no devices", position)
         return Sharding(kind, **common)
 
-    def tuple_sharding(self, children: list[Sharding]) -> Sharding:
-        return Sharding("tuple", elements=tuple(children))
+    tuple_sharding = of_all(lambda elements: Sharding("tuple", elements=elements))
 
     # Version 3
 
@@ -131,9 +124,6 @@ class ShardingActions:
     def mesh_axis(self, children: list[Token]) -> tuple[str, int]:
         return string(children[0]), integer(children[1])
 
-    def device_ids(self, children: list[Token]) -> Ints:
-        return integers(children[1:])
-
     def iota_device_ids(self, children: list[Any]) -> IotaTiles:
         _, reshape, *permutation = children
         order = _checked_permutation(reshape, permutation[0] if permutation else None)
@@ -143,10 +133,7 @@ class ShardingActions:
         name = string(children[0])
         return MeshAxis(name, *integers(children[1:])) if len(children) > 1 else MeshAxis(name)
 
-    def axes(self, children: list[Any]) -> tuple[Any, ...]:
-        return tuple(children)
-
-    dimension_shardings = axes
+    axes = dimension_shardings = of_all(tuple)
 
     def dimension_sharding(self, children: list[Any]) -> ShardedDimension:
         axes = tuple(child for child in children if isinstance(child, MeshAxis))
@@ -182,8 +169,7 @@ class ShardingActions:
 
     # Replica groups
 
-    def group_lists(self, children: list[Ints]) -> ReplicaGroups:
-        return ReplicaGroups(groups=tuple(children))
+    group_lists = of_all(lambda groups: ReplicaGroups(groups=groups))
 
     def iota_groups(self, children: list[IotaTiles]) -> ReplicaGroups:
         if len(children[0].dims) != 2:

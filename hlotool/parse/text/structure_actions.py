@@ -1,13 +1,15 @@
-"""Grammar actions for instructions, computations and modules, and the class with all actions."""
+"""Grammar actions for instructions, computations and modules; the parser with all actions."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
+from hlotool import grammar
 from hlotool.grammar import Token
 from hlotool.ir.types import ELEMENT_TYPES, Shape
 from hlotool.parse.text.attribute_actions import AttributeActions
+from hlotool.parse.text.diagnostics import check_nesting, syntax_error
 from hlotool.parse.text.metadata_actions import MetadataActions
 from hlotool.parse.text.shape_actions import ShapeActions
 from hlotool.parse.text.sharding_actions import ShardingActions
@@ -22,10 +24,11 @@ from hlotool.parse.text.syntax import (
     Name,
     OperandSyntax,
     Remainder,
+    Source,
     TablesSyntax,
     TextError,
 )
-from hlotool.parse.text.tokens import integer, string
+from hlotool.parse.text.tokens import integer, of_all, of_first, string
 
 #: Words that XLA's lexer takes for something else than names.
 _KEYWORDS = (
@@ -66,17 +69,14 @@ class StructureActions:
         token, literal = children
         return CallSyntax("constant", token.start_pos, token.line, literal=literal)
 
-    def operands(self, children: list[OperandSyntax]) -> tuple[OperandSyntax, ...]:
-        return tuple(children)
+    operands = of_all(tuple)
+    unnamed_operand = of_first(lambda shape: OperandSyntax(shape, None, None))
 
     def operand(self, children: list[Any]) -> OperandSyntax:
         return OperandSyntax(children[0] if len(children) > 1 else None, children[-1], None)
 
     def nested_operand(self, children: list[Any]) -> OperandSyntax:
         return OperandSyntax(children[0] if len(children) > 1 else None, None, children[-1])
-
-    def unnamed_operand(self, children: list[Shape]) -> OperandSyntax:
-        return OperandSyntax(children[0], None, None)
 
     def instruction(self, children: list[Any]) -> InstructionSyntax:
         is_root = isinstance(children[0], Token)
@@ -119,8 +119,7 @@ class StructureActions:
             return ModuleSyntax(children[1:], children[0])
         return ModuleSyntax(children)
 
-    def single_instruction(self, children: list[InstructionSyntax]) -> LoneInstruction:
-        return LoneInstruction(children[0])
+    single_instruction = of_first(LoneInstruction)
 
     def unnamed_instruction(self, children: list[Any]) -> LoneInstruction:
         shape, call, attributes = children
@@ -157,3 +156,14 @@ class Actions(
 def actions(strict: bool) -> Actions:
     """One object for each strictness, so that parsers built with it are kept."""
     return Actions(strict)
+
+
+def parse_syntax(source: Source, start: str, strict: bool, begin: int = 0) -> Any:
+    """Parse the text from `begin` on as the rule `start`; raises HloSyntaxError."""
+    try:
+        check_nesting(source.text)
+        return grammar.parser(start, actions(strict))(source.text, begin)
+    except TextError as error:
+        raise source.error(error.message, error.position) from error
+    except grammar.Unexpected as error:
+        raise syntax_error(source, error) from None

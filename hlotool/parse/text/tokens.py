@@ -1,10 +1,16 @@
-"""Values of single tokens: integers, floats, strings."""
+"""Values of single tokens: integers, floats, strings; actions that only hand parts on."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 from hlotool.grammar import Token
 from hlotool.parse.text.strings import unquote
 from hlotool.parse.text.syntax import TextError
+
+#: What is made of the parts of a rule; the object with all actions comes first.
+Action: TypeAlias = Callable[[object, list[Any]], Any]
 
 _INT64_LIMIT, _UINT64_LIMIT = 1 << 63, 1 << 64
 #: More digits than any 64-bit number has.
@@ -22,7 +28,7 @@ def integer(token: Token) -> int:
     raise TextError(f"{token[:40]} does not fit in 64 bits", token.start_pos)
 
 
-def integers(tokens: list[Token]) -> tuple[int, ...]:
+def integers(tokens: Iterable[Token]) -> tuple[int, ...]:
     """Several 64-bit numbers, each read as by `integer`."""
     return tuple(map(integer, tokens))
 
@@ -41,3 +47,13 @@ def string(token: Token) -> str:
         return unquote(token)
     except ValueError as error:
         raise TextError(str(error), token.start_pos) from error
+
+
+def of_first(value: Callable[[Any], object]) -> Action:
+    """The action of a rule that is its first part."""
+    return lambda self, children: value(children[0])
+
+
+def of_all(value: Callable[[tuple[Any, ...]], object], skipped: int = 0) -> Action:
+    """The action of a rule that is all of its parts but for the first `skipped`."""
+    return lambda self, children: value(tuple(children[skipped:]))

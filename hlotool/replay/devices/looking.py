@@ -41,13 +41,14 @@ def _subject(program: Program, origin: Program, arguments: Sequence[Any]) -> Sub
 
     @cache
     def expected() -> Any:
-        return None if program is origin else origin.runner.run(arguments).value
+        whole = program.whole
+        return None if whole is None else whole.runner.run(arguments).value
 
     def run(copy: Module, watch: Watch) -> Value:
         value: Value = program.compiled_by(_Probing(copy, watch)).run(arguments, expected()).value
         return value
 
-    meshes = tuple(module_meshes(origin.module).values())
+    meshes = tuple(module_meshes((program.whole or program).module).values())
     return Subject(program.module, run, meshes=meshes, copies=program.runner.copies)
 
 

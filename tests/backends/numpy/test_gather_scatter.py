@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.differential import Array, check, random_array, run, slow
 
-from hlotool.backends.numpy.kernels import gather as gather_module
+from hlotool.backends.numpy.kernels import indexing
 
 
 def braces(values: tuple[int, ...]) -> str:
@@ -128,7 +128,7 @@ def test_gather_in_chunks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     arguments = [random_array(rng, "s32", case.operand), starts(rng, case.indices)]
     (whole,) = run(case.text(), arguments)
-    monkeypatch.setattr(gather_module, "_CHUNK", 2)
+    monkeypatch.setattr(indexing, "_CHUNK", 2)
     (parts,) = run(case.text(), arguments)
     np.testing.assert_array_equal(whole, parts)
 

@@ -12,7 +12,7 @@ import pytest
 from hlotool.backends.base import notes_of
 from hlotool.backends.registry import get_backend
 from hlotool.backends.xla.backend import XlaBackend
-from hlotool.backends.xla.configs import unknown_field, without_field
+from hlotool.backends.xla.programs import unknown_field, without_field
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
 

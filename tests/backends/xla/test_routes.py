@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlotool.backends.xla.logical import logical_module
+from hlotool.backends.xla.programs import logical_module
 from hlotool.backends.xla.protocol import Route
 from hlotool.backends.xla.routes import compiled_for, is_optimised, route_for
 from hlotool.parse.reader import parse_module

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.backends.xla.host import host_module
+from hlotool.backends.xla.programs import host_module
 from hlotool.backends.xla.signature import flat_signature
 from hlotool.errors import Unsupported
 from hlotool.ir.module import Module

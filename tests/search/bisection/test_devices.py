@@ -34,7 +34,8 @@ ENTRY main {
   x = f32[8,1] parameter(0), sharding={devices=[1,4]<=[4]}
   y = f32[1,8] parameter(1), sharding={devices=[4,1]<=[4]}
   p = f32[8,8] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  d = f32[8,8] all-reduce(p), channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=sum
+  d = f32[8,8] all-reduce(p), channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true,
+    to_apply=sum
   e = f32[8,8] exponential(d)
   n = f32[8,8] negate(d)
   ROOT t = (f32[8,8], f32[8,8]) tuple(e, n)
@@ -65,7 +66,7 @@ def culprit_of(texts: list[str], folder: Path, pool: Pool) -> CulpritRecord:
 
 
 def bundled(culprit: CulpritRecord, folder: Path) -> tuple[int, int]:
-    """How many devices have their own arguments before and after the pass; the bundle fails in the same way."""
+    """How many devices have their own arguments before and after the pass, in a bundle that fails alike."""
     bundle = bundle_of(culprit, ReplayOptions(), {})
     assert bundle is not None
     write_bundle(bundle, folder)

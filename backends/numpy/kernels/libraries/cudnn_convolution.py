@@ -6,7 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hlotool.backends.numpy.activations import (
+from hlotool.backends.numpy.backend_configs import Config, read_config
+from hlotool.backends.numpy.contraction import rounded, widened
+from hlotool.backends.numpy.convolution_call import read_convolution
+from hlotool.backends.numpy.custom_calls import custom_call
+from hlotool.backends.numpy.library_results import assembler, result_types
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.post_ops import (
     Activation,
     elu,
     gelu_erf,
@@ -17,13 +23,6 @@ from hlotool.backends.numpy.activations import (
     sigmoid,
     tanh,
 )
-from hlotool.backends.numpy.backend_configs import Config, read_config
-from hlotool.backends.numpy.contraction import rounded, widened
-from hlotool.backends.numpy.convolution_call import read_convolution
-from hlotool.backends.numpy.custom_calls import custom_call
-from hlotool.backends.numpy.kernels.libraries.cudnn_reordering import restore_bias, restore_kernel
-from hlotool.backends.numpy.library_results import assembler, result_types
-from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.precision import compute_dtype
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
@@ -156,3 +155,44 @@ def _conv_config(instruction: Instruction, lowering: Lowering) -> Config:
     config = read_config(instruction, lowering)
     name = "cudnn_conv_backend_config"
     return config.section(name) if name in config else config
+
+
+#: From [O/8, 4, 2, I/32, H, W, 8, 4] to [I/32, H, W, O/8, 2, 8, 4, 4].
+_KERNEL_ORDER = (3, 4, 5, 0, 2, 6, 1, 7)
+
+
+@custom_call("__cudnn$convReorderFilter", "__cudnn$convReorderFilterAndBias")
+def reorder(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Kernel, and bias if there is one, in the order of int8x32 convolutions.
+
+    XLA: service/gpu/cudnn_support_utils.cc, backends/gpu/runtime/convolution_reorder_thunk.cc.
+    """
+    dims = instruction.operands[0].dims
+    if len(dims) != 5 or dims[4] != 32 or dims[0] % 32:
+        raise lowering.unsupported(instruction, f"reordering of a kernel of dimensions {dims}")
+    if len(instruction.operands) == 1:
+        return reorder_kernel
+    return lambda kernel, bias: (reorder_kernel(kernel), reorder_bias(bias))
+
+
+def reorder_kernel(kernel: Array) -> Array:
+    """[O, I/32, H, W, 32] in the order of int8x32 convolutions."""
+    outputs, *middle, _ = kernel.shape
+    return kernel.reshape((outputs // 8, 4, 2, *middle, 8, 4)).transpose(_KERNEL_ORDER).reshape(kernel.shape)
+
+
+def restore_kernel(kernel: Array) -> Array:
+    """The inverse of `reorder_kernel`."""
+    outputs, *middle, _ = kernel.shape
+    split = kernel.reshape((*middle, outputs // 8, 2, 8, 4, 4))
+    return split.transpose(np.argsort(_KERNEL_ORDER)).reshape(kernel.shape)
+
+
+def reorder_bias(bias: Array) -> Array:
+    """One value per output feature in the order of int8x32 convolutions."""
+    return bias.reshape((-1, 4, 2, 4)).swapaxes(1, 2).reshape(bias.shape)
+
+
+def restore_bias(bias: Array) -> Array:
+    """The inverse of `reorder_bias`."""
+    return bias.reshape((-1, 2, 4, 4)).swapaxes(1, 2).reshape(bias.shape)

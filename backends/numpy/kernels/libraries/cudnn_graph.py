@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from hlotool.backends.numpy import floats
-from hlotool.backends.numpy.activations import elu, relu
 from hlotool.backends.numpy.backend_configs import Config, read_config
 from hlotool.backends.numpy.contraction import rounded, widened
 from hlotool.backends.numpy.convolution_call import read_convolution
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.library_results import assembler, result_types
 from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.post_ops import elu, relu
 from hlotool.backends.numpy.precision import compute_dtype, saturate
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.ir.dtypes import Array

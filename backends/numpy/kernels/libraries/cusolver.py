@@ -14,11 +14,11 @@ from hlotool.backends.numpy.accumulation import finish, native
 from hlotool.backends.numpy.backend_configs import Config, read_config
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.kernels import lapack_factors, lapack_spectra
+from hlotool.backends.numpy.kernels.linear_algebra import solve_triangular
 from hlotool.backends.numpy.lapack import LapackCall, Results, Routine, batched, lapack_call
 from hlotool.backends.numpy.library_results import assembler
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.triangular import solve_triangular
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 

@@ -1,4 +1,4 @@
-"""Random numbers and orders that change from run to run."""
+"""What another run does not repeat: answers of the host, random numbers, sums in any order."""
 
 from __future__ import annotations
 
@@ -45,3 +45,32 @@ def _combines_floats(scatter: Instruction) -> bool:
     combines = any(i.opcode in ("add", "multiply") for c in scatter.called for i in c.instructions)
     shape = scatter.operands[0].shape
     return combines and isinstance(shape, ArrayShape) and shape.element_type.is_floating
+
+
+_CALLBACKS = ("python_cpu_callback", "python_gpu_callback", "python_tpu_callback", "host_callback", "PyFunc")
+_HOST = frozenset({"infeed", "outfeed"})
+
+
+@module_rule(
+    "host-callback",
+    Severity.NOTE,
+    "a call back into Python, or a transfer to the host, in the middle of the program",
+    remedy="remove it from what is timed; such a program cannot be replayed elsewhere or cached",
+)
+def host_callback(subject: Subject) -> Iterator[Problem]:
+    """Each callback, infeed, outfeed and host transfer."""
+    for instruction in subject.instructions:
+        if what := leaves_device(instruction):
+            yield Problem(f"{what} stops the device until the host has answered", instruction)
+
+
+def leaves_device(instruction: Instruction) -> str:
+    """What it is that the device waits for the host in, as `this infeed`; empty where it does not."""
+    target = instruction.custom_call_target
+    if any(word in target for word in _CALLBACKS):
+        return f"the callback {target}"
+    if instruction.opcode in _HOST:
+        return f"this {instruction.opcode}"
+    if instruction.opcode in ("send", "recv") and instruction.flag("is_host_transfer"):
+        return f"this {instruction.opcode} to the host"
+    return ""

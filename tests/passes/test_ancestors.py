@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hlotool.analysis.ancestors import Ancestors
 from hlotool.ir.module import Instruction
 from hlotool.parse.reader import parse_module
+from hlotool.passes.fusion_merging import Ancestors
 
 
 def test_ancestors_follow_merges() -> None:

@@ -1,0 +1,82 @@
+"""Programs as XLA takes them: as a frontend would write them, hosts of others, without unknown fields."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+from hlotool.ir.attributes import BackendConfig
+from hlotool.ir.builder import Builder
+from hlotool.ir.edit import with_attributes
+from hlotool.ir.edit_clone import clone_module
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import ArrayShape, array_shapes
+from hlotool.passes.base import Context
+from hlotool.passes.despecialize import Deschedule, DropControlDependencies, Synchronize
+from hlotool.passes.drop_layouts import DropLayouts
+from hlotool.passes.inline import Defuse
+
+_PASSES = (Deschedule(), DropControlDependencies(), Synchronize(), Defuse(), DropLayouts())
+
+
+def logical_module(module: Module) -> Module:
+    """A program that computes the same, written as a frontend would.
+
+    Raises:
+        Unsupported: it holds something that has no such form, such as a bitcast that reads padding.
+    """
+    copy = clone_module(module).module
+    for step in _PASSES:
+        step.run(copy, Context(step.name))
+    for instruction in copy.instructions():
+        if instruction.opcode != "custom-call" and "backend_config" in instruction.attributes:
+            instruction.attributes = with_attributes(instruction.attributes, backend_config=None)
+    return copy
+
+
+def host_module(module: Module) -> Module:
+    """A program that takes what `module` takes and returns arrays of ones of the shapes of its result.
+
+    Args:
+        module: with a flat signature.
+    """
+    b = Builder("main")
+    for number, parameter in enumerate(module.entry.parameters):
+        b.parameter(number, parameter.shape)
+    # One is a value that every element type has; f8e8m0fnu has no zero.
+    results = [_ones(b, shape) for shape in array_shapes(module.entry.root.shape)]
+    root = results[0] if len(results) == 1 else b.op("tuple", *results)
+    return b.build_module(root)
+
+
+def _ones(b: Builder, shape: ArrayShape) -> Instruction:
+    one = b.constant(1, shape.element_type)
+    return b.op("broadcast", one, shape=shape.without_layout(), dimensions=()) if shape.rank else one
+
+
+_UNKNOWN = re.compile(r"no such field: '(\w+)'")
+
+
+def unknown_field(message: str) -> str | None:
+    """The field that XLA's message complains about."""
+    found = _UNKNOWN.search(message)
+    return found[1] if found else None
+
+
+def without_field(module: Module, name: str) -> Module:
+    """A copy in which no backend config has a field called `name`."""
+    copy = clone_module(module).module
+    for instruction in copy.instructions():
+        config = instruction.attribute("backend_config", BackendConfig, None)
+        if config is not None and f'"{name}"' in config.text:
+            bare = replace(config, text=json.dumps(_without(json.loads(config.text), name)))
+            instruction.attributes = with_attributes(instruction.attributes, backend_config=bare)
+    return copy
+
+
+def _without(value: Any, name: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _without(part, name) for key, part in value.items() if key != name}
+    return [_without(part, name) for part in value] if isinstance(value, list) else value
