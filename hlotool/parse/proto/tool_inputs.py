@@ -13,8 +13,8 @@ import numpy as np
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
-from hlotool.parse.proto.schema import message_class
 from hlotool.parse.proto.literals import write_literal
+from hlotool.parse.proto.schema import message_class
 
 
 def tool_inputs(module: Module, arguments: Sequence[Any]) -> bytes:

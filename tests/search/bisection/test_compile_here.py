@@ -155,11 +155,12 @@ def test_a_program_for_several_devices_is_compiled_for_them(pool: Pool, tmp_path
     pytest.importorskip("jaxlib", minversion="0.10.2")
     (tmp_path / "m.hlo").write_text(EXCHANGED_PRODUCT, encoding="utf-8")
     task = Task(open_dump(tmp_path / "m.hlo").modules[0], ReplayOptions())
-    findings = compiled(task, pool, tmp_path / "dumps")
-    [culprit] = findings.culprits
+    record = compile_live(LiveQuestion(task, "xla", str(tmp_path / "dump"), 1))
+    assert not record.error
+    [culprit] = bisected(Path(record.folder), pool).culprits
     assert (culprit.pass_name, culprit.confirmed) == ("float-normalization-s4", True)
     assert "multiply" in culprit.opcodes
-    assert [folder for folder in (tmp_path / "dumps").iterdir() if list(folder.glob("*spmd-partition*"))]
+    assert list((tmp_path / "dump").glob("*spmd-partitioning*"))
 
 
 @pytest.mark.xla

@@ -45,7 +45,7 @@ ENTRY main {
 REPLICAS = (
     PARTITIONED.replace("num_partitions", "replica_count")
     .replace("channel_id=1, ", "")
-    .replace("use_global_device_ids=true, ", "")
+    .replace("use_global_device_ids=true,\n    ", "")
 )
 HALVED = ("{{0,1,2,3}}", "{{0,1},{2,3}}")
 
@@ -101,9 +101,9 @@ def test_what_one_device_does_alone(pool: Pool, tmp_path: Path) -> None:
 
 def test_the_partitioner(pool: Pool, tmp_path: Path) -> None:
     """What it was given is on global arrays: so are the arguments of the bundle."""
-    wrong = PARTITIONED.replace(*HALVED)
+    wrong = PARTITIONED.replace("add(a, b)", "maximum(a, b)")
     culprit = culprit_of([GIVEN, wrong, wrong], tmp_path / "dump", pool)
-    assert (culprit.pass_name, culprit.instructions) == ("spmd-partitioning", ["d"])
+    assert (culprit.pass_name, "d" in culprit.instructions) == ("spmd-partitioning", True)
     assert bundled(culprit, tmp_path / "bundle") == (1, 4)
 
 
