@@ -28,7 +28,7 @@ from hlotool.search.reduction.case import Case, for_one_device
 from hlotool.search.reduction.oracle import Candidate, CaseOracle
 
 #: Sets of devices that are tried at a time.
-_MOST = 8
+_MOST = 16
 
 
 def drop_devices(case: Case, oracle: CaseOracle) -> Case:
@@ -61,10 +61,19 @@ def _sets(case: Case, grid: DeviceGrid) -> Iterator[tuple[int, ...]]:
     for instruction in case.module.instructions():
         if "replica_groups" in instruction.attributes:
             found |= {tuple(sorted(group)) for group in device_groups(instruction, grid)}
-        for source, target in source_target_ids(instruction):
-            found.add(tuple(sorted({source, target})))
+        pairs = source_target_ids(instruction)
+        found |= {tuple(sorted({source, target})) for source, target in pairs} | set(_rings(pairs))
     smaller = (kept for kept in found if 0 < len(kept) < count and max(kept) < count)
     yield from sorted(smaller, key=lambda kept: (len(kept), case.device not in kept, kept))
+
+
+def _rings(pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, ...]]:
+    """The devices among which a permute moves values."""
+    ring = {device: {device} for pair in pairs for device in pair}
+    for source, target in pairs:
+        joined = ring[source] | ring[target]
+        ring.update(dict.fromkeys(joined, joined))
+    yield from (tuple(sorted(devices)) for devices in ring.values())
 
 
 def on_devices(case: Case, kept: Sequence[int]) -> Case | None:
