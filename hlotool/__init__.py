@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from hlotool._version import __version__
 
 if TYPE_CHECKING:
-    from hlotool.api import bisect, compare, load, parse, run
+    from hlotool.api import bisect, compare, load, parse, prove, run
     from hlotool.ir.module import Module
 
-__all__ = ["Module", "__version__", "bisect", "compare", "load", "parse", "run"]
+__all__ = ["Module", "__version__", "bisect", "compare", "load", "parse", "prove", "run"]
 
 # `grammar/` and `backends/` are top-level folders that install as sub-packages. In a checkout that is
 # not installed nothing maps them, so their parent joins the search path; installed copies still win.
@@ -33,6 +33,7 @@ _HOME = {
     "compare": "hlotool.api",
     "load": "hlotool.api",
     "parse": "hlotool.api",
+    "prove": "hlotool.api",
     "run": "hlotool.api",
 }
 

@@ -40,6 +40,7 @@ from hlotool.values.fit import fit
 from hlotool.values.flatten import flatten, unflatten
 
 if TYPE_CHECKING:
+    from hlotool.replay.exact.result import ExactResult
     from hlotool.search.bisection.records import CulpritRecord
 
 
@@ -197,6 +198,32 @@ def compare(
         facts=facts,
         tolerance=chosen_by_user(rtol, atol) or derive,
     )
+
+
+def prove(reference: Module, tested: Module, *, trials: int = 2, seed: int = 0) -> ExactResult:
+    """Whether two programs are the same function of real numbers.
+
+    Both are evaluated at random points of a finite field, where nothing is rounded. Overflow, NaN and signs
+    of zero are not seen.
+
+    Args:
+        reference: as it should be.
+        tested: takes the same arguments.
+        trials: random points.
+        seed: of the first one.
+
+    Returns:
+        the relation of both, leaf by leaf, with a witness of what is unequal and what the answer rests on.
+
+    >>> text = "HloModule m ENTRY e {{ x = f32[3] parameter(0) ROOT y = f32[3] {}(x, x) }}"
+    >>> prove(parse(text.format("add")), parse(text.format("multiply"))).relation
+    <Relation.UNEQUAL: 'unequal'>
+    """
+    from hlotool.replay.exact.compare import Options
+    from hlotool.replay.exact.compare import compare as compare_exactly
+    from hlotool.replay.exact.task import programs
+
+    return compare_exactly(*programs(reference, tested), Options(trials, seed))
 
 
 def bisect(

@@ -99,8 +99,10 @@ class KernelLowering(Lowering):
         self.fallback_bytes += _bytes([instruction, *instruction.operands])
         return self._loading.fall_back(step)
 
-    def _constant(self, instruction: Instruction) -> Any:
-        return self._loading.constant(super()._constant(instruction))
+    def known_value(self, instruction: Instruction) -> Any:
+        """See `Lowering`; constants lie on the device."""
+        value = super().known_value(instruction)
+        return None if value is None else self._loading.constant(value)
 
 
 def _bytes(instructions: Iterable[Instruction]) -> int:

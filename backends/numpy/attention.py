@@ -95,7 +95,8 @@ class Attention:
         scores = products * products.dtype.type(self.scale)
         if self.bias is not None:
             scores = scores + self.bias
-        return np.asarray(np.where(self.kept, scores, scores.dtype.type(-np.inf)))
+        result: Array = np.where(self.kept, scores, scores.dtype.type(-np.inf))
+        return result
 
     def _per_query_head(self, value: Array) -> Array:
         sharing = self.query.shape[1] // value.shape[1]
@@ -104,10 +105,12 @@ class Attention:
     def _per_key_head(self, gradient: Array) -> Array:
         batch, _, *rest = gradient.shape
         grouped = gradient.reshape((batch, self.key.shape[1], -1, *rest))
-        return np.asarray(grouped.sum(axis=2))
+        result: Array = grouped.sum(axis=2)
+        return result
 
 
 def summed_to(value: Array, dims: tuple[int, ...]) -> Array:
     """Sums over the dimensions along which an array of dimensions `dims` was broadcast."""
     axes = tuple(i for i, (size, own) in enumerate(zip(value.shape, dims)) if own == 1 and size != 1)
-    return np.asarray(value.sum(axis=axes, keepdims=True))
+    result: Array = value.sum(axis=axes, keepdims=True)
+    return result

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hlotool.backends.numpy.accumulation import finish, native, native_dtype
+from hlotool.backends.numpy.foreign import foreign
 from hlotool.backends.numpy.threads import each, is_blas_single, spans
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ElementType
@@ -61,6 +62,9 @@ def multiply_matrices(lhs: Array, rhs: Array, dtype: np.dtype[Any] | None = None
     Args:
         dtype: of the product, where both are integers, perhaps of narrower types.
     """
+    if (own := foreign(lhs)) is not None:
+        product: Array = own.multiply_matrices(rhs)
+        return product
     return _integer_product(lhs, rhs, dtype or lhs.dtype) if lhs.dtype.kind in "iu" else _product(lhs, rhs)
 
 

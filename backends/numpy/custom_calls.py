@@ -107,7 +107,7 @@ def lower_custom_call(instruction: Instruction, lowering: Lowering) -> Kernel:
         _load_libraries()
     if target in CUSTOM_CALLS:
         return CUSTOM_CALLS[target](instruction, lowering)
-    expansion = _expansion(instruction)
+    expansion = expansion_of(instruction)
     if expansion is not None:
         return Calling(lowering.plan(expansion))
     listed = _list_unknown([*_unknown_calls(lowering.module), instruction])
@@ -120,7 +120,7 @@ def _load_libraries() -> None:
     libraries.load()
 
 
-def _expansion(instruction: Instruction) -> Computation | None:
+def expansion_of(instruction: Instruction) -> Computation | None:
     """The computation that says what a composite does, where it carries one."""
     target = instruction.custom_call_target
     return next(instruction.called, None) if target.startswith(_COMPOSITES) else None
@@ -132,7 +132,7 @@ def _unknown_calls(module: Module) -> Iterable[Instruction]:
     for computation in module.computations:
         for instruction in computation.instructions if computation in used else ():
             known = instruction.custom_call_target in CUSTOM_CALLS
-            if instruction.opcode == "custom-call" and not known and _expansion(instruction) is None:
+            if instruction.opcode == "custom-call" and not known and expansion_of(instruction) is None:
                 yield instruction
 
 

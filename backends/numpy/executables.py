@@ -26,6 +26,22 @@ def execute(plan: Executing, values: list[Any], run: Run) -> Value:
     return result
 
 
+def execute_devices(
+    plan: Executing,
+    arguments: Sequence[list[Any]],
+    grid: DeviceGrid,
+    probes: Sequence[Probe | None] | None = None,
+) -> list[Value]:
+    """The result of `plan` on every device of `grid`, each of which takes over its list of arguments."""
+    world = World(grid)
+
+    def body(number: int) -> Value:
+        run = Run(probes[number] if probes is not None else None, Device(world, number))
+        return execute(plan, arguments[number], run)
+
+    return world.run(body)
+
+
 class NumpyExecutable:
     """A module compiled for one device."""
 
@@ -70,10 +86,4 @@ class DevicesExecutable:
                 f"{self.module.name} runs on {count} devices, got {len(arguments)} arguments"
             )
         values = [check_arguments(self.module, own) for own in arguments]
-        world = World(self.grid)
-
-        def body(number: int) -> Value:
-            run = Run(probes[number] if probes is not None else None, Device(world, number))
-            return execute(self._plan, values[number], run)
-
-        return world.run(body)
+        return execute_devices(self._plan, values, self.grid, probes)

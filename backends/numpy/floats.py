@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from hlotool.backends.numpy.foreign import foreign
 from hlotool.backends.numpy.integers import signed_dtype
 from hlotool.backends.numpy.masks import some
 from hlotool.ir.dtypes import Array
@@ -35,6 +36,8 @@ def minimum(a: Array, b: Array) -> Array:
 
 def _negative_zero(a: Array) -> Array:
     """Where `a` is -0: the only float whose bits are those of the most negative integer."""
+    if foreign(a) is not None:
+        return np.zeros((), np.bool_)
     bits = signed_dtype(a)
     found: Array = np.equal(a.view(bits), np.iinfo(bits).min)
     return found

@@ -14,7 +14,6 @@ import numpy as np
 
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.monoids import Monoid, find_monoids, is_choice
-from hlotool.backends.numpy.patterns import reinterpret
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.backends.numpy.scalar_form import ScalarForm, scalar_form
 from hlotool.ir.dtypes import Array, dtype_of
@@ -30,10 +29,12 @@ class Lanes:
     Attributes:
         form: its normal form; None when it contains something that cannot be vectorised, such as a loop or
             an array. It is then evaluated lane by lane.
+        on_numbers: arrays hold its arguments as the numbers that they are, not as something else.
     """
 
-    def __init__(self, form: ScalarForm | None, evaluate: _Evaluate) -> None:
+    def __init__(self, form: ScalarForm | None, evaluate: _Evaluate, on_numbers: bool = True) -> None:
         self.form = form
+        self.on_numbers = on_numbers
         self._evaluate = evaluate
 
     def __call__(self, *arguments: Array) -> tuple[Array, ...]:
@@ -45,8 +46,11 @@ class Lanes:
 
     @cached_property
     def monoids(self) -> tuple[Monoid, ...] | None:
-        """A monoid for each output of f(accumulators…, elements…); None unless they are independent."""
-        return find_monoids(self.form) if self.form is not None else None
+        """A monoid for each output of f(accumulators…, elements…); None unless they are independent.
+
+        Monoids calculate with numbers: None where the arrays do not hold any.
+        """
+        return find_monoids(self.form) if self.form is not None and self.on_numbers else None
 
     @cached_property
     def is_choice(self) -> bool:
@@ -70,11 +74,7 @@ def vectorised(form: ScalarForm, lowering: Lowering) -> Lanes:
     """Compile a computation that is in normal form already."""
 
     def kernel(instruction: Instruction) -> Kernel:
-        if instruction.opcode == "tuple":
-            return _make_tuple
-        return (
-            _bitcast(instruction) if instruction.opcode == "bitcast-convert" else lowering.kernel(instruction)
-        )
+        return _make_tuple if instruction.opcode == "tuple" else lowering.kernel(instruction)
 
     plan = lowering.build(form.computation, kernel)
 
@@ -82,24 +82,19 @@ def vectorised(form: ScalarForm, lowering: Lowering) -> Lanes:
         results: tuple[Any, ...] = plan(list(arguments))
         return results
 
-    return Lanes(form, evaluate)
+    on_numbers = all(lowering.held_in(p.element_type) is p.element_type for p in form.parameters)
+    return Lanes(form, evaluate, on_numbers)
 
 
 def _make_tuple(*values: Any) -> tuple[Any, ...]:
     return values
 
 
-def _bitcast(instruction: Instruction) -> Kernel:
-    """bitcast-convert, whose own kernel knows the dimensions of its result."""
-    source, target = instruction.operands[0].element_type, instruction.element_type
-    return lambda x: reinterpret(x, source, target).reshape(np.shape(x))
-
-
 def _lane_by_lane(computation: Computation, lowering: Lowering) -> _Evaluate:
     """One execution of the computation for every lane, in row-major order."""
     plan = lowering.plan(computation)
     dtypes = [
-        dtype_of(leaf.element_type)
+        dtype_of(lowering.held_in(leaf.element_type))
         for _, leaf in leaves(computation.root.shape)
         if isinstance(leaf, ArrayShape)
     ]

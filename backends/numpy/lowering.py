@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy.loop_fusion import Unit, fused
 from hlotool.backends.numpy.plan import Plan, Step
-from hlotool.backends.numpy.registry import RULES, Kernel, Reading
+from hlotool.backends.numpy.registry import RULES, Kernel, Reading, Rule
 from hlotool.errors import ElidedConstant, Unsupported, VerificationError
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import MISFITS, Computation, Instruction, Module
+from hlotool.ir.types import ElementType
 from hlotool.ir.walk import post_order
 
 if TYPE_CHECKING:
@@ -41,6 +42,15 @@ class Lowering:
         """Whether kernels do what the program says, the same in every call, and no policy varies them."""
         return self._policy is None
 
+    @property
+    def fuses_loops(self) -> bool:
+        """Whether elementwise kernels may be put together block by block (`loop_fusion`)."""
+        return self._policy is None
+
+    def held_in(self, element_type: ElementType) -> ElementType:
+        """The type whose arrays hold values of `element_type` at run time."""
+        return element_type
+
     def plan(self, computation: Computation) -> Plan:
         """The plan of `computation`.
 
@@ -51,11 +61,20 @@ class Lowering:
             self._plans[computation] = self.build(computation, self.kernel)
         return self._plans[computation]
 
-    def kernel(self, instruction: Instruction) -> Kernel:
-        """The kernel of one instruction."""
+    def rule(self, instruction: Instruction) -> Rule:
+        """What makes the kernel of one instruction.
+
+        Raises:
+            Unsupported: there is none.
+        """
         rule = RULES.get(instruction.opcode)
         if rule is None:
             raise self.unsupported(instruction, "the numpy backend has no kernel for this opcode")
+        return rule
+
+    def kernel(self, instruction: Instruction) -> Kernel:
+        """The kernel of one instruction."""
+        rule = self.rule(instruction)
         try:
             made = rule(instruction, self)
             return made if self._policy is None else self._policy.kernel(instruction, made)
@@ -75,8 +94,9 @@ class Lowering:
         units = []
         left_out: set[Instruction] = set()
         for instruction in _execution_order(computation):
-            if instruction.opcode == "constant":
-                template[slots[instruction]] = self._constant(instruction)
+            known = self.known_value(instruction)
+            if known is not None:
+                template[slots[instruction]] = known
             elif not left_out.isdisjoint(instruction.operands):
                 left_out.add(instruction)
             elif instruction.opcode != "parameter":
@@ -87,19 +107,28 @@ class Lowering:
                         raise
                     left_out.add(instruction)
         steps = _steps(units, computation.root, slots)
-        quick_units = units if self._policy is not None else fused(units, computation.root)
+        quick_units = fused(units, computation.root) if self.fuses_loops else units
         quick_steps = _steps(quick_units, computation.root, slots) if quick_units is not units else None
         template.extend([None] * (len(slots) - len(template)))
         read = {o for unit in units for o in unit.operands} | {computation.root}
         unused = [slots[p] for p in computation.parameters if p not in read]
         return Plan(computation, steps, template, slots[computation.root], unused, quick_steps)
 
-    def _constant(self, instruction: Instruction) -> Any:
-        if instruction.literal is None:
-            raise self.unsupported(instruction, "constant without a value")
-        if instruction.literal.has_elided:
-            raise ElidedConstant(instruction.name, self.module.location(instruction))
-        return literal_value(instruction.literal)
+    def known_value(self, instruction: Instruction) -> Any:
+        """The value of a constant; None for what has to be executed."""
+        return literal_value(self.literal(instruction)) if instruction.opcode == "constant" else None
+
+    def literal(self, constant: Instruction) -> Literal:
+        """The literal of a constant.
+
+        Raises:
+            Unsupported: the dump does not hold it.
+        """
+        if constant.literal is None:
+            raise self.unsupported(constant, "constant without a value")
+        if constant.literal.has_elided:
+            raise ElidedConstant(constant.name, self.module.location(constant))
+        return constant.literal
 
 
 def _unit(instruction: Instruction, kernel: Kernel) -> Unit:

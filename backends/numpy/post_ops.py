@@ -47,7 +47,8 @@ def elu(x: Array) -> Array:
 
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x))."""
-    return np.asarray(floats.logistic(x))
+    result: Array = floats.logistic(x)
+    return result
 
 
 def silu(x: Array) -> Array:
@@ -57,20 +58,23 @@ def silu(x: Array) -> Array:
 
 def tanh(x: Array) -> Array:
     """The hyperbolic tangent."""
-    return np.asarray(np.tanh(x))
+    result: Array = np.tanh(x)
+    return result
 
 
 def gelu_tanh(x: Array) -> Array:
     """x/2 · (1 + tanh(sqrt(2/π) · (x + 0.044715 x³))): the approximation that most programs mean by GELU."""
     scalar = x.dtype.type
     inner = scalar(sqrt(2 / pi)) * (x + scalar(0.044715) * x * x * x)
-    return np.asarray(scalar(0.5) * x * (scalar(1) + np.tanh(inner)))
+    result: Array = scalar(0.5) * x * (scalar(1) + np.tanh(inner))
+    return result
 
 
 def gelu_erf(x: Array) -> Array:
     """x/2 · (1 + erf(x / sqrt(2)))."""
     scalar = x.dtype.type
-    return np.asarray(scalar(0.5) * x * (scalar(1) + erf(x * scalar(sqrt(0.5)))))
+    result: Array = scalar(0.5) * x * (scalar(1) + erf(x * scalar(sqrt(0.5))))
+    return result
 
 
 #: `OneDnnFusionConfig.FusionKind` by number.

@@ -44,32 +44,51 @@ class LogicalExecutable:
 
     def _separated(self) -> Plan | None:
         try:
-            return _LogicalLowering(self.module, self._grid, self._policy).plan(self.module.entry)
+            return _LogicalLowering(self.module, self._on_grid(), self._policy).plan(self.module.entry)
         except NotSeparable:
             self._everywhere  # noqa: B018 - what cannot be executed must show now
             return None
 
     @cached_property
     def _everywhere(self) -> DevicesExecutable:
-        plan = Lowering(self.module, self._grid, self._policy).plan(self.module.entry)
-        return DevicesExecutable(self.module, plan, self._grid)
+        return DevicesExecutable(self.module, self._on_grid().plan(self.module.entry), self._grid)
+
+    def _on_grid(self) -> Lowering:
+        return Lowering(self.module, self._grid, self._policy)
 
 
-class _LogicalLowering(Lowering):
-    """Compiles the computations around the regions, and the regions for all devices."""
+class AroundRegions(Lowering):
+    """Mixed into a lowering: it compiles the computations around the regions, `inside` the regions.
 
-    def __init__(self, module: Module, grid: DeviceGrid, policy: KernelPolicy | None) -> None:
-        super().__init__(module, policy=policy)
-        self._finder = RegionFinder()
-        self._inside = Lowering(module, grid, policy)
+    Attributes:
+        inside: the lowering for all devices.
+    """
+
+    inside: Lowering
+
+    @cached_property
+    def _finder(self) -> RegionFinder:
+        return RegionFinder()
 
     def build(self, computation: Computation, kernel: Callable[[Instruction], Kernel]) -> Plan:
+        """See `Lowering`.
+
+        Raises:
+            NotSeparable: the regions cannot be cut out.
+        """
         return super().build(self._finder.outlined(computation), kernel)
 
     def kernel(self, instruction: Instruction) -> Kernel:
+        """See `Lowering`."""
         if instruction.custom_call_target != REGION_TARGET:
             return super().kernel(instruction)
-        return _on_all_devices(self._inside.plan(next(instruction.called)), self._inside.grid)
+        return _on_all_devices(self.inside.plan(next(instruction.called)), self.inside.grid)
+
+
+class _LogicalLowering(AroundRegions):
+    def __init__(self, module: Module, inside: Lowering, policy: KernelPolicy | None) -> None:
+        super().__init__(module, policy=policy)
+        self.inside = inside
 
 
 def _on_all_devices(plan: Plan, grid: DeviceGrid) -> Kernel:

@@ -13,7 +13,20 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from hlotool._version import __version__
-from hlotool.cli import backends, bisect, check, diff, explain, extract, inspect, opt, reduce, repro, run
+from hlotool.cli import (
+    backends,
+    bisect,
+    check,
+    diff,
+    explain,
+    extract,
+    inspect,
+    opt,
+    prove,
+    reduce,
+    repro,
+    run,
+)
 from hlotool.cli.options import exit_code_text, join_signed_values
 from hlotool.cli.output import emit_error, tell
 from hlotool.errors import ExitCode, HlotoolError, UsageError
@@ -58,6 +71,7 @@ _COMMANDS: tuple[Command, ...] = (
     repro,
     check,
     diff,
+    prove,
     inspect,
     opt,
     explain,

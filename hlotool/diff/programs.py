@@ -44,11 +44,13 @@ class StagePair:
         name: of both, or of the pair.
         left: one stage.
         right: the other.
+        owners: the modules of the dumps that they belong to.
     """
 
     name: str
     left: Stage
     right: Stage
+    owners: tuple[DumpModule, DumpModule]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,8 @@ def pair_dumps(left: Dump, right: Dump, patterns: Sequence[str] = ()) -> Pairing
     """
     ones, others = _single(left), _single(right)
     if ones is not None and others is not None:
-        return Pairing((StagePair(ones.label or "module", ones, others),))
+        owners = left.modules[0], right.modules[0]
+        return Pairing((StagePair(ones.label or "module", ones, others, owners),))
     pairs: list[StagePair] = []
     lost: tuple[list[str], list[str]] = ([], [])
     first, second = _by_name(left), _by_name(right)
@@ -96,7 +99,7 @@ def pair_dumps(left: Dump, right: Dump, patterns: Sequence[str] = ()) -> Pairing
 def _single(dump: Dump) -> Stage | None:
     """The only stage of a dump that is one file."""
     stages = [stage for module in dump.modules for stage in (*module.stages, *module.others)]
-    return stages[0] if len(stages) == 1 else None
+    return stages[0] if len(stages) == len(dump.modules) == 1 else None
 
 
 def _by_name(dump: Dump) -> dict[tuple[str, str], list[DumpModule]]:
@@ -117,7 +120,7 @@ def _pair_stages(
     first, second = _chosen(one, patterns), _chosen(other, patterns)
     for key in dict.fromkeys([*first, *second]):
         if key in first and key in second:
-            pairs.append(StagePair(f"{one.title} {key}", first[key], second[key]))
+            pairs.append(StagePair(f"{one.title} {key}", first[key], second[key], (one, other)))
         else:
             lost[key in second].append(f"{(other if key in second else one).title} {key}")
 

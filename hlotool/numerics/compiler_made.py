@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hlotool.ir.dtypes import Array
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, Shape, array_shapes
@@ -65,11 +66,16 @@ def _constant_values(module: Module) -> frozenset[bytes]:
 
 def _keys(literal: Literal) -> Iterator[bytes]:
     """The float values of a literal, comparable between types and shapes."""
+    for wide in float_values(literal):
+        yield (wide[:1] if wide.size and np.all(wide == wide[0]) else wide).tobytes()
+
+
+def float_values(literal: Literal) -> Iterator[Array]:
+    """The float arrays of a literal that are not elided, each in one dimension, in f64 or c128."""
     if isinstance(literal.value, tuple):
         for element in literal.value:
-            yield from _keys(element)
+            yield from float_values(element)
     elif literal.value is not None and _holds_floats(literal.shape):
         is_complex = isinstance(literal.shape, ArrayShape) and literal.shape.element_type.is_complex
         with np.errstate(all="ignore"):
-            wide = literal.value.astype(np.complex128 if is_complex else np.float64).reshape(-1)
-        yield (wide[:1] if wide.size and np.all(wide == wide[0]) else wide).tobytes()
+            yield literal.value.astype(np.complex128 if is_complex else np.float64).reshape(-1)

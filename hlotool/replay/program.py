@@ -54,13 +54,15 @@ class Program:
         return leaf_facts(self.module) * self.runner.copies
 
 
-def load_program(owner: DumpModule, stage: Stage, backend: str, reference: Program | None = None) -> Program:
+def load_program(
+    owner: DumpModule, stage: Stage, backend: str | Backend, reference: Program | None = None
+) -> Program:
     """Read, parse, verify and compile a stage.
 
     Args:
         owner: the dump's module that the stage belongs to.
         stage: one of its stages.
-        backend: name of what runs it.
+        backend: what runs it, or its name.
         reference: the program that it is compared with. One that was partitioned later than the reference is
             made to take and return the reference's global arrays.
 
@@ -85,13 +87,13 @@ def compile_program(
     label: str,
     path: str,
     module: Module,
-    backend: str,
+    backend: str | Backend,
     reference: Program | None = None,
     sharding: Sharding | None = None,
 ) -> Program:
     """Verify and compile `module`, whose result is spread as `sharding` says; raises as `load_program`."""
     warnings = tuple(f"XLA's verifier rejects this: {finding}" for finding in verify_to_execute(module))
-    engine = get_backend(backend)
+    engine = get_backend(backend) if isinstance(backend, str) else backend
 
     def compiled_by(engine: Backend) -> Runner:
         return _compile(module, engine, reference, sharding, path)

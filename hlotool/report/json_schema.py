@@ -19,6 +19,7 @@ from hlotool.report.bisect_records import BisectRecord, VerifyRecord
 from hlotool.report.diff_records import DiffRecord
 from hlotool.report.inspect_records import InspectRecord
 from hlotool.report.opt_records import OptRecord, PassesRecord
+from hlotool.report.prove_records import ProveRecord
 from hlotool.report.records import BackendsRecord, CheckRecord, ExplainRecord, RulesRecord, RunRecord
 from hlotool.report.reduce_records import ExtractRecord, ReduceRecord
 
@@ -37,6 +38,7 @@ SCHEMAS: dict[str, type[Record]] = {
     "reduce-1.json": ReduceRecord,
     "extract-1.json": ExtractRecord,
     "diff-1.json": DiffRecord,
+    "prove-1.json": ProveRecord,
     "inspect-1.json": InspectRecord,
     "repro-1.json": VerifyRecord,
 }

@@ -17,6 +17,7 @@ _REPORTS = {
     "check": ("check", "CheckReport"),
     "rules": ("check", "RuleTable"),
     "diff": ("diff", "DiffReport"),
+    "prove": ("prove", "ProveReport"),
     "inspect": ("inspect", "InspectReport"),
     "passes": ("opt", "PassList"),
     "explain": ("explain", "Explanation"),

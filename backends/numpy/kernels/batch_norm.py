@@ -92,7 +92,8 @@ class _Features:
 
     def sum(self, x: Array) -> Array:
         """Over everything but the feature dimension."""
-        return np.asarray(x.sum(axis=self._others(x)))
+        result: Array = x.sum(axis=self._others(x))
+        return result
 
     def mean(self, x: Array) -> Array:
         """Over everything but the feature dimension."""

@@ -21,7 +21,8 @@ def bitcast_convert(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The same bits in another type.
 
     A wider type joins the elements of the last dimension, a narrower one adds a last dimension of its parts,
-    lowest bits first. XLA: operation_semantics.md#bitcastconverttype.
+    lowest bits first. Of types of one width, scalars may be arrays of lanes.
+    XLA: operation_semantics.md#bitcastconverttype.
     """
     source, target = instruction.operands[0].array_shape, instruction.array_shape
     old, new = source.element_type, target.element_type
@@ -29,5 +30,7 @@ def bitcast_convert(instruction: Instruction, lowering: Lowering) -> Kernel:
         raise lowering.unsupported(instruction, "bitcast-convert of an array of dynamic size")
     if source.size * old.bits != target.size * new.bits:
         raise lowering.unsupported(instruction, f"{source} and {target} have unequal numbers of bits")
+    if old.bits == new.bits:
+        return lambda x: reinterpret(x, old, new).reshape(x.shape)
     dims = target.dims
     return lambda x: reinterpret(x, old, new).reshape(dims)

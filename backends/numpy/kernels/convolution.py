@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from hlotool.backends.numpy.contraction import multiply_matrices, operand_dtype, rounded, widened
+from hlotool.backends.numpy.foreign import foreign
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.backends.numpy.threads import each
@@ -89,6 +90,12 @@ class CanonicalConvolution:
         Returns:
             [batch, outputs, spatial…].
         """
+        if (own := foreign(image)) is not None:
+            result: Array = own.convolved(weights, self._of_floats)
+            return result
+        return self._of_floats(image, weights)
+
+    def _of_floats(self, image: Array, weights: Array) -> Array:
         groups = max(self.feature_groups, self.batch_groups)
         reversed_axes = tuple(2 + i for i, d in enumerate(self.dims) if d.reversal)
         weights = np.flip(weights, reversed_axes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,10 +48,14 @@ class DotDimensions:
         Args:
             dtype: of the product, where both are integers, perhaps of narrower types.
         """
+        return self.contract_by(lambda left, right: multiply_matrices(left, right, dtype), lhs, rhs)
+
+    def contract_by(self, multiply: Callable[[Array, Array], Array], lhs: Array, rhs: Array) -> Array:
+        """As `contract`, where `multiply` makes [batch…, m, n] of [batch…, m, k] and [batch…, k, n]."""
         lhs_free, rhs_free = self.lhs_free(lhs.ndim), self.rhs_free(rhs.ndim)
         left = matrix(lhs, self.lhs_batch, lhs_free, self.lhs_contracting)
         right = matrix(rhs, self.rhs_batch, self.rhs_contracting, rhs_free)
-        product = multiply_matrices(left, right, dtype)
+        product = multiply(left, right)
         free = [lhs.shape[d] for d in lhs_free] + [rhs.shape[d] for d in rhs_free]
         return product.reshape((*product.shape[:-2], *free))
 

@@ -57,7 +57,7 @@ def _strategy(combine: Lanes, axes: tuple[int, ...]) -> _Reduce:
     if monoids is not None:
         return lambda inputs, inits: [reduce_monoid(m, x, i, axes) for m, x, i in zip(monoids, inputs, inits)]
     fold = fold_pairs if combine.is_choice else fold_in_order
-    return lambda inputs, inits: fold(combine, [_rows(x, axes) for x in inputs], inits)
+    return lambda inputs, inits: fold(combine, [rows_of(x, axes) for x in inputs], inits)
 
 
 def reduce_monoid(monoid: Monoid, x: Array, init: Array, axes: tuple[int, ...]) -> Array:
@@ -104,7 +104,7 @@ def _combine_columns(ufunc: np.ufunc, values: Array, start: Array) -> Array:
     return ufunc(start, total) if ufunc is np.add else total
 
 
-def _rows(x: Array, axes: tuple[int, ...]) -> Array:
+def rows_of(x: Array, axes: tuple[int, ...]) -> Array:
     """The reduced dimensions as one leading dimension, in row-major order; then the kept ones."""
     kept = [d for d in range(x.ndim) if d not in axes]
     length = prod(x.shape[d] for d in axes)

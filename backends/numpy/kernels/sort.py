@@ -54,7 +54,7 @@ def order_by(less: Lanes, lowering: Lowering) -> Order:
     form = less.form
     keys = sort_keys(form) if form is not None else None
     if form is None or keys is None:
-        return lambda operands: _merge(less, operands)
+        return lambda operands: merged_order(less, operands)
     return _by_keys(form, keys, lowering)
 
 
@@ -68,7 +68,7 @@ def _by_keys(form: ScalarForm, keys: Sequence[SortKey], lowering: Lowering) -> O
     return order
 
 
-def _merge(less: Lanes, operands: Sequence[Array]) -> Array:
+def merged_order(less: Lanes, operands: Sequence[Array]) -> Array:
     """By a comparator of any kind."""
     shape = operands[0].shape
     length = shape[-1]

@@ -66,7 +66,7 @@ class SpotRecord(Record, frozen=True, kw_only=True):
         comparison: of the results of the two programs.
         divergence: what the search for them found; None where it is not known what happens inside.
         around: both stages with what stands around the spot: loops, calls, producers; None where such
-            programs do not fail in the same way.
+            programs do not differ as the stages do.
     """
 
     level: Level = "pass"

@@ -90,9 +90,11 @@ def _stage_spot(question: SpotQuestion) -> SpotRecord:
 
 
 def _around(question: SpotQuestion, spot: Spot | None, before: Program, after: Program) -> PairRecord | None:
-    """The smallest programs around the spot that differ as the stages do: at last the stages themselves."""
+    """The smallest programs around the spot that differ as the stages do: at last the stages themselves.
+
+    What the wrong value makes of what comes after it, such as a NaN, they need not show.
+    """
     trial = stage_trials(question.task)[0]
-    wanted = question.comparison.signature.smaller()
     pairs = [] if spot is None else [spot]
     if sum(array.nbytes for array in arrays_in(trial.arguments)) <= _MOST_BYTES:
         owner = question.task.module
@@ -101,7 +103,7 @@ def _around(question: SpotQuestion, spot: Spot | None, before: Program, after: P
     for pair in pairs:
         one, other = (without_positions(module) for module in (pair.before, pair.after))
         row = compare_modules(question.task, one, other, pair.arguments)
-        if row is not None and row.verdict in DIFFERING and row.signature.smaller() == wanted:
+        if row is not None and row.verdict is question.comparison.verdict:
             inputs = npz_bytes(pair.arguments, pair.copies)
             return PairRecord(before=one.to_text(), after=other.to_text(), inputs=inputs, comparison=row)
     return None

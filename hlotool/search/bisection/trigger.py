@@ -17,12 +17,12 @@ from hlotool.backends.spec import parse_spec
 from hlotool.backends.xla.routes import compiled_for
 from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError
 from hlotool.findings.records import Record
-from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import own_arguments
 from hlotool.parse.reader import parse_module
 from hlotool.replay.options import PRELOAD, RunOptions
+from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.search.arrays import npz_arrays, npz_bytes
 from hlotool.search.bisection.disabling import NEEDED, without
@@ -47,7 +47,11 @@ _PATIENCE = 60.0
 #: Programs that are judged to make one small.
 _MOST_JUDGED = 500
 
+#: Runs of a program that fails only sometimes, until one fails.
+_MOST_SHOWN = 24
+
 _AS_GIVEN = "the program as given"
+_AROUND = "what stands around the spot"
 
 #: Options of a backend that say where it is found and how long it may take, not what it does.
 _NOT_WHAT = frozenset({"python", "timeout"})
@@ -149,12 +153,21 @@ class _Form:
     Attributes:
         name: in words.
         case: the program and its arguments.
+        wanted: the comparison that shows how it should fail.
         is_whole: its results are those of the module, so that it must be the same ones that are wrong.
     """
 
     name: str
     case: Case
+    wanted: ModuleRecord
     is_whole: bool
+
+    def is_shown_by(self, outcome: Outcome) -> bool:
+        """Whether it fails as it should."""
+        wanted, row = self.wanted.signature, outcome.row
+        if row is None or outcome.failure != wanted.smaller():
+            return False
+        return not self.is_whole or bool(set(wanted.outputs) & set(row.signature.outputs))
 
 
 @dataclass(slots=True)
@@ -188,25 +201,14 @@ class _Trial:
         for form in _forms(self.culprit, self.task):
             outcome = self._oracle(self._judge(self.backend)).outcome(form.case, form.name)
             self.judged += 1
-            if self._is_it(outcome, form):
-                return self._reduced(form)
+            if outcome.row is not None and form.is_shown_by(outcome):
+                return self._reduced(form, outcome.row)
             is_slow = outcome.failure is not None and outcome.failure.kind == BackendTimeout.__name__
             if is_slow or form.name == _AS_GIVEN:
                 said = _unlike(form, outcome)
             if is_slow:
                 break
         return self._said(*said)
-
-    def _is_it(self, outcome: Outcome, form: _Form) -> bool:
-        """Whether a program fails as the module does."""
-        wanted, row = self._wanted, outcome.row
-        if wanted is None or row is None or outcome.failure != wanted.smaller():
-            return False
-        return not form.is_whole or bool(set(row.signature.outputs) & set(wanted.outputs))
-
-    @property
-    def _wanted(self) -> Signature | None:
-        return self.culprit.comparison.signature if self.culprit.comparison is not None else None
 
     def _judge(self, backend: str) -> Judge:
         options = msgspec.structs.replace(self.task.options, backend=backend, inputs=None, outputs=None)
@@ -217,31 +219,56 @@ class _Trial:
     def _oracle(self, judge: Judge) -> CaseOracle:
         return CaseOracle(judge, self.steps, self.confidence, most=_MOST_JUDGED)
 
-    def _reduced(self, form: _Form) -> CulpritRecord:
-        """The culprit with the smallest program found that fails as this form does."""
-        judge, cause = self._judge(self.backend), []
-        accused = self.culprit.pass_name
-        if accused and accused not in NEEDED:
-            spared = self._judge(without(self.backend, [accused]))
-            outcome = self._oracle(spared).outcome(form.case, f"without {accused}")
-            self.judged += 1
-            is_cause = outcome.answer is Answer.GOOD
-            said = "right" if is_cause else "not right either"
-            cause = [f"without {accused} (xla_disable_hlo_passes) its result there is {said}"]
-            judge = RightWithout(judge, spared) if is_cause else judge
+    def _reduced(self, form: _Form, shown: ModuleRecord) -> CulpritRecord:
+        """The culprit with the smallest program found that fails as this form does, shown by a comparison."""
+        judge, evidence = self._accusing(form)
         oracle = self._oracle(judge)
-        found = reduce_case(form.case, oracle).case
-        bare = bare_case(found)
-        smallest = bare if oracle.fails(bare, "without source positions") else found
-        evidence = f"a program of {smallest.size} instructions fails in the same way on {self.compiler.name}"
+        smallest, row = form.case, shown
+        try:
+            found = reduce_case(form.case, oracle).case
+            bare = bare_case(found)
+            smallest = bare if oracle.fails(bare, "without source positions") else found
+            row = self._shown(oracle, smallest)
+        except HlotoolError as error:
+            smallest = form.case
+            evidence.append(f"no smaller program was found: {error}")
+        size = smallest.size
+        fails = f"a program of {size} instructions fails in the same way on {self.compiler.name}"
         return msgspec.structs.replace(
             self._said("triggers", "", form.name),
-            reduced_instructions=smallest.size,
+            reduced_instructions=size,
             minimal=smallest.text,
+<<<<<<< HEAD
             minimal_inputs=npz_bytes(smallest.arguments, smallest.copies) if smallest.arguments else b"",
             minimal_comparison=oracle.outcome(smallest, "the smallest").row,
             evidence=[*self.culprit.evidence, evidence, *cause],
+=======
+            minimal_inputs=npz_bytes(smallest.arguments) if smallest.arguments else b"",
+            minimal_comparison=row,
+            evidence=[*self.culprit.evidence, fails, *evidence],
+>>>>>>> 7c08e2b
         )
+
+    def _accusing(self, form: _Form) -> tuple[Judge, list[str]]:
+        """What judges smaller programs, and what going without the accused pass does to this one."""
+        judge, accused = self._judge(self.backend), self.culprit.pass_name
+        if not accused or accused in NEEDED:
+            return judge, []
+        spared = self._judge(without(self.backend, [accused]))
+        answer = self._oracle(spared).outcome(form.case, f"without {accused}").answer
+        self.judged += 1
+        words = f"without {accused} (xla_disable_hlo_passes) its result there is"
+        if answer is Answer.GOOD:
+            return RightWithout(judge, spared), [f"{words} right"]
+        return judge, [f"{words} not right either"] if answer is Answer.BAD else []
+
+    def _shown(self, oracle: CaseOracle, case: Case) -> ModuleRecord:
+        """A comparison in which a program fails: the first, unless it fails only sometimes."""
+        for attempt in range(_MOST_SHOWN):
+            outcome = oracle.outcome(case, "the smallest", attempt)
+            if outcome.answer is Answer.BAD and outcome.row is not None:
+                return outcome.row
+        raise Unsupported(f"it fails so seldom that {_MOST_SHOWN} runs do not show it")
 
     def _said(self, status: TriggerStatus, reason: str, form: str = "") -> CulpritRecord:
         record = TriggerRecord.of(
@@ -271,7 +298,8 @@ class RightWithout:
 
     def run(self, cases: Sequence[Case]) -> Iterator[tuple[int, Outcome]]:
         """What each program does; one that is wrong for another reason cannot be judged."""
-        for number, outcome in self._judge.run(cases):
+        # To the end: both judges may ask the same workers.
+        for number, outcome in list(self._judge.run(cases)):
             if outcome.answer is Answer.BAD:
                 [(_, spared)] = self._spared.run([cases[number]])
                 if spared.answer is not Answer.GOOD:
@@ -319,17 +347,17 @@ def _forms(culprit: CulpritRecord, task: Task) -> Iterator[_Form]:
 
 def _small(culprit: CulpritRecord) -> Iterator[_Form]:
     """The spot cut out of the program, or the kernel."""
-    spot = culprit.spot
-    if spot is None:
+    spot, row = culprit.spot, culprit.comparison
+    if spot is None or row is None:
         return
-    if culprit.level != "pass":
-        text, inputs, name = spot.after, spot.inputs, "the kernel alone"
-    elif spot.around is not None:
-        text, inputs, name = spot.around.before, spot.around.inputs, "what stands around the spot"
-    else:
-        text, inputs, name = spot.before, spot.inputs, "the spot"
+    name, text, inputs = "the kernel alone", spot.after, spot.inputs
+    if culprit.level == "pass":
+        name, text, row = "the spot", spot.before, spot.comparison or row
+        if (around := spot.around) is not None:
+            name, text, inputs, row = _AROUND, around.before, around.inputs, around.comparison
     if text:
         module = parse_module(text)
+<<<<<<< HEAD
         yield _Form(name, Case(module, _arguments(inputs, module, name)), False)
 
 
@@ -341,10 +369,16 @@ def _arguments(inputs: bytes, module: Module, name: str) -> tuple[Any, ...]:
     if copies > 1:
         return read_device_arguments(npz_arrays(inputs), module, copies, name)
     return read_arguments(npz_arrays(inputs), module, name)
+=======
+        arguments = read_arguments(npz_arrays(inputs), module, name) if inputs else ()
+        yield _Form(name, Case(module, arguments), row, False)
+>>>>>>> 7c08e2b
 
 
 def _large(culprit: CulpritRecord, task: Task) -> Iterator[_Form]:
     """The last stage that is right, and the program as given."""
+    row = culprit.comparison
+    assert row is not None
     titles = [stage.title for stage in task.module.stages]
     numbers = {titles.index(culprit.stage_before) if culprit.stage_before in titles else 0, 0}
     trials = stage_trials(task)
@@ -353,7 +387,15 @@ def _large(culprit: CulpritRecord, task: Task) -> Iterator[_Form]:
         trial = next((t for t in trials if t.result is not None), trial)
     for number in sorted(numbers, reverse=True):
         program = stage_program(task, number)
+<<<<<<< HEAD
         case = case_of(program, trial.arguments)
         # What each device returns is not what all of them return together.
         is_whole = case.copies == program.runner.copies
         yield _Form(titles[number] if number else _AS_GIVEN, case, is_whole)
+=======
+        if not isinstance(program.runner, OneDevice):
+            count = program.module.replica_count * program.module.num_partitions
+            raise Unsupported(f"a program for {count} devices")
+        name = titles[number] if number else _AS_GIVEN
+        yield _Form(name, Case(program.module, trial.arguments), row, True)
+>>>>>>> 7c08e2b

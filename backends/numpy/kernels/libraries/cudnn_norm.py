@@ -63,4 +63,5 @@ def _gradients(x: Array, scale: Array, grad: Array, mean: Array, factor: Array) 
 
 
 def _row_mean(x: Array) -> Array:
-    return np.asarray(x.mean(axis=tuple(range(1, x.ndim)), keepdims=True))
+    result: Array = x.mean(axis=tuple(range(1, x.ndim)), keepdims=True)
+    return result

@@ -1,0 +1,144 @@
+"""Modules compiled for the field, for one device or several.
+
+What a run returns is as it is compared: of a float the residue modulo P (u64), of a complex number both in
+one u64; integers and preds are themselves.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from hlotool.backends.base import Executable, Probe, Value
+from hlotool.backends.field import rules
+from hlotool.backends.field.black_boxes import BlackBox
+from hlotool.backends.field.held import residues
+from hlotool.backends.field.lowering import FieldLowering, LogicalFieldLowering
+from hlotool.backends.field.trial import Trial
+from hlotool.backends.numpy.executables import execute, execute_devices
+from hlotool.backends.numpy.plan import Plan
+from hlotool.backends.numpy.run import Run
+from hlotool.errors import BackendTimeout
+from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
+from hlotool.ir.manual_regions import NotSeparable
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.partitioning import is_one_program_with_regions
+
+NAME = "field"
+
+#: Importing them registers what every opcode means.
+_RULES = rules
+
+
+class FieldBackend:
+    """Compiles both programs of a pair, the reference first, for one trial that they share.
+
+    Args:
+        trial: the point at which they are evaluated; it may be moved between runs.
+        deadline: when every run must be over, in `time.monotonic`; None for no limit.
+
+    Attributes:
+        name: of the backend.
+        version: what reports cite.
+        boxes: of each program, in the order of compilation: what is an unknown function.
+    """
+
+    name: str = NAME
+    version: str = NAME
+
+    def __init__(self, trial: Trial, deadline: float | None = None) -> None:
+        self.boxes: list[list[BlackBox]] = []
+        self._trial = trial
+        self._deadline = deadline
+
+    def compile(self, module: Module) -> Executable:
+        """For one device; manual regions of a program on global arrays are executed on all partitions.
+
+        Raises:
+            Unsupported: naming the first instruction that has no meaning in the field.
+        """
+        if not is_one_program_with_regions(module):
+            return self.compile_devices(module, ONE_DEVICE)
+        grid = DeviceGrid(1, module.num_partitions)
+        inside = self._lowering(module, grid)
+        try:
+            around = LogicalFieldLowering(inside)
+            return FieldExecutable(self, around, around.plan(module.entry))
+        except NotSeparable:
+            return Everywhere(FieldExecutable(self, inside, inside.plan(module.entry)))
+
+    def compile_devices(self, module: Module, grid: DeviceGrid) -> FieldExecutable:
+        """For all devices of `grid`; see `compile`."""
+        lowering = self._lowering(module, grid)
+        return FieldExecutable(self, lowering, lowering.plan(module.entry))
+
+    def _lowering(self, module: Module, grid: DeviceGrid) -> FieldLowering:
+        lowering = FieldLowering(module, self._trial, grid, is_reference=not self.boxes)
+        self.boxes.append(lowering.boxes)
+        return lowering
+
+    def watch(self, probe: Probe | None) -> Probe | None:
+        """A probe that ends a run that is late."""
+        deadline = self._deadline
+        if deadline is None:
+            return probe
+        limit: float = deadline
+
+        def watch(instruction: Instruction, value: Value) -> None:
+            if time.monotonic() > limit:
+                raise BackendTimeout(
+                    NAME, f"the time limit is over, at {instruction.opcode} %{instruction.name}"
+                )
+            if probe is not None:
+                probe(instruction, value)
+
+        return watch
+
+
+class FieldExecutable:
+    """A module ready to run on words."""
+
+    def __init__(self, backend: FieldBackend, lowering: FieldLowering, plan: Plan) -> None:
+        self.module = lowering.module
+        self.grid = lowering.grid
+        self._backend = backend
+        self._plan = plan
+
+    def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
+        """Execute once on one device.
+
+        Args:
+            arguments: one per parameter, words where floats are (`held`).
+            probe: sees the words of every instruction.
+
+        Raises:
+            Unsupported: data-dependent limits.
+            BackendTimeout: the backend's deadline has passed.
+        """
+        found = execute(self._plan, list(arguments), Run(self._backend.watch(probe)))
+        return self._result(found)
+
+    def run_devices(
+        self, arguments: Sequence[Sequence[Value]], probes: Sequence[Probe | None] | None = None
+    ) -> list[Value]:
+        """Execute once on all devices; see `run` and `DevicesExecutable`."""
+        seen = [self._backend.watch(probe) for probe in probes or [None] * len(self.grid)]
+        results = execute_devices(self._plan, [list(own) for own in arguments], self.grid, seen)
+        return [self._result(result) for result in results]
+
+    def _result(self, value: Value) -> Value:
+        found: Value = residues(self.module.entry.root.shape, value)
+        return found
+
+
+class Everywhere:
+    """A program on global arrays that every device executes, on the same arguments."""
+
+    def __init__(self, executable: FieldExecutable) -> None:
+        self.module = executable.module
+        self._executable = executable
+
+    def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
+        """See `FieldExecutable.run`; the probe sees the first device."""
+        count = len(self._executable.grid)
+        return self._executable.run_devices([arguments] * count, [probe] + [None] * (count - 1))[0]

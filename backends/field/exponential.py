@@ -1,0 +1,118 @@
+"""exp as a homomorphism, the logarithm that inverts it, and powers by both.
+
+exp(x) = g^(x mod Q) mod P for a random square g: from the residues modulo Q one to one onto the positive
+residues modulo P. So exp(a + b) = exp(a) exp(b), exp(x) > 0 and exp(x/2) = √exp(x). Modulo Q the result is a
+hash.
+
+log is the inverse, modulo Q: log(a b) = log(a) + log(b) and log(√a) = log(a) / 2 hold there, and exp(log(x))
+= x modulo P. Modulo P a logarithm is a hash, but for the values that exp had before: those return what exp
+was given.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hlotool.backends.field.blockwise import in_blocks, once_per_element
+from hlotool.backends.field.fractions_of import balanced, is_square
+from hlotool.backends.field.hashing import Words, key, splitmix, splitmix_of
+from hlotool.backends.field.logarithms import DIGIT_BITS, logarithms, powers
+from hlotool.backends.field.opaque import opaque
+from hlotool.backends.field.residues import MODULO_P, MODULO_Q, P, Q
+from hlotool.backends.field.words import INF, NEG_INF, ONE, join, multiply, split
+
+_LOW: Final = np.uint64(0xFFFFFFFF)
+_DIGIT: Final = np.uint64((1 << DIGIT_BITS) - 1)
+
+
+class Exponential:
+    """exp, log and powers of one trial; both programs of a pair are given the same object.
+
+    Args:
+        seed: of the trial.
+        remembers: whether `log` may be asked for; if not, the arguments of exp are not kept.
+    """
+
+    def __init__(self, seed: int, remembers: bool = True) -> None:
+        base_log = splitmix_of(key("generator", seed)) % (Q - 1) + 1
+        generator = pow(2, base_log, P)
+        self._low, self._high = powers(generator), powers(pow(generator, 1 << DIGIT_BITS, P))
+        self._scale = np.uint64(pow(base_log, -1, Q))
+        self._seed = seed
+        self._salt = np.uint64(key("exponential", seed))
+        self._remembers = remembers
+        self._seen: list[tuple[Words, Words]] = []
+        self._memo: tuple[Words, Words] | None = None
+
+    def __call__(self, words: Words) -> Words:
+        """exp(x); exp(0) = 1, exp(-INF) = 0, exp(INF) = INF."""
+        result = self._exp(words)
+        if self._remembers:
+            self._seen.append((split(result)[0].ravel(), words.ravel()))
+            self._memo = None
+        return result
+
+    def _exp(self, words: Words) -> Words:
+        p = self._raised(words & _LOW)
+        result = join(p, MODULO_Q.reduce(splitmix(np.asarray(p ^ self._salt))))
+        result = np.where(p == 1, ONE, result)
+        return np.where(words == NEG_INF, np.uint64(0), np.where(words == INF, INF, result))
+
+    def _raised(self, exponents: Words) -> Words:
+        """The generator to these powers, modulo P."""
+        p = self._low[exponents & _DIGIT] * self._high[exponents >> np.uint64(DIGIT_BITS)]
+        return MODULO_P.reduce(np.asarray(p))
+
+    def log(self, words: Words) -> Words:
+        """log(x); log 1 = 0, log 0 = -INF, log INF = INF. Of negative numbers it is an unknown function."""
+        p, _ = split(words)
+        result = np.where(p == 1, np.uint64(0), self._logarithms(words))
+        if self._seen:
+            values, arguments = self._sorted_memo()
+            at = np.minimum(np.searchsorted(values, p), len(values) - 1)
+            result = np.where(values[at] == p, arguments[at], result)
+        return np.where(p == 0, NEG_INF, np.where(words == INF, INF, result))
+
+    def _logarithms(self, words: Words) -> Words:
+        """A hash modulo P, the logarithm modulo Q where there is one."""
+        unknown_p, unknown_q = split(opaque("log", self._seed, words))
+        exponents, is_positive = self._exponents(words)
+        return join(unknown_p, np.where(is_positive, exponents, unknown_q))
+
+    def _exponents(self, words: Words) -> tuple[Words, npt.NDArray[np.bool_]]:
+        """k with g^k = |x|, and whether x is positive; 0 counts as 1."""
+
+        @once_per_element
+        @in_blocks(np.uint64)
+        def signed(part: Words) -> Words:
+            p = np.maximum(split(part)[0].reshape(-1), np.uint64(1))
+            fractions = balanced(p)
+            exponents = MODULO_Q.product(logarithms(fractions), self._scale)
+            return (exponents << np.uint64(1) | is_square(fractions)).reshape(part.shape)
+
+        found = signed(words)
+        return np.asarray(found >> np.uint64(1)), np.asarray(found & np.uint64(1) == 1)
+
+    def power(self, x: Words, y: Words) -> Words:
+        """x^y = exp(y log x) of a positive x; of a negative one it is an unknown function, and 0^y = 0.
+
+        Exact for all y modulo P: x^a x^b = x^(a + b), and x^2 = x x. Integer powers of negative numbers:
+        `words.power`.
+        """
+        exponents, is_positive = self._exponents(x)
+        powers_of_x = self._exp(multiply(exponents, y & _LOW))
+        unknown = opaque("power", self._seed, x, y)
+        return np.where(split(x)[0] == 0, np.uint64(0), np.where(is_positive, powers_of_x, unknown))
+
+    def _sorted_memo(self) -> tuple[Words, Words]:
+        """Values of exp, in order and each once, with an argument of each."""
+        if self._memo is None:
+            values = np.concatenate([values for values, _ in self._seen])
+            arguments = np.concatenate([arguments for _, arguments in self._seen])
+            values, first = np.unique(values, return_index=True)
+            self._memo = values, arguments[first]
+            self._seen = [self._memo]
+        return self._memo

@@ -1,0 +1,91 @@
+"""What follows from constants alone, computed in the declared types, as a compiler folds it.
+
+1 - 1e-38 is 1 to a compiler, and 3 · 0.044715 in f32 is 0.134145007: a program and its optimised version are
+the same function only if both are read in this way. Fusions and calls are looked into: a constant operand is
+a constant inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from hlotool.backends.numpy.lowering import Lowering, literal_value
+from hlotool.backends.numpy.registry import Calling, Reading
+from hlotool.errors import HlotoolError
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import Class
+from hlotool.ir.types import ArrayShape
+
+#: Larger arrays are tables: a compiler folds those, too, but their elements are no constants of a formula.
+_SMALL = 64
+
+#: They repeat or regroup elements.
+_MOVES = frozenset({"broadcast", "copy", "reshape"})
+
+
+class Folding:
+    """The folded values of the computation that is being compiled.
+
+    Args:
+        numbers: executes instructions in their declared types.
+    """
+
+    def __init__(self, numbers: Lowering) -> None:
+        self._numbers = numbers
+        self._known: dict[Instruction, Array] = {}
+
+    @contextmanager
+    def of(self, computation: Computation, arguments: Mapping[int, Array]) -> Iterator[None]:
+        """While it lasts, the other methods answer for `computation`, called with `arguments`, by number."""
+        outer = self._known
+        parameters = ((p, arguments.get(p.parameter_number or 0)) for p in computation.parameters)
+        self._known = {p: value for p, value in parameters if value is not None}
+        try:
+            yield
+        finally:
+            self._known = outer
+
+    def known(self, operands: Sequence[Instruction]) -> dict[int, Array]:
+        """The values of those operands that are known, by number."""
+        return {n: self._known[o] for n, o in enumerate(operands) if o in self._known}
+
+    def value(self, instruction: Instruction) -> Array | None:
+        """What `instruction` always is, in its declared type; None where that is not known."""
+        if not _is_small(instruction):
+            return None
+        if instruction.opcode == "constant":
+            if instruction.literal is None or instruction.literal.has_elided:
+                return None
+            self._known[instruction] = literal_value(instruction.literal)
+        elif self._folds(instruction):
+            value = self._computed(instruction)
+            if value is not None:
+                self._known[instruction] = value
+        return self._known.get(instruction)
+
+    def _folds(self, instruction: Instruction) -> bool:
+        opcode = instruction.opcode
+        is_elementwise = instruction.row.opcode_class is Class.ELEMENTWISE and opcode != "map"
+        if not instruction.operands or not (is_elementwise or opcode in _MOVES):
+            return False
+        return all(operand in self._known for operand in instruction.operands)
+
+    def _computed(self, instruction: Instruction) -> Array | None:
+        try:
+            kernel = self._numbers.kernel(instruction)
+        except HlotoolError:
+            return None
+        if isinstance(kernel, Calling | Reading):
+            return None
+        with np.errstate(all="ignore"):
+            value: Array = kernel(*(self._known[operand] for operand in instruction.operands))
+        return value
+
+
+def _is_small(instruction: Instruction) -> bool:
+    shape = instruction.shape
+    return isinstance(shape, ArrayShape) and shape.size <= _SMALL and not shape.element_type.is_complex

@@ -1,0 +1,127 @@
+"""The numpy backend's plans, lowered to the field: words in place of floats, everything else as it is.
+
+Integers, preds, data movement and control flow run on the numpy backend's own kernels. Where floats are
+concerned, an opcode has a meaning of its own (`registry`, `rules/`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hlotool.backends.field.black_boxes import BlackBox
+from hlotool.backends.field.constants import Constants
+from hlotool.backends.field.folding import Folding
+from hlotool.backends.field.held import held_in, is_complex, is_float, is_inexact, pair
+from hlotool.backends.field.registry import MEANINGS
+from hlotool.backends.field.trial import Trial
+from hlotool.backends.numpy.lowering import Lowering, literal_value
+from hlotool.backends.numpy.plan import Plan
+from hlotool.backends.numpy.region_programs import AroundRegions
+from hlotool.backends.numpy.registry import Kernel, Rule
+from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
+from hlotool.ir.dtypes import Array
+from hlotool.ir.literal import Literal
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.types import ElementType
+
+
+class FieldLowering(Lowering):
+    """Compiles the computations of one module for the field.
+
+    Args:
+        module: what is compiled.
+        trial: at which point the kernels will evaluate; they ask it anew in every call.
+        grid: the devices that will execute it.
+        is_reference: what it computes from constants explains those of the other program.
+
+    Attributes:
+        trial: see above.
+        constants: how the constants of both programs of a pair are read.
+        is_reference: see above.
+        numbers: the numpy backend's own lowering, for what is executed on numbers.
+        boxes: the operations that are unknown functions here.
+    """
+
+    def __init__(
+        self, module: Module, trial: Trial, grid: DeviceGrid = ONE_DEVICE, is_reference: bool = True
+    ) -> None:
+        super().__init__(module, grid)
+        self.trial = trial
+        self.constants: Constants = trial.constants
+        self.numbers = Lowering(module, grid)
+        self.is_reference = is_reference
+        self.boxes: list[BlackBox] = []
+        self._folding = Folding(self.numbers)
+        self._arguments: Mapping[int, Array] = {}
+
+    @property
+    def fuses_loops(self) -> bool:
+        """Kernels on words work on whole arrays."""
+        return False
+
+    def use_box(self, instruction: Instruction, name: str) -> None:
+        """Note that `instruction` is an unknown function called `name`."""
+        self.boxes.append(BlackBox(name, instruction.name, instruction.line))
+
+    def held_in(self, element_type: ElementType) -> ElementType:
+        """See `held`."""
+        return held_in(element_type)
+
+    def rule(self, instruction: Instruction) -> Rule:
+        """The numpy backend's where no floats are concerned, else the meaning of the opcode."""
+        if not any(is_inexact(i.shape) for i in (instruction, *instruction.operands)):
+            return super().rule(instruction)
+        meaning = MEANINGS.get(instruction.opcode)
+        if meaning is None:
+            raise self.unsupported(instruction, "the field has no meaning for this opcode on floats")
+        return lambda one, _: meaning(one, self)
+
+    def build(self, computation: Computation, kernel: Callable[[Instruction], Kernel]) -> Plan:
+        """See `Lowering`; what a compiler would fold is folded first."""
+        arguments, self._arguments = self._arguments, {}
+        with self._folding.of(computation, arguments):
+            return super().build(computation, kernel)
+
+    def called_plan(self, computation: Computation, operands: Sequence[Instruction]) -> Plan:
+        """The plan of what an instruction calls; operands that are constants are so inside, too."""
+        self._arguments = self._folding.known(operands)
+        return self.build(computation, self.kernel) if self._arguments else self.plan(computation)
+
+    def known_value(self, instruction: Instruction) -> Any:
+        """The words of constants, and of what follows from constants alone."""
+        folded = self._folding.value(instruction)
+        if folded is not None:
+            return self._words(folded, instruction)
+        if instruction.opcode != "constant":
+            return None
+        return self.words_of(self.literal(instruction))
+
+    def words_of(self, literal: Literal) -> Any:
+        """The value of a literal as the field holds it."""
+        if isinstance(literal.value, tuple):
+            return tuple(map(self.words_of, literal.value))
+        value = literal_value(literal)
+        if is_float(literal.shape):
+            return self.constants.words(value)
+        if is_complex(literal.shape):
+            return pair(self.constants.words(np.real(value)), self.constants.words(np.imag(value)))
+        return value
+
+    def _words(self, folded: Array, instruction: Instruction) -> Any:
+        if not is_float(instruction.shape):
+            return folded
+        if instruction.opcode != "constant" and self.is_reference:
+            self.constants.folded(folded)
+        return self.constants.words(folded)
+
+
+class LogicalFieldLowering(AroundRegions, FieldLowering):
+    """Compiles what lies around the manual regions that `inside` compiles."""
+
+    def __init__(self, inside: FieldLowering) -> None:
+        super().__init__(inside.module, inside.trial, is_reference=inside.is_reference)
+        self.inside = inside
+        self.boxes = inside.boxes

@@ -1,0 +1,54 @@
+"""Opcode → what it means in the field.
+
+A meaning is a lowering like those of the numpy backend (`backends.numpy.registry`): it runs once per
+instruction and returns a kernel, but one on words. It is asked only where floats are concerned: an
+instruction on integers and preds alone runs on the numpy backend's kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from hlotool.backends.numpy.registry import Kernel
+from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import OPCODES
+
+if TYPE_CHECKING:
+    from hlotool.backends.field.lowering import FieldLowering
+
+#: What makes the kernel of an instruction on words.
+Meaning: TypeAlias = "Callable[[Instruction, FieldLowering], Kernel]"
+
+MEANINGS: dict[str, Meaning] = {}
+
+#: Custom calls by target.
+CALL_MEANINGS: dict[str, Meaning] = {}
+
+
+def means(*opcodes: str) -> Callable[[Meaning], Meaning]:
+    """Register a function as the meaning of `opcodes`; a second one for the same opcode is an error."""
+
+    def register(meaning: Meaning) -> Meaning:
+        for opcode in opcodes:
+            if opcode not in OPCODES:
+                raise ValueError(f"{opcode!r} is not in the opcode table")
+            if opcode in MEANINGS:
+                raise ValueError(f"{opcode!r} has two meanings")
+            MEANINGS[opcode] = meaning
+        return meaning
+
+    return register
+
+
+def call_means(*targets: str) -> Callable[[Meaning], Meaning]:
+    """Register a function as the meaning of custom calls of `targets`."""
+
+    def register(meaning: Meaning) -> Meaning:
+        for target in targets:
+            if target in CALL_MEANINGS:
+                raise ValueError(f"custom call {target!r} has two meanings")
+            CALL_MEANINGS[target] = meaning
+        return meaning
+
+    return register

@@ -1,0 +1,101 @@
+"""Opcodes that never look at a float: the numpy backend's kernels do, on words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlotool.backends.field.held import held_instruction
+from hlotool.backends.field.lowering import FieldLowering
+from hlotool.backends.field.registry import means
+from hlotool.backends.numpy.registry import RULES, Calling, Kernel
+from hlotool.ir.module import Instruction
+
+#: Their kernels do not depend on element types.
+_UNTYPED = (
+    "add-dependency",
+    "after-all",
+    "all-gather-done",
+    "all-reduce-done",
+    "async-done",
+    "async-update",
+    "collective-permute-done",
+    "conditional",
+    "copy",
+    "copy-done",
+    "domain",
+    "get-dimension-size",
+    "get-tuple-element",
+    "infeed",
+    "map",
+    "opt-barrier",
+    "outfeed",
+    "send",
+    "send-done",
+    "set-dimension-size",
+    "tuple",
+    "while",
+)
+
+#: Their kernels allocate, or count bytes: they are told what holds the values.
+_HELD = (
+    "all-gather",
+    "all-gather-start",
+    "all-to-all",
+    "async-start",
+    "broadcast",
+    "collective-broadcast",
+    "collective-permute",
+    "collective-permute-start",
+    "concatenate",
+    "copy-start",
+    "dynamic-reshape",
+    "dynamic-slice",
+    "dynamic-update-slice",
+    "gather",
+    "pad",
+    "ragged-all-to-all",
+    "recv",
+    "recv-done",
+    "reshape",
+    "reverse",
+    "scan",
+    "select",
+    "slice",
+    "transpose",
+)
+
+
+@means(*_UNTYPED)
+def untyped(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """The numpy backend's kernel; computations that it calls are lowered to the field."""
+    return RULES[instruction.opcode](instruction, lowering)
+
+
+@means(*_HELD)
+def held(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """The numpy backend's kernel for arrays of what holds the values."""
+    return RULES[instruction.opcode](held_instruction(instruction), lowering)
+
+
+@means("all-reduce", "all-reduce-start", "reduce-scatter")
+def reductions_over_devices(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """The numpy backend's kernel, which applies `to_apply` to one copy after the other."""
+    return RULES[instruction.opcode](instruction, lowering)
+
+
+@means("call", "fusion")
+def called(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """The called computation's result; constants that are passed to it are folded inside."""
+    (computation,) = instruction.called
+    plan = lowering.called_plan(computation, instruction.operands)
+    return Calling(plan)
+
+
+@means("reduce-precision")
+def unrounded(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """The same number: nothing is rounded."""
+    return _same
+
+
+def _same(value: Any) -> Any:
+    return value

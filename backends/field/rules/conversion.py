@@ -1,0 +1,108 @@
+"""Between floats and numbers that are no words.
+
+A word becomes an integer, a pred or bits by way of its pseudo-real value, on the numpy backend's own kernel
+for f64, with all that saturates there. Integers and the floats that bits spell are exact words. Between
+floats a conversion does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hlotool.backends.field import words as w
+from hlotool.backends.field.held import held_instruction, is_complex, is_float, pair, parts
+from hlotool.backends.field.lowering import FieldLowering
+from hlotool.backends.field.registry import means
+from hlotool.backends.field.snapping import dyadic
+from hlotool.backends.field.trial import embedded
+from hlotool.backends.numpy.casting import converter
+from hlotool.backends.numpy.registry import RULES, Calling, Kernel, Reading
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ElementType
+from hlotool.numerics.retyping import retyped_shape, to_f64
+
+_To = Callable[[Any], Any]
+
+
+@means("convert")
+def convert(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """The same number in another type."""
+    source, target = instruction.operands[0].element_type, instruction.element_type
+    if source.is_complex and target.is_complex:
+        return lambda z: z
+    real = _real_conversion(source.real_part, target.real_part, lowering)
+    if source.is_complex:
+        return lambda z: real(parts(z)[0])
+    if target.is_complex:
+        return lambda x: pair(real(x), w.ZERO)
+    return real
+
+
+def plain(kernel: Kernel) -> Callable[..., Any]:
+    """A kernel that neither calls computations nor reads other values than its operands."""
+    assert not isinstance(kernel, Calling | Reading)
+    return kernel
+
+
+def _real_conversion(source: ElementType, target: ElementType, lowering: FieldLowering) -> _To:
+    trial = lowering.trial
+    if source.is_floating and target.is_floating:
+        return lambda x: x
+    if target is ElementType.PRED:
+        return lambda x: ~w.equal(x, w.ZERO)
+    if source.is_floating:
+        to_integer = converter(ElementType.F64, target)
+        return lambda x: to_integer(trial.kappa(x))
+    return embedded
+
+
+@means("is-finite", "stochastic-convert")
+def of_sizes(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """The numpy backend's kernel on the pseudo-real values, as f64."""
+    trial = lowering.trial
+    operands = tuple(
+        Instruction(o.name, "parameter", retyped_shape(o.shape, to_f64), parameter_number=n)
+        for n, o in enumerate(instruction.operands)
+    )
+    function = plain(RULES[instruction.opcode](replace(instruction, operands=operands), lowering.numbers))
+    sized = [is_float(o.shape) for o in instruction.operands]
+    return lambda *values: function(*(trial.kappa(v) if s else v for v, s in zip(values, sized)))
+
+
+@means("bitcast-convert")
+def bitcast_convert(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """The bits of a float as an integer, and back.
+
+    The bits are those of the pseudo-real value, rounded to the declared type. Those of a float as another
+    float's, or of a complex number, are no function of real numbers.
+    """
+    old, new = instruction.operands[0].element_type, instruction.element_type
+    if old is new:
+        return RULES[instruction.opcode](held_instruction(instruction), lowering)
+    if old.is_complex or new.is_complex or (old.is_floating and new.is_floating):
+        raise lowering.unsupported(instruction, f"the bits of {old} as {new} are no function of real numbers")
+    reinterpreted = plain(RULES[instruction.opcode](instruction, lowering.numbers))
+    if new.is_floating:
+        return lambda bits: dyadic(np.asarray(reinterpreted(bits)).astype(np.float64))
+    trial, rounded = lowering.trial, converter(ElementType.F64, old)
+    return lambda x: reinterpreted(np.asarray(rounded(trial.kappa(x))))
+
+
+@means("bitcast")
+def bitcast(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """The same buffer in another layout; in another type as `bitcast-convert`."""
+    return bitcast_convert(instruction, lowering)
+
+
+@means("iota")
+def iota(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """0, 1, 2, … along one dimension, as exact numbers."""
+    shape = instruction.array_shape
+    integers = replace(instruction, shape=replace(shape, element_type=ElementType.S64, layout=None))
+    numbers = embedded(plain(RULES["iota"](integers, lowering.numbers))())
+    value = pair(numbers, w.ZERO) if is_complex(shape) else numbers
+    return lambda: value

@@ -1,0 +1,150 @@
+"""Arithmetic and functions, element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from hlotool.backends.field import complexes as c
+from hlotool.backends.field import words as w
+from hlotool.backends.field.held import is_complex, pair, parts
+from hlotool.backends.field.lowering import FieldLowering
+from hlotool.backends.field.registry import means
+from hlotool.backends.field.trial import Trial
+from hlotool.backends.field.words import Words
+from hlotool.backends.numpy.elementwise import for_sizes
+from hlotool.backends.numpy.registry import Kernel
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction
+
+#: From the words of the operands to those of the result.
+_Real: TypeAlias = Callable[..., Words]
+
+_ARITHMETIC: dict[str, tuple[_Real, c.Function]] = {
+    "add": (w.add, c.add),
+    "subtract": (w.subtract, c.subtract),
+    "multiply": (w.multiply, c.multiply),
+    "negate": (w.negate, c.negate),
+    "divide": (w.divide, c.divide),
+}
+
+#: Functions of real numbers that the trial knows laws of.
+_FUNCTIONS: dict[str, Callable[[Trial], _Real]] = {
+    "cbrt": lambda t: w.cbrt,
+    "cosine": lambda t: t.cosine,
+    "exponential": lambda t: t.exp,
+    "exponential-minus-one": lambda t: t.expm1,
+    "log": lambda t: t.log,
+    "log-plus-one": lambda t: lambda x: t.log(w.add(x, w.ONE)),
+    "logistic": lambda t: t.logistic,
+    "power": lambda t: t.power,
+    "remainder": lambda t: t.remainder,
+    "rsqrt": lambda t: w.rsqrt,
+    "sine": lambda t: t.sine,
+    "sqrt": lambda t: w.sqrt,
+    "tanh": lambda t: t.tanh,
+}
+
+#: Functions without laws; the odd ones know the sign.
+_ODD = ("asin", "asinh", "atanh", "erf", "sinh", "tan")
+_OPAQUE = ("acos", "acosh", "atan2", "cosh")
+
+
+@means(*_ARITHMETIC)
+def arithmetic(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """Exact, of real and complex numbers."""
+    real, complexes = _ARITHMETIC[instruction.opcode]
+    return for_sizes(c.lifted(complexes) if is_complex(instruction.shape) else real, instruction)
+
+
+@means(*_FUNCTIONS)
+def function(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """By the laws of the function; of complex numbers only exp has any."""
+    if is_complex(instruction.shape):
+        return _complex_function(instruction, lowering)
+    trial = lowering.trial
+    of_trial = _FUNCTIONS[instruction.opcode]
+    return for_sizes(lambda *operands: of_trial(trial)(*operands), instruction)
+
+
+@means(*_ODD)
+def odd_function(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """Without laws but f(-x) = -f(x)."""
+    if is_complex(instruction.shape):
+        return _complex_function(instruction, lowering)
+    trial, name = lowering.trial, instruction.opcode
+    return for_sizes(lambda x: trial.odd(name, x), instruction)
+
+
+@means(*_OPAQUE)
+def opaque_function(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """Without laws."""
+    if is_complex(instruction.shape):
+        return _complex_function(instruction, lowering)
+    trial, name = lowering.trial, instruction.opcode
+    return for_sizes(lambda *operands: trial.opaque(name, *operands), instruction)
+
+
+def _complex_function(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    trial, name = lowering.trial, instruction.opcode
+    if name == "exponential":
+        return for_sizes(c.lifted(lambda z: c.exp(trial, z)), instruction)
+    return for_sizes(c.lifted(lambda *operands: c.opaque(trial, name, *operands)), instruction)
+
+
+@means("abs")
+def absolute(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """|x|; of a complex number the root of the sum of both squares."""
+    trial = lowering.trial
+    if is_complex(instruction.operands[0].shape):
+        return for_sizes(lambda z: c.length(parts(z)), instruction)
+    return for_sizes(lambda x: trial.absolute(x), instruction)
+
+
+@means("sign")
+def sign(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """-1, 0 or 1; a complex number over its length."""
+    trial = lowering.trial
+    if is_complex(instruction.shape):
+        return for_sizes(c.lifted(c.direction), instruction)
+    return for_sizes(lambda x: trial.sign(x), instruction)
+
+
+#: What makes numbers whole.
+_ROUNDINGS: dict[str, Callable[[Array], Array]] = {
+    "ceil": np.ceil,
+    "floor": np.floor,
+    "round-nearest-afz": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
+    "round-nearest-even": np.rint,
+}
+
+
+@means(*_ROUNDINGS)
+def rounding(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """Of the pseudo-real value."""
+    trial, function = lowering.trial, _ROUNDINGS[instruction.opcode]
+    return for_sizes(lambda x: trial.rounded(x, function), instruction)
+
+
+@means("complex")
+def make_complex(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """From real and imaginary part."""
+    return for_sizes(pair, instruction)
+
+
+@means("real")
+def real(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """The real part; a real number is its own."""
+    if not is_complex(instruction.operands[0].shape):
+        return lambda x: x
+    return lambda z: parts(z)[0]
+
+
+@means("imag")
+def imaginary(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """The imaginary part; zero for a real number."""
+    if not is_complex(instruction.operands[0].shape):
+        return np.zeros_like
+    return lambda z: parts(z)[1]

@@ -1,0 +1,182 @@
+"""One evaluation point: the functions of words that depend on it.
+
+Two programs that are compared share one trial. What has no law in the field, a sine or an unknown library
+call, is a hash keyed by the trial's seed, the same for both; so are sizes and the order of numbers (`kappa`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from hlotool.backends.field import words as w
+from hlotool.backends.field.constants import Constants
+from hlotool.backends.field.exponential import Exponential
+from hlotool.backends.field.opaque import even, odd, opaque
+from hlotool.backends.field.pseudo_real import absolute, kappa, less, maximum, minimum, ranks
+from hlotool.backends.field.words import Words
+from hlotool.ir.dtypes import Array
+
+#: Direction → from (less, equal) to the answer, for numbers that are not NaN.
+_ANSWERS: dict[str, Callable[[Array, Array], Array]] = {
+    "LT": lambda less, same: less & ~same,
+    "LE": lambda less, same: less | same,
+    "GT": lambda less, same: ~(less | same),
+    "GE": lambda less, same: ~less | same,
+}
+DIRECTIONS = ("EQ", "NE", *_ANSWERS)
+
+#: The largest exponent, doubled, whose power is a product.
+_LARGEST_POWER = 64
+
+
+@dataclass(slots=True, eq=False)
+class Trial:
+    """The functions at one point.
+
+    Attributes:
+        constants: how the constants of the programs are read.
+        seed: of the point.
+        remembers_exp: whether logarithms will be asked for.
+        exponential: exp and its inverse.
+    """
+
+    constants: Constants
+    seed: int = 0
+    remembers_exp: bool = True
+    exponential: Exponential = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.restart(self.seed)
+
+    def restart(self, seed: int) -> None:
+        """Go to the point of `seed`; what was computed at another one no longer counts."""
+        self.seed = seed
+        self.exponential = Exponential(seed, self.remembers_exp)
+
+    # -- functions
+
+    def opaque(self, name: str, *operands: Words) -> Words:
+        """A function without laws."""
+        return opaque(name, self.seed, *operands)
+
+    def odd(self, name: str, x: Words) -> Words:
+        """A function without laws but f(-x) = -f(x)."""
+        return odd(name, self.seed, x)
+
+    def exp(self, x: Words) -> Words:
+        """exp(a + b) = exp(a) exp(b), always positive; exp(-inf) = 0."""
+        return self.exponential(x)
+
+    def log(self, x: Words) -> Words:
+        """The inverse of `exp` where that has been; log 1 = 0, log 0 = -inf."""
+        return self.exponential.log(x)
+
+    def expm1(self, x: Words) -> Words:
+        """exp(x) - 1."""
+        return w.subtract(self.exp(x), w.ONE)
+
+    def logistic(self, x: Words) -> Words:
+        """1 / (1 + exp(-x))."""
+        return w.inverse(w.add(self.exp(w.negate(x)), w.ONE))
+
+    def tanh(self, x: Words) -> Words:
+        """(exp(2x) - 1) / (exp(2x) + 1)."""
+        e = self.exp(w.add(x, x))
+        return w.divide(w.subtract(e, w.ONE), w.add(e, w.ONE))
+
+    def sine(self, x: Words) -> Words:
+        """An odd function."""
+        return odd("sine", self.seed, x)
+
+    def cosine(self, x: Words) -> Words:
+        """An even function, 1 at 0."""
+        return even("cosine", self.seed, x, w.ONE)
+
+    def power(self, x: Words, y: Words) -> Words:
+        """x^y: a product where y is a multiple of 1/2 and not large, else exp(y log x)."""
+        exponents = np.asarray(self.kappa(y))
+        different = np.unique(exponents)
+        known = [e for e in different if 2 * e == np.floor(2 * e) and abs(2 * e) <= _LARGEST_POWER]
+        if len(known) == len(different) == 1:
+            base = np.broadcast_to(x, np.broadcast_shapes(np.shape(x), np.shape(y)))
+            return w.power(base, int(2 * known[0]))
+        result = np.array(self.exponential.power(x, y))
+        bases, exponents = (np.broadcast_to(value, result.shape) for value in (x, exponents))
+        for exponent in known:
+            at = exponents == exponent
+            result[at] = w.power(bases[at], int(2 * exponent))
+        return result
+
+    # -- size and order
+
+    def kappa(self, x: Words) -> npt.NDArray[np.float64]:
+        """The pseudo-real value of each word."""
+        return kappa(x, self.seed, self.constants.known)
+
+    def ranks(self, x: Words) -> tuple[npt.NDArray[np.int64], Words]:
+        """Numbers in whose order the elements stand, and the words by these numbers."""
+        return ranks(x, self.seed, self.constants.known)
+
+    def less(self, a: Words, b: Words) -> Array:
+        """a < b; false where one is NaN."""
+        return less(a, b, self.seed, self.constants.known)
+
+    def compare(self, direction: str, a: Words, b: Words, is_total: bool = False) -> Array:
+        """a against b as HLO's `direction` says; NaN only differs, but in a total order it is the largest."""
+        same = w.equal(a, b)
+        a_nan, b_nan = a == w.NAN, b == w.NAN
+        if direction in ("EQ", "NE"):
+            equal = same if is_total else same & ~a_nan
+            return np.asarray(equal ^ (direction == "NE"))
+        less = self.less(a, b)
+        if is_total:
+            return _ANSWERS[direction](np.where(a_nan | b_nan, b_nan & ~a_nan, less), same)
+        return np.asarray(_ANSWERS[direction](less, same) & ~(a_nan | b_nan))
+
+    def maximum(self, a: Words, b: Words) -> Words:
+        """The larger; NaN wins."""
+        return maximum(a, b, self.seed, self.constants.known)
+
+    def minimum(self, a: Words, b: Words) -> Words:
+        """The smaller; NaN wins."""
+        return minimum(a, b, self.seed, self.constants.known)
+
+    def absolute(self, x: Words) -> Words:
+        """|x|."""
+        return absolute(x, self.seed, self.constants.known)
+
+    def sign(self, x: Words) -> Words:
+        """-1, 0 or 1; NaN stays."""
+        sizes = self.kappa(x)
+        return np.where(np.isnan(sizes), x, embedded(np.sign(np.nan_to_num(sizes))))
+
+    def rounded(self, x: Words, function: Callable[[Array], Array]) -> Words:
+        """`function`, which makes numbers whole, of the pseudo-real values."""
+        sizes = self.kappa(x)
+        finite = np.isfinite(sizes)
+        return np.where(finite, embedded(function(np.where(finite, sizes, 0.0))), x)
+
+    def remainder(self, a: Words, b: Words) -> Words:
+        """a - b trunc(a / b)."""
+        return w.subtract(a, w.multiply(b, self.rounded(w.divide(a, b), np.trunc)))
+
+
+def embedded(numbers: npt.ArrayLike) -> Words:
+    """The words of integers, or of floats that are whole numbers."""
+    array = np.asarray(numbers)
+    if array.dtype.kind == "f":
+        array = _exact_integers(array)
+    elif array.dtype.kind not in "biu":
+        array = array.astype(np.int64)
+    return w.integers(array)
+
+
+def _exact_integers(whole: Array) -> Array:
+    """Floats that are whole numbers as integers, of Python's where they are too large for 64 bits."""
+    if whole.size == 0 or float(np.abs(whole).max()) < 2.0**62:
+        return whole.astype(np.int64)
+    return np.array([int(v) for v in whole.reshape(-1).tolist()], object).reshape(whole.shape)

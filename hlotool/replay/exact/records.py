@@ -1,0 +1,150 @@
+"""What `hlotool prove` found of one pair of programs, as a record."""
+
+from __future__ import annotations
+
+from hlotool.findings.records import ErrorRecord, Record
+from hlotool.replay.exact.result import ExactResult, LeafResult, Witness
+
+
+class WitnessRecord(Record, frozen=True, kw_only=True):
+    """An element that shows two programs to be different functions.
+
+    Attributes:
+        seed: of the random point, from which all arguments follow.
+        index: of the element.
+        expected: its value in the first program: an integer or pred, or what floats are modulo P.
+        actual: its value in the second one.
+    """
+
+    seed: int
+    index: list[int]
+    expected: str
+    actual: str
+
+
+class ProvedLeafRecord(Record, frozen=True, kw_only=True):
+    """One output of both programs.
+
+    Attributes:
+        index: where it stands in the result, empty for a single array.
+        relation: `equal`, `unequal` or `refused`.
+        differing: elements that differ at one of the points, at most.
+        total: elements.
+        witness: one of them.
+        reason: why nothing is known, or what differs if not the values.
+    """
+
+    index: list[int]
+    relation: str
+    differing: int = 0
+    total: int = 0
+    witness: WitnessRecord | None = None
+    reason: str = ""
+
+
+class ReadingRecord(Record, frozen=True, kw_only=True):
+    """A constant that was read as another number than the one in the text.
+
+    Attributes:
+        constant: as the text has it.
+        number: that it stands for.
+        reason: why.
+    """
+
+    constant: str
+    number: str
+    reason: str
+
+
+class BoxRecord(Record, frozen=True, kw_only=True):
+    """An operation that is an unknown function of its operands.
+
+    Attributes:
+        name: of the function, with its configuration.
+        instruction: that calls it.
+        line: in the HLO text, 0 when unknown.
+    """
+
+    name: str
+    instruction: str
+    line: int = 0
+
+
+class ProvedRecord(Record, frozen=True, kw_only=True):
+    """Two programs as functions of real numbers.
+
+    Attributes:
+        name: of the pair.
+        left: file of the first program.
+        right: file of the second one.
+        relation: `equal`, `unequal` or `refused`.
+        reason: why nothing is known, or what differs of their parameters or the structure of their results.
+        leaves: one entry per output.
+        trials: random points at which both were evaluated.
+        error_probability: that one element of an equal output is another rational function all the same,
+            if the degree of the difference is `degree`.
+        degree: see there.
+        laws: what was assumed beyond the laws of a field, of exp, log and roots.
+        constants: that were read as other numbers.
+        left_boxes: unknown functions of the first program.
+        right_boxes: unknown functions of the second one.
+        error: of a program that could not be read or evaluated.
+        seconds: wall time.
+    """
+
+    name: str
+    left: str
+    right: str
+    relation: str
+    reason: str = ""
+    leaves: list[ProvedLeafRecord] = []
+    trials: int = 0
+    error_probability: float | None = None
+    degree: int = 0
+    laws: list[str] = []
+    constants: list[ReadingRecord] = []
+    left_boxes: list[BoxRecord] = []
+    right_boxes: list[BoxRecord] = []
+    error: ErrorRecord | None = None
+    seconds: float = 0.0
+
+
+def proved_record(name: str, left: str, right: str, result: ExactResult) -> ProvedRecord:
+    """The record of a comparison of two files."""
+    boxes = [
+        [BoxRecord(name=box.name, instruction=box.instruction, line=box.line) for box in side]
+        for side in result.boxes
+    ]
+    return ProvedRecord(
+        name=name,
+        left=left,
+        right=right,
+        relation=result.relation.value,
+        reason=result.refused or result.structural,
+        leaves=[_leaf(leaf) for leaf in result.leaves],
+        trials=result.trials,
+        error_probability=result.error_probability if result.trials else None,
+        degree=result.degree,
+        laws=list(result.laws),
+        constants=[ReadingRecord(constant=c, number=n, reason=why) for c, n, why in result.constants],
+        left_boxes=boxes[0],
+        right_boxes=boxes[1],
+        seconds=result.seconds,
+    )
+
+
+def _leaf(leaf: LeafResult) -> ProvedLeafRecord:
+    return ProvedLeafRecord(
+        index=list(leaf.index),
+        relation=leaf.relation.value,
+        differing=leaf.differing,
+        total=leaf.total,
+        witness=None if leaf.witness is None else _witness(leaf.witness),
+        reason=leaf.reason,
+    )
+
+
+def _witness(witness: Witness) -> WitnessRecord:
+    return WitnessRecord(
+        seed=witness.seed, index=list(witness.index), expected=witness.expected, actual=witness.actual
+    )

@@ -1,0 +1,108 @@
+"""Compares two stages. Runs in a worker process, prints nothing, returns a plain record."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from hlotool.backends.base import DevicesBackend, Probe, Value
+from hlotool.dump.records import DumpModule, Stage
+from hlotool.errors import BackendFailed, HlotoolError, Unsupported
+from hlotool.findings.errors import error_record
+from hlotool.ir.devices import DeviceGrid
+from hlotool.ir.module import Module
+from hlotool.replay.exact.compare import Options, compare
+from hlotool.replay.exact.records import ProvedRecord, proved_record
+from hlotool.replay.exact.result import Relation
+from hlotool.replay.program import Program, compile_program, load_program
+
+
+@dataclass(frozen=True, slots=True)
+class ProveTask:
+    """A pair of programs.
+
+    Attributes:
+        name: of the pair.
+        owners: the modules of the dumps that they belong to.
+        reference: the first program.
+        tested: the second one.
+        trials: random points.
+        seed: of the first point.
+        time_limit: in seconds.
+    """
+
+    name: str
+    owners: tuple[DumpModule, DumpModule]
+    reference: Stage
+    tested: Stage
+    trials: int
+    seed: int
+    time_limit: float
+
+
+def prove(task: ProveTask) -> ProvedRecord:
+    """What is known of the pair; errors of its programs become part of the record.
+
+    Raises:
+        MemoryError: some step needed more memory than there is.
+    """
+    began = time.monotonic()
+    left, right = str(task.reference.source), str(task.tested.source)
+    try:
+        reference = load_program(task.owners[0], task.reference, only_read())
+        tested = load_program(task.owners[1], task.tested, only_read(), reference)
+        options = Options(task.trials, task.seed, task.time_limit)
+        return proved_record(task.name, left, right, compare(reference, tested, options))
+    except HlotoolError as error:
+        if isinstance(error, BackendFailed) and error.here:
+            raise
+        return failed_record(task, error, time.monotonic() - began)
+
+
+def failed_record(task: ProveTask, error: HlotoolError, seconds: float = 0.0) -> ProvedRecord:
+    """The record of a pair of which nothing is known for `error`."""
+    record = error_record(error)
+    return ProvedRecord(
+        name=task.name,
+        left=str(task.reference.source),
+        right=str(task.tested.source),
+        relation=Relation.REFUSED.value,
+        reason=record.message,
+        error=record,
+        seconds=seconds,
+    )
+
+
+def programs(reference: Module, tested: Module) -> tuple[Program, Program]:
+    """Two modules as the sides of a comparison; raises as `compile_program`."""
+    one = compile_program("", reference.path or reference.name, reference, only_read())
+    return one, compile_program("", tested.path or tested.name, tested, only_read(), one)
+
+
+class _OnlyRead:
+    """Stands for the backend of programs that are read to be compiled by the field alone."""
+
+    name: str = "field"
+    version: str = "field"
+
+    def compile(self, module: Module) -> _OnlyRead:
+        """Nothing is compiled."""
+        return self
+
+    def compile_devices(self, module: Module, grid: DeviceGrid) -> _OnlyRead:
+        """Nothing is compiled."""
+        return self
+
+    def run(self, arguments: Any, probe: Probe | None = None) -> Value:
+        """Nothing can be run."""
+        raise Unsupported("a program that was only read")
+
+    def run_devices(self, arguments: Any, probes: Any = None) -> list[Value]:
+        """Nothing can be run."""
+        raise Unsupported("a program that was only read")
+
+
+def only_read() -> DevicesBackend:
+    """In place of a backend, for programs that are read here and compiled by the field."""
+    return _OnlyRead()
