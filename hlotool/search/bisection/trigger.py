@@ -15,7 +15,7 @@ import msgspec
 from hlotool.backends.registry import get_backend
 from hlotool.backends.spec import parse_spec
 from hlotool.backends.xla.routes import compiled_for
-from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError
+from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError, Unsupported
 from hlotool.findings.records import Record
 from hlotool.findings.verdict import Answer
 from hlotool.ir.module import Module
@@ -238,15 +238,9 @@ class _Trial:
             self._said("triggers", "", form.name),
             reduced_instructions=size,
             minimal=smallest.text,
-<<<<<<< HEAD
             minimal_inputs=npz_bytes(smallest.arguments, smallest.copies) if smallest.arguments else b"",
-            minimal_comparison=oracle.outcome(smallest, "the smallest").row,
-            evidence=[*self.culprit.evidence, evidence, *cause],
-=======
-            minimal_inputs=npz_bytes(smallest.arguments) if smallest.arguments else b"",
             minimal_comparison=row,
             evidence=[*self.culprit.evidence, fails, *evidence],
->>>>>>> 7c08e2b
         )
 
     def _accusing(self, form: _Form) -> tuple[Judge, list[str]]:
@@ -357,8 +351,7 @@ def _small(culprit: CulpritRecord) -> Iterator[_Form]:
             name, text, inputs, row = _AROUND, around.before, around.inputs, around.comparison
     if text:
         module = parse_module(text)
-<<<<<<< HEAD
-        yield _Form(name, Case(module, _arguments(inputs, module, name)), False)
+        yield _Form(name, Case(module, _arguments(inputs, module, name)), row, False)
 
 
 def _arguments(inputs: bytes, module: Module, name: str) -> tuple[Any, ...]:
@@ -369,10 +362,6 @@ def _arguments(inputs: bytes, module: Module, name: str) -> tuple[Any, ...]:
     if copies > 1:
         return read_device_arguments(npz_arrays(inputs), module, copies, name)
     return read_arguments(npz_arrays(inputs), module, name)
-=======
-        arguments = read_arguments(npz_arrays(inputs), module, name) if inputs else ()
-        yield _Form(name, Case(module, arguments), row, False)
->>>>>>> 7c08e2b
 
 
 def _large(culprit: CulpritRecord, task: Task) -> Iterator[_Form]:
@@ -387,15 +376,7 @@ def _large(culprit: CulpritRecord, task: Task) -> Iterator[_Form]:
         trial = next((t for t in trials if t.result is not None), trial)
     for number in sorted(numbers, reverse=True):
         program = stage_program(task, number)
-<<<<<<< HEAD
         case = case_of(program, trial.arguments)
         # What each device returns is not what all of them return together.
         is_whole = case.copies == program.runner.copies
-        yield _Form(titles[number] if number else _AS_GIVEN, case, is_whole)
-=======
-        if not isinstance(program.runner, OneDevice):
-            count = program.module.replica_count * program.module.num_partitions
-            raise Unsupported(f"a program for {count} devices")
-        name = titles[number] if number else _AS_GIVEN
-        yield _Form(name, Case(program.module, trial.arguments), row, True)
->>>>>>> 7c08e2b
+        yield _Form(titles[number] if number else _AS_GIVEN, case, row, is_whole)
