@@ -228,7 +228,7 @@ def are_apart(ones: Sequence[Any], others: Sequence[Any]) -> bool:
 def _is_near(one: Any, other: Any) -> bool:
     if one.dtype.kind in "biu":
         return bool(np.array_equal(one, other))
-    scale = float(np.max(np.abs(one), initial=0.0))
+    scale = float(np.max(np.abs(one), initial=0.0, where=np.isfinite(one)))
     return bool(np.allclose(one, other, rtol=0, atol=_APART * scale, equal_nan=True))
 
 
