@@ -105,7 +105,8 @@ class Trial:
             base = np.broadcast_to(x, np.broadcast_shapes(np.shape(x), np.shape(y)))
             return w.power(base, int(2 * known[0]))
         result = np.array(self.exponential.power(x, y))
-        bases, exponents = (np.broadcast_to(value, result.shape) for value in (x, exponents))
+        bases = np.broadcast_to(x, result.shape)
+        exponents = np.broadcast_to(exponents, result.shape)
         for exponent in known:
             at = exponents == exponent
             result[at] = w.power(bases[at], int(2 * exponent))

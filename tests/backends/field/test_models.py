@@ -125,7 +125,8 @@ PAIRS = {
         OUTPUT,
         convolution("convBiasActivationForward", side_input_scale=0.25, activation_mode='"kTanh"'),
         f"c = {OUTPUT} convolution(p0, p1), window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_o01i->b01f;"
-        f" {scalar('q', '0.25', OUTPUT)} s = {OUTPUT} multiply(p3, q); b = {OUTPUT} broadcast(p2), dimensions={{3}};"
+        f" {scalar('q', '0.25', OUTPUT)} s = {OUTPUT} multiply(p3, q);"
+        f" b = {OUTPUT} broadcast(p2), dimensions={{3}};"
         f" t = {OUTPUT} add(c, s); u = {OUTPUT} add(t, b); r = {OUTPUT} tanh(u)",
         ("tanh(u)", "tanh(t)"),
     ),
