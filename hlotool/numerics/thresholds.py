@@ -74,7 +74,7 @@ CLEAR = Threshold(
 )
 CERTAIN = Threshold(
     100.0,
-    decides="ratio from which more members cannot acquit any more",
+    decides="ratio from which more members cannot acquit any more, nor more executions in f64",
     why="thirty times RATIO: more members widen what is legal, but not thirtyfold",
 )
 RATIO = Threshold(
@@ -177,15 +177,30 @@ SAME_IN_F64 = Threshold(
     decides="relative differences that f64 itself makes",
     why="half a million ulps of f64; legal rewrites of whole programs differ by 2e-16 to 1e-12",
 )
+FIRST_WIDE_MEMBERS = Threshold(
+    2,
+    decides="executions with constants rounded anew that a comparison in f64 begins with, of each side",
+    why="two with opposite errors: a tie that one of them does not flip, the other one does",
+)
 WIDE_MEMBERS = Threshold(
     6,
-    decides="executions with constants rounded anew, of each side",
-    why="a tie that the rounding of a constant decides goes either way: six miss it in one case of 64",
+    decides="executions that it goes on to where those do not settle it",
+    why="three pairs: what two ties make together goes every way",
+)
+CERTAIN_IN_F64 = Threshold(
+    1e3,
+    decides="ratio from which the first two settle that two programs do not compute the same",
+    why="an error that is too small by luck is so by a thousandth in one of a thousand; faults begin at 1e4",
 )
 WIDE_RATIO = Threshold(
     5.0,
     decides="ratio beyond which two programs do not compute the same",
     why="above RATIO: few constants make heavier tails than many roundings",
+)
+NEIGHBOURS = Threshold(
+    2,
+    decides="ulps of a narrow type within which one constant stands in the place of another one",
+    why="a fault in the last bits; a fold rounds by half an ulp, and of constants that differ by more",
 )
 LOST_DIGITS = Threshold(
     1e3,
@@ -218,6 +233,18 @@ PATTERN_WIDTHS = Threshold(
     8,
     decides="or spreads of the ensemble",
     why="elements of legal executions are that far apart in large outputs",
+    table=FAULTS,
+)
+PATTERN_ELEMENTS = Threshold(
+    8,
+    decides="wrong elements that a saturation or right values in wrong places must show in",
+    why="among four numbers, one in eight shows some order by chance; of eight in order none has it so",
+    table=FAULTS,
+)
+PATTERN_VALUES = Threshold(
+    4,
+    decides="different values that they must have",
+    why="what consists of two values is its own shift, swap and transpose in many ways",
     table=FAULTS,
 )
 
