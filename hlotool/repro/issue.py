@@ -85,8 +85,21 @@ def how_to_run(bundle: Bundle) -> Iterator[str]:
     if bundle.command:
         yield f"{bundle.command} repro.hlo"
     else:
-        given = " --input_literals_file=inputs.pb" if bundle.inputs else ""
-        yield f"run_hlo_module --platform=CPU --reference_platform=Interpreter{given} repro.hlo"
+        yield _with_tools_of_xla(bundle)
     if passes := bundle.culprit.get("pass"):
         yield f"hlo-opt --passes={passes} repro.hlo"
     yield "```"
+
+
+def _with_tools_of_xla(bundle: Bundle) -> str:
+    """The command of XLA's own that runs the program; the one for several devices makes up its arguments."""
+    grid = bundle.grid
+    if len(grid) == 1:
+        given = " --input_literals_file=inputs.pb" if bundle.inputs else ""
+        return f"run_hlo_module --platform=CPU --reference_platform=Interpreter{given} repro.hlo"
+    spread = ""
+    if grid.partitions > 1:
+        spread = " --is_spmd_partitioned_module" if bundle.is_per_device else " --use_spmd_partitioning"
+    devices = f"--num_replicas={grid.replicas} --num_partitions={grid.partitions}{spread}"
+    flag = f"XLA_FLAGS=--xla_force_host_platform_device_count={len(grid)}"
+    return f"{flag} hlo_runner_main --device_type=host {devices} repro.hlo"

@@ -47,7 +47,7 @@ def _files(bundle: Bundle) -> Iterator[tuple[str, str]]:
     if bundle.after:
         yield "`repro.after.hlo`", "what the pass made of it, which computes something else"
     if bundle.inputs:
-        pb = "" if bundle.kind == "check" else ", `inputs.pb`"
+        pb = "" if bundle.kind == "check" or len(bundle.grid) > 1 else ", `inputs.pb`"
         yield (
             f"`inputs.npz`{pb}",
             "its arguments" + (", also as XLA's `run_hlo_module` takes them" if pb else ""),
