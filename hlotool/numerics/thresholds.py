@@ -1,7 +1,8 @@
 """The thresholds of verdicts: for each its value, what it decides, why this value, and what calibrated it.
 
 Values are read as the judge runs (`thresholds.RATIO.value`), so that `benchmarks/thresholds.py` can halve and
-double each of them and count the verdicts that change. Its table is the calibration of all of them: a value
+double each of them and count the verdicts that change, and `benchmarks/locate.py --thresholds` those of the
+locator. Its table is the calibration of all of them: a value
 stands in the middle of a range in which no legal pair is accused and no planted fault is missed, or the table
 says on which side the edge is. Sizes that only bound time or memory stay where they are used.
 """
@@ -15,6 +16,7 @@ SENSITIVITY = "Thresholds"
 MARGINS = "Margins of the ratio"
 LEGAL = "Legal pairs"
 FAULTS = "Planted faults"
+LOCATOR = "Thresholds of the locator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,4 +246,49 @@ PATTERN_VALUES = Threshold(
     decides="different values that they must have",
     why="what consists of two values is its own shift, swap and transpose in many ways",
     table=FAULTS,
+)
+
+# Of the locator.
+
+ONE_OPERATION = Threshold(
+    8,
+    decides="units of the type's epsilon by which two roundings of one operation may be apart",
+    why="a few ulps of the result, and as many of what an approximation computes on the way",
+    table=LOCATOR,
+)
+FEW_OPERATIONS = Threshold(
+    256,
+    decides="the same of the few operations that a rewrite puts in the place of others",
+    why="some rounding errors that add up, with cancellation; faults that show are far above",
+    table=LOCATOR,
+)
+ROUNDED_CONSTANTS = Threshold(
+    1e-5,
+    decides="relative difference of values in f64 that still are the same",
+    why="compilers fold constants in f32, whose rounding stays in f64",
+    table=LOCATOR,
+)
+SHOWN = Threshold(
+    1 / 8,
+    decides="the part of the difference of a result that a value must show to be to blame for it",
+    why="differences fade on the way to a result more often than they grow; rounding is far below",
+    table=LOCATOR,
+)
+TELLING_SIZE = Threshold(
+    8,
+    decides="elements from which on equal arrays are one value",
+    why="smaller ones, indices above all, are equal by chance",
+    table=LOCATOR,
+)
+SURVIVING_NAMES = Threshold(
+    0.3,
+    decides="the share of names of operations that both programs have, below which names say nothing",
+    why="compilers number names anew: a few of them are the same by chance",
+    table=LOCATOR,
+)
+ERROR_LEFT = Threshold(
+    0.05,
+    decides="the part of its error that a result may keep to be repaired",
+    why="room for rounding, which differs once an operation is another one",
+    table=LOCATOR,
 )

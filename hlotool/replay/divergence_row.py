@@ -75,7 +75,7 @@ def _search(
     # Imported where it is needed: most modules agree, and every worker would pay for it as it starts.
     from hlotool.locate.isolation import divergence_on
     from hlotool.locate.report import first_divergence
-    from hlotool.replay.devices.looking import subjects
+    from hlotool.replay.devices.looking import leaves_of, subjects
 
     tell("looking for the first wrong instruction")
     outputs = [tuple(leaf.index) for leaf in row.leaves if leaf.verdict is Verdict.WRONG]
@@ -83,11 +83,9 @@ def _search(
         return divergence_on(
             options.backend, reference.module, tested.module, trial.arguments, outputs, budget
         )
-    if reference.runner.copies > 1:
-        outputs = [index[1:] for index in outputs]
     return first_divergence(
         *subjects(reference, tested, trial.arguments),
-        list(dict.fromkeys(outputs)),
+        leaves_of(reference, outputs),
         budget,
         is_wide_enough(row, tested.module),
     )
