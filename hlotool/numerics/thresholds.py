@@ -238,7 +238,7 @@ PATTERN_WIDTHS = Threshold(
 PATTERN_ELEMENTS = Threshold(
     5,
     decides="wrong elements that a saturation or right values in wrong places must show in",
-    why="four numbers fit some shift, swap or limit by chance; at 8 many small arrays of the corpus have no name",
+    why="four numbers fit some shift, swap or limit by chance; at 8 many small arrays have no name",
     table=FAULTS,
 )
 PATTERN_VALUES = Threshold(
