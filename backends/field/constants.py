@@ -50,11 +50,11 @@ class Constants:
         modules = [reference] if tested is None else [reference, tested]
         self._precisions = precisions(sorted(_float_types(modules), key=str))
         self._zero_below = zero_below
-        self._written = {abs(v) for v in _values(reference) if v and np.isfinite(v)}
+        self._written = {abs(v) for v in constant_values(reference) if v and np.isfinite(v)}
         self._folded: set[float] = set()
         self._relations: Relations | None = None
         self._readings: dict[float, Reading] = {}
-        self._values = {v for module in modules for v in _values(module) if np.isfinite(v)}
+        self._values = {v for module in modules for v in constant_values(module) if np.isfinite(v)}
         self._known: Known | None = None
 
     @property
@@ -131,7 +131,7 @@ def _float_types(modules: list[Module]) -> set[ElementType]:
     return {shape.element_type for shape in shapes if shape.element_type.is_inexact}
 
 
-def _values(module: Module) -> Iterator[float]:
+def constant_values(module: Module) -> Iterator[float]:
     """The different values of small float constants, real and imaginary parts for themselves."""
     for instruction in module.instructions():
         if instruction.literal is None:

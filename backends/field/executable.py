@@ -1,7 +1,7 @@
 """Modules compiled for the field, for one device or several.
 
-What a run returns is as it is compared: of a float the residue modulo P (u64), of a complex number both in
-one u64; integers and preds are themselves.
+What a run returns is as it is compared: of a float the residue (u64) of the trial's half, of a complex number
+both in one u64; integers and preds are themselves.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from hlotool.analysis.inequalities import Law
+from hlotool.analysis.signs import Signs
 from hlotool.backends.base import Executable, Probe, Value
 from hlotool.backends.field import rules
 from hlotool.backends.field.black_boxes import BlackBox
@@ -36,19 +38,24 @@ class FieldBackend:
     Args:
         trial: the point at which they are evaluated; it may be moved between runs.
         deadline: when every run must be over, in `time.monotonic`; None for no limit.
+        knows_signs: inequalities of the programs count (`FieldLowering`).
 
     Attributes:
+        trial: see above.
         name: of the backend.
         version: what reports cite.
         boxes: of each program, in the order of compilation: what is an unknown function.
+        laws: by which orders and signs were known, in either program.
     """
 
     name: str = NAME
     version: str = NAME
 
-    def __init__(self, trial: Trial, deadline: float | None = None) -> None:
+    def __init__(self, trial: Trial, deadline: float | None = None, knows_signs: bool = False) -> None:
         self.boxes: list[list[BlackBox]] = []
-        self._trial = trial
+        self.laws: set[Law] = set()
+        self._knows_signs = knows_signs
+        self.trial = trial
         self._deadline = deadline
 
     def compile(self, module: Module) -> Executable:
@@ -73,7 +80,9 @@ class FieldBackend:
         return FieldExecutable(self, lowering, lowering.plan(module.entry))
 
     def _lowering(self, module: Module, grid: DeviceGrid) -> FieldLowering:
-        lowering = FieldLowering(module, self._trial, grid, is_reference=not self.boxes)
+        signs = Signs(module) if self._knows_signs else None
+        lowering = FieldLowering(module, self.trial, grid, is_reference=not self.boxes, signs=signs)
+        lowering.laws = self.laws
         self.boxes.append(lowering.boxes)
         return lowering
 
@@ -127,7 +136,7 @@ class FieldExecutable:
         return [self._result(result) for result in results]
 
     def _result(self, value: Value) -> Value:
-        found: Value = residues(self.module.entry.root.shape, value)
+        found: Value = residues(self.module.entry.root.shape, value, self._backend.trial.half)
         return found
 
 

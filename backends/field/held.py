@@ -79,13 +79,19 @@ def pair(real: Any, imaginary: Any) -> Array:
     return pairs.view(np.complex128).reshape(real.shape)
 
 
-def residues(shape: Shape, value: Any) -> Any:
-    """A result as it is compared: of every word the residue mod P, of complex numbers both in one u64."""
+def residues(shape: Shape, value: Any, half: int = 0) -> Any:
+    """A result as it is compared: one residue of every word, of complex numbers both parts' in one u64.
+
+    Args:
+        shape: of the result.
+        value: as it is held.
+        half: 0 for the residues modulo P, 1 for those modulo Q.
+    """
     if isinstance(shape, TupleShape):
-        return tuple(residues(part, element) for part, element in zip(shape.elements, value))
+        return tuple(residues(part, element, half) for part, element in zip(shape.elements, value))
     if is_float(shape):
-        return split(np.asarray(value, np.uint64))[0]
+        return split(np.asarray(value, np.uint64))[half]
     if is_complex(shape):
         real, imaginary = parts(value)
-        return join(split(real)[0], split(imaginary)[0])
+        return join(split(real)[half], split(imaginary)[half])
     return value

@@ -71,6 +71,13 @@ class Numbers(NDArrayOperatorsMixin):
     def __getitem__(self, index: Any) -> Numbers:
         return self._like(self.words[index])
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.words[index] = self._words(value)
+
+    def copy(self) -> Numbers:
+        """See NumPy."""
+        return self._like(self.words.copy())
+
     def reshape(self, *sizes: Any) -> Numbers:
         """See NumPy."""
         return self._like(self.words.reshape(*sizes))

@@ -88,17 +88,20 @@ def lapack(*names: str, ranks: Sequence[int], letters: str = "sdcz") -> Callable
     def register(routine: Routine) -> Routine:
         @custom_call(*targets)
         def lower(instruction: Instruction, lowering: Lowering) -> Kernel:
-            target = instruction.text("custom_call_target")
-            letter = target.removeprefix("lapack_")[0]
-            config = read_config(instruction, lowering)
-            options = {name: int(value) for name, value in config.values.items() if isinstance(value, int)}
-            call = LapackCall(letter, options, config.unsupported)
-            return batched(routine, call, ranks, instruction, lowering)
+            return batched(routine, named_call(instruction, lowering), ranks, instruction, lowering)
 
         lower.__doc__ = f"{routine.__doc__}\n\nSource: jaxlib/cpu/lapack_kernels.h."
         return routine
 
     return register
+
+
+def named_call(instruction: Instruction, lowering: Lowering) -> LapackCall:
+    """The call of a routine whose name tells the element type, with the options of its config."""
+    letter = instruction.custom_call_target.removeprefix("lapack_")[0]
+    config = read_config(instruction, lowering)
+    options = {name: int(value) for name, value in config.values.items() if isinstance(value, int)}
+    return LapackCall(letter, options, config.unsupported)
 
 
 def lapack_call(instruction: Instruction, lowering: Lowering, options: Mapping[str, int]) -> LapackCall:

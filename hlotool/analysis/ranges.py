@@ -7,9 +7,9 @@ of integers and overflow of floats are left out: inputs are generated so that th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -18,12 +18,12 @@ from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, ElementType, Shape
 
 #: Stands for the open end of a range that never reaches 0, such as that of exp.
-_ABOVE_ZERO = 1e-30
+ABOVE_ZERO: Final = 1e-30
 #: The values of larger constants are not looked at.
 _LARGEST_CONSTANT = 1 << 20
 
 _Operands: TypeAlias = list[Interval]
-_Rule: TypeAlias = Callable[["ForwardRanges", Instruction, _Operands], Interval]
+_Rule: TypeAlias = Callable[[Instruction, _Operands], Interval]
 
 
 class ForwardRanges:
@@ -45,16 +45,33 @@ class ForwardRanges:
 
     def _sweep(self, computation: Computation) -> None:
         for instruction in computation.instructions:
-            limits = _limits(instruction.shape)
-            rule = _RULES.get(instruction.opcode)
-            if rule is not None and isinstance(instruction.shape, ArrayShape):
-                operands = [self._ranges[o] for o in instruction.operands]
-                narrowed = limits.intersect(rule(self, instruction, operands))
-                limits = limits if narrowed.is_empty else narrowed
-            self._ranges[instruction] = Interval(limits.low, limits.high)
+            self._ranges[instruction] = self._called(instruction) or range_of(
+                instruction, [self._ranges[o] for o in instruction.operands]
+            )
+
+    def _called(self, instruction: Instruction) -> Interval | None:
+        """The range of what is handed on; None for what is computed."""
+        if instruction.opcode in ("call", "fusion"):
+            return self.of(next(instruction.called).root)
+        if instruction.opcode == "get-tuple-element" and instruction.operands[0].opcode == "tuple":
+            return self.of(instruction.operands[0].operands[instruction.integer("index")])
+        return None
 
 
-def _limits(shape: Shape) -> Interval:
+def range_of(instruction: Instruction, operands: Sequence[Interval]) -> Interval:
+    """A range that holds every value of `instruction` if its operands' values lie in `operands`.
+
+    Any number for tuples, and for what is not computed but handed on.
+    """
+    limits = type_limits(instruction.shape)
+    rule = _RULES.get(instruction.opcode)
+    if rule is not None and isinstance(instruction.shape, ArrayShape):
+        narrowed = limits.intersect(rule(instruction, list(operands)))
+        limits = limits if narrowed.is_empty else narrowed
+    return Interval(limits.low, limits.high)
+
+
+def type_limits(shape: Shape) -> Interval:
     """What the element type alone says."""
     if not isinstance(shape, ArrayShape):
         return ANY
@@ -63,7 +80,7 @@ def _limits(shape: Shape) -> Interval:
     return Interval(0, 1) if shape.element_type is ElementType.PRED else ANY
 
 
-def _constant(_: ForwardRanges, instruction: Instruction, __: _Operands) -> Interval:
+def _constant(instruction: Instruction, _: _Operands) -> Interval:
     literal = instruction.literal
     if literal is None or literal.elided or not isinstance(literal.value, np.ndarray):
         return ANY
@@ -74,57 +91,56 @@ def _constant(_: ForwardRanges, instruction: Instruction, __: _Operands) -> Inte
     return ANY if np.isnan(numbers).any() else Interval(float(numbers.min()), float(numbers.max()))
 
 
-def _iota(_: ForwardRanges, instruction: Instruction, __: _Operands) -> Interval:
+def _iota(instruction: Instruction, _: _Operands) -> Interval:
     size = instruction.dims[instruction.integer("iota_dimension")]
     return Interval(0, max(0, size - 1))
 
 
-def _same(_: ForwardRanges, __: Instruction, operands: _Operands) -> Interval:
+def _same(_: Instruction, operands: _Operands) -> Interval:
     return operands[0]
 
 
-def _clamp(_: ForwardRanges, __: Instruction, operands: _Operands) -> Interval:
+def _clamp(_: Instruction, operands: _Operands) -> Interval:
     low, value, high = operands
     at_least = max(value.low, low.low)
     return Interval(min(at_least, high.low), min(max(value.high, low.high), high.high))
 
 
-def _multiply(_: ForwardRanges, instruction: Instruction, operands: _Operands) -> Interval:
+def _multiply(instruction: Instruction, operands: _Operands) -> Interval:
     product = multiply(*operands)
     a, b = instruction.operands
     return product.intersect(NONNEGATIVE) if a is b else product
 
 
-def _power(_: ForwardRanges, __: Instruction, operands: _Operands) -> Interval:
+def _power(_: Instruction, operands: _Operands) -> Interval:
     base, exponent = operands
     if base.low > 0:
-        return Interval(_ABOVE_ZERO)
+        return Interval(ABOVE_ZERO)
     even = exponent.is_point and exponent.low % 2 == 0
     return NONNEGATIVE if base.low >= 0 or even else ANY
 
 
-def _call(ranges: ForwardRanges, instruction: Instruction, _: _Operands) -> Interval:
-    return ranges.of(next(instruction.called).root)
-
-
-def _reduce(_: ForwardRanges, instruction: Instruction, operands: _Operands) -> Interval:
-    """Sums of what is not negative are not negative; extrema stay in the range."""
+def _reduce(instruction: Instruction, operands: _Operands) -> Interval:
+    """Sums of what has one sign have it, too; extrema stay in the range."""
     opcode = next(instruction.called).root.opcode
     values, init = operands
     if opcode in ("maximum", "minimum"):
         return values.union(init)
     if opcode == "add" and values.low >= 0 and init.low >= 0:
-        return Interval(min(values.low, _ABOVE_ZERO))
+        return Interval(min(values.low, ABOVE_ZERO))
+    if opcode == "add" and values.high <= 0 and init.high <= 0:
+        return Interval(high=0)
     return ANY
 
 
-def _get_tuple_element(ranges: ForwardRanges, instruction: Instruction, _: _Operands) -> Interval:
-    source, index = instruction.operands[0], instruction.integer("index")
-    return ranges.of(source.operands[index]) if source.opcode == "tuple" else ANY
+def _dot(_: Instruction, operands: _Operands) -> Interval:
+    """Sums of products of one sign; the empty sum is 0."""
+    product = multiply(*operands[:2])
+    return NONNEGATIVE if product.low >= 0 else Interval(high=0) if product.high <= 0 else ANY
 
 
 def _monotone(function: Callable[[float], float]) -> _Rule:
-    def rule(_: ForwardRanges, __: Instruction, operands: _Operands) -> Interval:
+    def rule(_: Instruction, operands: _Operands) -> Interval:
         low, high = (function(end) for end in (operands[0].low, operands[0].high))
         return Interval(low, high)
 
@@ -132,11 +148,11 @@ def _monotone(function: Callable[[float], float]) -> _Rule:
 
 
 def _fixed(low: float, high: float) -> _Rule:
-    return lambda _, __, ___: Interval(low, high)
+    return lambda _, __: Interval(low, high)
 
 
 def _exponential(value: float) -> float:
-    return max(_ABOVE_ZERO, math.exp(value)) if value < 700 else math.inf
+    return max(ABOVE_ZERO, math.exp(value)) if value < 700 else math.inf
 
 
 def logarithm(value: float) -> float:
@@ -147,30 +163,28 @@ def logarithm(value: float) -> float:
 _RULES: dict[str, _Rule] = {
     "constant": _constant,
     "iota": _iota,
-    "add": lambda _, __, operands: add(*operands),
-    "subtract": lambda _, __, operands: add(operands[0], negate(operands[1])),
+    "add": lambda _, operands: add(*operands),
+    "subtract": lambda _, operands: add(operands[0], negate(operands[1])),
     "multiply": _multiply,
-    "divide": lambda _, __, operands: multiply(operands[0], reciprocal(operands[1])),
-    "negate": lambda _, __, operands: negate(operands[0]),
-    "abs": lambda _, __, operands: operands[0] if operands[0].low >= 0 else NONNEGATIVE,
+    "dot": _dot,
+    "divide": lambda _, operands: multiply(operands[0], reciprocal(operands[1])),
+    "negate": lambda _, operands: negate(operands[0]),
+    "abs": lambda _, operands: operands[0] if operands[0].low >= 0 else NONNEGATIVE,
     "sqrt": _monotone(lambda x: math.sqrt(max(x, 0.0))),
-    "rsqrt": _fixed(_ABOVE_ZERO, math.inf),
+    "rsqrt": _fixed(ABOVE_ZERO, math.inf),
     "exponential": _monotone(_exponential),
     "log": _monotone(logarithm),
-    "logistic": _fixed(_ABOVE_ZERO, 1),
+    "logistic": _fixed(ABOVE_ZERO, 1),
     **dict.fromkeys(("tanh", "erf", "sine", "cosine"), _fixed(-1, 1)),
     "cosh": _fixed(1, math.inf),
     "power": _power,
-    "maximum": lambda _, __, ops: Interval(max(o.low for o in ops), max(o.high for o in ops)),
-    "minimum": lambda _, __, ops: Interval(min(o.low for o in ops), min(o.high for o in ops)),
+    "maximum": lambda _, ops: Interval(max(o.low for o in ops), max(o.high for o in ops)),
+    "minimum": lambda _, ops: Interval(min(o.low for o in ops), min(o.high for o in ops)),
     "clamp": _clamp,
-    "select": lambda _, __, operands: operands[1].union(operands[2]),
+    "select": lambda _, operands: operands[1].union(operands[2]),
     "reduce": _reduce,
-    **dict.fromkeys(("concatenate", "pad"), lambda _, __, operands: reduce(Interval.union, operands)),
-    "dynamic-update-slice": lambda _, __, operands: operands[0].union(operands[1]),
-    "get-tuple-element": _get_tuple_element,
-    "call": _call,
-    "fusion": _call,
+    **dict.fromkeys(("concatenate", "pad"), lambda _, operands: reduce(Interval.union, operands)),
+    "dynamic-update-slice": lambda _, operands: operands[0].union(operands[1]),
     **dict.fromkeys(
         ("broadcast", "dynamic-slice", "gather", "reshape", "reverse", "slice", "transpose"), _same
     ),

@@ -7,7 +7,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hlotool.cli.options import add_only_option, add_output_options, add_worker_options, count
+from hlotool.cli.options import add_only_option, add_output_options, add_worker_options, count, values_file
 from hlotool.cli.output import finish
 from hlotool.errors import UsageError
 
@@ -39,6 +39,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_only_option(group)
     group.add_argument("--trials", metavar="N", type=count, default=2, help="random points [2]")
     group.add_argument("--seed", type=int, default=0, help="of the random points [0]")
+    group.add_argument(
+        "--inputs",
+        metavar="FILE",
+        type=values_file,
+        help=".npz or SCRIPT.py:FUNCTION: integers and preds, as indices; floats are drawn all the same",
+    )
     group.add_argument("--explain", action="store_true", help="laws, constants and unknown functions")
     add_worker_options(parser)
     add_output_options(parser)
@@ -102,7 +108,14 @@ def _proved(pairing: Pairing, arguments: argparse.Namespace) -> list[ProvedRecor
 
     tasks = [
         ProveTask(
-            pair.name, pair.owners, pair.left, pair.right, arguments.trials, arguments.seed, arguments.timeout
+            pair.name,
+            pair.owners,
+            pair.left,
+            pair.right,
+            arguments.trials,
+            arguments.seed,
+            arguments.timeout,
+            arguments.inputs,
         )
         for pair in pairing.pairs
     ]

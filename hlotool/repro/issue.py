@@ -18,12 +18,7 @@ def issue_text(bundle: Bundle) -> str:
 
 
 def _lines(bundle: Bundle) -> Iterator[str]:
-    yield f"# {bundle.title}"
-    yield ""
-    yield f"{bundle.signature}: {bundle.reason}"
-    if bundle.trigger is not None:
-        yield ""
-        yield f"**{sentence(bundle)}**"
+    yield from headline(bundle)
     yield from _program(bundle)
     yield from ("", "## How to run it", "", *how_to_run(bundle))
     if bundle.evidence:
@@ -36,10 +31,15 @@ def _lines(bundle: Bundle) -> Iterator[str]:
     yield from (f"- {name}: {version}" for name, version in versions.items())
 
 
-def sentence(bundle: Bundle) -> str:
-    """Whether the program triggers, as a sentence."""
-    text = bundle.trigger.summary if bundle.trigger is not None else ""
-    return f"{text[:1].upper()}{text[1:]}."
+def headline(bundle: Bundle) -> Iterator[str]:
+    """What is wrong, how, and whether it triggers."""
+    yield f"# {bundle.title}"
+    yield ""
+    yield f"{bundle.signature}: {bundle.reason}"
+    if bundle.trigger is not None:
+        said = bundle.trigger.summary
+        yield ""
+        yield f"**{said[:1].upper()}{said[1:]}.**"
 
 
 def _program(bundle: Bundle) -> Iterator[str]:

@@ -65,6 +65,14 @@ def test_a_dump_before_and_after(prove: Shell) -> None:
     assert "✓ equal" in prove.out
 
 
+def test_given_integers(prove: Shell) -> None:
+    """XLA drops a clamp of indices (a real miscompile): unseen where they are in range."""
+    dump = CORPUS / "miscompiles" / "nested_dynamic_slice"
+    assert prove(dump) == ExitCode.AGREE
+    assert prove(dump, "--inputs", dump / "inputs.npz") == ExitCode.MISMATCH
+    assert "2 of 2 (100 %)" in prove.out
+
+
 def test_broken_hlo(prove: Shell, files: dict[str, Path]) -> None:
     record = prove.json(files["sum"], files["broken"])
     [pair] = record["pairs"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hlotool.analysis.custom_calls import TRANSPARENT
-from hlotool.backends.field.black_boxes import black_box, without_model
+from hlotool.backends.field.black_boxes import without_model
 from hlotool.backends.field.held import held_instruction, is_float
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.registry import CALL_MEANINGS, call_means, means
@@ -46,10 +46,3 @@ def allocate_buffer(instruction: Instruction, lowering: FieldLowering) -> Kernel
         raise lowering.unsupported(instruction, f"memory of shape {instruction.shape}")
     dims = instruction.dims
     return lambda: np.full(dims, NAN)
-
-
-@means("fft")
-def fft(instruction: Instruction, lowering: FieldLowering) -> Kernel:
-    """A black box."""
-    length = instruction.integers("fft_length")
-    return black_box(instruction, lowering, f"{instruction.text('fft_type')} of length {length}")

@@ -44,7 +44,7 @@ def solve_triangular(a: Array, b: Array, left: bool, lower: bool, transpose: str
 
 def _solve_lower(a: Array, b: Array, unit: bool) -> Array:
     """Forward substitution."""
-    x = np.array(b)
+    x = b.copy()
     size = a.shape[-1]
     for start in range(0, size, _BLOCK):
         stop = min(start + _BLOCK, size)

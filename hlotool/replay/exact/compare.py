@@ -11,7 +11,7 @@ import numpy as np
 
 from hlotool.backends.base import Backend
 from hlotool.backends.field.black_boxes import BlackBox
-from hlotool.backends.field.constants import TINY, Constants
+from hlotool.backends.field.constants import TINY, Constants, constant_values
 from hlotool.backends.field.drawing import with_drawn_floats
 from hlotool.backends.field.executable import FieldBackend
 from hlotool.backends.field.snapping import Rule
@@ -63,35 +63,94 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     """
     options = options or Options()
     began = time.monotonic()
-    result = _attempt(reference, tested, options, False, began + options.time_limit)
-    if result.relation is Relation.UNEQUAL:
-        second = _attempt(reference, tested, options, True, began + options.time_limit)
-        result = second if second.relation is Relation.EQUAL else result
+    deadline = began + options.time_limit
+    result = _attempt(reference, tested, options, deadline, _Assumed())
+    for assumed in _further(reference.module, tested.module):
+        if result.relation is not Relation.UNEQUAL or result.structural:
+            break
+        result = _united(result, _attempt(reference, tested, options, deadline, assumed))
     return replace(result, seconds=time.monotonic() - began)
 
 
-def _attempt(reference: Side, tested: Side, options: Options, tiny: bool, deadline: float) -> ExactResult:
-    """One reading of the constants; `tiny` ones are zero in the second."""
-    constants = Constants(reference.module, tested.module, TINY if tiny else 0.0)
-    trial = Trial(constants, remembers_exp=_takes_logarithms(reference.module, tested.module))
-    engine = FieldBackend(trial, deadline)
+@dataclass(frozen=True, slots=True)
+class _Assumed:
+    """What an attempt assumes beyond the laws of the field.
+
+    Attributes:
+        tiny: constants too small to matter are 0, as where 1 - 1e-38 was folded to 1.
+        inequalities: of real numbers, by which |x| is x where x is known not to be negative. They are not
+            assumed at once: what only one of two programs shows would tell them apart.
+        logarithms: log(a b) = log(a) + log(b), in place of exp(a + b) = exp(a) exp(b).
+    """
+
+    tiny: bool = False
+    inequalities: bool = False
+    logarithms: bool = False
+
+
+#: Modulo Q the root of a square has either sign by chance: one element alone shows it in every second trial.
+_TRIALS_MODULO_Q = 8
+
+
+def _united(result: ExactResult, other: ExactResult) -> ExactResult:
+    """Leaves that are equal by either attempt are equal: each is a proof."""
+    proved = {leaf.index: leaf for leaf in other.leaves if leaf.relation is Relation.EQUAL}
+    leaves = [
+        proved.get(leaf.index, leaf) if leaf.relation is Relation.UNEQUAL else leaf for leaf in result.leaves
+    ]
+    if leaves == list(result.leaves):
+        return result
+    return replace(
+        result,
+        leaves=leaves,
+        trials=min(result.trials, other.trials),
+        laws=list(dict.fromkeys([*result.laws, *other.laws])),
+        constants=list(dict.fromkeys([*result.constants, *other.constants])),
+    )
+
+
+def _further(*modules: Module) -> Iterator[_Assumed]:
+    """What to assume where programs are unequal without."""
+    has_tiny = any(0 < abs(value) < TINY for module in modules for value in constant_values(module))
+    yield from [_Assumed(tiny=True)] if has_tiny else []
+    if _takes_logarithms(*modules):
+        yield _Assumed(logarithms=True)
+    yield _Assumed(inequalities=True)
+    yield from [_Assumed(tiny=True, inequalities=True)] if has_tiny else []
+
+
+def _attempt(
+    reference: Side, tested: Side, options: Options, deadline: float, assumed: _Assumed
+) -> ExactResult:
+    constants = Constants(reference.module, tested.module, TINY if assumed.tiny else 0.0)
+    takes_logarithms = _takes_logarithms(reference.module, tested.module)
+    trial = Trial(constants, remembers_exp=takes_logarithms, half=int(assumed.logarithms))
+    trials = max(options.trials, _TRIALS_MODULO_Q) if assumed.logarithms else options.trials
+    engine = FieldBackend(trial, deadline, assumed.inequalities)
     try:
         runners = reference.compiled_by(engine), tested.compiled_by(engine)
         if difference := _structural_difference(*runners):
             return ExactResult(structural=difference)
+        if assumed.inequalities and not engine.laws:
+            return ExactResult(refused="no inequality is known")
         found = [
             _at_point(*runners, _arguments(reference.module, runners[0], options, number), trial, seed)
-            for number, seed in enumerate(range(options.seed, options.seed + options.trials))
+            for number, seed in enumerate(range(options.seed, options.seed + trials))
         ]
     except HlotoolError as error:
         if isinstance(error, BackendFailed) and error.here:
             raise
         return ExactResult(refused=str(error))
     boxes = _boxes(engine)
-    compared = _explained([_worst(leaf) for leaf in zip(*found)], *boxes)
-    laws = ["tiny constants are 0"] if tiny else []
+    laws = [f"constants below {TINY:g} are 0"] if assumed.tiny else []
+    laws += ["log(a b) = log(a) + log(b)"] if assumed.logarithms else []
+    laws += sorted(law.value for law in engine.laws)
     return ExactResult(
-        leaves=compared, trials=options.trials, laws=laws, constants=_readings(constants), boxes=boxes
+        leaves=_explained([_worst(leaf) for leaf in zip(*found)], *boxes),
+        trials=trials,
+        laws=laws,
+        constants=_readings(constants),
+        boxes=boxes,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,7 @@ class ProveTask:
         trials: random points.
         seed: of the first point.
         time_limit: in seconds.
+        inputs: file whose integers and preds are taken in place of generated ones, at the first point.
     """
 
     name: str
@@ -39,6 +41,7 @@ class ProveTask:
     trials: int
     seed: int
     time_limit: float
+    inputs: str | None = None
 
 
 def prove(task: ProveTask) -> ProvedRecord:
@@ -52,12 +55,28 @@ def prove(task: ProveTask) -> ProvedRecord:
     try:
         reference = load_program(task.owners[0], task.reference, only_read())
         tested = load_program(task.owners[1], task.tested, only_read(), reference)
-        options = Options(task.trials, task.seed, task.time_limit)
+        options = Options(task.trials, task.seed, task.time_limit, _given(task, reference))
         return proved_record(task.name, left, right, compare(reference, tested, options))
     except HlotoolError as error:
         if isinstance(error, BackendFailed) and error.here:
             raise
         return failed_record(task, error, time.monotonic() - began)
+
+
+def _given(task: ProveTask, reference: Program) -> Sequence[Any] | None:
+    """The arguments of the first point that are not drawn.
+
+    Raises:
+        InputDataError: they do not fit the program.
+        Unsupported: the program runs on several devices, with arguments of their own.
+    """
+    if task.inputs is None:
+        return None
+    if reference.runner.copies > 1:
+        raise Unsupported("given inputs of a program on several devices")
+    from hlotool.values.captured import load_inputs
+
+    return load_inputs(task.inputs, reference.module)
 
 
 def failed_record(task: ProveTask, error: HlotoolError, seconds: float = 0.0) -> ProvedRecord:

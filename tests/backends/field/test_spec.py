@@ -17,7 +17,7 @@ from hlotool.ir.types import ArrayShape, leaves
 #: Without a value of their own: the laws that they have are tested elsewhere.
 OPAQUE = {
     "acos", "acosh", "asin", "asinh", "atan2", "atanh", "cbrt", "cosh", "cosine", "erf", "exponential",
-    "exponential-minus-one", "fft", "log", "log-plus-one", "logistic", "rng", "rsqrt", "sine", "sinh",
+    "exponential-minus-one", "log", "log-plus-one", "logistic", "rng", "rsqrt", "sine", "sinh",
     "sqrt", "tan", "tanh",
 }  # fmt: skip
 
@@ -32,11 +32,19 @@ OTHERWISE = {
     "batch-norm-training: output, mean, biased variance": "roots are no fractions",
     "batch-norm-training: another feature dimension": "roots are no fractions",
     "bitcast-convert: f8 to u8": "there is no -0",
+    "cholesky: the lower factor": "modulo Q a root has either sign",
+    "cholesky: the upper factor": "modulo Q a root has either sign",
+    "cholesky: batches": "modulo Q a root has either sign",
     "convert: s32 to f4e2m1fn": "nothing saturates",
     "convert: u8 to f8e8m0fnu": "nothing is rounded",
     "convert: f64 to bf16 goes through f32": "nothing is rounded",
     "custom-call: lapack_spotrf_ffi: the other triangle is left as it was": "a black box",
     "dot: f8e4m3fn operands": "nothing is rounded",
+    "fft: a length that is not a power of two": "cosines are no fractions",
+    "fft: a real signal gives half of the spectrum": "cosines are no fractions",
+    "fft: and back, an odd length": "cosines are no fractions",
+    "fft: c128": "cosines are no fractions",
+    "fft: two dimensions": "cosines are no fractions",
     "fusion: every instruction rounds to its own type": "nothing is rounded",
     "iota: f4e2m1fn saturates": "nothing saturates",
     "map: bits of scalars": "there is no -0",

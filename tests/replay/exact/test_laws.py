@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hlotool
+from hlotool.analysis.inequalities import Law
 from hlotool.replay.exact import ExactResult, Relation
 
 #: Reducers that the programs below call.
@@ -18,17 +19,18 @@ squares {
 }
 """
 
-X, Y, Z = (f"{name} = f32[4,6] parameter({number})\n" for number, name in enumerate("xyz"))
-N = "n = s32[4] parameter(0)\n"
+#: The parameters of all programs.
+PARAMETERS = "".join(f"{name} = f32[4,6] parameter({number})\n" for number, name in enumerate("xyz"))
+PARAMETERS += "square = f32[5,6] parameter(3)\n"
 
 
-def prove(one: str, other: str, parameters: str = X + Y + Z) -> ExactResult:
+def prove(one: str, other: str) -> ExactResult:
     """Two bodies of one program, which end with the instruction `r`."""
     modules = []
     for body in (one, other):
         lines = [line.strip() for line in body.strip().split(";")]
         lines[-1] = f"ROOT {lines[-1]}"
-        text = f"HloModule m\n{COMPUTATIONS}\nENTRY e {{\n{parameters}" + "\n".join(lines) + "\n}\n"
+        text = f"HloModule m\n{COMPUTATIONS}\nENTRY e {{\n{PARAMETERS}" + "\n".join(lines) + "\n}\n"
         modules.append(hlotool.parse(text))
     return hlotool.prove(*modules)
 
@@ -40,6 +42,21 @@ ONE = f"c = f32[] constant(1); one = {F} broadcast(c), dimensions={{}}; "
 def half(value: str) -> str:
     return f"h = f32[] constant({value}); b = {F} broadcast(h), dimensions={{}}; "
 
+
+#: A lower triangular matrix l, its product with its own transpose, the diagonal of ones.
+TRIANGLE = (
+    "t = f32[5,5] slice(square), slice={[0:5],[0:5]}; i = s32[5,5] iota(), iota_dimension=0;"
+    " j = s32[5,5] iota(), iota_dimension=1; k = pred[5,5] compare(i, j), direction=GE;"
+    " on = pred[5,5] compare(i, j), direction=EQ; eye = f32[5,5] convert(on);"
+    " o = f32[] constant(0); os = f32[5,5] broadcast(o), dimensions={}; l = f32[5,5] select(k, t, os);"
+    " a = f32[5,5] dot(l, l), lhs_contracting_dims={1}, rhs_contracting_dims={1};"
+)
+
+SQUARES = f"a = {F} multiply(x, x); b = {F} multiply(y, y); s = {F} add(a, b);"
+LARGEST = (
+    "i = f32[] constant(-inf); l = f32[4] reduce(x, i), dimensions={1}, to_apply=largest;"
+    f" m = {F} broadcast(l), dimensions={{0}};"
+)
 
 #: Title → two programs that are equal, and one that is not equal to the first.
 LAWS = {
@@ -137,6 +154,27 @@ LAWS = {
         "z0 = f32[] constant(0);"
         f" r = {F} reduce-window(x, z0), window={{size=1x6 pad=0_0x5_0}}, to_apply=largest",
     ),
+    "factor of a triangle times itself": (
+        f"{TRIANGLE} r = f32[5,5] cholesky(a), lower=true",
+        f"{TRIANGLE} d = f32[5,5] multiply(l, eye); z0 = f32[] constant(0);"
+        " v = f32[5] reduce(d, z0), dimensions={0}, to_apply=sum; s = f32[5] sign(v);"
+        " b = f32[5,5] broadcast(s), dimensions={1}; r = f32[5,5] multiply(l, b)",
+        f"{TRIANGLE} r = f32[5,5] cholesky(a), lower=false",
+    ),
+    "solution times the matrix": (
+        f"{TRIANGLE} q = f32[5,4] slice(square), slice={{[0:5],[0:4]}};"
+        " s = f32[5,4] triangular-solve(l, q), left_side=true, lower=true, transpose_a=NO_TRANSPOSE;"
+        " r = f32[5,4] dot(l, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        f"{TRIANGLE} r = f32[5,4] slice(square), slice={{[0:5],[0:4]}}",
+        f"{TRIANGLE} r = f32[5,4] slice(l), slice={{[0:5],[0:4]}}",
+    ),
+    "transform of a sum": (
+        f"s = {F} add(x, y); t = c64[4,4] fft(s), fft_type=RFFT, fft_length={{6}}; r = f32[4,4] real(t)",
+        "a = c64[4,4] fft(x), fft_type=RFFT, fft_length={6};"
+        " b = c64[4,4] fft(y), fft_type=RFFT, fft_length={6};"
+        " s = c64[4,4] add(a, b); r = f32[4,4] real(s)",
+        "t = c64[4,4] fft(x), fft_type=RFFT, fft_length={6}; r = f32[4,4] real(t)",
+    ),
     "through bf16": (
         f"a = bf16[4,6] convert(x); b = {F} convert(a); r = {F} add(b, b)",
         f"r = {F} add(x, x)",
@@ -148,6 +186,39 @@ LAWS = {
         f"{half('0.02449')} d = {F} multiply(x, b); r = s32[4,6] convert(d)",
     ),
 }
+
+
+#: Title → two programs that are equal by an inequality, the inequality, one that is not equal to the first.
+INEQUALITIES = {
+    "a sum of squares is not negative": (
+        f"{SQUARES} r = {F} abs(s)",
+        f"{SQUARES} r = {F} copy(s)",
+        Law.SQUARE,
+        f"{SQUARES} r = {F} negate(s)",
+    ),
+    "nothing exceeds the maximum": (
+        f"{LARGEST} d = {F} subtract(x, m); {half('0')} r = {F} minimum(d, b)",
+        f"{LARGEST} r = {F} subtract(x, m)",
+        Law.BELOW_MAXIMUM,
+        f"{LARGEST} r = {F} subtract(m, x)",
+    ),
+    "an exponential is not negative": (
+        f"e = {F} exponential(x); f = {F} exponential(y); s = {F} add(e, f); {half('0')}"
+        f" p = pred[4,6] compare(s, b), direction=LT; n = {F} negate(s); r = {F} select(p, n, s)",
+        f"e = {F} exponential(x); f = {F} exponential(y); r = {F} add(e, f)",
+        Law.EXPONENTIAL,
+        f"e = {F} exponential(x); f = {F} exponential(y); s = {F} add(e, f); r = {F} negate(s)",
+    ),
+}
+
+
+@pytest.mark.parametrize("title", INEQUALITIES)
+def test_equal_by_an_inequality(title: str) -> None:
+    one, other, law, wrong = INEQUALITIES[title]
+    result = prove(one, other)
+    assert result.relation is Relation.EQUAL
+    assert law.value in result.laws
+    assert prove(one, wrong).relation is Relation.UNEQUAL
 
 
 @pytest.mark.parametrize("title", LAWS)

@@ -1,0 +1,95 @@
+"""Factorisations and triangular systems: rational functions and roots, exact whatever the algorithm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hlotool.backends.field import words as w
+from hlotool.backends.field.held import is_complex
+from hlotool.backends.field.lowering import FieldLowering
+from hlotool.backends.field.numbers import Numbers
+from hlotool.backends.field.products import matmul
+from hlotool.backends.field.registry import call_means, means
+from hlotool.backends.field.words import Words
+from hlotool.backends.numpy.kernels.linear_algebra import solve_triangular
+from hlotool.backends.numpy.lapack import named_call
+from hlotool.backends.numpy.registry import Kernel
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import array_shapes
+
+_TRANSPOSES = {"N": "NO_TRANSPOSE", "T": "TRANSPOSE", "C": "ADJOINT"}
+
+
+@means("cholesky")
+def cholesky(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """The factor of a symmetric matrix, of which one triangle is read; the other one of the result is 0."""
+    if is_complex(instruction.shape):
+        raise lowering.unsupported(instruction, "no meaning on complex numbers in the field")
+    lower = instruction.flag("lower")
+    return lambda a: _in_triangle(a, lower)
+
+
+def _in_triangle(a: Words, lower: bool) -> Words:
+    return _factor(a) if lower else _factor(a.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+def _factor(a: Words) -> Words:
+    """The lower factor of the matrices in the last two dimensions, column by column."""
+    factor = np.zeros_like(a)
+    for column in range(a.shape[-1]):
+        rest = a[..., column:, column]
+        if column:
+            done = factor[..., column:, :column]
+            rest = w.subtract(rest, matmul(done, done[..., :1, :].swapaxes(-1, -2))[..., 0])
+        pivot = w.sqrt(rest[..., :1])
+        factor[..., column, column] = pivot[..., 0]
+        factor[..., column + 1 :, column] = w.divide(rest[..., 1:], pivot)
+    return factor
+
+
+@call_means("lapack_spotrf_ffi", "lapack_dpotrf_ffi")
+def potrf(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """The factor in the triangle `uplo`, the other one as it was; no matrix is singular."""
+    lower = named_call(instruction, lowering).is_option("uplo", "L")
+    _, info = array_shapes(instruction.shape)
+    size = instruction.operands[0].dims[-1]
+    in_triangle = np.tri(size, dtype=np.bool_) if lower else np.tri(size, dtype=np.bool_).T
+
+    def kernel(a: Words) -> tuple[Any, ...]:
+        return np.where(in_triangle, _in_triangle(a, lower), a), np.zeros(info.dims, np.int32)
+
+    return kernel
+
+
+@means("triangular-solve")
+def triangular_solve(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """The solution of a triangular system."""
+    if is_complex(instruction.shape):
+        raise lowering.unsupported(instruction, "no meaning on complex numbers in the field")
+    transpose = instruction.text("transpose_a", "NO_TRANSPOSE")
+    flags = (instruction.flag("left_side"), instruction.flag("lower"))
+    return _solution(lowering, *flags, transpose, instruction.flag("unit_diagonal"))
+
+
+@call_means("lapack_strsm_ffi", "lapack_dtrsm_ffi")
+def trsm(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """The solution of a triangular system."""
+    call = named_call(instruction, lowering)
+    transpose = _TRANSPOSES[chr(call.option("trans_x"))]
+    left, lower = not call.is_option("side", "R"), call.is_option("uplo", "L")
+    return _solution(lowering, left, lower, transpose, call.is_option("diag", "U"))
+
+
+def _solution(lowering: FieldLowering, left: bool, lower: bool, transpose: str, unit: bool) -> Kernel:
+    """The numpy backend's substitution; transposed and adjoint are the same for real numbers."""
+    real = "TRANSPOSE" if transpose == "ADJOINT" else transpose
+
+    def kernel(a: Words, b: Words) -> Words:
+        matrix, right = (Numbers(np.asarray(value), np.dtype(np.float64), lowering.trial) for value in (a, b))
+        solution: Any = solve_triangular(matrix, right, left, lower, real, unit)  # type: ignore[arg-type]
+        words: Words = solution.words
+        return words
+
+    return kernel

@@ -1,0 +1,209 @@
+"""Inequalities between two values of a program that hold for all real numbers, found by their form.
+
+A softmax is at most 1, its logarithm at most 0, no element exceeds the maximum, a mean of squares is at least
+the square of the mean. The two sides are recognised wherever they are computed (`value_numbers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import isclose, prod
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from hlotool.analysis.constants import uniform
+from hlotool.analysis.value_numbers import ValueNumbers, reducing_opcode
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape
+
+#: They put elements at other places.
+_MOVES = frozenset({"bitcast", "broadcast", "reshape", "transpose"})
+#: The values of larger arrays are not traced element by element.
+_MOST_ELEMENTS = 1 << 20
+
+
+class Law(Enum):
+    """Why a value is known to lie where it lies."""
+
+    CONSTANT = "a constant is what it is, an iota from 0 to its size"
+    MOVED = "what is moved, repeated or selected stays in its range"
+    SUM = "sums and differences of ranges"
+    PRODUCT = "products and quotients of ranges"
+    SQUARE = "x x ≥ 0, and even powers of x"
+    ABSOLUTE = "|x| ≥ 0"
+    EXPONENTIAL = "exp(x) ≥ 0, cosh(x) ≥ 1"
+    ROOT = "√x ≥ 0"
+    BOUNDED = "logistic from 0 to 1; tanh, erf, sin and cos from -1 to 1"
+    CHOSEN = "max, min and clamp stay within their operands' ranges"
+    MONOTONE = "log keeps order"
+    BELOW_MAXIMUM = "no element exceeds the maximum"
+    SHARE = "a part is at most the sum of parts that are not negative"
+    LOG_SHARE = "x ≤ log Σ exp(x)"
+    VARIANCE = "the square of a mean is at most the mean of the squares"
+
+
+@dataclass(frozen=True, slots=True)
+class _Reduced:
+    """A reduction whose result stands beside every element of what was reduced."""
+
+    source: Instruction
+    start: Instruction
+    opcode: str
+
+
+class Inequalities:
+    """What is known of two values of one program.
+
+    Args:
+        numbers: which values are the same.
+    """
+
+    def __init__(self, numbers: ValueNumbers) -> None:
+        self._numbers = numbers
+
+    def at_most(self, a: Instruction, b: Instruction) -> Law | None:
+        """The law by which a ≤ b in every element; None where none is found."""
+        a, b = self._origin(a), self._origin(b)
+        if self._is_extremum(b, "maximum", a) or self._is_extremum(a, "minimum", b):
+            return Law.BELOW_MAXIMUM
+        if self._is_log_sum_exp(b, a):
+            return Law.LOG_SHARE
+        return Law.VARIANCE if self._is_variance(a, b) else None
+
+    def is_share(self, part: Instruction, whole: Instruction) -> bool:
+        """Whether `whole` is the sum of `part` and others, and of a start that is not negative, beside each.
+
+        That none of them is negative is for the caller to know.
+        """
+        reduced = self._beside(self._origin(whole), part)
+        return (
+            reduced is not None
+            and reduced.opcode == "add"
+            and self._is_not_negative(reduced.start)
+            and self._numbers.same(reduced.source, part)
+        )
+
+    def _origin(self, instruction: Instruction) -> Instruction:
+        return self._numbers.origin(instruction)
+
+    def _is_extremum(self, value: Instruction, opcode: str, of: Instruction) -> bool:
+        reduced = self._beside(value, of)
+        return reduced is not None and reduced.opcode == opcode and self._numbers.same(reduced.source, of)
+
+    def _is_log_sum_exp(self, value: Instruction, of: Instruction) -> bool:
+        reduced = self._beside(value, of, through="log")
+        if reduced is None or reduced.opcode != "add" or not self._is_not_negative(reduced.start):
+            return False
+        summed = self._origin(reduced.source)
+        return summed.opcode == "exponential" and self._numbers.same(summed.operands[0], of)
+
+    def _is_not_negative(self, start: Instruction) -> bool:
+        value = uniform(self._origin(start))
+        return value is not None and not np.iscomplexobj(value) and float(value) >= 0
+
+    def _is_variance(self, a: Instruction, b: Instruction) -> bool:
+        """Whether a = mean(x)² and b = mean(x²) over the same dimensions."""
+        if a.opcode != "multiply" or not self._numbers.same(*a.operands):
+            return False
+        mean, mean_of_squares = self._mean(a.operands[0]), self._mean(b)
+        if mean is None or mean_of_squares is None:
+            return False
+        (first, first_axes), (second, second_axes) = mean, mean_of_squares
+        square = self._origin(second)
+        return (
+            first_axes == second_axes
+            and square.opcode == "multiply"
+            and all(self._numbers.same(operand, first) for operand in square.operands)
+        )
+
+    def _mean(self, value: Instruction) -> tuple[Instruction, tuple[int, ...]] | None:
+        """What `value` is the mean of, and over which dimensions; the number of terms may be rounded."""
+        value = self._origin(value)
+        if value.opcode not in ("divide", "multiply"):
+            return None
+        pairs = [value.operands] if value.opcode == "divide" else [value.operands, value.operands[::-1]]
+        for total, factor in pairs:
+            total, scale = self._origin(total), uniform(self._origin(factor))
+            if scale is None or total.opcode != "reduce" or not self._is_sum_from_zero(total):
+                continue
+            axes = total.integers("dimensions")
+            count = prod(total.operands[0].dims[d] for d in axes)
+            expected = count if value.opcode == "divide" else 1 / max(count, 1)
+            if isclose(float(scale), expected, rel_tol=_rounding(scale)):
+                return total.operands[0], tuple(axes)
+        return None
+
+    def _is_sum_from_zero(self, reduction: Instruction) -> bool:
+        start = uniform(self._origin(reduction.operands[1])) if len(reduction.operands) == 2 else None
+        return start is not None and not start and reducing_opcode(reduction.computation("to_apply")) == "add"
+
+    def _beside(self, value: Instruction, like: Instruction, through: str = "") -> _Reduced | None:
+        """The reduction that `value` is, put beside every element of an array of the dimensions of `like`.
+
+        Args:
+            value: a reduction that was broadcast.
+            like: what was reduced has its dimensions.
+            through: an elementwise function that was applied on the way, if any.
+        """
+        moves = []
+        is_through = not through
+        value = self._origin(value)
+        while value.opcode in _MOVES or (not is_through and value.opcode == through):
+            if value.opcode == through:
+                is_through = True
+            else:
+                moves.append(value)
+            value = self._origin(value.operands[0])
+        if not is_through or value.opcode != "reduce" or len(value.operands) != 2:
+            return None
+        opcode, shape = reducing_opcode(value.computation("to_apply")), like.shape
+        source, start = value.operands
+        if opcode is None or not isinstance(shape, ArrayShape) or source.dims != shape.dims:
+            return None
+        if shape.size > _MOST_ELEMENTS or not _is_at_its_place(value, moves):
+            return None
+        return _Reduced(source, start, opcode)
+
+
+def _is_at_its_place(reduction: Instruction, moves: Sequence[Instruction]) -> bool:
+    """Whether `moves`, the last one first, put every result beside the elements that it was reduced from."""
+    axes, dims = reduction.integers("dimensions"), reduction.operands[0].dims
+    places = np.arange(reduction.array_shape.size).reshape(reduction.dims)
+    expected = np.broadcast_to(np.expand_dims(places, tuple(axes)), dims)
+    for move in reversed(moves):
+        moved = _moved(places, move)
+        if moved is None:
+            return False
+        places = moved
+    return np.array_equal(places, expected)
+
+
+def _moved(places: npt.NDArray[np.int64], move: Instruction) -> npt.NDArray[np.int64] | None:
+    """What a broadcast, transpose, reshape or bitcast makes of an array; None where layouts matter."""
+    source, result = move.operands[0].array_shape, move.array_shape
+    if move.opcode == "transpose":
+        return places.transpose(move.integers("dimensions"))
+    if move.opcode == "broadcast":
+        targets = move.integers("dimensions", ())
+        order = np.argsort(targets)
+        sizes = [size if d in targets else 1 for d, size in enumerate(result.dims)]
+        return np.broadcast_to(places.transpose(order).reshape(sizes), result.dims)
+    if move.opcode == "bitcast" and not (_is_row_major(source) and _is_row_major(result)):
+        return None
+    if source.element_type.bits != result.element_type.bits:
+        return None
+    return places.reshape(result.dims)
+
+
+def _rounding(number: np.generic[Any]) -> float:
+    """The relative distance of two numbers of its type."""
+    return float(ml_dtypes.finfo(number.dtype).eps)  # type: ignore[no-untyped-call]
+
+
+def _is_row_major(shape: ArrayShape) -> bool:
+    return shape.minor_to_major == tuple(range(shape.rank - 1, -1, -1))
