@@ -81,15 +81,26 @@ class _Assumed:
         inequalities: of real numbers, by which |x| is x where x is known not to be negative. They are not
             assumed at once: what only one of two programs shows would tell them apart.
         logarithms: log(a b) = log(a) + log(b), in place of exp(a + b) = exp(a) exp(b).
+        roots: √x √x = x, at points where all that is under a root is a square.
     """
 
     tiny: bool = False
     inequalities: bool = False
     logarithms: bool = False
+    roots: bool = False
 
 
 #: Modulo Q the root of a square has either sign by chance: one element alone shows it in every second trial.
 _TRIALS_MODULO_Q = 8
+
+#: They take roots.
+_ROOTS = frozenset(
+    {"batch-norm-grad", "batch-norm-inference", "batch-norm-training", "cholesky", "rsqrt", "sqrt"}
+)
+
+#: One number out of two is a square: of so many all are at one point out of some hundred, with the points that
+#: are tried. Equal roots of both programs are squares together.
+_MOST_ROOTS, _MOST_POINTS = 24, 200
 
 
 def _united(result: ExactResult, other: ExactResult) -> ExactResult:
@@ -117,6 +128,8 @@ def _further(*modules: Module) -> Iterator[_Assumed]:
         yield _Assumed(logarithms=True)
     yield _Assumed(inequalities=True)
     yield from [_Assumed(tiny=True, inequalities=True)] if has_tiny else []
+    if any(i.opcode in _ROOTS for module in modules for i in module.instructions()):
+        yield _Assumed(roots=True)
 
 
 def _attempt(
@@ -124,7 +137,8 @@ def _attempt(
 ) -> ExactResult:
     constants = Constants(reference.module, tested.module, TINY if assumed.tiny else 0.0)
     takes_logarithms = _takes_logarithms(reference.module, tested.module)
-    trial = Trial(constants, remembers_exp=takes_logarithms, half=int(assumed.logarithms))
+    half = int(assumed.logarithms)
+    trial = Trial(constants, remembers_exp=takes_logarithms, watches_roots=assumed.roots, half=half)
     trials = max(options.trials, _TRIALS_MODULO_Q) if assumed.logarithms else options.trials
     engine = FieldBackend(trial, deadline, assumed.inequalities)
     try:
@@ -133,10 +147,16 @@ def _attempt(
             return ExactResult(structural=difference)
         if assumed.inequalities and not engine.laws:
             return ExactResult(refused="no inequality is known")
-        found = [
-            _at_point(*runners, _arguments(reference.module, runners[0], options, number), trial, seed)
-            for number, seed in enumerate(range(options.seed, options.seed + trials))
-        ]
+        found = []
+        for number in range(_MOST_POINTS if assumed.roots else trials):
+            arguments = _arguments(reference.module, runners[0], options, number)
+            leaves = _at_point(*runners, arguments, trial, options.seed + number)
+            if not trial.imaginary_roots:
+                found.append(leaves)
+            if len(found) == trials or trial.roots > _MOST_ROOTS:
+                break
+        if len(found) < trials:
+            return ExactResult(refused="no points at which all that is under a root is a square")
     except HlotoolError as error:
         if isinstance(error, BackendFailed) and error.here:
             raise
@@ -144,6 +164,7 @@ def _attempt(
     boxes = _boxes(engine)
     laws = [f"constants below {TINY:g} are 0"] if assumed.tiny else []
     laws += ["log(a b) = log(a) + log(b)"] if assumed.logarithms else []
+    laws += ["√x √x = x"] if assumed.roots else []
     laws += sorted(law.value for law in engine.laws)
     return ExactResult(
         leaves=_explained([_worst(leaf) for leaf in zip(*found)], *boxes),
@@ -252,11 +273,16 @@ def _boxes(engine: FieldBackend) -> tuple[Sequence[BlackBox], Sequence[BlackBox]
 def _explained(
     leaves: Sequence[LeafResult], reference: Sequence[BlackBox], tested: Sequence[BlackBox]
 ) -> list[LeafResult]:
-    """Nothing follows from leaves that differ where only one program calls an unknown function."""
-    alone = list(_alone(reference, tested))
-    if not alone:
+    """Nothing follows from leaves that differ where only one program calls an unknown function.
+
+    An erf in place of an atan2 is a difference, an erf in place of arithmetic may be none.
+    """
+    alone = _alone(reference, tested), _alone(tested, reference)
+    boxes = [box for side in alone for box in side if not box.is_function or not all(alone)]
+    if not boxes:
         return list(leaves)
-    reason = f"an unknown function of one program only: {alone[0]}"
+    where = f" (line {boxes[0].line})" if boxes[0].line else ""
+    reason = f"an unknown function of one program only: {boxes[0].name} of %{boxes[0].instruction}{where}"
     return [
         replace(leaf, relation=Relation.REFUSED, reason=reason)
         if leaf.relation is Relation.UNEQUAL and leaf.witness is not None
@@ -265,9 +291,6 @@ def _explained(
     ]
 
 
-def _alone(reference: Sequence[BlackBox], tested: Sequence[BlackBox]) -> Iterator[str]:
-    names = {box.name for box in reference}, {box.name for box in tested}
-    for box in [*reference, *tested]:
-        if box.name in names[0] ^ names[1]:
-            where = f" (line {box.line})" if box.line else ""
-            yield f"{box.name} of %{box.instruction}{where}"
+def _alone(boxes: Sequence[BlackBox], others: Sequence[BlackBox]) -> list[BlackBox]:
+    names = {box.name for box in others}
+    return [box for box in boxes if box.name not in names]
