@@ -135,7 +135,10 @@ class Description(Record, frozen=True, kw_only=True):
 
 
 def describe_backend(name: str) -> Description:
-    """Load the backend called `name`; an exception that is not ours says that it is broken."""
+    """Load the backend called `name`, in a worker, because that can crash.
+
+    An exception that is not ours says that it is broken.
+    """
     try:
         backend = get_backend(name)
         device = getattr(backend, "device", "cpu")

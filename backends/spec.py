@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -50,6 +50,12 @@ def parse_spec(text: str) -> BackendSpec:
     if not name:
         raise UsageError(f"backend {text!r} has no name")
     return BackendSpec(name, MappingProxyType(options))
+
+
+def portable(text: str) -> str:
+    """A backend as it is called on any machine: where an interpreter lies is this one's matter."""
+    spec = parse_spec(text)
+    return str(replace(spec, options={k: v for k, v in spec.options.items() if k != "python"}))
 
 
 def check_options(name: str, options: Options, known: Mapping[str, str]) -> None:

@@ -36,8 +36,8 @@ from hlotool.numerics.tolerance import chosen_by_user, derive
 from hlotool.numerics.verdict import Comparison
 from hlotool.parse.reader import parse_module
 from hlotool.replay.options import ReplayOptions
-from hlotool.values.fit import fit
-from hlotool.values.flatten import flatten, unflatten
+from hlotool.values.fit import fit_value
+from hlotool.values.flatten import flatten
 
 if TYPE_CHECKING:
     from hlotool.replay.exact.result import ExactResult
@@ -261,19 +261,7 @@ def _arguments(module: Module, inputs: Sequence[Any]) -> list[Any]:
     parameters = module.entry.parameters
     if len(inputs) != len(parameters):
         raise InputDataError(f"{module.name} takes {len(parameters)} arguments, got {len(inputs)}")
-    return [_argument(p.shape, value, f"argument {p.name}") for p, value in zip(parameters, inputs)]
-
-
-def _argument(shape: Shape, value: Any, label: str) -> Any:
-    try:
-        parts = list(flatten(shape, value))
-    except TypeError as error:
-        raise InputDataError(f"{label}: {error}") from error
-    arrays = [
-        fit(leaf, part, "".join([label, *(f".{i}" for i in index)])) if isinstance(part, ArrayShape) else None
-        for index, part, leaf in parts
-    ]
-    return unflatten(shape, arrays)
+    return [fit_value(p.shape, value, f"argument {p.name}") for p, value in zip(parameters, inputs)]
 
 
 def _shape(side: str, arrays: Sequence[Any]) -> TupleShape:

@@ -1,4 +1,7 @@
-"""What all backends of generated kernels do with modules, on whatever machine."""
+"""What all backends of generated kernels do with modules, on whatever machine.
+
+Programs for several devices all run on one machine; collectives between them are done on the host.
+"""
 
 from __future__ import annotations
 

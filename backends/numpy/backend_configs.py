@@ -81,17 +81,11 @@ class Config:
 
     def integers(self, name: str) -> tuple[int, ...]:
         """A list of integers."""
-        try:
-            return tuple(int(value) for value in self._typed(name, Sequence, None, ()))
-        except (TypeError, ValueError):
-            raise self._malformed(name) from None
+        return self._listed(name, int)
 
     def numbers(self, name: str) -> tuple[float, ...]:
         """A list of floating-point numbers."""
-        try:
-            return tuple(float(value) for value in self._typed(name, Sequence, None, ()))
-        except (TypeError, ValueError):
-            raise self._malformed(name) from None
+        return self._listed(name, float)
 
     def choice(self, name: str, names: Sequence[str]) -> str:
         """The name of an enum's value, of which `names` lists all by number."""
@@ -123,6 +117,13 @@ class Config:
         value = self._value(name, default, of_type)
         try:
             return convert(value)
+        except (TypeError, ValueError):
+            raise self._malformed(name) from None
+
+    def _listed(self, name: str, convert: Callable[[Any], _T]) -> tuple[_T, ...]:
+        values = self._typed(name, Sequence, None, ())
+        try:
+            return tuple(map(convert, values))
         except (TypeError, ValueError):
             raise self._malformed(name) from None
 

@@ -1,8 +1,8 @@
 """Recognition of sort comparators that compare keys, alone or one after the other.
 
-A comparator receives (a0, b0, a1, b1, …). When it compares the same function of the a's and of the b's,
-that function is evaluated once for every element, and NumPy sorts by its values. JAX writes keys of floats
-with NaN and -0 made canonical, several keys as `lt0 or (eq0 and lt1)`.
+A comparator receives (a0, b0, a1, b1, …). Where it only asks how the same functions of the a's and of the b's
+compare, those are evaluated once for every element, and NumPy sorts by their values. However it combines the
+answers (`lt0 or (eq0 and lt1)`, a select, a negation), a table of all answers tells which order they make.
 """
 
 from __future__ import annotations
@@ -12,12 +12,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hlotool.analysis.scalar_form import ScalarForm
 from hlotool.backends.numpy.accumulation import native
-from hlotool.backends.numpy.ordering import SIGN_MAGNITUDE, total_order_keys
-from hlotool.backends.numpy.scalar_form import ScalarForm
+from hlotool.backends.numpy.answer_tables import AnswerTable
+from hlotool.backends.numpy.ordering import DIRECTIONS, SIGN_MAGNITUDE, total_order_keys
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
+
+#: Comparators of more keys have no table: it grows by a factor of three or four with each.
+_MOST_KEYS = 8
+
+#: Whether the first element of a pair comes first, in every row of a table.
+Answer = Callable[[AnswerTable], Array]
+
+#: What joins answers.
+_CONNECTIVES: dict[str, Callable[..., Array]] = {
+    "and": np.logical_and,
+    "not": np.logical_not,
+    "or": np.logical_or,
+    "select": np.where,
+    "xor": np.logical_xor,
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,69 +77,111 @@ def _plain(floats: Array) -> Array:
     return merged
 
 
-def sort_keys(form: ScalarForm) -> list[SortKey] | None:
-    """The keys of a comparator, most significant first, or None when it is of another kind."""
-    swap = _swapper(form)
-    keys = []
-    rest: Instruction | None = form.outputs[0]
-    while rest is not None:
-        strict, ties, rest = _split(rest)
-        key = _strict(strict, swap)
-        if key is None or (ties is not None and not _is_tie(ties, key, swap)):
-            return None
-        keys.append(key)
-    return keys
+@dataclass(frozen=True, slots=True, eq=False)
+class SortOrder:
+    """The order that a comparator asks for.
 
-
-def _split(node: Instruction) -> tuple[Instruction, Instruction | None, Instruction | None]:
-    """(strict comparison, equality, comparison of the remaining keys) of `lt or (eq and rest)`.
-
-    Also of the same written as `select(eq, rest, lt)`.
+    Attributes:
+        keys: most significant first.
+        certain: it is this one whatever the values. Otherwise one key may say something of another, as the
+            test for NaN does of the number; then sorted values have to be shown to the comparator.
     """
-    if node.opcode == "select":
-        equal, rest, strict = node.operands
-        return strict, equal, rest
-    if node.opcode == "or":
-        for strict, both in (node.operands, node.operands[::-1]):
-            if both.opcode == "and" and strict.opcode == "compare":
-                first, second = both.operands
-                is_equality = first.attributes.get("direction") == "EQ"
-                return (strict, first, second) if is_equality else (strict, second, first)
-    return node, None, None
+
+    keys: tuple[SortKey, ...]
+    certain: bool
+
+
+def sort_order(form: ScalarForm) -> SortOrder | None:
+    """The order by keys that a comparator asks for, or None when it is of another kind."""
+    questions = _Questions(form)
+    answer = questions.read(form.outputs[0])
+    asked = questions.asked
+    if answer is None or not 0 < len(asked) <= _MOST_KEYS:
+        return None
+    table = AnswerTable(
+        [value.element_type is ElementType.PRED for value, _ in asked],
+        [(asked.index((v, False)), fine) for fine, (v, t) in enumerate(asked) if t and (v, False) in asked],
+    )
+    found = table.lexicographic(answer(table))
+    if found is None:
+        return None
+    order, certain = found
+    return SortOrder(tuple(SortKey(asked[n][0], down, asked[n][1]) for n, down in order), certain)
+
+
+class _Questions:
+    """What a comparator asks about its elements.
+
+    Attributes:
+        asked: keys, and whether they are compared in total order, each once.
+    """
+
+    def __init__(self, form: ScalarForm) -> None:
+        self.asked: list[tuple[Instruction, bool]] = []
+        self._swap = _swapper(form)
+
+    def read(self, node: Instruction) -> Answer | None:
+        """How `node`, of type pred, follows from comparisons of keys; None when it asks something else."""
+        if node.opcode == "constant":
+            return _constant(node)
+        if node.opcode == "compare":
+            compared = self._comparison(node)
+            if compared is not None:
+                return compared
+        sides = {number % 2 for number in _reads(node)}
+        if len(sides) == 1 and (other := self._swap(node)) is not None:
+            return self._predicate(other, False) if sides == {1} else self._predicate(node, True)
+        function = _CONNECTIVES.get(node.opcode)
+        if node.opcode == "compare" and node.operands[0].element_type is ElementType.PRED:
+            function = DIRECTIONS.get(node.text("direction"))
+        if function is None:
+            return None
+        parts = [self.read(operand) for operand in node.operands]
+        known = [part for part in parts if part is not None]
+        return _connected(function, known) if len(known) == len(parts) else None
+
+    def _comparison(self, node: Instruction) -> Answer | None:
+        """A comparison of the same function of both elements."""
+        left, right = node.operands
+        function = DIRECTIONS.get(node.text("direction"))
+        sides = {number % 2 for number in _reads(left)}
+        if (
+            function is None
+            or len(sides) != 1
+            or self._swap(left) is not right
+            or left.element_type.is_complex
+        ):
+            return None
+        total = left.element_type.is_floating and node.attributes.get("type") == "TOTALORDER"
+        if sides == {0}:
+            number = self._number(left, total)
+            return lambda table: function(table.signs[number], 0)
+        number = self._number(right, total)
+        return lambda table: function(0, table.signs[number])
+
+    def _predicate(self, value: Instruction, of_first: bool) -> Answer:
+        """A property of one element alone, which is compared, too: those that have it are larger."""
+        number = self._number(value, False)
+        return lambda table: table.values(number, of_first)
+
+    def _number(self, value: Instruction, total: bool) -> int:
+        if (value, total) not in self.asked:
+            self.asked.append((value, total))
+        return self.asked.index((value, total))
+
+
+def _constant(node: Instruction) -> Answer | None:
+    if node.literal is None or node.literal.value is None:
+        return None
+    value = node.literal.array
+    return lambda table: np.full(table.size, value)
+
+
+def _connected(function: Callable[..., Array], parts: Sequence[Answer]) -> Answer:
+    return lambda table: function(*(part(table) for part in parts))
 
 
 _Swap = Callable[[Instruction], "Instruction | None"]
-
-
-def _strict(node: Instruction, swap: _Swap) -> SortKey | None:
-    """The key of a comparison LT or GT of the same function of both sides."""
-    direction = node.attributes.get("direction")
-    if node.opcode != "compare" or direction not in ("LT", "GT"):
-        return None
-    left, right = node.operands
-    if swap(left) is not right or left.element_type.is_complex:
-        return None
-    descending = direction == "GT"
-    if _reads_b(left):
-        left, descending = right, not descending
-    if _reads_b(left) or not _reads(left):
-        return None
-    return SortKey(left, descending, _is_total(node))
-
-
-def _is_tie(node: Instruction, key: SortKey, swap: _Swap) -> bool:
-    """Whether `node` is the equality that belongs to `key`."""
-    sides = {key.value, swap(key.value)}
-    return (
-        node.opcode == "compare"
-        and node.attributes.get("direction") == "EQ"
-        and set(node.operands) == sides
-        and (_is_total(node) == key.total or not key.value.element_type.is_floating)
-    )
-
-
-def _is_total(compare: Instruction) -> bool:
-    return compare.attributes.get("type") == "TOTALORDER"
 
 
 def _reads(node: Instruction) -> set[int]:
@@ -136,10 +194,6 @@ def _reads(node: Instruction) -> set[int]:
             seen.add(current)
             stack.extend(current.operands)
     return {i.parameter_number or 0 for i in seen if i.opcode == "parameter"}
-
-
-def _reads_b(node: Instruction) -> bool:
-    return any(number % 2 for number in _reads(node))
 
 
 def _swapper(form: ScalarForm) -> _Swap:

@@ -164,6 +164,11 @@ def _arrangement(labels: ConvolutionDimensions, role: str, rank: int) -> Arrange
     return Arrangement(first, (feature, *unlabelled), spatial)
 
 
+# Gradients of a convolution with respect to its input and its kernel, each as another convolution. Arrays are
+# in canonical order, as for `CanonicalConvolution`: images [batch, features, spatial…], kernels [outputs,
+# features per group, window…]. The window is that of the forward convolution, without base dilation.
+
+
 def input_gradient(
     dims: Sequence[WindowDim], groups: int, gradient: Array, weights: Array, sizes: Sequence[int]
 ) -> Array:

@@ -16,6 +16,8 @@ from hlotool.backends.numpy.registry import Calling, Kernel, Rule, lowers
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.walk import reachable
 
+# Calls that are known and yet have no model, and why.
+
 _PYTHON = "calls the user's Python function, which is not in the dump"
 _KERNEL = "runs a kernel in another language than HLO"
 _QUANTISED = "is attention in f8 with intermediate roundings that are not public"

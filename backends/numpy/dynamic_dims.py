@@ -46,7 +46,7 @@ def reshaped_dims(actual: Sequence[int], source: ArrayShape, target: ArrayShape)
         sizes = _fill(prod(actual), [None if n == UNBOUNDED else n for n in target.dims])
         return None if sizes is None else tuple(sizes)
     result: list[int] = []
-    for sources, targets in _groups(source.dims, target.dims):
+    for sources, targets in dimension_groups(source.dims, target.dims):
         count = prod(actual[i] for i in sources)
         sizes = _fill(count, [None if target.is_dynamic_dimension(i) else target.dims[i] for i in targets])
         if sizes is None:
@@ -65,7 +65,7 @@ def _fill(count: int, sizes: Sequence[int | None]) -> list[int] | None:
     return [missing if size is None else size for size in sizes]
 
 
-def _groups(source: Sequence[int], target: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
+def dimension_groups(source: Sequence[int], target: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
     """Runs of dimensions on both sides with equal products, as short as possible."""
     if 0 in source or 0 in target:
         yield list(range(len(source))), list(range(len(target)))

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from hlotool.analysis.monoids import is_choice
+from hlotool.analysis.scalar_form import ScalarForm, scalar_form
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.monoids import Monoid, find_monoids, is_choice
+from hlotool.backends.numpy.monoids import Monoid, find_monoids
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.scalar_form import ScalarForm, scalar_form
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, leaves
@@ -43,6 +44,17 @@ class Lanes:
         same = [a if a.shape == shape else np.broadcast_to(a, shape) for a in arguments]
         results = self._evaluate(same, shape)
         return tuple(r if r.shape == shape else np.broadcast_to(r, shape) for r in results)
+
+    def reads(self, number: int) -> bool:
+        """Whether the result may depend on a parameter."""
+        return self._read is None or self._read[number]
+
+    @cached_property
+    def _read(self) -> list[bool] | None:
+        if self.form is None:
+            return None
+        read = {*self.form.outputs, *(o for operation in self.form.operations for o in operation.operands)}
+        return [parameter in read for parameter in self.form.parameters]
 
     @cached_property
     def monoids(self) -> tuple[Monoid, ...] | None:

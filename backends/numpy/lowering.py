@@ -15,7 +15,6 @@ from hlotool.ir.effects import has_side_effect
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import MISFITS, Computation, Instruction, Module
 from hlotool.ir.types import ElementType
-from hlotool.ir.walk import post_order
 
 if TYPE_CHECKING:
     from hlotool.backends.numpy.policy import KernelPolicy
@@ -98,7 +97,11 @@ class Lowering:
             if known is not None:
                 template[slots[instruction]] = known
             elif not left_out.isdisjoint(instruction.operands):
-                left_out.add(instruction)
+                element = _tuple_element(instruction)
+                if element is None or element in left_out:
+                    left_out.add(instruction)
+                else:
+                    units.append(Unit(instruction, (element,), _as_it_is))
             elif instruction.opcode != "parameter":
                 try:
                     units.append(_unit(instruction, kernel(instruction)))
@@ -138,8 +141,34 @@ def _unit(instruction: Instruction, kernel: Kernel) -> Unit:
 
 
 def _needed(computation: Computation) -> set[Instruction]:
-    """What the result depends on, and what acts on the outside: all that must be executed. XLA: HloDCE."""
-    return set(post_order([computation.root, *filter(has_side_effect, computation.instructions)]))
+    """What the result depends on, and what acts on the outside: all that must be executed.
+
+    Whoever takes one element of a tuple does not need the others. XLA: HloDCE, TupleSimplifier.
+    """
+    needed: set[Instruction] = set()
+    waiting = [computation.root, *filter(has_side_effect, computation.instructions)]
+    while waiting:
+        instruction = waiting.pop()
+        if instruction not in needed:
+            needed.add(instruction)
+            element = _tuple_element(instruction)
+            waiting.extend(instruction.operands if element is None else [element])
+    return needed
+
+
+def _tuple_element(instruction: Instruction) -> Instruction | None:
+    """What a get-tuple-element takes out of a tuple made here, perhaps of one that lies in another."""
+    if instruction.opcode != "get-tuple-element":
+        return None
+    (source,) = instruction.operands
+    source = _tuple_element(source) or source
+    elements = source.operands if source.opcode == "tuple" else ()
+    number = instruction.integer("index")
+    return elements[number] if 0 <= number < len(elements) else None
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def literal_value(literal: Literal) -> Any:

@@ -1,8 +1,4 @@
-"""Recognition of the reducers that everybody writes: sums, products, extrema, logic, and choices (argmax).
-
-A monoid reduces through a NumPy ufunc, in any order. A choice returns one of its own two arguments for every
-output, so any bracketing of it is allowed while the order of elements is kept.
-"""
+"""Sums, products, extrema and logic: what reduces through a NumPy ufunc, in any order."""
 
 from __future__ import annotations
 
@@ -12,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from hlotool.analysis.monoids import monoid_opcodes
+from hlotool.analysis.scalar_form import ScalarForm
 from hlotool.backends.numpy.accumulation import finish, native, native_dtype, sum_dtype
 from hlotool.backends.numpy.ordering import extremum_keys, has_negative_zero, values_of_keys
-from hlotool.backends.numpy.scalar_form import ScalarForm
 from hlotool.ir.dtypes import Array
-from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 
 #: opcode → (ufunc on numbers, ufunc on pred). XLA: on pred, add is `or` and multiply is `and`.
@@ -113,58 +109,6 @@ class Monoid:
 
 def find_monoids(form: ScalarForm) -> tuple[Monoid, ...] | None:
     """The monoid of every output of f(accumulators…, elements…), or None when one of them is none."""
-    found = []
-    for output, accumulator, element in _components(form):
-        monoid = _match(output, accumulator, element)
-        if monoid is None:
-            return None
-        found.append(monoid)
-    return tuple(found) or None
-
-
-def is_choice(form: ScalarForm) -> bool:
-    """Whether every output is always one of its own two arguments: argmax, argmin, first, last, …"""
-    components = _components(form)
-    return bool(components) and all(_chooses(o, {a, e}, set()) for o, a, e in components)
-
-
-def _components(form: ScalarForm) -> list[tuple[Instruction, Instruction, Instruction]]:
-    """(output, its accumulator, its element); empty when the parameters do not pair up in number and type."""
-    count = len(form.outputs)
-    if len(form.parameters) != 2 * count:
-        return []
-    rows = list(zip(form.outputs, form.parameters[:count], form.parameters[count:]))
-    same = all(o.element_type is a.element_type is e.element_type for o, a, e in rows)
-    return rows if same else []
-
-
-def _match(output: Instruction, accumulator: Instruction, element: Instruction) -> Monoid | None:
-    """Also through converts to a wider type and back, as frontends write sums of bf16."""
-    inner = output
-    if output.opcode == "convert":
-        inner = output.operands[0]
-        if not _holds_all(inner.element_type, output.element_type):
-            return None
-    if inner.opcode not in _UFUNCS or {_unconvert(o) for o in inner.operands} != {accumulator, element}:
-        return None
-    return Monoid(inner.opcode, output.element_type)
-
-
-def _unconvert(instruction: Instruction) -> Instruction:
-    return instruction.operands[0] if instruction.opcode == "convert" else instruction
-
-
-def _holds_all(wide: ElementType, narrow: ElementType) -> bool:
-    """Whether converting `narrow` to `wide` and back changes nothing, order included."""
-    if wide.family is not narrow.family or wide.is_narrow_float:
-        return False
-    return wide.bits > narrow.bits
-
-
-def _chooses(value: Instruction, candidates: set[Instruction], seen: set[Instruction]) -> bool:
-    if value in candidates or value in seen:
-        return True
-    seen.add(value)
-    branches = {"select": value.operands[1:], "maximum": value.operands, "minimum": value.operands}
-    parts = branches.get(value.opcode)
-    return parts is not None and all(_chooses(p, candidates, seen) for p in parts)
+    found = monoid_opcodes(form)
+    monoids = [Monoid(opcode, o.element_type) for opcode, o in zip(found, form.outputs) if opcode is not None]
+    return tuple(monoids) if monoids and len(monoids) == len(form.outputs) else None

@@ -1,15 +1,29 @@
-"""Floating-point numbers as integers of the same order.
+"""How numbers compare: the directions of a comparison, and floats as integers of the same order.
 
 XLA: operation_semantics.md#compare (TOTALORDER): -NaN < -inf < … < -0 < +0 < … < inf < NaN.
 """
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from hlotool.backends.numpy.integers import signed_dtype
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ElementType
+
+#: By the attribute of a `compare`.
+DIRECTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "EQ": operator.eq,
+    "NE": operator.ne,
+    "LT": operator.lt,
+    "LE": operator.le,
+    "GT": operator.gt,
+    "GE": operator.ge,
+}
 
 #: Narrow floats whose bit patterns are a sign and a magnitude, NaN the largest; the others compare in f32.
 SIGN_MAGNITUDE = (

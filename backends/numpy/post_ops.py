@@ -17,6 +17,8 @@ from hlotool.backends.numpy.backend_configs import Config
 from hlotool.backends.numpy.error_function import erf
 from hlotool.ir.dtypes import Array
 
+# Activations: all take arrays in the type of the computation (f32 or f64) and keep it; NaN stays NaN.
+
 Activation = Callable[[Array], Array]
 
 

@@ -22,7 +22,9 @@ _PASSES = (Deschedule(), DropControlDependencies(), Synchronize(), Defuse(), Dro
 
 
 def logical_module(module: Module) -> Module:
-    """A program that computes the same, written as a frontend would.
+    """A program that computes the same, written as a frontend would: no fusions, no layouts, no schedule.
+
+    The values stay the same; what XLA makes of the program need not.
 
     Raises:
         Unsupported: it holds something that has no such form, such as a bitcast that reads padding.
@@ -37,7 +39,9 @@ def logical_module(module: Module) -> Module:
 
 
 def host_module(module: Module) -> Module:
-    """A program that takes what `module` takes and returns arrays of ones of the shapes of its result.
+    """The trivial program that an optimised one takes the place of.
+
+    It takes what `module` takes and returns arrays of ones of the shapes of its result.
 
     Args:
         module: with a flat signature.
@@ -56,6 +60,7 @@ def _ones(b: Builder, shape: ArrayShape) -> Instruction:
     return b.op("broadcast", one, shape=shape.without_layout(), dimensions=()) if shape.rank else one
 
 
+#: A field of a backend config that this XLA does not know makes it refuse the whole program.
 _UNKNOWN = re.compile(r"no such field: '(\w+)'")
 
 

@@ -7,8 +7,8 @@ that the frontend made needs none of these. An optimised one does, so there are 
   or after it. What follows is all that is done again: scheduling, buffer assignment, code generation. Before
   the scheduler XLA expects layouts on everything and copies around loops, and dies where they are missing, so
   that this way is taken for scheduled programs only, unless the user asks for another.
-* Written as a frontend would have written it (`logical`). XLA then optimises it once more. Every stage of a
-  compilation can be run like this, also that of another platform.
+* Written as a frontend would have written it (`logical_module`). XLA then optimises it once more. Every stage
+  of a compilation can be run like this, also that of another platform.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ def _platform_of(instruction: Instruction) -> str | None:
     layouts = [shape.layout for shape in array_shapes(instruction.shape)]
     return "tpu" if any(layout is not None and layout.tiles for layout in layouts) else None
 
+
+# Programs that talk to the host: on their own they crash XLA or wait for ever.
 
 _EXCHANGE = frozenset({"infeed", "outfeed"})
 

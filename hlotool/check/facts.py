@@ -53,7 +53,7 @@ class ProgramFacts(Record, frozen=True, kw_only=True):
         text: digest of the program without names and positions.
         constants: small constants, `name: shape value`, in order.
         source: file and line of the user's program, empty when the dump does not tell.
-        is_eager: one operation that was executed as soon as it was called: no function of the user's.
+        is_eager: a call of the library that was executed as soon as it was made: no function of the user's.
     """
 
     module: str
@@ -117,19 +117,29 @@ def parameter_name(parameter: Instruction) -> str:
 
 
 def _is_eager(module: Module, function: str) -> bool:
-    """Whether this is a single operation, called outside of `function`, which only bears its name.
+    """Whether this is what one call outside of any jitted function computes, and `function` is the library's.
 
-    Dumps without the functions of the user's program tell by the name of the operation alone.
+    JAX leaves its own functions out of the frames: all of such a program comes from the user's line with the
+    call, and no function of the user's bears its name. Dumps without functions tell by the name of the
+    operation, where it is a single one. What computes nothing, such as a conversion to the same type, counts
+    as well: it says of itself no more than its name.
     """
     computed = [i for i in module.entry.instructions if i.opcode not in _GIVEN]
-    operations = [i for i in computed if i.opcode not in _PREPARING] or computed
-    if len(operations) != 1:
-        return False
+    if not computed:
+        return True
     if module.stack_frames is not None and module.stack_frames.function_names:
-        names = module.stack_frames.function_names.values()
-        return function not in {name.rpartition(".")[2] for name in names}
-    (operation,) = operations
-    return operation.metadata is not None and operation.metadata.op_name.rpartition("/")[2] == function
+        names = {_as_module_name(name) for name in module.stack_frames.function_names.values()}
+        frames = {i.metadata.stack_frame_id for i in module.instructions() if i.metadata is not None} - {0}
+        return len(frames) == 1 and function.rstrip("_") not in names
+    operations = [i for i in computed if i.opcode not in _PREPARING] or computed
+    if len(operations) != 1 or operations[0].metadata is None:
+        return False
+    return operations[0].metadata.op_name.rpartition("/")[2] == function
+
+
+def _as_module_name(function: str) -> str:
+    """What JAX makes of a function's name in that of its module: `Model.<lambda>` becomes `_lambda`."""
+    return re.sub(r"\W", "_", function.rpartition(".")[2]).rstrip("_")
 
 
 def _logical(instruction: Instruction) -> str:

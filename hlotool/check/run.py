@@ -12,8 +12,7 @@ from hlotool.check.facts import ProgramFacts
 from hlotool.check.findings import FailedFile, Finding
 from hlotool.check.task import CheckResult, CheckTask
 from hlotool.dump.names import Kind
-from hlotool.dump.records import Dump, DumpModule, Stage
-from hlotool.dump.selection import first_and_last, stages_matching
+from hlotool.dump.records import Dump, DumpModule, Stage, first_and_last, stages_matching
 from hlotool.errors import BackendFailed
 from hlotool.findings.errors import error_record
 from hlotool.workers.pool import Pool

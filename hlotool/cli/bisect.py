@@ -24,9 +24,11 @@ from hlotool.errors import UsageError
 if TYPE_CHECKING:
     from hlotool.cache.journal import Journal
     from hlotool.replay.options import RunOptions
+    from hlotool.replay.task import Task
     from hlotool.report.bisect_records import BisectRecord
     from hlotool.search.bisection.directory import Findings
-    from hlotool.search.bisection.records import CulpritRecord
+    from hlotool.search.bisection.records import BisectedModule, CulpritRecord
+    from hlotool.search.steps import Steps
 
 USAGE = "bisect [options] PATH ..."
 ABOUT = "find the module, the pass and the instructions that made a result wrong"
@@ -43,6 +45,10 @@ examples:
   hlotool bisect DIR --inputs in.npz --outputs out.npz
                                                   does the hardware do what the last stage says?
 """
+
+
+#: Instead of a compiler on which bundles are tried.
+_NOBODY = "none"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -64,6 +70,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("repro bundles")
     group.add_argument("--repro", metavar="DIR", default="hlotool-repro", help="folder [hlotool-repro]")
     group.add_argument("--no-repro", action="store_true", help="write none")
+    group.add_argument(
+        "--try-on",
+        metavar="NAME",
+        default="",
+        help="compiler on which they are tried and made small [xla, or --backend]; none: do not",
+    )
     add_execution_options(parser)
     add_output_options(parser)
 
@@ -109,8 +121,8 @@ def _search(
     from hlotool.search.steps import Silent, Steps
     from hlotool.workers.pool import Limits, Pool
 
-    if arguments.backend:
-        get_backend(arguments.backend)
+    for name in {arguments.backend, arguments.try_on} - {"", _NOBODY}:
+        get_backend(name)
     limits = Limits(options.workers, options.timeout, options.memory_limit)
     steps = Steps(journal, Silent() if arguments.quiet else StepLines(sys.stderr))
     with Pool(limits, PRELOAD, options.reference) as pool:
@@ -121,18 +133,35 @@ def _search(
             how = arguments.every_stage, arguments.every_module
             if arguments.backend:
                 dumps = journal.path.with_suffix(".dumps")
-                compiler = Compiler(
-                    arguments.backend, dumps, oracle, pool, arguments.repeats, arguments.confidence
-                )
+                compiler = Compiler(arguments.backend, dumps, oracle, arguments.repeats)
                 compiler.bisect(tasks, findings, *how)
             else:
                 bisect_directory(tasks, oracle, findings, *how)
             notes += unsafe_updates([t.module for t in tasks if t.module.title in findings.healthy], pool)
+            if arguments.backend or not arguments.no_repro:
+                _try(arguments, options, tasks, findings, steps)
         finally:
             findings.comparisons, findings.unusable = oracle.questions, len(oracle.unanswered)
             notes += pool.notes
             if steps.problem:
                 notes.append(steps.problem)
+
+
+def _try(
+    arguments: argparse.Namespace,
+    options: RunOptions,
+    tasks: list[Task],
+    findings: Findings,
+    steps: Steps,
+) -> None:
+    """Whether what the bundles are about to hold triggers on a compiler that is at hand."""
+    from hlotool.search.bisection.trigger import not_tried, try_culprits
+
+    if arguments.try_on == _NOBODY:
+        not_tried(findings.culprits, "--try-on none")
+        return
+    backend = arguments.try_on or arguments.backend or "xla"
+    try_culprits(findings.culprits, tasks, backend, options, steps, arguments.confidence)
 
 
 def _record(
@@ -145,16 +174,19 @@ def _record(
 ) -> BisectRecord:
     from hlotool.report.bisect_records import BisectRecord, bisect_exit_code
     from hlotool.report.records import versions
+    from hlotool.search.bisection.trigger import not_tried
 
     culprits = findings.culprits
+    not_tried(culprits, "no bundle was asked for" if arguments.no_repro else "the search ended before that")
     if not arguments.no_repro:
         culprits = [_with_repro(c, n, arguments, options, notes) for n, c in enumerate(culprits, start=1)]
+    modules = [_with_culprits(module, culprits) for module in findings.modules]
     return BisectRecord(
         versions=versions(),
         paths=list(arguments.paths),
         options=options,
         culprits=culprits,
-        modules=findings.modules,
+        modules=modules,
         healthy=findings.healthy,
         comparisons=findings.comparisons,
         unusable=findings.unusable,
@@ -162,7 +194,7 @@ def _record(
         notes=notes,
         error=end.error,
         interrupted=end.interrupted,
-        exit_code=end.exit_code(bisect_exit_code(culprits, findings.modules, findings.healthy)),
+        exit_code=end.exit_code(bisect_exit_code(culprits, modules, findings.healthy)),
         seconds=time.perf_counter() - start,
     )
 
@@ -194,6 +226,16 @@ def _with_repro(
         notes.append(f"no repro bundle: {error}")
         return culprit
     return msgspec.structs.replace(culprit, repro=str(folder))
+
+
+def _with_culprits(module: BisectedModule, culprits: list[CulpritRecord]) -> BisectedModule:
+    """The module with its culprits as they are now, and with the bundle of the first."""
+    import msgspec
+
+    known = [(old.module, old.stage, old.comparison) for old in module.culprits]
+    own = [new for new in culprits if (new.module, new.stage, new.comparison) in known]
+    bundle = next((culprit.repro for culprit in own if culprit.repro), "")
+    return msgspec.structs.replace(module, culprits=own, bundle=bundle)
 
 
 def _forget(journal: Journal) -> None:

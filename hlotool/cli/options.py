@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from hlotool.errors import ExitCode, UsageError
@@ -30,6 +31,8 @@ _SHIFT = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 #: Options whose value may begin with a minus sign, which argparse would take for an option.
 _SIGNED_VALUES = ("--input-range",)
+#: Backends whose kernels are generated, which round narrow floats more or less often.
+_GENERATED = ("cuda", "cuda-emu")
 
 
 def exit_code_text() -> str:
@@ -144,26 +147,17 @@ def byte_size(text: str) -> int:
 
 def seconds(text: str) -> float:
     """A positive number of seconds."""
-    value = _number(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number of seconds")
-    return value
+    return _number(text, lambda value: 0 < value < inf, "no positive number of seconds")
 
 
 def tolerance(text: str) -> float:
     """A tolerance: a number, not negative."""
-    value = _number(text)
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no tolerance; write it like 1e-3")
-    return value
+    return _number(text, lambda value: 0 <= value < inf, "no tolerance; write it like 1e-3")
 
 
 def confidence(text: str) -> float:
     """A probability from 0.5 up to, but not, 1."""
-    value = _number(text)
-    if not 0.5 <= value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no confidence; write it like 0.99")
-    return value
+    return _number(text, lambda value: 0.5 <= value < 1, "no confidence; write it like 0.99")
 
 
 def count(text: str) -> int:
@@ -185,7 +179,7 @@ def value_range(text: str) -> tuple[float, float]:
     """`LO,HI` with LO < HI."""
     low, comma, high = text.partition(",")
     bounds = (_number(low), _number(high)) if comma else (0.0, 0.0)
-    if not float("-inf") < bounds[0] < bounds[1] < float("inf"):
+    if not -inf < bounds[0] < bounds[1] < inf:
         raise argparse.ArgumentTypeError(f"{text!r} is no range; write it like --input-range=-1,1")
     return bounds
 
@@ -204,15 +198,14 @@ def regex(text: str) -> str:
     return text
 
 
-def _number(text: str) -> float:
+def _number(text: str, holds: Callable[[float], bool] = lambda value: True, complaint: str = "") -> float:
     try:
-        return float(text)
+        value = float(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} is no number") from error
-
-
-#: Backends whose kernels are generated, which round narrow floats more or less often.
-_GENERATED = ("cuda", "cuda-emu")
+    if not holds(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is {complaint}")
+    return value
 
 
 def add_backend_options(group: argparse._ArgumentGroup) -> None:

@@ -79,7 +79,7 @@ def _pairing(arguments: argparse.Namespace, notes: list[str]) -> Pairing:
     """What is compared with what; notes get what was passed over."""
     from hlotool.diff.programs import Pairing, StagePair, pair_dumps
     from hlotool.dump.directory import open_dump
-    from hlotool.dump.selection import modules_matching
+    from hlotool.dump.records import modules_matching
 
     left, *others = (open_dump(path) for path in filter(None, (arguments.left, arguments.right)))
     left, *others = (

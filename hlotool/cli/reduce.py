@@ -25,6 +25,7 @@ from hlotool.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from hlotool.cache.journal import Journal
     from hlotool.replay.options import RunOptions
+    from hlotool.replay.records import ModuleRecord
     from hlotool.report.reduce_records import ReduceRecord
     from hlotool.search.reduction.oracle import CaseOracle, Judge
     from hlotool.search.reduction.reducer import Reduction
@@ -115,7 +116,8 @@ def _reduce(arguments: argparse.Namespace, options: RunOptions, journal: Journal
         judge = _judge(arguments, options, stack)
         oracle = CaseOracle(judge, steps, arguments.confidence, arguments.repeats)
         found = reduce_loaded(loaded, oracle)
-    return _record(arguments, options, loaded, found, oracle)
+        row = oracle.outcome(found.case, "what is left").row
+    return _record(arguments, options, loaded, found, row, oracle)
 
 
 def _judge(arguments: argparse.Namespace, options: RunOptions, stack: ExitStack) -> Judge:
@@ -140,6 +142,7 @@ def _record(
     options: RunOptions,
     loaded: Loaded,
     found: Reduction,
+    row: ModuleRecord | None,
     oracle: CaseOracle,
 ) -> ReduceRecord:
     from hlotool.report.records import versions
@@ -154,7 +157,8 @@ def _record(
     if found.passing is not None:
         write_case(found.passing, passing)
     if arguments.repro:
-        write_bundle(bundle_of_case(found, options, arguments.check, versions()), Path(arguments.repro))
+        bundle = bundle_of_case(found, options, arguments.check, versions(), row)
+        write_bundle(bundle, Path(arguments.repro))
     return ReduceRecord(
         versions=versions(),
         path=arguments.path,

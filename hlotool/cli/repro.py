@@ -12,7 +12,9 @@ USAGE = "repro verify [options] DIR ..."
 ABOUT = "run a repro bundle again: does it still fail, and in the same way?"
 DESCRIPTION = """\
 Run repro bundles again. The exit code is 1 when a bundle still fails in the same way, 0 when none fails any
-more, 5 when one fails in another way.
+more, 5 when one fails in another way. The same way: the same kind of failure of the same outputs.
+
+A bundle that names a command, an interpreter or flags of XLA is not run unless you trust it.
 """
 EXAMPLES = ""
 
@@ -25,6 +27,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", metavar="SECONDS", type=seconds, default=300.0, help="of its command [300]"
     )
+    parser.add_argument(
+        "--trust", action="store_true", help="run the command and the backend options that a bundle names"
+    )
     add_output_options(parser)
 
 
@@ -33,5 +38,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from hlotool.report.bisect_records import VerifyRecord, verify_exit_code
     from hlotool.repro.verify import verify
 
-    found = [verify(Path(folder), arguments.backend, arguments.timeout) for folder in arguments.folders]
+    found = [
+        verify(Path(folder), arguments.backend, arguments.timeout, arguments.trust)
+        for folder in arguments.folders
+    ]
     return finish(VerifyRecord(bundles=found, exit_code=verify_exit_code(found)), arguments)

@@ -15,6 +15,8 @@ from hlotool.dump.source import Source
 from hlotool.errors import DumpError
 from hlotool.parse.proto.wire import varint
 
+# What a file is, judged by its content: for names that say nothing, and for names that lie.
+
 #: As much of a file as is looked at.
 HEAD_BYTES = 1 << 16
 

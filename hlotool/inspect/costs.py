@@ -17,7 +17,7 @@ from hlotool.inspect.sizes import table_bytes, total_bytes
 from hlotool.inspect.traffic import fusion_bytes, is_custom
 from hlotool.ir.attributes import ConvolutionDimensions, WindowDim
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import Class
+from hlotool.ir.opcodes import Class, by_opcode
 from hlotool.ir.types import ArrayShape, array_shapes
 from hlotool.ir.walk import branches
 
@@ -127,12 +127,7 @@ def operand_and_result_bytes(instruction: Instruction) -> int:
 
 def _costs(*opcodes: str) -> Callable[[Rule], Rule]:
     """Register the rule for `opcodes`."""
-
-    def register(rule: Rule) -> Rule:
-        _RULES.update(dict.fromkeys(opcodes, rule))
-        return rule
-
-    return register
+    return by_opcode(_RULES, opcodes)
 
 
 def _elements(instruction: Instruction) -> int:
@@ -298,6 +293,8 @@ def _cholesky(analysis: CostAnalysis, instruction: Instruction) -> Cost:
     matrix = instruction.operands[0].array_shape
     return Cost(matrix.dims[-1] * matrix.size // 3, 0, table_bytes(matrix))
 
+
+# Multiply-adds of products, convolutions, transforms and sorts.
 
 #: A multiplication and an addition.
 _MULTIPLY_ADD = 2

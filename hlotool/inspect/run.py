@@ -8,8 +8,7 @@ from dataclasses import replace
 import msgspec
 
 from hlotool.check.findings import FailedFile
-from hlotool.dump.records import Dump, DumpModule, Stage
-from hlotool.dump.selection import first_and_last, modules_matching, stages_matching
+from hlotool.dump.records import Dump, DumpModule, Stage, first_and_last, modules_matching, stages_matching
 from hlotool.errors import BackendFailed, UsageError
 from hlotool.findings.errors import error_record
 from hlotool.inspect.records import FunctionInfo, ModuleInfo

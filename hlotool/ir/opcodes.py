@@ -7,7 +7,12 @@ XLA: hlo_opcode.h (names, arity), hlo_parser.cc (attributes), operation_semantic
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
+
+#: Whatever is known of opcodes elsewhere: a shape rule, what writes a kernel, a cost.
+_Rule = TypeVar("_Rule")
 
 
 class Kind(enum.Enum):
@@ -201,6 +206,18 @@ class OpcodeRow:
     def attributes(self) -> tuple[str, ...]:
         """All attributes of its own."""
         return self.required + self.optional
+
+
+def by_opcode(rules: dict[str, _Rule], opcodes: Iterable[str]) -> Callable[[_Rule], _Rule]:
+    """Enter what is decorated into `rules` under each of `opcodes`; nothing may stand there before."""
+
+    def register(rule: _Rule) -> _Rule:
+        for opcode in opcodes:
+            assert opcode not in rules, opcode
+            rules[opcode] = rule
+        return rule
+
+    return register
 
 
 def attribute_kind(opcode: str, attribute: str) -> Kind | None:

@@ -31,6 +31,8 @@ from hlotool.ir.printing.metadata import frontend_text, metadata_text, quote, st
 from hlotool.ir.types import ELEMENT_TYPES, Shape, join_indexed, strip_layouts
 from hlotool.ir.walk import async_start
 
+# Names that can be read back: legal, and each used once. XLA: name_uniquer.cc.
+
 _LEGAL = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _ILLEGAL_CHARACTER = re.compile(r"[^A-Za-z0-9_.-]")
 _RESERVED = frozenset((*ELEMENT_TYPES, "token", "opaque"))
@@ -229,6 +231,11 @@ def _thread(computation: Computation) -> str:
         return others
     return f", execution_thread={quote(computation.execution_thread)}{others}"
 
+
+# When an asynchronous instruction is written `custom-call-start(…)` instead of `async-start(…), calls=%c`:
+# the short form says nothing of the wrapped computation, so it stands only for one that the text implies, the
+# parameters in order and one instruction on them. XLA (async_ops.md, CanExpandIntoSingleInstruction) shortens
+# even where that reorders operands or reads back as another opcode; here the long form stays then.
 
 _SUFFIXES = {"async-start": "-start", "async-update": "-update", "async-done": "-done"}
 

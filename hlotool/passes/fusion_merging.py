@@ -91,7 +91,7 @@ class Merging:
 
 
 class Ancestors:
-    """What each instruction needs, as a row of bits.
+    """What each instruction needs, as a row of bits, while instructions are merged. XLA: hlo_reachability.cc.
 
     Args:
         instructions: of a computation, operands first.

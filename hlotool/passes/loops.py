@@ -1,6 +1,6 @@
-"""What is known of loops, written into them; loops that end after so many iterations.
+"""What is known of loops, written into them; loops that end after so many iterations; loops unrolled.
 
-XLA: while_loop_trip_count_annotator.cc, hlo_control_flow_flattening.cc.
+XLA: while_loop_trip_count_annotator.cc, hlo_control_flow_flattening.cc, while_loop_unroller.cc.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ import msgspec
 
 from hlotool.dump.directory import open_dump
 from hlotool.dump.flags import SUFFIX
-from hlotool.dump.records import DumpModule
-from hlotool.dump.selection import modules_matching
+from hlotool.dump.records import DumpModule, modules_matching
 from hlotool.errors import BackendUnavailable, HlotoolError
 from hlotool.findings.errors import error_record, verdict_of
 from hlotool.replay.options import ReplayOptions, RunOptions

@@ -101,6 +101,8 @@ def _facts(culprit: CulpritRecord, verbose: bool) -> Iterator[tuple[str, str]]:
         yield "", f"%{culprit.spot.inside} of its scalar computation is not as it was"
     yield from (("" if number else "inside", part) for number, part in enumerate(culprit.place))
     yield "failure", culprit.signature
+    if culprit.trigger is not None:
+        yield "compiler", culprit.trigger.summary
     if culprit.repro:
         yield "repro", culprit.repro
 
@@ -116,16 +118,16 @@ def _spot(culprit: CulpritRecord, verbose: bool) -> Iterator[RenderableType]:
     spot = culprit.spot
     if spot is None or not spot.after:
         return
-    if not spot.before:
+    if spot.before:
+        table = plain_table(3)
+        table.add_column("before", overflow="fold", ratio=1)
+        table.add_column("after", overflow="fold", ratio=1)
+        table.add_row(Text(_body(spot.before, verbose)), Text(_body(spot.after, verbose)))
+        yield table
+    else:
         yield Text(f"the kernel\n{_body(spot.after, verbose)}")
-        if culprit.minimal:
-            yield Text(f"the smallest program that fails in the same way\n{_body(culprit.minimal, verbose)}")
-        return
-    table = plain_table(3)
-    table.add_column("before", overflow="fold", ratio=1)
-    table.add_column("after", overflow="fold", ratio=1)
-    table.add_row(Text(_body(spot.before, verbose)), Text(_body(spot.after, verbose)))
-    yield table
+    if culprit.minimal:
+        yield Text(f"the smallest program that fails in the same way\n{_body(culprit.minimal, verbose)}")
 
 
 def _body(text: str, verbose: bool) -> str:
@@ -166,6 +168,8 @@ class VerifyReport(Report[VerifyRecord]):
             yield _verified(bundle)
             yield Padding(Text(bundle.title), (0, 0, 0, 2))
             yield Padding(Text(f"{bundle.found or 'now'}: {bundle.reason}", "dim"), (0, 0, 0, 2))
+            if bundle.compared and bundle.fails is not None:
+                yield Padding(Text(f"compared: {bundle.compared}", "dim"), (0, 0, 0, 2))
             if bundle.fails and not bundle.same:
                 yield Padding(Text(f"when it was made: {bundle.expected}", "dim"), (0, 0, 0, 2))
             if self.verbose and bundle.comparison is not None:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from hlotool.backends.spec import portable
 from hlotool.errors import EndlessLoop
 from hlotool.findings.verdict import DIFFERING, FAILED, Verdict
 from hlotool.replay.options import RunOptions
@@ -52,7 +53,13 @@ def command_after_bisect(record: BisectRecord) -> str:
         return shlex.join(["hlotool", "bisect", *record.paths])
     if any(map(_lacks_dumps, record.culprits)):
         return f"{_FLAGS} for the same program, then hlotool bisect DIR"
-    return _verification(next((c.repro for c in record.culprits if c.repro), ""))
+    culprit = next((c for c in record.culprits if c.repro), None)
+    if culprit is None:
+        return ""
+    trigger = culprit.trigger
+    if trigger is None or trigger.status != "triggers" or portable(trigger.backend) == trigger.backend:
+        return _verification(culprit.repro)
+    return _verification(culprit.repro, "--backend", trigger.backend)
 
 
 def _lacks_dumps(culprit: CulpritRecord) -> bool:
@@ -64,12 +71,12 @@ def _lacks_dumps(culprit: CulpritRecord) -> bool:
 def command_after_reduce(record: ReduceRecord) -> str:
     """A complete command line that shows the failure again; empty where there is none."""
     if record.repro or not record.check:
-        return _verification(record.repro)
+        return _verification(record.repro, *(["--trust"] if record.check else []))
     return shlex.join([*shlex.split(record.check), record.output])
 
 
-def _verification(folder: str) -> str:
-    return shlex.join(["hlotool", "repro", "verify", folder]) if folder else ""
+def _verification(folder: str, *options: str) -> str:
+    return shlex.join(["hlotool", "repro", "verify", folder, *options]) if folder else ""
 
 
 def command_line(run: RunRecord, module: ModuleRecord | None = None, **changes: object) -> str:

@@ -4,10 +4,13 @@
 |---|---|
 | `repro.hlo` | the program: as it was before the accused pass, or as given to the backend |
 | `repro.after.hlo` | what the accused pass made of it |
+| `pass.before.hlo`, `pass.after.hlo`, `pass_inputs.npz` | what it did in the dump, beside a smaller program |
 | `kernel.hlo`, `kernel_inputs.npz` | the part of the compiled program that is to blame |
 | `inputs.npz` | the arguments, `arg_0`, `arg_1`, … |
+| `inputs.pb` | the same for XLA's `run_hlo_module --input_literals_file` |
 | `outputs.npz` | what the program really returned |
 | `repro.toml` | what fails and how; versions |
+| `README.md` | what all this is, whether it triggers, and how to run it |
 | `test_repro.py` | the same as a regression test |
 | `issue.md` | the same as the text of an issue |
 """
@@ -20,7 +23,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import msgspec
+
 from hlotool.errors import DumpError, UsageError
+from hlotool.ir.types import ShapeIndex
+from hlotool.parse.reader import parse_module
+from hlotool.search.arrays import npz_arrays
+from hlotool.search.bisection.records import TriggerRecord
+from hlotool.values.captured import read_arguments
 
 SCHEMA = "hlotool.repro/1"
 
@@ -28,13 +38,10 @@ SCHEMA = "hlotool.repro/1"
 #: backend; a program on the reference and what it really returned; a program and a command's opinion of it.
 Kind = Literal["stages", "backend", "result", "check"]
 
-PROGRAM, AFTER, INPUTS, OUTPUTS, FACTS = (
-    "repro.hlo",
-    "repro.after.hlo",
-    "inputs.npz",
-    "outputs.npz",
-    "repro.toml",
-)
+PROGRAM, AFTER = "repro.hlo", "repro.after.hlo"
+PASS_BEFORE, PASS_AFTER, PASS_INPUTS = "pass.before.hlo", "pass.after.hlo", "pass_inputs.npz"
+KERNEL, KERNEL_INPUTS = "kernel.hlo", "kernel_inputs.npz"
+INPUTS, TOOL_INPUTS, OUTPUTS, FACTS = "inputs.npz", "inputs.pb", "outputs.npz", "repro.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,9 @@ class Bundle:
         reason: the verdict in one line.
         program: HLO text of the program.
         after: HLO text of what a pass made of it.
+        pass_before: HLO text of what the pass was given, where `program` is a smaller one.
+        pass_after: HLO text of what it made of that.
+        pass_inputs: arguments of both, as the bytes of an .npz file.
         kernel: HLO text of the part to blame.
         kernel_inputs: its arguments, as the bytes of an .npz file.
         inputs: the arguments, likewise.
@@ -59,6 +69,10 @@ class Bundle:
         culprit: what is accused: level, pass, stage, instructions, source line.
         evidence: why.
         versions: of everything that took part.
+        wrong: shape indices of the wrong outputs; None where `signature` is what a smaller program shares
+            with the one that it was made from, which says nothing of outputs.
+        trigger: whether the fault shows on a compiler; None where that is not the question.
+        tolerance: `rtol` and `atol` that the user set.
     """
 
     kind: Kind
@@ -68,6 +82,9 @@ class Bundle:
     reason: str
     program: str
     after: str = ""
+    pass_before: str = ""
+    pass_after: str = ""
+    pass_inputs: bytes = b""
     kernel: str = ""
     kernel_inputs: bytes = b""
     inputs: bytes = b""
@@ -78,6 +95,9 @@ class Bundle:
     culprit: dict[str, Any] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
+    wrong: tuple[ShapeIndex, ...] | None = None
+    trigger: TriggerRecord | None = None
+    tolerance: dict[str, float] = field(default_factory=dict)
 
 
 def write_bundle(bundle: Bundle, folder: Path) -> None:
@@ -87,17 +107,27 @@ def write_bundle(bundle: Bundle, folder: Path) -> None:
         UsageError: a file cannot be written.
     """
     from hlotool.repro.issue import issue_text
+    from hlotool.repro.readme import readme_text
     from hlotool.repro.regression_test import test_text
 
     texts = {
         PROGRAM: bundle.program,
         AFTER: bundle.after,
-        "kernel.hlo": bundle.kernel,
+        PASS_BEFORE: bundle.pass_before,
+        PASS_AFTER: bundle.pass_after,
+        KERNEL: bundle.kernel,
         FACTS: _facts_text(bundle),
         "test_repro.py": test_text(bundle),
         "issue.md": issue_text(bundle),
+        "README.md": readme_text(bundle),
     }
-    arrays = {INPUTS: bundle.inputs, OUTPUTS: bundle.outputs, "kernel_inputs.npz": bundle.kernel_inputs}
+    arrays = {
+        INPUTS: bundle.inputs,
+        TOOL_INPUTS: _tool_inputs(bundle),
+        OUTPUTS: bundle.outputs,
+        PASS_INPUTS: bundle.pass_inputs,
+        KERNEL_INPUTS: bundle.kernel_inputs,
+    }
     contents = {name: text.encode() for name, text in texts.items()} | arrays
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -108,6 +138,16 @@ def write_bundle(bundle: Bundle, folder: Path) -> None:
                 (folder / name).unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(f"{folder}: {error}") from error
+
+
+def _tool_inputs(bundle: Bundle) -> bytes:
+    """The arguments as XLA's tool takes them; none where the program is not what that could run."""
+    if not bundle.inputs or bundle.kind == "check":
+        return b""
+    from hlotool.parse.proto.tool_inputs import tool_inputs
+
+    module = parse_module(bundle.program)
+    return tool_inputs(module, read_arguments(npz_arrays(bundle.inputs), module, INPUTS))
 
 
 def read_bundle(folder: Path) -> Bundle:
@@ -135,7 +175,11 @@ def read_bundle(folder: Path) -> Bundle:
         reason=failure.get("reason", ""),
         program=program,
         after=_text(folder / AFTER),
-        kernel=_text(folder / "kernel.hlo"),
+        pass_before=_text(folder / PASS_BEFORE),
+        pass_after=_text(folder / PASS_AFTER),
+        pass_inputs=_bytes(folder / PASS_INPUTS),
+        kernel=_text(folder / KERNEL),
+        kernel_inputs=_bytes(folder / KERNEL_INPUTS),
         inputs=_bytes(folder / INPUTS),
         outputs=_bytes(folder / OUTPUTS),
         reference=run.get("reference", "numpy"),
@@ -144,7 +188,17 @@ def read_bundle(folder: Path) -> Bundle:
         culprit=facts.get("culprit", {}),
         evidence=tuple(failure.get("evidence", ())),
         versions=facts.get("versions", {}),
+        wrong=tuple(map(tuple, failure["outputs"])) if "outputs" in failure else None,
+        trigger=_trigger(folder, facts.get("trigger")),
+        tolerance={key: run[key] for key in ("rtol", "atol") if key in run},
     )
+
+
+def _trigger(folder: Path, table: dict[str, Any] | None) -> TriggerRecord | None:
+    try:
+        return None if table is None else msgspec.convert(table, TriggerRecord)
+    except msgspec.ValidationError as error:
+        raise DumpError(f"{folder / FACTS}: trigger: {error}") from error
 
 
 def _text(path: Path) -> str:
@@ -161,10 +215,17 @@ def _facts_text(bundle: Bundle) -> str:
         "failure": {
             "verdict": bundle.verdict,
             "signature": bundle.signature,
+            "outputs": bundle.wrong,
             "reason": bundle.reason,
             "evidence": list(bundle.evidence),
         },
-        "run": {"reference": bundle.reference, "backend": bundle.backend, "command": bundle.command},
+        "run": {
+            "reference": bundle.reference,
+            "backend": bundle.backend,
+            "command": bundle.command,
+            **bundle.tolerance,
+        },
+        "trigger": {} if bundle.trigger is None else msgspec.to_builtins(bundle.trigger),
         "culprit": bundle.culprit,
         "versions": bundle.versions,
     }

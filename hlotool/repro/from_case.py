@@ -4,30 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hlotool.backends.spec import parse_spec, portable
+from hlotool.findings.verdict import Answer
 from hlotool.replay.options import ReplayOptions
+from hlotool.replay.records import ModuleRecord
 from hlotool.repro.bundle import Bundle
+from hlotool.repro.from_culprit import tolerance_of
 from hlotool.search.arrays import npz_bytes
+from hlotool.search.bisection.records import TriggerRecord
+from hlotool.search.bisection.trigger import compiler_name
 from hlotool.search.reduction.reducer import Reduction
 
 
 def bundle_of_case(
-    found: Reduction, options: ReplayOptions, check: str, versions: Mapping[str, str]
+    found: Reduction,
+    options: ReplayOptions,
+    check: str,
+    versions: Mapping[str, str],
+    row: ModuleRecord | None = None,
 ) -> Bundle:
-    """The bundle of a reduced program, which a backend gets wrong or a command calls bad."""
+    """The bundle of a reduced program, which a backend gets wrong or a command calls bad.
+
+    Args:
+        found: the program.
+        options: which backend is compared with which.
+        check: the command that judged it, empty where a backend did.
+        versions: of what took part.
+        row: the comparison of the program; None where a backend died of it, or a command judged.
+    """
     opcodes = dict.fromkeys(i.opcode for i in found.case.module.instructions() if i.opcode != "parameter")
     what = ", ".join(list(opcodes)[-3:])
     by = check or options.backend
+    is_shown = row is not None and row.verdict.answer is Answer.BAD
     return Bundle(
         kind="check" if check else "backend",
         title=f"{by}: {found.failure} in a program of {what}",
         verdict="bad" if check else found.failure,
-        signature=found.failure,
+        signature=str(row.signature) if row is not None and is_shown else found.failure,
+        wrong=row.signature.outputs if row is not None and is_shown else None,
         reason=found.reason,
         program=found.case.text,
         inputs=npz_bytes(found.case.arguments) if found.case.arguments else b"",
         reference=options.reference,
-        backend=options.backend,
+        backend=portable(options.backend),
         command=check,
         evidence=(f"reduced from {found.before} to {found.case.size} instructions, failing in the same way",),
         versions=dict(versions),
+        trigger=_trigger(options.backend, row) if row is not None and is_shown else None,
+        tolerance=tolerance_of(options),
     )
+
+
+def _trigger(backend: str, row: ModuleRecord) -> TriggerRecord | None:
+    """That real XLA shows it, where XLA was what judged."""
+    if parse_spec(backend).name != "xla" or row.tested is None:
+        return None
+    name = compiler_name(row.tested, backend)
+    return TriggerRecord.of("triggers", name, backend=portable(backend), form="the reduced program", judged=1)

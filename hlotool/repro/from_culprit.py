@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
+from hlotool.backends.spec import portable
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.repro.bundle import Bundle, Kind
-from hlotool.search.bisection.records import CulpritRecord
+from hlotool.search.bisection.records import CulpritRecord, TriggerRecord
 
 
 def culprit_title(culprit: CulpritRecord) -> str:
@@ -26,18 +29,34 @@ def culprit_title(culprit: CulpritRecord) -> str:
 
 def bundle_of(culprit: CulpritRecord, options: ReplayOptions, versions: Mapping[str, str]) -> Bundle | None:
     """The bundle of a culprit; None when there is nothing small enough to run again."""
-    spot = culprit.spot
+    pair = _pair(culprit, options, versions) if culprit.level == "pass" else None
     if culprit.minimal:
-        return _minimal(culprit, options, versions)
-    if spot is None or not spot.after:
+        found = _minimal(culprit, options, versions)
+        if pair is None:
+            return found
+        return replace(found, pass_before=pair.program, pass_after=pair.after, pass_inputs=pair.inputs)
+    return pair if culprit.level == "pass" else _result(culprit, options, versions)
+
+
+def _pair(culprit: CulpritRecord, options: ReplayOptions, versions: Mapping[str, str]) -> Bundle | None:
+    """What the pass was given and what it made of it: around the spot, or else the spot alone."""
+    spot = culprit.spot
+    if spot is None:
         return None
-    if culprit.level == "pass":
-        if spot.comparison is None:
-            return None
-        stages = _bundle("stages", culprit, spot.comparison, spot.before, options, versions)
-        return replace(stages, after=spot.after, inputs=spot.inputs)
-    row = culprit.comparison
-    assert row is not None
+    if (around := spot.around) is not None:
+        stages = _bundle("stages", culprit, around.comparison, around.before, options, versions)
+        return replace(stages, after=around.after, inputs=around.inputs)
+    if not spot.after or spot.comparison is None:
+        return None
+    stages = _bundle("stages", culprit, spot.comparison, spot.before, options, versions)
+    return replace(stages, after=spot.after, inputs=spot.inputs)
+
+
+def _result(culprit: CulpritRecord, options: ReplayOptions, versions: Mapping[str, str]) -> Bundle | None:
+    """The program as given and what it returned, with the kernel to blame."""
+    spot, row = culprit.spot, culprit.comparison
+    if spot is None or row is None or not spot.program:
+        return None
     return replace(
         _bundle("result", culprit, row, spot.program, options, versions),
         kernel=spot.after,
@@ -48,16 +67,17 @@ def bundle_of(culprit: CulpritRecord, options: ReplayOptions, versions: Mapping[
 
 
 def _minimal(culprit: CulpritRecord, options: ReplayOptions, versions: Mapping[str, str]) -> Bundle:
-    """The smallest program that the backend gets wrong, with the kernel to blame."""
-    row = culprit.comparison
+    """The smallest program that the compiler at hand gets wrong, with the kernel to blame."""
+    row, trigger = culprit.minimal_comparison, culprit.trigger
     assert row is not None
+    assert trigger is not None
+    has_kernel = culprit.spot is not None and culprit.level != "pass"
     return replace(
         _bundle("backend", culprit, row, culprit.minimal, options, versions),
-        signature=str(row.signature.smaller()),
-        kernel=culprit.spot.after if culprit.spot else "",
-        kernel_inputs=culprit.spot.inputs if culprit.spot else b"",
+        kernel=culprit.spot.after if has_kernel and culprit.spot else "",
+        kernel_inputs=culprit.spot.inputs if has_kernel and culprit.spot else b"",
         inputs=culprit.minimal_inputs,
-        backend=options.backend,
+        backend=portable(trigger.backend),
     )
 
 
@@ -75,13 +95,29 @@ def _bundle(
         title=culprit_title(culprit),
         verdict=row.verdict.value,
         signature=str(row.signature),
+        wrong=row.signature.outputs,
         reason=row.reason,
         program=program,
         reference=options.reference,
         culprit=_facts(culprit),
         evidence=tuple(culprit.evidence),
         versions=dict(versions),
+        trigger=_trigger(culprit),
+        tolerance=tolerance_of(options),
     )
+
+
+def _trigger(culprit: CulpritRecord) -> TriggerRecord | None:
+    trigger = culprit.trigger
+    if trigger is None:
+        return None
+    return msgspec.structs.replace(trigger, backend=portable(trigger.backend) if trigger.backend else "")
+
+
+def tolerance_of(options: ReplayOptions) -> dict[str, float]:
+    """The tolerances that the user set."""
+    given = {"rtol": options.rtol, "atol": options.atol}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _facts(culprit: CulpritRecord) -> dict[str, Any]:

@@ -21,24 +21,51 @@ def _lines(bundle: Bundle) -> Iterator[str]:
     yield f"# {bundle.title}"
     yield ""
     yield f"{bundle.signature}: {bundle.reason}"
+    if bundle.trigger is not None:
+        yield ""
+        yield f"**{sentence(bundle)}**"
     yield from _program(bundle)
-    yield from _run(bundle)
+    yield from ("", "## How to run it", "", *how_to_run(bundle))
     if bundle.evidence:
         yield from ("", "## Why this is believed", "")
         yield from (f"- {line}" for line in bundle.evidence)
     yield from ("", "## Versions", "")
-    yield from (f"- {name}: {version}" for name, version in bundle.versions.items())
+    versions = dict(bundle.versions)
+    if bundle.trigger is not None and bundle.trigger.compiler:
+        versions["compiler"] = bundle.trigger.compiler
+    yield from (f"- {name}: {version}" for name, version in versions.items())
+
+
+def sentence(bundle: Bundle) -> str:
+    """Whether the program triggers, as a sentence."""
+    text = bundle.trigger.summary if bundle.trigger is not None else ""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _program(bundle: Bundle) -> Iterator[str]:
+    name = bundle.culprit.get("pass") or "the compiler"
     if bundle.kind == "stages":
-        name = bundle.culprit.get("pass") or "the compiler"
         yield from _quoted(f"Before {name}", bundle.program, "repro.hlo")
         yield from _quoted(f"After {name}, which computes something else", bundle.after, "repro.after.hlo")
+        yield from _to_blame(bundle)
         return
     yield from _quoted("The program", bundle.program, "repro.hlo")
+    if bundle.pass_after:
+        yield from _quoted(f"What {name} was given in the dump", bundle.pass_before, "pass.before.hlo")
+        yield from _quoted(
+            f"What {name} made of it, which computes something else", bundle.pass_after, "pass.after.hlo"
+        )
+        yield from _to_blame(bundle)
     if bundle.kernel:
         yield from _quoted("The part of the compiled program that is to blame", bundle.kernel, "kernel.hlo")
+
+
+def _to_blame(bundle: Bundle) -> Iterator[str]:
+    """Which instructions of what the pass made are wrong, and inside of which calls."""
+    names = [f"`%{name}`" for name in bundle.culprit.get("instructions", ())]
+    if names:
+        place = "".join(f", in {call}" for call in bundle.culprit.get("place", ()))
+        yield from ("", f"To blame is {', '.join(names)}{place}.")
 
 
 def _quoted(title: str, text: str, file: str) -> Iterator[str]:
@@ -51,17 +78,15 @@ def _quoted(title: str, text: str, file: str) -> Iterator[str]:
     yield "```"
 
 
-def _run(bundle: Bundle) -> Iterator[str]:
-    yield from ("", "## How to run it", "")
-    if bundle.inputs:
-        yield "The arguments are in `inputs.npz`; XLA's tool makes up its own."
-        yield ""
+def how_to_run(bundle: Bundle) -> Iterator[str]:
+    """The commands that show the failure."""
     yield "```"
-    yield "hlotool repro verify ."
+    yield "hlotool repro verify . --trust" if bundle.command else "hlotool repro verify ."
     if bundle.command:
         yield f"{bundle.command} repro.hlo"
     else:
-        yield "run_hlo_module --platform=CPU --reference_platform=Interpreter repro.hlo"
+        given = " --input_literals_file=inputs.pb" if bundle.inputs else ""
+        yield f"run_hlo_module --platform=CPU --reference_platform=Interpreter{given} repro.hlo"
     if passes := bundle.culprit.get("pass"):
         yield f"hlo-opt --passes={passes} repro.hlo"
     yield "```"

@@ -22,7 +22,7 @@ from hlotool.repro.verify import verify
 
 @pytest.mark.xfail(reason={reason!r}, strict=True)
 def test_repro() -> None:
-    found = verify(Path(__file__).parent)
+    found = verify(Path(__file__).parent{trust})
     assert found.fails is not None, f"nothing could be compared: {{found.reason}}"
     assert not found.fails, found.reason
 '''
@@ -31,4 +31,6 @@ def test_repro() -> None:
 def test_text(bundle: Bundle) -> str:
     """The text of `test_repro.py`: a pytest test that fails as long as the bundle does."""
     title = bundle.title.replace("\\", "\\\\").replace('"""', "'''")
-    return _TEST.format(title=title.rstrip("."), name="test_repro.py", reason=bundle.signature)
+    # Who runs this file trusts what lies beside it.
+    trust = ", trust=True" if bundle.command else ""
+    return _TEST.format(title=title.rstrip("."), name="test_repro.py", reason=bundle.signature, trust=trust)

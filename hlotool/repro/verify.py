@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hlotool.errors import ExitCode, HlotoolError
+from hlotool.errors import ExitCode, HlotoolError, UsageError
 from hlotool.findings.records import Record
 from hlotool.findings.verdict import Answer
 from hlotool.ir.module import Module
@@ -15,6 +15,7 @@ from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import compile_program
 from hlotool.replay.records import ModuleRecord
 from hlotool.repro.bundle import AFTER, INPUTS, OUTPUTS, PROGRAM, Bundle, read_bundle
+from hlotool.repro.trust import objection
 from hlotool.search.comparing import compare_programs, compare_result
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.case_worker import CaseQuestion, judge_case
@@ -36,6 +37,7 @@ class Verification(Record, frozen=True, kw_only=True):
         expected: how it failed when the bundle was made.
         found: how it fails now; empty when it does not.
         reason: in one line.
+        compared: what was run to find that out, in words.
         comparison: the numbers.
     """
 
@@ -46,6 +48,7 @@ class Verification(Record, frozen=True, kw_only=True):
     expected: str
     found: str
     reason: str
+    compared: str = ""
     comparison: ModuleRecord | None = None
 
     @property
@@ -58,75 +61,123 @@ class Verification(Record, frozen=True, kw_only=True):
         return ExitCode.MISMATCH if self.same else ExitCode.INCONCLUSIVE
 
 
-def verify(folder: Path, backend: str | None = None, timeout: float = 300.0) -> Verification:
+def verify(
+    folder: Path, backend: str | None = None, timeout: float = 300.0, trust: bool = False
+) -> Verification:
     """Run a bundle again.
 
     Args:
         folder: of the bundle.
         backend: instead of the one in question when the bundle was made.
         timeout: seconds, for the command of a bundle of kind `check`.
+        trust: whether what it names besides programs may be run: see `trust`.
 
     Raises:
         DumpError: there is no bundle.
         UsageError: its command cannot be run.
     """
     bundle = read_bundle(folder)
-    if bundle.kind in ("backend", "check"):
-        return _verify_case(replace(bundle, backend=backend or bundle.backend), folder, timeout)
-    try:
-        row = _compare(bundle, folder)
-    except HlotoolError as error:
-        return _verification(bundle, folder, None, "", str(error))
-    fails = _FAILS[row.verdict.answer]
-    return _verification(bundle, folder, fails, str(row.signature) if fails else "", row.reason, row)
-
-
-def _verification(
-    bundle: Bundle,
-    folder: Path,
-    fails: bool | None,
-    found: str,
-    reason: str,
-    row: ModuleRecord | None = None,
-) -> Verification:
+    found = _Found(reason="" if trust else objection(bundle, backend))
+    if not found.reason:
+        try:
+            found = _run(replace(bundle, backend=backend or bundle.backend), folder, timeout)
+        except UsageError:
+            raise
+        except HlotoolError as error:
+            found = _Found(reason=str(error))
+    fails = _FAILS[found.answer]
     return Verification(
         folder=str(folder),
         title=bundle.title,
         fails=fails,
-        same=fails is True and found == bundle.signature,
+        same=fails is True and _is_same(bundle, found),
         expected=bundle.signature,
-        found=found,
-        reason=reason,
-        comparison=row,
+        found=_signature(bundle, found) if fails else "",
+        reason=found.reason,
+        compared=found.compared,
+        comparison=found.row,
     )
 
 
-def _compare(bundle: Bundle, folder: Path) -> ModuleRecord:
-    """The comparison of two programs, or of a program and what it really returned."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What running a bundle came to.
+
+    Attributes:
+        answer: whether it fails.
+        failure: how, as far as a smaller program can fail alike.
+        row: the comparison; None where nothing was compared.
+        reason: in one line.
+        compared: what was run.
+    """
+
+    answer: Answer = Answer.UNUSABLE
+    failure: str = ""
+    row: ModuleRecord | None = None
+    reason: str = ""
+    compared: str = ""
+
+
+def _signature(bundle: Bundle, found: _Found) -> str:
+    """How it fails now, in the terms in which the bundle says how it failed."""
+    return found.failure if bundle.wrong is None or found.row is None else str(found.row.signature)
+
+
+def _is_same(bundle: Bundle, found: _Found) -> bool:
+    """Whether it fails in the same way: the signature is that of the bundle, and so are the wrong outputs."""
+    if _signature(bundle, found) != bundle.signature:
+        return False
+    return bundle.wrong is None or (found.row is not None and found.row.signature.outputs == bundle.wrong)
+
+
+def _run(bundle: Bundle, folder: Path, timeout: float) -> _Found:
+    if bundle.kind in ("backend", "check"):
+        return _of_case(bundle, folder, timeout)
+    row, compared = _compare(bundle, folder)
+    answer = row.verdict.answer
+    return _Found(answer, str(row.signature.smaller()), row, row.reason, compared)
+
+
+def _compare(bundle: Bundle, folder: Path) -> tuple[ModuleRecord, str]:
+    """The comparison of two programs, or of a program and what it really returned; what is compared."""
     module = parse_module(bundle.program, str(folder / PROGRAM))
     reference = compile_program(PROGRAM, str(folder / PROGRAM), module, bundle.reference)
     arguments = _arguments(module, folder)
+    options = _options(bundle)
     if bundle.kind == "result":
         given = load_outputs(str(folder / OUTPUTS), module)
-        return compare_result(reference, arguments, given, f"from {OUTPUTS}")
+        row = compare_result(reference, arguments, given, f"from {OUTPUTS}", options)
+        return row, f"{OUTPUTS}, as recorded, and {PROGRAM} on {bundle.reference}; no compiler was asked"
     after = parse_module(bundle.after, str(folder / AFTER))
     tested = compile_program(AFTER, str(folder / AFTER), after, bundle.reference)
-    return compare_programs(reference, tested, arguments)
+    row = compare_programs(reference, tested, arguments, options)
+    return row, f"{PROGRAM} and {AFTER}, as recorded, on {bundle.reference}; the pass itself was not run"
+
+
+def _options(bundle: Bundle) -> ReplayOptions:
+    """What decided about the verdict when the bundle was made."""
+    return ReplayOptions(
+        reference=bundle.reference,
+        backend=bundle.backend,
+        rtol=bundle.tolerance.get("rtol"),
+        atol=bundle.tolerance.get("atol"),
+    )
 
 
 def _arguments(module: Module, folder: Path) -> tuple[Any, ...]:
     return load_inputs(str(folder / INPUTS), module) if module.entry.parameters else ()
 
 
-def _verify_case(bundle: Bundle, folder: Path, timeout: float) -> Verification:
+def _of_case(bundle: Bundle, folder: Path, timeout: float) -> _Found:
     """What the backend, or the command, does with the program now."""
     module = parse_module(bundle.program, str(folder / PROGRAM))
     arguments = _arguments(module, folder)
     if bundle.kind == "check":
         case = Case(module, arguments, exact=bundle.program)
         [(_, outcome)] = CommandJudge(bundle.command, timeout).run([case])
+        compared = f"{PROGRAM} by {bundle.command}"
     else:
-        options = ReplayOptions(reference=bundle.reference, backend=bundle.backend)
-        outcome = judge_case(CaseQuestion(bundle.program, arguments, options))
-    found = str(outcome.failure) if outcome.failure else ""
-    return _verification(bundle, folder, _FAILS[outcome.answer], found, outcome.reason, outcome.row)
+        outcome = judge_case(CaseQuestion(bundle.program, arguments, _options(bundle)))
+        compared = f"{PROGRAM} on {bundle.backend} and on {bundle.reference}"
+    failure = str(outcome.failure) if outcome.failure else ""
+    return _Found(outcome.answer, failure, outcome.row, outcome.reason, compared)

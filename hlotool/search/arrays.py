@@ -23,3 +23,9 @@ def arrays_in(value: Any) -> Iterator[Any]:
             yield from arrays_in(part)
     elif isinstance(value, np.ndarray | np.generic):
         yield np.asarray(value)
+
+
+def npz_arrays(content: bytes) -> dict[str, Any]:
+    """The arrays of an .npz file, by key."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        return {key: archive[key] for key in archive.files}

@@ -34,9 +34,15 @@ def compare_programs(
     return compare_row(task, reference, trial, expected, Actual.computed(tested, outcome))
 
 
-def compare_result(reference: Program, arguments: Sequence[Any], value: Any, origin: str) -> ModuleRecord:
+def compare_result(
+    reference: Program,
+    arguments: Sequence[Any],
+    value: Any,
+    origin: str,
+    options: ReplayOptions | None = None,
+) -> ModuleRecord:
     """Judge what the real program returned by what `reference` returns."""
-    task, trial = _given(arguments, None, "")
+    task, trial = _given(arguments, options, "")
     expected = reference.runner.run(trial.arguments).value
     return compare_row(task, reference, trial, expected, Actual.given(reference, value, origin))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlotool.ir.attributes import Metadata
+from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Instruction, Module
 
 
@@ -11,6 +12,13 @@ def remove_positions(module: Module) -> None:
     for instruction in module.instructions():
         _strip(instruction)
     module.stack_frames = None
+
+
+def without_positions(module: Module) -> Module:
+    """A copy without positions; see `remove_positions`."""
+    copy = clone_module(module).module
+    remove_positions(copy)
+    return copy
 
 
 def _strip(instruction: Instruction) -> None:

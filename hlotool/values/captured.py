@@ -27,8 +27,8 @@ from hlotool.errors import InputDataError
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, TokenShape, leaves
 from hlotool.values.array_files import read_all
-from hlotool.values.fit import fit
-from hlotool.values.flatten import Value, flatten, unflatten
+from hlotool.values.fit import fit, fit_value
+from hlotool.values.flatten import Value, unflatten
 
 
 def load_inputs(source: str, module: Module) -> tuple[Value, ...]:
@@ -174,21 +174,9 @@ def fit_arguments(made: Sequence[Any], module: Module, label: str) -> tuple[Valu
     if len(made) != len(parameters):
         raise InputDataError(f"{label} returned {len(made)} values, {module.name} takes {len(parameters)}")
     return tuple(
-        _fit_value(p.shape, value, f"{label}: parameter {n} (%{p.name})")
+        fit_value(p.shape, value, f"{label}: parameter {n} (%{p.name})")
         for n, (p, value) in enumerate(zip(parameters, made))
     )
-
-
-def _fit_value(shape: Shape, value: Any, label: str) -> Value:
-    try:
-        parts = list(flatten(shape, value))
-    except TypeError as error:
-        raise InputDataError(f"{label}: {error}") from error
-    arrays = []
-    for index, part, array in parts:
-        where = label + "".join(f".{i}" for i in index)
-        arrays.append(fit(array, part, where) if isinstance(part, ArrayShape) else None)
-    return unflatten(shape, arrays)
 
 
 def read_arrays(path: Path, module: Module) -> dict[str, Any]:
@@ -213,6 +201,9 @@ def _in_directory(directory: Path, module: Module) -> Path:
             if (directory / (stem + suffix)).is_file():
                 return directory / (stem + suffix)
     raise InputDataError(f"{directory}: no {module.name}.npz for module {module.name}")
+
+
+# Inputs made by the user's own Python function.
 
 
 def call_script(path: Path, function: str, module: Module) -> Sequence[Any]:

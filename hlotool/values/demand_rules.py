@@ -280,6 +280,8 @@ _RULES: dict[str, _Rule] = {
 }
 
 
+# Small trip counts: what the condition of a loop compares.
+
 #: What parameters that decide about a loop may hold: counters and Collatz sequences end soon.
 SMALL_COUNTS: Final = InRange((Interval(1, 16),), required=False)
 

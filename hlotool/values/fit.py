@@ -20,7 +20,8 @@ import numpy as np
 
 from hlotool.errors import InputDataError
 from hlotool.ir.dtypes import Array, dtype_of, element_type_of
-from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.ir.types import ArrayShape, ElementType, Shape
+from hlotool.values.flatten import Value, flatten, unflatten
 
 
 def fit(value: Any, shape: ArrayShape, label: str) -> Array:
@@ -40,6 +41,23 @@ def fit(value: Any, shape: ArrayShape, label: str) -> Array:
         return np.ascontiguousarray(array).view(dtype).reshape(array.shape)
     weak = not hasattr(value, "dtype")
     return _cast(array, shape.element_type, label, weak)
+
+
+def fit_value(shape: Shape, value: Any, label: str) -> Value:
+    """`value` with every array in it fitted to its part of `shape`; None for what is no array.
+
+    Raises:
+        InputDataError: it does not fit; the message starts with `label`.
+    """
+    try:
+        parts = list(flatten(shape, value))
+    except TypeError as error:
+        raise InputDataError(f"{label}: {error}") from error
+    arrays = []
+    for index, part, array in parts:
+        where = label + "".join(f".{i}" for i in index)
+        arrays.append(fit(array, part, where) if isinstance(part, ArrayShape) else None)
+    return unflatten(shape, arrays)
 
 
 def _is_raw(dtype: np.dtype[Any], element_type: ElementType) -> bool:

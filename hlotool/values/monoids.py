@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from hlotool.analysis.monoids import monoid_opcodes
+from hlotool.analysis.scalar_form import scalar_form
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.ir.types import ElementType
 from hlotool.values.demands import Identity
 
 _IDENTITIES = {
@@ -23,39 +25,23 @@ def identities(reducer: Computation, count: int) -> list[Identity | None]:
     Recognised are the elementwise monoids, alone or side by side, and the pair that finds an extremum and its
     position, where the position starts at 0.
     """
-    root = reducer.root
-    if count == 1:
-        return [_identity(root)]
-    if root.opcode != "tuple":
+    form = scalar_form(reducer)
+    if form is None or len(form.outputs) != count:
         return [None] * count
-    found = [_identity(element) for element in root.operands]
-    extremum = _extremum(root.operands[0])
-    return found if extremum is None else [extremum, *[Identity.ZERO] * (count - 1)]
-
-
-def _identity(instruction: Instruction) -> Identity | None:
-    if instruction.opcode == "convert":
-        return _identity(instruction.operands[0])
-    return _IDENTITIES.get(instruction.opcode) if _combines_parameters(instruction) else None
-
-
-def _combines_parameters(instruction: Instruction) -> bool:
-    sources = [o.operands[0] if o.opcode == "convert" else o for o in instruction.operands]
-    return all(source.opcode == "parameter" for source in sources)
+    extremum = _extremum(form.outputs[0]) if count > 1 else None
+    if extremum is not None:
+        return [extremum, *[Identity.ZERO] * (count - 1)]
+    return [None if opcode is None else _IDENTITIES[opcode] for opcode in monoid_opcodes(form)]
 
 
 def _extremum(value: Instruction) -> Identity | None:
     """`select(accumulated > element, accumulated, element)`, however the comparison treats NaN and ties."""
-    if value.opcode != "select" or not _is_number(value):
+    if value.opcode != "select" or value.element_type is ElementType.PRED:
         return None
     directions = set(_directions(value.operands[0], depth=4))
     if directions & {"GT", "GE"}:
         return Identity.LOWEST
     return Identity.HIGHEST if directions & {"LT", "LE"} else None
-
-
-def _is_number(value: Instruction) -> bool:
-    return isinstance(value.shape, ArrayShape) and value.shape.element_type is not ElementType.PRED
 
 
 def _directions(predicate: Instruction, depth: int) -> list[str]:

@@ -15,6 +15,9 @@ import msgspec
 #: stdout comes before it and is passed over.
 GREETING = b"\0hlotool worker\0"
 
+#: Written by a worker to its log before each call: what lies before it belongs to others.
+CALL_MARK = b"\0hlotool call\0\n"
+
 _LENGTH = struct.Struct("<Q")
 #: No message is as long as this; a longer one is garbage.
 _LONGEST = 1 << 32

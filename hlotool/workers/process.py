@@ -20,7 +20,7 @@ from typing import IO
 import msgspec
 
 from hlotool.errors import BackendCrashed, BackendFailed, BackendOutOfMemory, BackendTimeout
-from hlotool.workers.messages import Answer, Call, read_answer, skip_to_greeting, write_message
+from hlotool.workers.messages import CALL_MARK, Answer, Call, read_answer, skip_to_greeting, write_message
 from hlotool.workers.worker import BOOT, BOOT_ELSEWHERE, WorkerOptions, is_worker
 
 _logger = logging.getLogger(__name__)
@@ -46,18 +46,12 @@ _COMPLAINT = re.compile(r"^F\d{4} .*?(\S+:\d+)\] (.*)|^(LLVM ERROR: .*)|^(termin
 
 
 class Log:
-    """The last LOG_BYTES of what a worker wrote since its current call began."""
+    """The last LOG_BYTES of what a worker wrote, and of that what it wrote since its last call began."""
 
     def __init__(self) -> None:
         self._parts: deque[bytes] = deque()
         self._size = 0
         self._lock = threading.Lock()
-
-    def clear(self) -> None:
-        """Forget what was written before."""
-        with self._lock:
-            self._parts.clear()
-            self._size = 0
 
     def append(self, part: bytes) -> None:
         """Add output, dropping the oldest beyond the bound."""
@@ -79,7 +73,8 @@ class Log:
 
     def _text(self) -> str:
         with self._lock:
-            return b"".join(self._parts).decode("utf-8", errors="backslashreplace")
+            written = b"".join(self._parts)
+        return written.rpartition(CALL_MARK)[2].decode("utf-8", errors="backslashreplace")
 
 
 class WorkerProcess:
@@ -133,7 +128,6 @@ class WorkerProcess:
 
     def send(self, task: int, function: str, argument: object, timeout: float | None) -> bool:
         """Start a call; False when the worker turned out to be dead."""
-        self.log.clear()
         try:
             write_message(self._pipe(self._process.stdin), Call(function, pickle.dumps(argument)))
         except OSError:

@@ -23,6 +23,7 @@ import msgspec
 from hlotool.errors import BackendFailed, BackendTimeout
 from hlotool.logs import LogTarget, follow_log
 from hlotool.workers.messages import (
+    CALL_MARK,
     GREETING,
     Answer,
     Call,
@@ -78,12 +79,21 @@ def main(options_json: str) -> None:
     _preload(options.preload)
     write_message(answers, Ready(limit_memory(options.memory_limit)))
     while True:
-        write_message(answers, execute(calls.get()))
+        call = calls.get()
+        _mark_log()
+        write_message(answers, execute(call))
 
 
 def is_worker() -> bool:
     """Whether this process is a worker itself."""
     return _is_worker
+
+
+def _mark_log() -> None:
+    """Part what calls write: the mark takes the same way as that, so that no reader can be late for it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.write(2, CALL_MARK)
 
 
 def _preload(names: Sequence[str]) -> None:

@@ -121,14 +121,17 @@ def facts(body: str, number: int = 0, name: str = "jit_f") -> ProgramFacts:
 
 
 def test_the_same_program_again() -> None:
-    body = "ROOT x = f32[4] parameter(0)"
+    body = "x = f32[4] parameter(0) ROOT y = f32[4] negate(x)"
     [finding] = recompilation([facts(body, 0), facts(body, 2)])
     assert finding.message == "f was compiled 2 times: the same program again"
 
 
 def test_other_types() -> None:
     [finding] = recompilation(
-        [facts("ROOT x = f32[] parameter(0)", 0), facts("ROOT x = s32[] parameter(0)", 2)]
+        [
+            facts("x = f32[] parameter(0) ROOT y = f32[] negate(x)", 0),
+            facts("x = s32[] parameter(0) ROOT y = s32[] negate(x)", 2),
+        ]
     )
     assert finding.message == "f was compiled 2 times: the element types of its arguments changed"
 
@@ -157,6 +160,18 @@ ENTRY e {
   ROOT r = f32[SIZE] add(x, y), metadata={op_name="jit(add)/add" stack_frame_id=1}
 }"""
 OWN = EAGER.replace('1 "<module>"', '1 "helper"\n2 "Model.add"')
+#: As JAX 0.10.2 dumps `jnp.var(x)` outside of any jitted function, here with two instructions of it.
+SEVERAL = EAGER.replace("add(x, y)", "multiply(d, d)").replace(
+    "  ROOT", '  d = f32[SIZE] subtract(x, y), metadata={op_name="jit(add)/sub" stack_frame_id=1}\n  ROOT'
+)
+#: The same by a lambda of the user's, which JAX calls `_lambda`.
+LAMBDA = SEVERAL.replace('"<module>"', '"<module>"\n2 "body.<locals>.<lambda>"').replace(
+    "jit_add", "jit__lambda"
+)
+#: From two lines: no single call.
+TWO_LINES = SEVERAL.replace('sub" stack_frame_id=1', 'sub" stack_frame_id=2')
+#: A conversion to the type that it has, as JAX dumps it.
+NOTHING = "HloModule jit_convert_element_type\nENTRY e {\n  ROOT x = f32[SIZE] parameter(0)\n}"
 #: Of versions that do not tell functions.
 EARLY = """HloModule jit_add
 ENTRY e {
@@ -166,7 +181,19 @@ ENTRY e {
 EARLY_OWN = EARLY.replace('/add"', '/mul"')
 
 
-@pytest.mark.parametrize(("text", "findings"), [(EAGER, 0), (OWN, 1), (EARLY, 0), (EARLY_OWN, 1)], ids=str)
+@pytest.mark.parametrize(
+    ("text", "findings"),
+    [
+        pytest.param(EAGER, 0, id="one operation"),
+        pytest.param(OWN, 1, id="a method"),
+        pytest.param(SEVERAL, 0, id="several operations"),
+        pytest.param(LAMBDA, 1, id="a lambda"),
+        pytest.param(TWO_LINES, 1, id="two lines"),
+        pytest.param(NOTHING, 0, id="nothing"),
+        pytest.param(EARLY, 0, id="early"),
+        pytest.param(EARLY_OWN, 1, id="early, of the user's"),
+    ],
+)
 def test_operations_that_run_one_by_one_are_no_functions(text: str, findings: int) -> None:
     found = [
         program_facts(parse_module(text.replace("SIZE", str(size))), f"module_{size:04d}.jit_add", "f.txt")

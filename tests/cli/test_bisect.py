@@ -38,7 +38,8 @@ def record(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 
 def test_bisect_names_pass_line_and_repro(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bisect", str(corpus / "planted/model_fn_opcode")]) == ExitCode.MISMATCH
+    path = str(corpus / "planted/model_fn_opcode")
+    assert main(["bisect", path, "--try-on", "none"]) == ExitCode.MISMATCH
     shown = capsys.readouterr()
     for part in ("✗ pass fusion", "jax_programs.py:25", "%mul.0", "before", "after", "differ as well"):
         assert part in shown.out
@@ -59,6 +60,17 @@ def test_bisect_prints_one_record(corpus: Path, capsys: pytest.CaptureFixture[st
     assert not Path("hlotool-repro").exists()
 
 
+def test_the_record_of_a_module_leads_to_its_bundle(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(corpus / "planted/cumulative_window")
+    assert main(["bisect", path, "--json", "--try-on", "none"]) == ExitCode.MISMATCH
+    found = record("bisect", capsys)
+    [culprit] = found["culprits"]
+    [module] = found["modules"]
+    assert module["bundle"] == culprit["repro"] == module["culprits"][0]["repro"]
+    assert Path(module["bundle"], "repro.toml").is_file()
+    assert culprit["trigger"]["reason"] == "--try-on none"
+
+
 def test_bisect_of_a_healthy_dump_accuses_nobody(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bisect", str(corpus / "jax/model_fn"), "-q"]) == ExitCode.AGREE
     assert capsys.readouterr().out.startswith("0 culprits · 1 healthy module")
@@ -69,7 +81,8 @@ def test_a_folder_that_cannot_be_written_hides_nothing(
 ) -> None:
     (scratch / "file").write_text("", encoding="utf-8")
     path = str(corpus / "planted/model_fn_opcode")
-    assert main(["bisect", path, "-q", "--repro", str(scratch / "file" / "x")]) == ExitCode.MISMATCH
+    arguments = ["bisect", path, "-q", "--try-on", "none", "--repro", str(scratch / "file" / "x")]
+    assert main(arguments) == ExitCode.MISMATCH
     shown = capsys.readouterr()
     assert "✗ pass fusion" in shown.out
     assert "no repro bundle" in shown.err
@@ -78,7 +91,8 @@ def test_a_folder_that_cannot_be_written_hides_nothing(
 def test_bisect_without_dumps_of_passes_says_how_to_get_them(
     corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["bisect", str(corpus / "planted/slices_off_by_one"), "-q"]) == ExitCode.MISMATCH
+    path = str(corpus / "planted/slices_off_by_one")
+    assert main(["bisect", path, "-q", "--no-repro"]) == ExitCode.MISMATCH
     assert "--xla_dump_hlo_pass_re=.*" in capsys.readouterr().out
 
 
@@ -104,7 +118,9 @@ def test_reduce_with_a_command(corpus: Path, scratch: Path, capsys: pytest.Captu
     assert "tanh" in Path("dynamic_rnn.reduced.hlo").read_text(encoding="utf-8")
     assert Path("dynamic_rnn.reduced.npz").exists()
     assert "tanh" not in Path(found["passing"]).read_text(encoding="utf-8")
-    assert main(["repro", "verify", "bundle", "--json"]) == ExitCode.MISMATCH
+    assert main(["repro", "verify", "bundle", "--json"]) == ExitCode.NOTHING_COMPARED
+    assert "--trust" in record("repro", capsys)["bundles"][0]["reason"]
+    assert main(["repro", "verify", "bundle", "--trust", "--json"]) == ExitCode.MISMATCH
     assert record("repro", capsys)["bundles"][0]["same"]
 
 

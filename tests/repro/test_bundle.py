@@ -16,8 +16,10 @@ from hlotool.errors import DumpError, ExitCode
 from hlotool.replay.options import ReplayOptions
 from hlotool.repro.bundle import Bundle, read_bundle, write_bundle
 from hlotool.repro.from_culprit import bundle_of
+from hlotool.repro.trust import objection
 from hlotool.repro.verify import verify
 from hlotool.search.arrays import npz_bytes
+from hlotool.search.bisection.records import TriggerRecord
 from hlotool.workers.pool import Pool
 
 ADD = "HloModule m\nENTRY main { p = f32[2] parameter(0) ROOT s = f32[2] add(p, p) }\n"
@@ -58,7 +60,7 @@ def test_what_is_written_is_read(tmp_path: Path, stages: Bundle, result: Bundle)
         write_bundle(bundle, tmp_path / bundle.kind)
         again = read_bundle(tmp_path / bundle.kind)
         culprit = {key: value for key, value in bundle.culprit.items() if value != ""}
-        assert replace(again, kernel_inputs=bundle.kernel_inputs) == replace(bundle, culprit=culprit)
+        assert again == replace(bundle, culprit=culprit)
 
 
 def test_a_pass_still_changes_the_result(tmp_path: Path, stages: Bundle) -> None:
@@ -74,26 +76,87 @@ def test_a_repaired_program_does_not_fail(tmp_path: Path, stages: Bundle) -> Non
 
 
 def test_another_failure_is_told_apart(tmp_path: Path, stages: Bundle) -> None:
-    write_bundle(replace(stages, signature="structural"), tmp_path)
-    found = verify(tmp_path)
-    assert (found.fails, found.same, found.exit_code) == (True, False, ExitCode.INCONCLUSIVE)
+    """The kind of a failure and the outputs that are wrong both count."""
+    for other in (replace(stages, signature="structural"), replace(stages, wrong=((7,),))):
+        write_bundle(other, tmp_path)
+        found = verify(tmp_path)
+        assert (found.fails, found.same, found.exit_code) == (True, False, ExitCode.INCONCLUSIVE)
 
 
 def test_a_result_is_still_wrong(tmp_path: Path, result: Bundle) -> None:
     write_bundle(result, tmp_path)
     assert (tmp_path / "kernel.hlo").read_text(encoding="utf-8").startswith("HloModule")
-    assert verify(tmp_path).same
+    found = verify(tmp_path)
+    assert found.same
+    assert "no compiler was asked" in found.compared
 
 
 def test_a_command_is_asked_again(tmp_path: Path) -> None:
     write_bundle(check(), tmp_path / "bad")
     write_bundle(check("true"), tmp_path / "good")
     write_bundle(check("sh -c 'exit 125'"), tmp_path / "skip")
-    assert [verify(tmp_path / name).exit_code for name in ("bad", "good", "skip")] == [
+    assert [verify(tmp_path / name, trust=True).exit_code for name in ("bad", "good", "skip")] == [
         ExitCode.MISMATCH,
         ExitCode.AGREE,
         ExitCode.NOTHING_COMPARED,
     ]
+
+
+def test_nothing_but_programs_is_run_of_a_bundle_that_is_not_trusted(tmp_path: Path) -> None:
+    """Neither its command, nor the interpreter and the files that the options of a backend name."""
+    witness = tmp_path / "witness"
+    script = tmp_path / "python"
+    script.write_text(f"#!/bin/sh\ntouch {witness}\n", encoding="utf-8")
+    script.chmod(0o755)
+    inputs = npz_bytes([VALUE])
+    program = Bundle("backend", "t", "wrong", "wrong", "r", ADD, inputs=inputs, backend="xla")
+    bundles = {
+        "command": check(f"touch {witness}"),
+        "interpreter": replace(program, backend=f"xla:python={script}"),
+        "reference": replace(program, reference=f"xla:python={script}"),
+        "flag": replace(program, backend=f"xla:xla_dump_to={witness}"),
+    }
+    for name, bundle in bundles.items():
+        write_bundle(bundle, tmp_path / name)
+        found = verify(tmp_path / name)
+        assert found.exit_code is ExitCode.NOTHING_COMPARED
+        assert "--trust" in found.reason
+        assert not witness.exists()
+    verify(tmp_path / "command", trust=True)
+    assert witness.exists()
+
+
+def test_options_that_only_choose_how_to_compute_need_no_trust() -> None:
+    for backend in ("numpy:wide", "xla:disable=algsimp+cse,opt=0", "xla:gpu", "cuda-emu"):
+        assert not objection(Bundle("backend", "t", "wrong", "wrong", "r", ADD, backend=backend), None)
+    foreign = Bundle("backend", "t", "wrong", "wrong", "r", ADD, backend="xla:python=/bin/sh")
+    assert objection(foreign, None)
+    assert not objection(foreign, "xla:python=/usr/bin/python3")
+
+
+def test_the_tolerance_of_the_user_decides_again(tmp_path: Path, stages: Bundle) -> None:
+    write_bundle(replace(stages, tolerance={"rtol": 1e9, "atol": 1e9}), tmp_path)
+    assert verify(tmp_path).exit_code is ExitCode.AGREE
+
+
+@pytest.mark.parametrize(
+    ("trigger", "words"),
+    [
+        (TriggerRecord.of("triggers", "XLA 0.10.2"), "Triggers on XLA 0.10.2."),
+        (
+            TriggerRecord.of("does not trigger", "XLA 0.10.2"),
+            "Does not trigger on XLA 0.10.2.",
+        ),
+        (TriggerRecord.of("not checked", reason="no jaxlib"), "Not checked on XLA: no jaxlib."),
+    ],
+)
+def test_every_text_says_whether_it_triggers(
+    trigger: TriggerRecord, words: str, stages: Bundle, tmp_path: Path
+) -> None:
+    write_bundle(replace(stages, trigger=trigger), tmp_path)
+    for name in ("README.md", "issue.md"):
+        assert words in (tmp_path / name).read_text(encoding="utf-8")
+    assert words[1:-1] in (tmp_path / "repro.toml").read_text(encoding="utf-8")
 
 
 def test_a_backend_is_asked_again(tmp_path: Path) -> None:
@@ -112,7 +175,7 @@ def test_the_issue_says_what_why_and_how(tmp_path: Path, stages: Bundle) -> None
         "run_hlo_module",
         "hlo-opt --passes=fusion",
         "hlotool: 0",
-        "ROOT %mul.0",
+        "To blame is `%mul.0`",
     ):
         assert part in issue
 

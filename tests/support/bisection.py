@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from typing import Self
+
+import msgspec
 
 from hlotool.cache.journal import Journal
 from hlotool.dump.directory import open_dump
@@ -13,7 +17,7 @@ from hlotool.replay.task import Task
 from hlotool.search.bisection.directory import Findings, bisect_directory
 from hlotool.search.bisection.stage_oracle import StageOracle
 from hlotool.search.steps import Listener, Steps
-from hlotool.workers.pool import Limits, Pool
+from hlotool.workers.pool import Done, Limits, Pool
 
 #: Changes the text of stage `number`.
 Change = Callable[[int, str], str]
@@ -21,6 +25,25 @@ Change = Callable[[int, str], str]
 
 def workers(jobs: int = 1) -> Pool:
     return Pool(Limits(jobs, 120.0), PRELOAD, "numpy")
+
+
+class Here(Pool):
+    """In place of a pool of workers: everything runs in this process, with what a test has put into it."""
+
+    def __init__(self, *_: object) -> None:
+        self.notes = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+    def run(self, function: str, arguments: Iterable[object]) -> Iterator[Done]:
+        module, _, name = function.partition(":")
+        called = getattr(import_module(module), name)
+        for index, argument in enumerate(arguments):
+            yield Done(index, msgspec.msgpack.encode(called(argument)), 0.0)
 
 
 def tasks_in(folder: Path, *, results: bool = False) -> list[Task]:

@@ -1,8 +1,8 @@
 """Generated kernels: the computation of a fusion as CUDA C++ that g++ compiles, too.
 
 `expansion` and `precision` bring a computation into the form that the rules know: no calls, no tuples
-inside, libraries (`batch_norms`, `narrow_products`) written in simpler instructions by `graph`. `partition`
-divides it into kernels.
+inside, libraries (`batch_norms`, `narrow_products`) written in simpler instructions. `partition` divides it
+into kernels.
 
 `elements` names the types, `elementwise` writes single operations, and `emit` whole computations by one
 recursion over index expressions (`indices`); `rules` says which operations are known. Their families are

@@ -161,6 +161,9 @@ def _truncated(value: str, source: ElementType, target: ElementType) -> str:
     return f"float_to_integer<{computed(target)}, {kind}>({value}, {below}, {limit}, {limits})"
 
 
+# Bits of elements as unsigned words in generated code, and elements of bits. A word holds up to 64 bits; c128
+# takes two, the real part first.
+
 #: Bits of a word.
 WORD = 64
 

@@ -26,10 +26,11 @@ from hlotool.backends.cuda.codegen.elementwise import constant as scalar
 from hlotool.backends.cuda.codegen.elementwise import expression, is_elementwise
 from hlotool.backends.cuda.codegen.indices import Digit, Expr, Index, Variable, linear, variable
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import by_opcode
 from hlotool.ir.types import ElementType, TupleShape
 
 if TYPE_CHECKING:
-    from hlotool.backends.numpy.scalar_form import ScalarForm
+    from hlotool.analysis.scalar_form import ScalarForm
 
 #: Writes an instruction at an index and returns the names of its results (one, but for variadic reductions).
 Rule: TypeAlias = "Callable[[Emitter, Instruction, Index], tuple[str, ...]]"
@@ -53,12 +54,7 @@ def without_comments(source: str) -> str:
 
 def writes(*opcodes: str) -> Callable[[Rule], Rule]:
     """Register the rule for `opcodes`."""
-
-    def register(rule: Rule) -> Rule:
-        RULES.update(dict.fromkeys(opcodes, rule))
-        return rule
-
-    return register
+    return by_opcode(RULES, opcodes)
 
 
 _NAMES = re.compile(r"[A-Za-z_]\w*")

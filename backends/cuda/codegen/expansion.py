@@ -16,6 +16,7 @@ from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import by_opcode
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 from hlotool.ir.walk import post_order
 
@@ -30,12 +31,7 @@ SPELLINGS: dict[str, Spelling] = {}
 
 def spells(*opcodes: str) -> Callable[[Spelling], Spelling]:
     """Register what writes `opcodes` in simpler instructions."""
-
-    def register(spelling: Spelling) -> Spelling:
-        SPELLINGS.update(dict.fromkeys(opcodes, spelling))
-        return spelling
-
-    return register
+    return by_opcode(SPELLINGS, opcodes)
 
 
 def expanded(computation: Computation, arguments: Sequence[Value]) -> dict[Instruction, Value]:

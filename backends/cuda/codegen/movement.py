@@ -12,6 +12,7 @@ from hlotool.backends.cuda.codegen.emit import Emitter, writes
 from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, digit, linear, split
 from hlotool.ir.attributes import PaddingDim, SliceDim, WindowDim
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import by_opcode
 from hlotool.ir.types import ElementType
 
 
@@ -251,12 +252,7 @@ TAKERS: dict[str, Taker] = {}
 
 def takes(*opcodes: str) -> Callable[[Taker], Taker]:
     """Register what writes the results of `opcodes`, one at a time."""
-
-    def register(taker: Taker) -> Taker:
-        TAKERS.update(dict.fromkeys(opcodes, taker))
-        return taker
-
-    return register
+    return by_opcode(TAKERS, opcodes)
 
 
 @writes("get-tuple-element")

@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from hlotool.analysis.scalar_form import ScalarForm, scalar_form
 from hlotool.backends.cuda.codegen.elements import (
     NotGenerated,
     array_shape,
@@ -22,7 +23,6 @@ from hlotool.backends.cuda.codegen.emit import Emitter, writes
 from hlotool.backends.cuda.codegen.indices import Index
 from hlotool.backends.cuda.codegen.movement import in_window
 from hlotool.backends.numpy.monoids import Monoid, find_monoids
-from hlotool.backends.numpy.scalar_form import ScalarForm, scalar_form
 from hlotool.ir.dtypes import integer_limits
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hlotool.analysis.scalar_form import scalar_form
 from hlotool.backends.field import words as w
 from hlotool.backends.field.held import held_instruction, is_complex, is_float, pair, parts
 from hlotool.backends.field.lowering import FieldLowering
@@ -23,7 +24,6 @@ from hlotool.backends.numpy.kernels.reduce import fold_pairs, reduce_monoid, row
 from hlotool.backends.numpy.lanes import lanes
 from hlotool.backends.numpy.monoids import Monoid, find_monoids
 from hlotool.backends.numpy.registry import RULES, Kernel
-from hlotool.backends.numpy.scalar_form import scalar_form
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, ElementType, TupleShape

@@ -7,16 +7,16 @@ from typing import TypeAlias
 
 import numpy as np
 
+from hlotool.analysis.scalar_form import ScalarForm, scalar_form, select_outputs
 from hlotool.backends.field.held import is_float
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.registry import call_means, means
 from hlotool.backends.field.trial import Trial
 from hlotool.backends.field.words import Words
-from hlotool.backends.numpy.comparators import SortKey, sort_keys
+from hlotool.backends.numpy.comparators import SortKey, sort_order
 from hlotool.backends.numpy.kernels.sort import merged_order
 from hlotool.backends.numpy.lanes import lanes, vectorised
 from hlotool.backends.numpy.registry import RULES, Kernel
-from hlotool.backends.numpy.scalar_form import ScalarForm, scalar_form, select_outputs
 from hlotool.backends.numpy.stable_order import stable_order, take_along_last
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
@@ -44,10 +44,10 @@ def sort(instruction: Instruction, lowering: FieldLowering) -> Kernel:
 
 def _order_of(instruction: Instruction, lowering: FieldLowering) -> _Order:
     less = lanes(instruction.computation("to_apply"), lowering)
-    keys = sort_keys(less.form) if less.form is not None else None
-    if less.form is None or keys is None:
+    found = sort_order(less.form) if less.form is not None else None
+    if less.form is None or found is None or not found.certain:
         return lambda rows: merged_order(less, rows)
-    return _by_keys(less.form, keys, lowering)
+    return _by_keys(less.form, found.keys, lowering)
 
 
 def _by_keys(form: ScalarForm, keys: Sequence[SortKey], lowering: FieldLowering) -> _Order:
@@ -86,10 +86,10 @@ def topk_call(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     forms = [scalar_form(computation) for computation in instruction.called]
     if not forms:
         return _top(lowering.trial, k, largest=True)
-    keys = sort_keys(forms[0]) if forms[0] is not None else None
-    if not keys:
+    found = sort_order(forms[0]) if forms[0] is not None else None
+    if found is None:
         raise lowering.unsupported(instruction, "TopK with a comparator that is not understood")
-    return _top(lowering.trial, k, keys[0].descending)
+    return _top(lowering.trial, k, found.keys[0].descending)
 
 
 def _top(trial: Trial, k: int, largest: bool) -> Kernel:

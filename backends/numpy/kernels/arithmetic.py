@@ -14,7 +14,6 @@ from hlotool.backends.numpy import complexes, floats, integers
 from hlotool.backends.numpy.elementwise import elementwise
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
 
@@ -108,18 +107,10 @@ def make_complex(instruction: Instruction, lowering: Lowering) -> Kernel:
 @lowers("real")
 def real(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The real part; a real number is its own. XLA: operation_semantics.md#real."""
-    return elementwise(instruction, lowering, floating=operator.pos, complexes=_real)
+    return elementwise(instruction, lowering, floating=operator.pos, complexes=operator.attrgetter("real"))
 
 
 @lowers("imag")
 def imag(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The imaginary part; zero for a real number. XLA: operation_semantics.md#imag."""
-    return elementwise(instruction, lowering, floating=np.zeros_like, complexes=_imag)
-
-
-def _real(z: Array) -> Array:
-    return z.real
-
-
-def _imag(z: Array) -> Array:
-    return z.imag
+    return elementwise(instruction, lowering, floating=np.zeros_like, complexes=operator.attrgetter("imag"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,19 +11,10 @@ from hlotool.backends.numpy import floats
 from hlotool.backends.numpy.elementwise import Function, elementwise, for_sizes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.masks import choose
-from hlotool.backends.numpy.ordering import SIGN_MAGNITUDE, total_order_keys
+from hlotool.backends.numpy.ordering import DIRECTIONS, SIGN_MAGNITUDE, total_order_keys
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
-
-_DIRECTIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "EQ": operator.eq,
-    "NE": operator.ne,
-    "LT": operator.lt,
-    "LE": operator.le,
-    "GT": operator.gt,
-    "GE": operator.ge,
-}
 
 
 @lowers("compare")
@@ -36,9 +26,9 @@ def compare(instruction: Instruction, lowering: Lowering) -> Kernel:
     XLA: operation_semantics.md#compare.
     """
     direction = instruction.text("direction")
-    if direction not in _DIRECTIONS:
+    if direction not in DIRECTIONS:
         raise lowering.unsupported(instruction, f"comparison direction {direction}")
-    function = _DIRECTIONS[direction]
+    function = DIRECTIONS[direction]
     if instruction.attributes.get("type") == "TOTALORDER":
         return _total_order(instruction, lowering, function)
     equality = function if direction in ("EQ", "NE") else None

@@ -94,6 +94,8 @@ def conditional(instruction: Instruction, lowering: Lowering) -> Kernel:
     return Calling(kernel)
 
 
+# Loops that cannot end: their state is the same after an iteration as before it.
+
 #: The state is looked at in this iteration, and whenever their number has doubled: next to no work.
 FIRST_CHECK = 1024
 
@@ -119,6 +121,9 @@ def _feed(digest: hashlib.blake2b, value: Any) -> bool:
 def endless(loop: Instruction) -> EndlessLoop:
     """The error that says so."""
     return EndlessLoop("numpy", f"endless loop: {describe(loop)} goes on, but its state no longer changes")
+
+
+# Asynchronous calls: executed where they start.
 
 
 @lowers("async-start")

@@ -12,30 +12,38 @@ from hlotool.backends.numpy.contraction import multiply_matrices, operand_dtype,
 from hlotool.backends.numpy.foreign import foreign
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.threads import each
-from hlotool.backends.numpy.window_slices import AxisSlices, Slices, axis_slices, combined, output_sizes
+from hlotool.backends.numpy.spread_products import spread_products
+from hlotool.backends.numpy.threads import each, spans
+from hlotool.backends.numpy.window_patches import Entry, Sight, dense_patches, patches
+from hlotool.backends.numpy.window_slices import output_sizes
 from hlotool.ir.attributes import ConvolutionDimensions, WindowDim
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
-_WHOLE: Slices = (slice(None),)
-
-#: A position in the window, the outputs that see an element there, and those elements.
-_Entry = tuple[tuple[int, ...], Slices, Slices]
-
 #: Some of the batch, and rows of the result: indices of its first spatial dimension.
 _Tile = tuple[slice, slice]
 
+#: Patches, and the weights that they are multiplied with.
+_Factors = tuple[Array, Array]
+
 #: Elements of a matrix of patches; each thread holds one.
 _PATCH_ELEMENTS = 1 << 19
+
+#: Parts of a batch whose results are added up at the same time.
+_MOST_BATCHES = 4
+
+#: With so many times more results than elements, most of what their windows see is padding.
+_MOSTLY_PADDING = 2
 
 
 @lowers("convolution")
 def convolution(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Cross-correlation of the input with a kernel (mirrored only where the window says so).
 
-    Computed as products of a matrix of patches with the kernel; padding and holes count as 0. Types as for
-    dot (see `contraction`): integers wrap, where XLA's evaluator saturates s8 and its CPU code wraps.
+    Computed as products of a matrix of patches with the kernel, in which padding counts as 0: beside an
+    infinite weight it makes NaN, in XLA's CPU code with some layouts only. Holes are skipped, there and here,
+    and padding where nearly everything is padding. Types as for dot (see `contraction`): integers wrap, where
+    XLA's evaluator saturates s8 and its CPU code wraps.
 
     XLA: operation_semantics.md#convwithgeneralpadding.
     """
@@ -104,9 +112,12 @@ class CanonicalConvolution:
         kernel = np.ascontiguousarray(matrices.transpose((0, 3, 2, 1)))
         grouped = self._grouped(image, groups)
         spatial = output_sizes(self.dims, image.shape[2:])
-        result = np.empty((groups, grouped.shape[1], prod(spatial), outputs // groups), image.dtype)
+        result = np.zeros((groups, grouped.shape[1], prod(spatial), outputs // groups), image.dtype)
+        if self._is_sparse(grouped.shape[3:], spatial):
+            self._spread(grouped, kernel, spatial, result)
+            return self._merged(result, spatial)
         inner = prod(spatial[1:])
-        sight = _Sight(self.dims, grouped.shape[3:], spatial)
+        sight = Sight(self.dims, grouped.shape[3:], spatial)
 
         def convolve(tile: _Tile) -> None:
             batch, rows = tile
@@ -114,8 +125,26 @@ class CanonicalConvolution:
             result[:, batch, positions] = self._convolve(grouped[:, batch], kernel, sight, rows)
 
         each(convolve, list(self._tiles(grouped, spatial)))
-        merged = result.transpose((1, 0, 3, 2))
-        return merged.reshape((grouped.shape[1], outputs, *spatial))
+        return self._merged(result, spatial)
+
+    def _is_sparse(self, sizes: Sequence[int], spatial: Sequence[int]) -> bool:
+        """Whether windows see little but holes and padding."""
+        if any(d.base_dilation > 1 for d in self.dims):
+            return True
+        return prod(spatial) >= _MOSTLY_PADDING * prod(sizes) and prod(sizes) > 0
+
+    def _spread(self, grouped: Array, kernel: Array, spatial: Sequence[int], result: Array) -> None:
+        whole = result.reshape((*result.shape[:2], *spatial, result.shape[-1]))
+
+        def convolve(batch: slice) -> None:
+            spread_products(grouped[:, batch], kernel, self.dims, whole[:, batch], _PATCH_ELEMENTS)
+
+        each(convolve, list(spans(grouped.shape[1], _MOST_BATCHES)))
+
+    def _merged(self, result: Array, spatial: Sequence[int]) -> Array:
+        """[batch, outputs, spatial…] of [groups, batch, positions, outputs per group]."""
+        groups, batch, _, outputs = result.shape
+        return result.transpose((1, 0, 3, 2)).reshape((batch, groups * outputs, *spatial))
 
     def _grouped(self, image: Array, groups: int) -> Array:
         """[groups, batch per group, features per group, spatial…]."""
@@ -136,24 +165,46 @@ class CanonicalConvolution:
             for top in range(0, height, rows):
                 yield slice(start, start + images), slice(top, min(height, top + rows))
 
-    def _convolve(self, image: Array, kernel: Array, sight: _Sight, rows: slice) -> Array:
+    def _convolve(self, image: Array, kernel: Array, sight: Sight, rows: slice) -> Array:
         """[groups, batch, spatial, outputs per group] of some rows; large windows in several parts.
 
         Args:
             kernel: [groups, window positions, features, outputs per group].
         """
-        groups, batch, features = image.shape[:3]
-        entries = list(sight.of_rows(rows))
+        batch, outputs = image.shape[1], kernel.shape[-1]
         spatial = (rows.stop - rows.start, *sight.spatial[1:]) if sight.spatial else ()
-        total: Array = np.zeros((groups, batch, prod(spatial), kernel.shape[-1]), image.dtype)
+        total: Array = np.zeros((kernel.shape[0], batch, prod(spatial), outputs), image.dtype)
+        is_large = kernel.shape[1] > batch * prod(spatial) > 0
+        parts = self._dense_parts if is_large else self._parts
+        for seen, weights in parts(image, kernel, sight, rows):
+            total += multiply_matrices(seen, weights).reshape(total.shape)
+        return total
+
+    def _parts(self, image: Array, kernel: Array, sight: Sight, rows: slice) -> Iterator[_Factors]:
+        """Some positions of the window after the other, each with all results."""
+        groups, batch, features = image.shape[:3]
+        spatial = (rows.stop - rows.start, *sight.spatial[1:]) if sight.spatial else ()
+        entries = list(sight.of_rows(rows))
         step = max(1, _PATCH_ELEMENTS // max(1, groups * batch * features * prod(spatial)))
         for start in range(0, len(entries), step):
             part = entries[start : start + step]
-            product = multiply_matrices(_patches(image, part, spatial), self._matrix(kernel, part))
-            total += product.reshape(total.shape)
-        return total
+            yield patches(image, part, spatial), self._matrix(kernel, part)
 
-    def _matrix(self, kernel: Array, part: Sequence[_Entry]) -> Array:
+    def _dense_parts(self, image: Array, kernel: Array, sight: Sight, rows: slice) -> Iterator[_Factors]:
+        """The same for windows of more positions than there are results: whole rows of the window."""
+        views = dense_patches(image, self.dims, rows, sight.spatial)
+        groups, features, outputs = kernel.shape[0], kernel.shape[2], kernel.shape[3]
+        first, *others = (d.size for d in self.dims)
+        before = (slice(None),) * (2 + len(self.dims))
+        step = max(1, _PATCH_ELEMENTS * first // views.size)
+        for start in range(0, first, step):
+            stop = min(first, start + step)
+            terms = (stop - start) * prod(others) * features
+            weights = kernel[:, start * prod(others) : stop * prod(others)]
+            seen = views[(*before, slice(start, stop))].reshape((groups, -1, terms))
+            yield seen, weights.reshape((groups, terms, outputs))
+
+    def _matrix(self, kernel: Array, part: Sequence[Entry]) -> Array:
         """[groups, window positions and features, outputs] of the positions in `part`."""
         groups, _, features, outputs = kernel.shape
         window = [d.size for d in self.dims]
@@ -161,56 +212,3 @@ class CanonicalConvolution:
         in_a_row = numbers[-1] - numbers[0] + 1 == len(numbers)
         chosen = kernel[:, numbers[0] : numbers[-1] + 1] if in_a_row else kernel[:, numbers]
         return chosen.reshape((groups, len(part) * features, outputs))
-
-
-class _Sight:
-    """What the positions of a window see.
-
-    Args:
-        dims: the window.
-        sizes: of the image.
-
-    Attributes:
-        spatial: sizes of the result.
-    """
-
-    def __init__(self, dims: Sequence[WindowDim], sizes: Sequence[int], spatial: tuple[int, ...]) -> None:
-        self.spatial = spatial
-        self._axes = [list(axis_slices(d, n, m)) for d, n, m in zip(dims, sizes, spatial)]
-        outputs = [o for _, o, _ in self._axes[0]] if spatial else []
-        self._first, self._stop = (
-            np.array(limits, np.int64) for limits in ([o.start for o in outputs], [o.stop for o in outputs])
-        )
-
-    def of_rows(self, rows: slice) -> Iterator[_Entry]:
-        """What they see from some rows of the result, which are counted from the first of them."""
-        if not self.spatial:
-            return combined([])
-        # Windows may be much larger than what a few rows see of the image.
-        near = np.flatnonzero((self._first < rows.stop) & (self._stop > rows.start))
-        seen = [_in_rows(self._axes[0][number], rows) for number in near]
-        return combined([[part for part in seen if part is not None], *self._axes[1:]])
-
-
-def _in_rows(part: AxisSlices, rows: slice) -> AxisSlices | None:
-    """What of the first dimension belongs to some rows of the result, counted from the first of them."""
-    position, outputs, elements = part
-    step = outputs.step
-    first = max(0, -((outputs.start - rows.start) // step))
-    last = min(len(range(outputs.start, outputs.stop, step)) - 1, (rows.stop - 1 - outputs.start) // step)
-    if first > last:
-        return None
-    top, start = outputs.start + first * step - rows.start, elements.start + first * elements.step
-    here = slice(top, top + (last - first) * step + 1, step)
-    there = slice(start, start + (last - first) * elements.step + 1, elements.step)
-    return position, here, there
-
-
-def _patches(image: Array, part: Sequence[_Entry], spatial: tuple[int, ...]) -> Array:
-    """[groups, batch and result positions, window positions and features]: what each position sees."""
-    groups, batch, features = image.shape[:3]
-    patches = np.zeros((groups, batch, *spatial, len(part), features), image.dtype)
-    for number, (_, outputs, elements) in enumerate(part):
-        seen = np.moveaxis(image[_WHOLE * 3 + elements], 2, -1)
-        patches[..., number, :][_WHOLE * 2 + outputs] = seen
-    return patches.reshape((groups, batch * prod(spatial), len(part) * features))

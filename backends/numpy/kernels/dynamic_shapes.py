@@ -2,7 +2,8 @@
 
 Such an array is held at its actual size. What lies between the actual size and the bound has no meaning in
 HLO, yet XLA keeps it, and a program that enlarges an array again sees it. That is computed anew where
-elementwise operations lead to it; other programs that enlarge an array are refused.
+operations lead to it that look at nothing else along the dimension; other programs that enlarge an array are
+refused.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from hlotool.backends.numpy.custom_calls import custom_call
-from hlotool.backends.numpy.dynamic_dims import reshaped_dims
+from hlotool.backends.numpy.dynamic_dims import dimension_groups, reshaped_dims
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Calling, Kernel, Reading, lowers
+from hlotool.ir.attributes import SliceDim
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
@@ -55,11 +57,16 @@ def set_dimension_size(instruction: Instruction, lowering: Lowering) -> Kernel:
     return Reading(cut_or_enlarged, (array, size, *whole.sources))
 
 
+#: One dimension of an array.
+_Along = tuple[Instruction, int]
+
+
 class _Whole:
     """An array as if one dimension of it had not been cut.
 
     Args:
-        array: elementwise operations between it and where it was cut are executed again.
+        array: the operations between it and where it was cut are executed again, as far as each of their
+            results along the dimension comes from the same place of their operands.
         dimension: that was cut.
         lowering: of the module.
 
@@ -69,40 +76,64 @@ class _Whole:
 
     def __init__(self, array: Instruction, dimension: int, lowering: Lowering) -> None:
         self._array = array
-        operands: dict[Instruction, tuple[Instruction, ...]] = {}
-        waiting = [array]
+        steps: dict[Instruction, tuple[Instruction, ...]] = {}
+        waiting = [(array, dimension)]
+        reached = set(waiting)
         while waiting:
-            instruction = waiting.pop()
-            if instruction not in operands:
-                operands[instruction] = _through(instruction, dimension)
-                waiting.extend(operands[instruction])
-        order = [instruction for instruction in post_order([array]) if instruction in operands]
-        self.sources = tuple(i for i in order if not operands[i])
-        self._steps = [(i, _again(i, lowering), operands[i]) for i in order if operands[i]]
+            instruction, along = waiting.pop()
+            through = _through(instruction, along)
+            steps[instruction] = instruction.operands if through else ()
+            waiting += [place for place in through if place not in reached]
+            reached.update(through)
+        order = [i for i in post_order([array]) if steps.get(i)]
+        read = dict.fromkeys(operand for i in order for operand in i.operands if operand not in order)
+        self.sources = tuple(read) or (array,)
+        self._steps = [(i, _again(i, lowering)) for i in order]
 
     def evaluate(self, sources: Sequence[Array]) -> Any:
         """The array, from the values of `sources`."""
         values = dict(zip(self.sources, sources))
-        for instruction, function, operands in self._steps:
-            values[instruction] = function(*(values[operand] for operand in operands))
+        for instruction, function in self._steps:
+            values[instruction] = function(*(values[operand] for operand in instruction.operands))
         return values[self._array]
 
 
-def _through(instruction: Instruction, dimension: int) -> tuple[Instruction, ...]:
-    """The operands that determine what was cut off; none where that is not known."""
-    if instruction.opcode == "set-dimension-size":
-        return instruction.operands[:1] if instruction.integers("dimensions") == (dimension,) else ()
-    is_elementwise = instruction.row.opcode_class is Class.ELEMENTWISE and instruction.opcode != "map"
-    return instruction.operands if is_elementwise else ()
+def _through(instruction: Instruction, dimension: int) -> list[_Along]:
+    """The operands that determine what was cut off, and along which of their dimensions.
+
+    None where that is not known, such as behind what looks beyond its own place in the dimension.
+    """
+    operands = instruction.operands
+    opcode = instruction.opcode
+    if opcode == "set-dimension-size":
+        return [(operands[0], dimension)]
+    if opcode == "transpose":
+        return [(operands[0], instruction.integers("dimensions")[dimension])]
+    if opcode == "broadcast":
+        kept = instruction.integers("dimensions")
+        return [(operands[0], kept.index(dimension))] if dimension in kept else []
+    if opcode == "reduce" and len(operands) == 2:
+        gone = instruction.integers("dimensions")
+        return [(operands[0], [d for d in range(operands[0].array_shape.rank) if d not in gone][dimension])]
+    if opcode == "slice":
+        whole = SliceDim(0, operands[0].dims[dimension])
+        return [(operands[0], dimension)] if instruction.listed("slice", SliceDim)[dimension] == whole else []
+    if opcode == "reshape":
+        groups = dimension_groups(operands[0].dims, instruction.dims)
+        return [(operands[0], one) for (one, *more), targets in groups if targets == [dimension] and not more]
+    if opcode in ("reverse", "concatenate"):
+        return [] if dimension in instruction.integers("dimensions") else [(o, dimension) for o in operands]
+    is_elementwise = instruction.row.opcode_class is Class.ELEMENTWISE and opcode != "map"
+    return [(o, dimension) for o in operands if o.array_shape.rank] if is_elementwise else []
 
 
 def _again(instruction: Instruction, lowering: Lowering) -> Callable[..., Any]:
-    """The function of an elementwise operation; nothing happens where an array was cut."""
+    """The function of an operation; nothing happens where an array was cut."""
     if instruction.opcode == "set-dimension-size":
-        return lambda x: x
+        return lambda x, size: x
     kernel = lowering.kernel(instruction)
     if isinstance(kernel, (Calling, Reading)):
-        raise lowering.unsupported(instruction, "an elementwise operation that calls computations")
+        raise lowering.unsupported(instruction, "an operation that calls computations, on what was cut off")
     return kernel
 
 

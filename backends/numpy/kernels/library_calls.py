@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from hlotool.backends.numpy.comparators import sort_keys
+from hlotool.analysis.scalar_form import scalar_form
+from hlotool.backends.numpy.comparators import sort_order
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.kernels.sort import top
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.backends.numpy.scalar_form import scalar_form
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import array_shapes
@@ -29,10 +29,10 @@ def topk_call(instruction: Instruction, lowering: Lowering) -> Kernel:
     forms = [scalar_form(c) for c in instruction.called]
     if not forms:
         return top(operand.element_type, k, descending=True)
-    keys = sort_keys(forms[0]) if forms[0] is not None else None
-    if not keys:
+    order = sort_order(forms[0]) if forms[0] is not None else None
+    if order is None:
         raise lowering.unsupported(instruction, "TopK with a comparator that is not understood")
-    return top(operand.element_type, k, keys[0].descending)
+    return top(operand.element_type, k, order.keys[0].descending)
 
 
 @custom_call("cu_lu_pivots_to_permutation", "hip_lu_pivots_to_permutation")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import cycle
 
 import numpy as np
 
-from hlotool.backends.numpy.comparators import SortKey, ranks, sort_keys
+from hlotool.analysis.scalar_form import ScalarForm, select_outputs
+from hlotool.backends.numpy.comparators import SortKey, ranks, sort_order
 from hlotool.backends.numpy.lanes import Lanes, lanes, vectorised
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.merging import merge_sort
+from hlotool.backends.numpy.partition_sort import partition_sort
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.backends.numpy.row_blocks import by_rows
-from hlotool.backends.numpy.scalar_form import ScalarForm, select_outputs
 from hlotool.backends.numpy.stable_order import first_in_order, stable_order, take_along_last
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
@@ -51,11 +52,18 @@ def sort(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 def order_by(less: Lanes, lowering: Lowering) -> Order:
     """The stable order that a comparator asks for."""
-    form = less.form
-    keys = sort_keys(form) if form is not None else None
-    if form is None or keys is None:
+    found = sort_order(less.form) if less.form is not None else None
+    if less.form is None or found is None:
         return lambda operands: merged_order(less, operands)
-    return _by_keys(form, keys, lowering)
+    by_keys = _by_keys(less.form, found.keys, lowering)
+    if found.certain:
+        return by_keys
+
+    def order(operands: Sequence[Array]) -> Array:
+        chosen = by_keys(operands)
+        return chosen if _is_stable_order(less, operands, chosen) else merged_order(less, operands)
+
+    return order
 
 
 def _by_keys(form: ScalarForm, keys: Sequence[SortKey], lowering: Lowering) -> Order:
@@ -68,18 +76,29 @@ def _by_keys(form: ScalarForm, keys: Sequence[SortKey], lowering: Lowering) -> O
     return order
 
 
+def _is_stable_order(less: Lanes, operands: Sequence[Array], order: Array) -> bool:
+    """Whether that is how a comparator orders the operands: then it is so of all neighbours."""
+    rows = [take_along_last(o, order) for o in operands]
+    earlier, later = ([r[..., part] for r in rows] for part in (slice(-1), slice(1, None)))
+    wrong = less(*(side for pair in zip(later, earlier) for side in pair))[0]
+    right = less(*(side for pair in zip(earlier, later) for side in pair))[0]
+    return bool((~wrong & (right | (order[..., :-1] < order[..., 1:]))).all())
+
+
 def merged_order(less: Lanes, operands: Sequence[Array]) -> Array:
     """By a comparator of any kind."""
     shape = operands[0].shape
     length = shape[-1]
-    rows = operands[0].size // length if length else 0
-    flat = [np.ascontiguousarray(o).reshape((rows, length)) for o in operands]
+    flat = [np.ascontiguousarray(o).reshape(-1) for o in operands]
+    numbers = range(2 * len(flat))
 
     def compare(first: Array, second: Array) -> Array:
-        sides = [np.take_along_axis(f, side, axis=1) for f in flat for side in (first, second)]
-        return less(*sides)[0]
+        whole = zip(numbers, cycle((first, second)))
+        return less(*(flat[n // 2][which if less.reads(n) else which[:1]] for n, which in whole))[0]
 
-    return merge_sort(rows, length, compare).reshape(shape)
+    rows = operands[0].size // length if length else 0
+    order = partition_sort(rows, length, compare).reshape(shape)
+    return order % length if rows > 1 else order
 
 
 @lowers("topk")

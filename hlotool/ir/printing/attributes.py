@@ -240,6 +240,8 @@ _FORMATS: dict[Kind, Callable[[Any], str]] = {
 }
 
 
+# Which attributes XLA prints: not those that say what goes without saying, and under one name each.
+
 #: Said whether true or false.
 _EITHER_WAY = ("is_associative", "largest")
 #: Values that say nothing: XLA prints the attribute only when it differs.

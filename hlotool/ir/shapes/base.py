@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeVar
 
 from hlotool.ir.attribute_access import AttributeAccess
 from hlotool.ir.attributes import AttributeValue, Ints
 from hlotool.ir.module import Computation
+from hlotool.ir.opcodes import by_opcode
 from hlotool.ir.shapes.compatibility import compatible, same_dimensions, same_type
 from hlotool.ir.types import (
     UNBOUNDED,
@@ -149,15 +148,13 @@ class Op(AttributeAccess):
 
 InferRule = Callable[[Op], Shape]
 CheckRule = Callable[[Op], None]
-_Rule = TypeVar("_Rule", InferRule, CheckRule)
-
 INFER_RULES: dict[str, InferRule] = {}
 CHECK_RULES: dict[str, CheckRule] = {}
 
 
 def infers(*opcodes: str) -> Callable[[InferRule], InferRule]:
     """Register the rule that gives the result shape of `opcodes`."""
-    return partial(_register, INFER_RULES, opcodes)
+    return by_opcode(INFER_RULES, opcodes)
 
 
 def checks(*opcodes: str) -> Callable[[CheckRule], CheckRule]:
@@ -166,14 +163,7 @@ def checks(*opcodes: str) -> Callable[[CheckRule], CheckRule]:
     It stands in for a comparison with the inferred shape: for opcodes without an infer rule, and for those
     that allow more than one shape.
     """
-    return partial(_register, CHECK_RULES, opcodes)
-
-
-def _register(rules: dict[str, _Rule], opcodes: Iterable[str], rule: _Rule) -> _Rule:
-    for opcode in opcodes:
-        assert opcode not in rules, opcode
-        rules[opcode] = rule
-    return rule
+    return by_opcode(CHECK_RULES, opcodes)
 
 
 def array_of(element_type: ElementType, dims: Iterable[int], dynamic: Iterable[bool] = ()) -> ArrayShape:

@@ -218,6 +218,8 @@ def _fits(buffer: Shape, offsets: Shape) -> bool:
     return all(isinstance(e, TupleShape) and len(e.elements) == buffer.rank for e in offsets.elements)
 
 
+# Host transfers that share a channel. XLA: hlo_verifier.cc VerifyChannels.
+
 #: Attributes that say nothing about what is transferred.
 _IGNORED = frozenset({"sharding", "backend_config", "origin", "statistics"})
 

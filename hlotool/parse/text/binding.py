@@ -33,9 +33,11 @@ _ANY_CASE = frozenset(("algorithm", "api_version", "distribution", "operand_prec
 
 #: Words that an attribute may have as its value; `(opcode, attribute)` where it depends on the opcode.
 ENUMERATIONS: Mapping[str | tuple[str, str], tuple[str, ...]] = {
-    "api_version": tuple(
-        f"API_VERSION_{name}"
-        for name in ("ORIGINAL", "STATUS_RETURNING", "STATUS_RETURNING_UNIFIED", "TYPED_FFI")
+    "api_version": (
+        "API_VERSION_ORIGINAL",
+        "API_VERSION_STATUS_RETURNING",
+        "API_VERSION_STATUS_RETURNING_UNIFIED",
+        "API_VERSION_TYPED_FFI",
     ),
     "convolution_kind": ("unset", "fprop", "wgrad", "dgrad"),
     "direction": ("EQ", "NE", "LT", "LE", "GT", "GE"),
@@ -50,13 +52,20 @@ ENUMERATIONS: Mapping[str | tuple[str, str], tuple[str, ...]] = {
     "type": ("FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"),
     ("rng-bit-generator", "algorithm"): ("rng_default", "rng_three_fry", "rng_philox"),
     "algorithm": (
-        *("unset", "dot_any_f8_any_f8_f32", "dot_any_f8_any_f8_f32_fast_accum", "dot_f16_f16_f16"),
-        *(
-            "dot_f16_f16_f32",
-            "dot_bf16_bf16_bf16",
-            *(f"dot_bf16_bf16_f32{x}" for x in ("", "_x3", "_x6", "_x9")),
-        ),
-        *("dot_tf32_tf32_f32", "dot_tf32_tf32_f32_x3", "dot_f32_f32_f32", "dot_f64_f64_f64"),
+        "unset",
+        "dot_any_f8_any_f8_f32",
+        "dot_any_f8_any_f8_f32_fast_accum",
+        "dot_f16_f16_f16",
+        "dot_f16_f16_f32",
+        "dot_bf16_bf16_bf16",
+        "dot_bf16_bf16_f32",
+        "dot_bf16_bf16_f32_x3",
+        "dot_bf16_bf16_f32_x6",
+        "dot_bf16_bf16_f32_x9",
+        "dot_tf32_tf32_f32",
+        "dot_tf32_tf32_f32_x3",
+        "dot_f32_f32_f32",
+        "dot_f64_f64_f64",
     ),
 }
 

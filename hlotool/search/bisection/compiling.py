@@ -1,4 +1,4 @@
-"""Bisection with the compiler at hand: dumps made here, passes switched off, kernels reduced."""
+"""Bisection with the compiler at hand: dumps made here, passes switched off."""
 
 from __future__ import annotations
 
@@ -8,20 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from hlotool.errors import HlotoolError
 from hlotool.replay.task import Task
-from hlotool.search.arrays import npz_bytes
 from hlotool.search.bisection.compile_here import Live, go_live
 from hlotool.search.bisection.directory import Findings, bisect_directory
 from hlotool.search.bisection.disabling import find_repairs
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord
 from hlotool.search.bisection.stage_oracle import StageOracle
-from hlotool.search.bisection.stage_worker import stage_program, stage_trials
-from hlotool.search.reduction.case import Case
-from hlotool.search.reduction.oracle import BackendJudge, CaseOracle
-from hlotool.search.reduction.reducer import reduce_case
-from hlotool.search.reduction.task import bare_case
-from hlotool.workers.pool import Pool
 
 #: Runs of each compiled program, to see whether they differ.
 REPEATS = 3
@@ -35,17 +27,13 @@ class Compiler:
         backend: its spec.
         root: folder for dumps.
         oracle: whose workers work.
-        pool: these workers.
         repeats: runs of each compiled program.
-        confidence: of what is said about failures that show only sometimes.
     """
 
     backend: str
     root: Path
     oracle: StageOracle
-    pool: Pool
     repeats: int = REPEATS
-    confidence: float = 0.99
     _lives: dict[str, Live] = field(default_factory=dict)
 
     def bisect(
@@ -93,35 +81,12 @@ class Compiler:
         self.oracle.steps.listener.phase("switch passes off")
         repairs = find_repairs(live.origin, live.task.module, self.backend, culprit.pass_name, self.oracle)
         evidence = [*culprit.evidence, *repairs.evidence(culprit.pass_name)]
-        named = msgspec.structs.replace(
+        return msgspec.structs.replace(
             culprit,
             module=live.origin.module.title,
             others=[self._origin(name) for name in culprit.others],
             evidence=evidence,
             repaired_without=[list(names) for names in repairs.sets],
-        )
-        return named if culprit.level == "pass" else self._reduced(named, live)
-
-    def _reduced(self, culprit: CulpritRecord, live: Live) -> CulpritRecord:
-        """The culprit with the smallest program that the compiler gets wrong in the same way."""
-        origin = live.origin
-        options = msgspec.structs.replace(origin.options, backend=self.backend)
-        case = Case(stage_program(origin, 0).module, stage_trials(origin)[0].arguments)
-        oracle = CaseOracle(BackendJudge(self.pool, options), self.oracle.steps, self.confidence)
-        try:
-            found = reduce_case(case, oracle)
-        except HlotoolError as error:
-            return msgspec.structs.replace(
-                culprit, evidence=[*culprit.evidence, f"no smaller program was found: {error}"]
-            )
-        bare = bare_case(found.case)
-        smallest = bare if oracle.fails(bare, "without source positions") else found.case
-        return msgspec.structs.replace(
-            culprit,
-            reduced_instructions=smallest.size,
-            minimal=smallest.text,
-            minimal_inputs=npz_bytes(smallest.arguments) if smallest.arguments else b"",
-            evidence=[*culprit.evidence, f"a program of {smallest.size} instructions fails in the same way"],
         )
 
 

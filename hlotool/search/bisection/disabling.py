@@ -30,7 +30,7 @@ from hlotool.search.minimal_sets import minimal_sets
 FUNCTION = "hlotool.search.bisection.disabling:judge_without"
 
 #: XLA cannot compile most programs without these (jaxlib 0.10.2), so they are left on unless accused.
-_NEEDED = frozenset(
+NEEDED = frozenset(
     {
         "batched_gather_scatter_normalizer",
         "convolution-group-converter",
@@ -126,7 +126,7 @@ def find_repairs(origin: Task, dump: DumpModule, backend: str, accused: str, ora
         accused: the pass that the stages accuse; empty when they accuse none.
         oracle: whose workers judge.
     """
-    names = [name for name in passes_that_changed(dump) if name not in _NEEDED and name != accused]
+    names = [name for name in passes_that_changed(dump) if name not in NEEDED and name != accused]
     if accused:
         names.append(accused)
     order = {name: number for number, name in enumerate(names)}

@@ -13,6 +13,9 @@ from hlotool.replay.records import ModuleRecord
 #: Where a fault came in.
 Level = Literal["pass", "codegen", "runtime-library", "flaky"]
 
+#: What is known of a fault on the compiler at hand.
+TriggerStatus = Literal["triggers", "does not trigger", "not checked"]
+
 
 class CandidateRecord(Record, frozen=True, kw_only=True):
     """A pass that may have done it.
@@ -26,6 +29,22 @@ class CandidateRecord(Record, frozen=True, kw_only=True):
     name: str
     pipeline: str
     stage: str
+
+
+class PairRecord(Record, frozen=True, kw_only=True):
+    """Two small programs that should compute the same, and do not.
+
+    Attributes:
+        before: HLO of the right one.
+        after: HLO of the wrong one.
+        inputs: arguments of both, as the bytes of an .npz file.
+        comparison: of what they return.
+    """
+
+    before: str
+    after: str
+    inputs: bytes
+    comparison: ModuleRecord
 
 
 class SpotRecord(Record, frozen=True, kw_only=True):
@@ -46,6 +65,8 @@ class SpotRecord(Record, frozen=True, kw_only=True):
         outputs: what it returned, likewise.
         comparison: of the results of the two programs.
         divergence: what the search for them found; None where it is not known what happens inside.
+        around: both stages with what stands around the spot: loops, calls, producers; None where such
+            programs do not differ as the stages do.
     """
 
     level: Level = "pass"
@@ -62,6 +83,52 @@ class SpotRecord(Record, frozen=True, kw_only=True):
     outputs: bytes = b""
     comparison: ModuleRecord | None = None
     divergence: DivergenceRecord | None = None
+    around: PairRecord | None = None
+
+
+class TriggerRecord(Record, frozen=True, kw_only=True):
+    """Whether a fault shows on the compiler at hand; `of` makes it.
+
+    Attributes:
+        summary: all of it in words, such as `triggers on XLA 0.10.2`, or `not checked on XLA: REASON`.
+        status: `triggers`, `does not trigger`, or `not checked`.
+        compiler: that was asked, with its version, such as `XLA 0.10.2`; empty where none was.
+        backend: its spec.
+        form: which program triggers, such as `the program as given`; empty where none does.
+        reason: why it was not checked, or what the compiler did instead.
+        judged: programs that were compiled to find that out.
+    """
+
+    summary: str
+    status: TriggerStatus
+    compiler: str = ""
+    backend: str = ""
+    form: str = ""
+    reason: str = ""
+    judged: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        status: TriggerStatus,
+        compiler: str = "",
+        *,
+        backend: str = "",
+        form: str = "",
+        reason: str = "",
+        judged: int = 0,
+    ) -> TriggerRecord:
+        """The record that says so in words, too."""
+        summary = f"{status} on {compiler or 'XLA'}" + (f": {reason}" if reason else "")
+        return cls(
+            summary=summary,
+            status=status,
+            compiler=compiler,
+            backend=backend,
+            form=form,
+            reason=reason,
+            judged=judged,
+        )
 
 
 class CulpritRecord(Record, frozen=True, kw_only=True):
@@ -91,6 +158,8 @@ class CulpritRecord(Record, frozen=True, kw_only=True):
         repaired_without: smallest sets of passes without which the compiler at hand gives the right result.
         minimal: HLO of the smallest program found that the compiler at hand gets wrong in the same way.
         minimal_inputs: its arguments, as the bytes of an .npz file.
+        minimal_comparison: of its result on the compiler at hand with the reference's.
+        trigger: whether that compiler shows the fault.
     """
 
     module: str
@@ -115,6 +184,8 @@ class CulpritRecord(Record, frozen=True, kw_only=True):
     repaired_without: list[list[str]] = []
     minimal: str = ""
     minimal_inputs: bytes = b""
+    minimal_comparison: ModuleRecord | None = None
+    trigger: TriggerRecord | None = None
 
 
 class BisectedModule(Record, frozen=True, kw_only=True):
@@ -131,6 +202,7 @@ class BisectedModule(Record, frozen=True, kw_only=True):
         is_monotonic: the history turns once; otherwise a pass repaired what another one broke.
         history: the turns in words.
         culprits: what was found.
+        bundle: folder of the repro bundle of the first culprit; empty when none was written.
     """
 
     name: str
@@ -143,3 +215,4 @@ class BisectedModule(Record, frozen=True, kw_only=True):
     is_monotonic: bool = True
     history: list[str] = []
     culprits: list[CulpritRecord] = []
+    bundle: str = ""

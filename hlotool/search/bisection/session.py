@@ -6,12 +6,13 @@ import tempfile
 from pathlib import Path
 
 from hlotool.backends.registry import get_backend
-from hlotool.replay.options import PRELOAD, ReplayOptions
+from hlotool.replay.options import PRELOAD, ReplayOptions, RunOptions
 from hlotool.replay.task import find_tasks
 from hlotool.search.bisection.compiling import Compiler
 from hlotool.search.bisection.directory import Findings, bisect_directory
 from hlotool.search.bisection.records import CulpritRecord
 from hlotool.search.bisection.stage_oracle import StageOracle
+from hlotool.search.bisection.trigger import try_culprits
 from hlotool.search.steps import Steps
 from hlotool.workers.pool import Limits, Pool
 
@@ -41,5 +42,6 @@ def bisect_path(path: str, options: ReplayOptions, backend: str | None = None) -
             bisect_directory(tasks, oracle, findings)
         else:
             with tempfile.TemporaryDirectory(prefix="hlotool-bisect-") as folder:
-                Compiler(backend, Path(folder), oracle, pool).bisect(tasks, findings)
+                Compiler(backend, Path(folder), oracle).bisect(tasks, findings)
+            try_culprits(findings.culprits, tasks, backend, RunOptions(timeout=_TIMEOUT), oracle.steps)
     return findings.culprits

@@ -14,27 +14,31 @@ from hlotool.findings.provenance import source_of_output
 from hlotool.findings.verdict import DIFFERING
 from hlotool.ir.module import Module
 from hlotool.ir.types import ShapeIndex
-from hlotool.locate.cut import cut_out
+from hlotool.locate.cut import Spot, cut_out
 from hlotool.locate.locator import Found, Search
 from hlotool.locate.records import DivergenceRecord
 from hlotool.locate.report import divergence_record, first_divergence
 from hlotool.locate.store import Budget
+from hlotool.locate.surroundings import with_surroundings
 from hlotool.replay.devices.looking import subjects
 from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.divergence_row import is_wide_enough
-from hlotool.replay.program import compile_program
+from hlotool.replay.program import Program, compile_program
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
-from hlotool.search.arrays import npz_bytes
+from hlotool.search.arrays import arrays_in, npz_bytes
 from hlotool.search.bisection.codegen import isolate, level_of, opcodes_within, suspects
-from hlotool.search.bisection.records import SpotRecord
+from hlotool.search.bisection.records import PairRecord, SpotRecord
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials
 from hlotool.search.comparing import compare_programs
-from hlotool.search.strip_positions import remove_positions
+from hlotool.search.strip_positions import remove_positions, without_positions
 
 #: What workers call.
 FUNCTION = "hlotool.search.bisection.spotting:stage_spot"
 RESULT_FUNCTION = "hlotool.search.bisection.spotting:result_spot"
+
+#: Arguments of whole stages that a record may hold.
+_MOST_BYTES = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,29 @@ def _stage_spot(question: SpotQuestion) -> SpotRecord:
     with closing(Search(*sides, Budget())) as search:
         found = search.first(question.outputs)
         record = divergence_record(search, found, question.outputs)
-        return _record(question.task, found, record, wide or record)
+        spot = _record(question.task, found, record, wide or record)
+        around = with_surroundings(found, question.outputs) if spot.after else None
+        return msgspec.structs.replace(spot, around=_around(question, around, before, after))
+
+
+def _around(question: SpotQuestion, spot: Spot | None, before: Program, after: Program) -> PairRecord | None:
+    """The smallest programs around the spot that differ as the stages do: at last the stages themselves.
+
+    What the wrong value makes of what comes after it, such as a NaN, they need not show.
+    """
+    trial = stage_trials(question.task)[0]
+    if not isinstance(before.runner, OneDevice) or not isinstance(after.runner, OneDevice):
+        return None
+    pairs = [] if spot is None else [(spot.before, spot.after, spot.arguments)]
+    if sum(array.nbytes for array in arrays_in(trial.arguments)) <= _MOST_BYTES:
+        pairs.append((before.module, after.module, trial.arguments))
+    for one, other, arguments in pairs:
+        one, other = (without_positions(module) for module in (one, other))
+        row = compare_modules(question.task, one, other, arguments)
+        if row is not None and row.verdict is question.comparison.verdict:
+            texts = one.to_text(), other.to_text()
+            return PairRecord(before=texts[0], after=texts[1], inputs=npz_bytes(arguments), comparison=row)
+    return None
 
 
 def _record(task: Task, found: Found, declared: DivergenceRecord, divergence: DivergenceRecord) -> SpotRecord:

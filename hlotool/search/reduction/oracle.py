@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -156,6 +157,7 @@ class CaseOracle:
         steps: remembers outcomes.
         confidence: of the answers about a failure that shows only sometimes.
         repeats: runs of the original program, to see whether it fails always, sometimes or never.
+        most: programs that are judged; after them no candidate fails any more. None for no limit.
 
     Attributes:
         locked: how the program fails; a candidate that fails otherwise is no candidate.
@@ -164,7 +166,14 @@ class CaseOracle:
         passing: programs that do not fail, the latest ones.
     """
 
-    def __init__(self, judge: Judge, steps: Steps, confidence: float = 0.99, repeats: int = 2) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        steps: Steps,
+        confidence: float = 0.99,
+        repeats: int = 2,
+        most: int | None = None,
+    ) -> None:
         self.judge = judge
         self.steps = steps
         self.locked: Signature | None = None
@@ -173,6 +182,7 @@ class CaseOracle:
         self.passing: deque[Case] = deque(maxlen=_PASSING)
         self._confidence = confidence
         self._repeats = repeats
+        self._left = inf if most is None else most
         self._test = SequentialTest()
 
     def lock(self, case: Case) -> Outcome:
@@ -208,6 +218,8 @@ class CaseOracle:
         """The first candidate that fails in the locked way, with its position."""
         width = self.judge.width
         for start in range(0, len(candidates), width):
+            if self._left <= 0:
+                return None
             made = [(start + n, make()) for n, make in enumerate(candidates[start : start + width])]
             cases = [(number, case) for number, case in made if case is not None]
             texts = [f"{text}  {case.size} instrs" for _, case in cases]
@@ -254,6 +266,7 @@ class CaseOracle:
     def _outcomes(self, cases: Sequence[Case], texts: Sequence[str], attempt: int = 0) -> list[Outcome]:
         keys = [digest(__version__, "outcome", self.judge.name, str(attempt), case.key) for case in cases]
         missing = self.steps.missing(keys)
+        self._left -= len(keys)
         began = time.perf_counter()
         if missing:
             todo = [cases[keys.index(key)] for key in missing]

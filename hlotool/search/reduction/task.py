@@ -9,7 +9,6 @@ from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import Unsupported, UsageError
-from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.partitioning import is_per_device
 from hlotool.ir.verifier import verify_or_raise
 from hlotool.replay.options import ReplayOptions
@@ -18,7 +17,7 @@ from hlotool.replay.trials import trials
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.oracle import CaseOracle
 from hlotool.search.reduction.reducer import Reduction, reduce_case
-from hlotool.search.strip_positions import remove_positions
+from hlotool.search.strip_positions import without_positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +79,4 @@ def reduce_loaded(loaded: Loaded, oracle: CaseOracle) -> Reduction:
 
 def bare_case(case: Case) -> Case:
     """The program without source positions."""
-    module = clone_module(case.module).module
-    remove_positions(module)
-    return Case(module, case.arguments)
+    return Case(without_positions(case.module), case.arguments)

@@ -217,6 +217,16 @@ def test_refusals(old: str, new: str, reason: str) -> None:
 
 
 #: `NVTE_Mask_Type`.
+def test_causal_masks_as_configs_had_them_until_2024() -> None:
+    # Then the enum mask_type took the place of the flag is_causal_mask (XLA's change 11449).
+    case = Case(mask="CAUSAL")
+    listed = shapes("f32", case)
+    text, values = fmha(case, "f32", training=False), operands_of(listed)
+    early = text.replace('"mask_type":"CAUSAL"', '"is_causal_mask":true')
+    assert early != text
+    np.testing.assert_array_equal(run(early, values)[0], run(text, values)[0])
+
+
 NUMBERS = {"NO_MASK": 0, "PADDING": 1, "CAUSAL": 2, "PADDING_CAUSAL": 3}
 
 
@@ -288,6 +298,8 @@ def test_transformer_engine(case: Case) -> None:
         ("mask_type = 0", "mask_type = 5", "mask_type 5"),
         ("bias_type = 0", "bias_type = 3", "ALiBi"),
         ("window_size_left = -1", "window_size_left = 7", "window"),
+        ("window_size_left = -1 : i64, ", "", "no window_size_left"),
+        ("deterministic = false", "bottom_right_diagonal = true", "aligned to the last key"),
         (f"f32[{BATCH},{HEADS},{QUERIES},1]", f"f32[{BATCH},{HEADS},{QUERIES},{KEYS}]", "that keeps f32"),
     ],
 )

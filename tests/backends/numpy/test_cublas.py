@@ -229,8 +229,11 @@ def test_block_scales() -> None:
     a, b = operands_of(operands[:2])
     rng = np.random.default_rng(1)
     scales = [rounded_to("f8e8m0fnu", 2.0 ** rng.integers(-3, 3, (n, 2))) for n in (4, 8)]
-    config = gemm_config(((), (), (1,), (1,)))
+    config = gemm_config(((), (), (1,), (1,)), more=',"scale_mode":2')
     text = call_module("__cublas$lt$matmul$mx", "(f32[4,8], s8[64]{0})", operands, config)
+    for left_out in ("", ',"scale_mode":3'):
+        with pytest.raises(Unsupported, match="scale_mode"):
+            run(text.replace(',"scale_mode":2', left_out), [a, b, *scales])
     result = run(text, [a, b, *scales])[0]
     wide_a, wide_b = (
         x.astype(np.float64) * np.repeat(s.astype(np.float64), 32, axis=1) for x, s in zip((a, b), scales)

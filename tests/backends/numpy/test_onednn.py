@@ -140,6 +140,22 @@ def test_convolutions_that_count_from_one() -> None:
     np.testing.assert_array_equal(run(old, values)[0], run(new, values)[0])
 
 
+@pytest.mark.parametrize("name", ["strides", "window_dilations", "pad_left", "pad_right"])
+def test_a_convolution_that_leaves_out_its_window_is_refused(name: str) -> None:
+    text, operands = convolution([], 1, "", excess=0)
+    with pytest.raises(Unsupported, match=f"no {name} in the backend config"):
+        run(text.replace(f'"{name}":', '"other":'), arguments(operands))
+
+
+def test_no_feature_groups_are_one() -> None:
+    # onednn_convolution.cc tells apart only more than one; 0 is the default of the proto.
+    one, operands = convolution([], 1, "", excess=0)
+    values = arguments(operands)
+    none = one.replace(',"feature_groups":"1"', "")
+    assert none != one
+    np.testing.assert_array_equal(run(none, values)[0], run(one, values)[0])
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("kind", ["f32", "bf16"])
 def test_softmax(axis: int, kind: str) -> None:
@@ -154,7 +170,7 @@ def test_softmax(axis: int, kind: str) -> None:
 
 
 def test_softmax_without_a_config_is_along_the_last_dimension() -> None:
-    # As early versions of XLA wrote it: onednn_softmax.cc took the last dimension.
+    # As XLA wrote it until its change 12537 (June 2024): oneDNN's softmax always took the last dimension.
     values = arguments(["f32[5,7]"])
     (result,) = run(call("__onednn$softmax", "f32[5,7]", ["f32[5,7]"], '""'), values)
     exponentials = np.exp(values[0].astype(np.float64))

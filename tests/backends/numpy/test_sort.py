@@ -6,7 +6,10 @@ from functools import cmp_to_key
 
 import numpy as np
 import pytest
-from support.differential import Array, check, random_array, run, slow
+from support.differential import Array, check, parse, random_array, run, slow
+
+from hlotool.analysis.scalar_form import scalar_form
+from hlotool.backends.numpy.comparators import sort_order
 
 SPECIAL = [1.0, -0.0, np.nan, 0.0, -np.inf, 0.001, -np.nan, np.inf, -1.0, 0.0, -0.0, 1.0]
 
@@ -121,6 +124,122 @@ def test_two_keys() -> None:
         sort_text(["f32", "s32", "s32"], LEXICOGRAPHIC, "200", 0),
         [first, second, np.arange(200, dtype=np.int32)],
     )
+
+
+#: Orders by keys, written in ways that no frontend promises: operand types, body of the comparator.
+WRITTEN_OTHERWISE = {
+    "negated": (
+        ["s32", "s32"],
+        """ge = pred[] compare(p0, p1), direction=GE
+  ROOT r = pred[] not(ge)""",
+    ),
+    "differing first": (
+        ["s32", "s32", "s32"],
+        """n0 = pred[] compare(p0, p1), direction=NE
+  n1 = pred[] compare(p2, p3), direction=NE
+  l0 = pred[] compare(p0, p1), direction=LT
+  g1 = pred[] compare(p3, p2), direction=LT
+  l2 = pred[] compare(p4, p5), direction=LT
+  rest = pred[] select(n1, g1, l2)
+  ROOT r = pred[] select(n0, l0, rest)""",
+    ),
+    "both bounds": (
+        ["s32", "s32"],
+        """le = pred[] compare(p0, p1), direction=LE
+  ge = pred[] compare(p0, p1), direction=GE
+  l1 = pred[] compare(p2, p3), direction=LT
+  not_ge = pred[] not(ge)
+  tie = pred[] and(le, l1)
+  ROOT r = pred[] or(tie, not_ge)""",
+    ),
+    "properties": (
+        ["s32", "s32"],
+        """zero = s32[] constant(0)
+  a = pred[] compare(p0, zero), direction=LT
+  b = pred[] compare(p1, zero), direction=LT
+  same = pred[] compare(a, b), direction=EQ
+  l1 = pred[] compare(p2, p3), direction=LT
+  not_b = pred[] not(b)
+  first = pred[] and(a, not_b)
+  tie = pred[] and(same, l1)
+  ROOT r = pred[] or(first, tie)""",
+    ),
+    "NaN by itself": (
+        ["f32", "s32"],
+        """na = pred[] compare(p0, p0), direction=NE
+  nb = pred[] compare(p1, p1), direction=NE
+  lt = pred[] compare(p0, p1), direction=LT
+  no = pred[] constant(false)
+  any = pred[] or(nb, lt)
+  ROOT r = pred[] select(na, no, any)""",
+    ),
+    "two orders of floats": (
+        ["f32", "s32"],
+        """le = pred[] compare(p0, p1), direction=LT
+  eq = pred[] compare(p0, p1), direction=EQ
+  total = pred[] compare(p0, p1), direction=LT, type=TOTALORDER
+  tie = pred[] and(eq, total)
+  ROOT r = pred[] or(le, tie)""",
+    ),
+    "tie in total order, else not": (
+        ["bf16", "s32"],
+        """eq = pred[] compare(p0, p1), direction=EQ, type=TOTALORDER
+  l1 = pred[] compare(p2, p3), direction=LT
+  gt = pred[] compare(p0, p1), direction=GT
+  ROOT r = pred[] select(eq, l1, gt)""",
+    ),
+    "absolute values, converted": (
+        ["bf16", "s32"],
+        """a = bf16[] abs(p0)
+  b = bf16[] abs(p1)
+  x = f32[] convert(a)
+  y = f32[] convert(b)
+  ROOT r = pred[] compare(x, y), direction=GT""",
+    ),
+    "a difference": (
+        ["s32", "s32"],
+        """zero = s32[] constant(0)
+  d = s32[] subtract(p0, p1)
+  ROOT r = pred[] compare(d, zero), direction=LT""",
+    ),
+}
+
+
+@pytest.mark.xla
+@pytest.mark.parametrize("name", WRITTEN_OTHERWISE)
+def test_comparators_written_otherwise(name: str) -> None:
+    kinds, body = WRITTEN_OTHERWISE[name]
+    rng = np.random.default_rng(8)
+    operands = [rng.integers(-3, 4, 90).astype(random_array(rng, kind, ()).dtype) for kind in kinds]
+    if name == "NaN by itself":
+        operands[0][rng.random(90) < 0.3] = np.nan
+    if name == "two orders of floats":
+        operands[0][rng.random(90) < 0.3] = -0.0
+    check(sort_text([*kinds, "s32"], body, "90", 0), [*operands, np.arange(90, dtype=np.int32)])
+
+
+@pytest.mark.parametrize("name", WRITTEN_OTHERWISE)
+def test_their_keys_are_found(name: str) -> None:
+    kinds, body = WRITTEN_OTHERWISE[name]
+    form = scalar_form(parse(sort_text(kinds, body, "5", 0)).computations[0])
+    assert form is not None
+    found = sort_order(form)
+    if name == "a difference":
+        assert found is None  # it wraps, and is no order then
+        return
+    assert found is not None
+    assert found.certain == (name not in ("NaN by itself", "tie in total order, else not"))
+
+
+def test_an_order_that_the_values_refute() -> None:
+    # Where -0 and +0 meet, ties in total order are no ties of the comparison: no strict weak order.
+    kinds, body = WRITTEN_OTHERWISE["tie in total order, else not"]
+    rng = np.random.default_rng(9)
+    values = rng.choice(np.array([0.0, -0.0, 1.0, np.nan]), 200).astype(random_array(rng, "bf16", ()).dtype)
+    payload = rng.permutation(200).astype(np.int32)
+    result, order = run(sort_text(kinds, body, "200", 0), [values, payload])
+    assert sorted(order.tolist()) == list(range(200))
+    assert result.view(np.uint16).tolist() == values[np.argsort(payload)][order].view(np.uint16).tolist()
 
 
 @pytest.mark.xla

@@ -14,7 +14,7 @@ from support.bisection import bisected, tasks_in, workers
 from hlotool.dump.directory import open_dump
 from hlotool.ir.module import Module
 from hlotool.parse.proto.schema import decode
-from hlotool.replay.options import ReplayOptions
+from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.task import Task
 from hlotool.search.bisection import compile_here
 from hlotool.search.bisection.compile_here import LiveQuestion, compile_live
@@ -22,6 +22,7 @@ from hlotool.search.bisection.compiling import Compiler
 from hlotool.search.bisection.directory import Findings
 from hlotool.search.bisection.disabling import passes_that_changed, without
 from hlotool.search.bisection.stage_oracle import StageOracle
+from hlotool.search.bisection.trigger import try_culprits
 from hlotool.search.steps import Steps
 from hlotool.workers.pool import Pool
 
@@ -37,7 +38,8 @@ def pool() -> Iterator[Pool]:
 def compiled(task: Task, pool: Pool, root: Path) -> Findings:
     oracle = StageOracle(pool, Steps())
     findings = Findings()
-    Compiler("xla", root, oracle, pool, repeats=2).bisect([task], findings)
+    Compiler("xla", root, oracle, repeats=2).bisect([task], findings)
+    try_culprits(findings.culprits, [task], "xla", RunOptions(), oracle.steps)
     return findings
 
 
@@ -55,6 +57,10 @@ def test_xla_shows_the_pass_and_is_right_without_it(pool: Pool, corpus: Path, tm
     assert culprit.module == task.module.title
     assert culprit.repaired_without == [["algsimp"]]
     assert any("without algsimp" in line for line in culprit.evidence)
+    assert culprit.trigger is not None
+    assert culprit.trigger.summary.startswith("triggers on XLA 0.")
+    assert culprit.minimal.count("dynamic-slice(") == 2
+    assert culprit.reduced_instructions == 2
 
 
 @pytest.mark.xla
@@ -66,6 +72,8 @@ def test_a_fault_behind_all_passes_is_reduced(pool: Pool, corpus: Path, tmp_path
     assert culprit.reduced_instructions is not None
     assert culprit.reduced_instructions <= 5
     assert "dynamic-update-slice" in culprit.minimal
+    assert culprit.trigger is not None
+    assert culprit.trigger.form == "the program as given"
 
 
 class Dice:

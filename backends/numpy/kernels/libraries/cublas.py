@@ -90,12 +90,14 @@ def block_scaled_matmul(instruction: Instruction, lowering: Lowering) -> Kernel:
     """A B, each element times the scale of its block, accumulated in f32 and rounded once.
 
     Operands: A, B, a_scale, b_scale, as for scaled-dot. Scales that are arranged for the hardware
-    (scale_mode 3) are refused.
+    (scale_mode 3) are refused, and so is a config that does not say: the default of its proto, 0, is a
+    product without scales.
 
-    XLA: backends/gpu/autotuner/hipblaslt.cc, stream_executor/gpu/gpu_blas_lt.h (ScaleMode).
+    XLA: backends/gpu/autotuner/hipblaslt.cc, stream_executor/gpu/gpu_blas_lt.h (ScaleMode),
+    service/gpu/backend_configs.proto (GemmBackendConfig).
     """
     config = _gemm_config(instruction, lowering)
-    mode = config.integer("scale_mode", 2)
+    mode = config.needed("scale_mode").integer("scale_mode")
     if mode != 2:
         raise lowering.unsupported(instruction, f"scales in the order of scale_mode {mode}")
     gemm = _product(instruction, lowering, config)

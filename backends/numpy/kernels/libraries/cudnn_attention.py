@@ -167,7 +167,7 @@ class _Call:
 def _read_call(instruction: Instruction, lowering: Lowering, first_product: str) -> _Call:
     config = read_config(instruction, lowering, "cudnn_fmha_backend_config")
     target = instruction.text("custom_call_target")
-    mask = config.choice("mask_type", _MASKS)
+    mask = _mask(config)
     is_paged = config.flag("is_paged_attention")
     _refuse(config, instruction, mask, first_product)
     if any(o.array_shape.rank != 4 for o in instruction.operands[:3]):
@@ -181,6 +181,13 @@ def _read_call(instruction: Instruction, lowering: Lowering, first_product: str)
         mask=Mask(mask.endswith("CAUSAL"), config.integer("sliding_window_length")),
         scale=config.needed("fmha_scale").number("fmha_scale"),
     )
+
+
+def _mask(config: Config) -> str:
+    """The name of its kind; until April 2024 configs had a flag for causal ones in its place."""
+    if "mask_type" not in config and config.flag("is_causal_mask"):
+        return "CAUSAL"
+    return config.choice("mask_type", _MASKS)
 
 
 def _refuse(config: Config, instruction: Instruction, mask: str, first_product: str) -> None:

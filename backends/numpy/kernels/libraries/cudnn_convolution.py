@@ -57,7 +57,7 @@ _ACTIVATIONS: dict[str, Activation] = {
 def convolve_forward(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Convolution of input and kernel, accumulated in f32 (s8 in s32), rounded once; then workspace.
 
-    The kernel may be in the order of int8x32 convolutions (see `cudnn_reordering`).
+    The kernel may be in the order of int8x32 convolutions (see `reorder`).
 
     XLA: service/gpu/transforms/conv_rewriter.cc, service/gpu/gpu_conv_runner.cc.
     """
@@ -156,6 +156,10 @@ def _conv_config(instruction: Instruction, lowering: Lowering) -> Config:
     name = "cudnn_conv_backend_config"
     return config.section(name) if name in config else config
 
+
+# The order of kernel and bias that int8x32 convolutions read fastest. A kernel is s8[O, I/32, H, W, 32]. Its
+# output features split into [O/8, 4, 2], the last dimension into [8, 4], and all of these are transposed.
+# XLA: service/gpu/cudnn_support_utils.cc (CudnnInferTransposeForFilterReordering, …ForBiasReordering).
 
 #: From [O/8, 4, 2, I/32, H, W, 8, 4] to [I/32, H, W, O/8, 2, 8, 4, 4].
 _KERNEL_ORDER = (3, 4, 5, 0, 2, 6, 1, 7)

@@ -68,7 +68,8 @@ def _matrix_order(config: Config, name: str, rank: int, transposed: bool) -> lis
 def convolution(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Convolution, then bias and other operations, all in f32, rounded once; then scratchpad.
 
-    Window and dimensions stand in the config.
+    Window and dimensions stand in the config, of the window all but its sizes. No feature_groups, the
+    default 0 of its proto, and 1 mean one group: only more are told apart.
 
     XLA: service/cpu/onednn_convolution.cc, service/cpu/onednn_contraction_rewriter.cc.
     """
@@ -123,12 +124,13 @@ class _Places:
 
 
 def _window(config: Config, sizes: Sequence[int], excess: int) -> tuple[WindowDim, ...]:
-    """The window; all of its numbers are stored larger by `excess`."""
-    absent = {"strides": 1, "window_dilations": 1, "pad_left": 0, "pad_right": 0}
+    """The window; all of its numbers are stored larger by `excess`, and for every dimension."""
+    names = ("strides", "window_dilations", "pad_left", "pad_right")
     strides, dilations, low, high = (
-        [value - excess for value in config.integers(name)] or [default] * len(sizes)
-        for name, default in absent.items()
+        [value - excess for value in config.needed(name).integers(name)] for name in names
     )
+    if any(len(values) != len(sizes) for values in (strides, dilations, low, high)):
+        raise config.unsupported(f"a window of other than {len(sizes)} dimensions in the backend config")
     return tuple(
         WindowDim(size, stride, before, after, window_dilation=dilation)
         for size, stride, before, after, dilation in zip(sizes, strides, low, high, dilations)
@@ -147,9 +149,12 @@ def _post_ops(instruction: Instruction, lowering: Lowering, config: Config) -> P
 
 @custom_call("__onednn$softmax")
 def softmax(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """exp(x - max) divided by its sum along one dimension: the last one where no config names another.
+    """exp(x - max) divided by its sum along one dimension, without a config along the last one.
 
-    Early versions of XLA wrote none. XLA: service/cpu/onednn_softmax.cc.
+    Until June 2024 XLA wrote no config and always took the last dimension, whatever the program asked for
+    (its change 12537); a config that leaves out the axis means the first, as messages of proto3 do.
+
+    XLA: service/cpu/onednn_softmax.cc, service/cpu/onednn_config.proto (OneDnnSoftmaxConfig).
     """
     config = read_config(instruction, lowering, "onednn_softmax_config")
     axis = config.integer("softmax_axis") if instruction.config_text else -1

@@ -94,7 +94,7 @@ def _preparation(instruction: Instruction, lowering: Lowering, operands: int) ->
     config = read_config(instruction, lowering)
     _refuse(config, len(instruction.operands), operands)
     by_length, causal = _MASKS[config.integer("mask_type")]
-    mask = Mask(causal, config.integer("window_size_left", -1) + 1)
+    mask = Mask(causal, config.integer("window_size_left") + 1)
     has_bias, scale = bool(config.integer("bias_type")), config.number("scaling_factor")
     kinds = instruction.operand_types
 
@@ -108,8 +108,12 @@ def _preparation(instruction: Instruction, lowering: Lowering, operands: int) ->
 
 
 def _refuse(config: Config, found: int, operands: int) -> None:
-    """Raise Unsupported for what cannot be modelled."""
-    left, right = (config.integer(f"window_size_{side}", -1) for side in ("left", "right"))
+    """Raise Unsupported for what cannot be modelled.
+
+    Calls carry all of their attributes; the library itself takes an absent softmax_type for the plain one.
+    Without bottom_right_diagonal, the mask_type alone says how a mask is aligned.
+    """
+    left, right = (config.integer(f"window_size_{side}") for side in ("left", "right"))
     mask = config.integer("mask_type")
     reasons = {
         "attention with dropout: cuDNN's random numbers are not public": config.number("dropout_probability")
@@ -120,6 +124,7 @@ def _refuse(config: Config, found: int, operands: int) -> None:
         "attention with a bias before scaling, or ALiBi": config.integer("bias_type") not in _BIASES,
         f"attention with a window of {left} and {right}": right > 0
         or (mask < 2 and (left, right) != (-1, -1)),
+        "attention with a mask aligned to the last key": config.flag("bottom_right_diagonal", False),
         "attention with another softmax": config.integer("softmax_type", 0) != 0,
     }
     for reason, applies in reasons.items():
