@@ -37,8 +37,8 @@ PROGRAMS = (
     "train_transformer", "transformer_bf16", "train_mnist_mlp", "train_mnist_cnn", "sorts", "gamma", "resnet"
 )  # fmt: skip
 _UNARY = (
-    "negate", "abs", "sign", "floor", "sqrt", "rsqrt", "cbrt", "exponential", "log", "tanh", "logistic", "sine",
-    "erf",
+    "negate", "abs", "sign", "floor", "sqrt", "rsqrt", "cbrt", "exponential", "log", "tanh", "logistic",
+    "sine", "erf",
 )  # fmt: skip
 _BINARY = ("add", "subtract", "multiply", "divide", "power", "maximum", "remainder")
 #: Runs of which the least time counts, unless they take longer than _ENOUGH_S together.

@@ -10,10 +10,7 @@ import time
 from collections.abc import Sequence
 
 from hlotool.analysis.inequalities import Law
-<<<<<<< HEAD
 from hlotool.analysis.signs import Signs
-=======
->>>>>>> field
 from hlotool.backends.base import Executable, Probe, Value
 from hlotool.backends.field import rules
 from hlotool.backends.field.black_boxes import BlackBox
@@ -41,30 +38,23 @@ class FieldBackend:
     Args:
         trial: the point at which they are evaluated; it may be moved between runs.
         deadline: when every run must be over, in `time.monotonic`; None for no limit.
+        knows_signs: inequalities of the programs count (`FieldLowering`).
 
     Attributes:
         trial: see above.
         name: of the backend.
         version: what reports cite.
         boxes: of each program, in the order of compilation: what is an unknown function.
-<<<<<<< HEAD
         laws: by which orders and signs were known, in either program.
-=======
-        laws: of each program, in that order: what decided operations in it, if the trial uses signs.
->>>>>>> field
     """
 
     name: str = NAME
     version: str = NAME
 
-    def __init__(self, trial: Trial, deadline: float | None = None) -> None:
+    def __init__(self, trial: Trial, deadline: float | None = None, knows_signs: bool = False) -> None:
         self.boxes: list[list[BlackBox]] = []
-<<<<<<< HEAD
         self.laws: set[Law] = set()
         self._knows_signs = knows_signs
-=======
-        self.laws: list[set[Law]] = []
->>>>>>> field
         self.trial = trial
         self._deadline = deadline
 
@@ -90,13 +80,9 @@ class FieldBackend:
         return FieldExecutable(self, lowering, lowering.plan(module.entry))
 
     def _lowering(self, module: Module, grid: DeviceGrid) -> FieldLowering:
-<<<<<<< HEAD
         signs = Signs(module) if self._knows_signs else None
         lowering = FieldLowering(module, self.trial, grid, is_reference=not self.boxes, signs=signs)
         lowering.laws = self.laws
-=======
-        lowering = FieldLowering(module, self.trial, grid, is_reference=not self.boxes)
->>>>>>> field
         self.boxes.append(lowering.boxes)
         return lowering
 

@@ -12,11 +12,7 @@ from typing import Any
 import numpy as np
 
 from hlotool.analysis.inequalities import Law
-<<<<<<< HEAD
 from hlotool.analysis.signs import Order, Signs
-=======
-from hlotool.analysis.signs import Signs
->>>>>>> field
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.constants import Constants
 from hlotool.backends.field.folding import Folding
@@ -42,6 +38,8 @@ class FieldLowering(Lowering):
         trial: at which point the kernels will evaluate; they ask it anew in every call.
         grid: the devices that will execute it.
         is_reference: what it computes from constants explains those of the other program.
+        signs: inequalities of the program that hold for real numbers, where they are to count: kappa knows
+            nothing of them.
 
     Attributes:
         trial: see above.
@@ -49,15 +47,16 @@ class FieldLowering(Lowering):
         is_reference: see above.
         numbers: the numpy backend's own lowering, for what is executed on numbers.
         boxes: the operations that are unknown functions here.
-<<<<<<< HEAD
         laws: by which orders and signs were known.
-=======
-        laws: of signs and ranges that decided an operation.
->>>>>>> field
     """
 
     def __init__(
-        self, module: Module, trial: Trial, grid: DeviceGrid = ONE_DEVICE, is_reference: bool = True
+        self,
+        module: Module,
+        trial: Trial,
+        grid: DeviceGrid = ONE_DEVICE,
+        is_reference: bool = True,
+        signs: Signs | None = None,
     ) -> None:
         super().__init__(module, grid)
         self.trial = trial
@@ -66,11 +65,7 @@ class FieldLowering(Lowering):
         self.is_reference = is_reference
         self.boxes: list[BlackBox] = []
         self.laws: set[Law] = set()
-<<<<<<< HEAD
         self.signs = signs
-=======
-        self._signs = Signs(module) if trial.uses_signs else None
->>>>>>> field
         self._folding = Folding(self.numbers)
         self._arguments: Mapping[int, Array] = {}
 
@@ -82,6 +77,24 @@ class FieldLowering(Lowering):
     def use_box(self, instruction: Instruction, name: str) -> None:
         """Note that `instruction` is an unknown function called `name`."""
         self.boxes.append(BlackBox(name, instruction.name, instruction.line))
+
+    def order(self, a: Instruction, b: Instruction) -> Order | None:
+        """How all elements of `a` compare with those of `b`, where an inequality says so."""
+        found = self.signs.order(a, b) if self.signs is not None else None
+        if found is None:
+            return None
+        self.laws |= found[1]
+        return found[0]
+
+    def sign(self, instruction: Instruction) -> Order | None:
+        """How all elements of a value compare with 0, where an inequality says so."""
+        if self.signs is None:
+            return None
+        fact = self.signs.of(instruction)
+        if fact.interval.low < 0 < fact.interval.high:
+            return None
+        self.laws |= fact.laws
+        return Order.AT_LEAST if fact.interval.low >= 0 else Order.AT_MOST
 
     def held_in(self, element_type: ElementType) -> ElementType:
         """See `held`."""
@@ -139,11 +152,6 @@ class LogicalFieldLowering(AroundRegions, FieldLowering):
     """Compiles what lies around the manual regions that `inside` compiles."""
 
     def __init__(self, inside: FieldLowering) -> None:
-        super().__init__(inside.module, inside.trial, is_reference=inside.is_reference)
+        super().__init__(inside.module, inside.trial, is_reference=inside.is_reference, signs=inside.signs)
         self.inside = inside
-<<<<<<< HEAD
         self.boxes, self.laws = inside.boxes, inside.laws
-=======
-        self.boxes = inside.boxes
-        self.laws = inside.laws
->>>>>>> field

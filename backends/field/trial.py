@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from hlotool.analysis.signs import Order
 from hlotool.backends.field import words as w
 from hlotool.backends.field.constants import Constants
 from hlotool.backends.field.exponential import Exponential
@@ -128,13 +129,25 @@ class Trial:
         """a < b; false where one is NaN."""
         return less(a, b, self.seed, self.constants.known)
 
-    def compare(self, direction: str, a: Words, b: Words, is_total: bool = False) -> Array:
-        """a against b as HLO's `direction` says; NaN only differs, but in a total order it is the largest."""
+    def compare(
+        self, direction: str, a: Words, b: Words, is_total: bool = False, known: Order | None = None
+    ) -> Array:
+        """a against b as HLO's `direction` says.
+
+        Args:
+            direction: `LT`, …
+            a: left side.
+            b: right side.
+            is_total: NaN is the largest; otherwise it only differs.
+            known: what is known of all elements; nothing else decides then.
+        """
         same = w.equal(a, b)
         a_nan, b_nan = a == w.NAN, b == w.NAN
         if direction in ("EQ", "NE"):
             equal = same if is_total else same & ~a_nan
             return np.asarray(equal ^ (direction == "NE"))
+        if known is not None:
+            return _ANSWERS[direction](~same & (known is Order.AT_MOST), same)
         less = self.less(a, b)
         if is_total:
             return _ANSWERS[direction](np.where(a_nan | b_nan, b_nan & ~a_nan, less), same)

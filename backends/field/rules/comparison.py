@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlotool.analysis.signs import Order
 from hlotool.backends.field.held import is_complex, parts
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.registry import means
@@ -23,7 +24,8 @@ def compare(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     if is_complex(instruction.operands[0].shape):
         return for_sizes(lambda a, b: _equal_pairs(trial, a, b) ^ (direction == "NE"), instruction)
     is_total = instruction.attributes.get("type") == "TOTALORDER"
-    return for_sizes(lambda a, b: trial.compare(direction, a, b, is_total), instruction)
+    known = lowering.order(*instruction.operands)
+    return for_sizes(lambda a, b: trial.compare(direction, a, b, is_total, known), instruction)
 
 
 def _equal_pairs(trial: Trial, a: Array, b: Array) -> Array:
@@ -31,25 +33,22 @@ def _equal_pairs(trial: Trial, a: Array, b: Array) -> Array:
     return real & imaginary
 
 
-@means("maximum")
-def maximum(instruction: Instruction, lowering: FieldLowering) -> Kernel:
-    """The larger; NaN wins."""
+@means("maximum", "minimum")
+def extremum(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """The larger or smaller; NaN wins."""
+    known = lowering.order(*instruction.operands)
+    is_maximum = instruction.opcode == "maximum"
+    if known is not None:
+        takes_first = is_maximum is (known is Order.AT_LEAST)
+        return for_sizes(lambda a, b: a if takes_first else b, instruction)
     trial = lowering.trial
-    return for_sizes(lambda a, b: trial.maximum(a, b), instruction)
-
-
-@means("minimum")
-def minimum(instruction: Instruction, lowering: FieldLowering) -> Kernel:
-    """The smaller; NaN wins."""
-    trial = lowering.trial
-    return for_sizes(lambda a, b: trial.minimum(a, b), instruction)
+    return for_sizes(lambda a, b: trial.maximum(a, b) if is_maximum else trial.minimum(a, b), instruction)
 
 
 @means("clamp")
 def clamp(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     """min(max(low, x), high)."""
     trial = lowering.trial
-<<<<<<< HEAD
     low, x, high = instruction.operands
     is_above, is_below = (lowering.order(*pair) is Order.AT_MOST for pair in ((low, x), (x, high)))
 
@@ -58,6 +57,3 @@ def clamp(instruction: Instruction, lowering: FieldLowering) -> Kernel:
         return raised if is_below else trial.minimum(raised, high)
 
     return for_sizes(clamped, instruction)
-=======
-    return for_sizes(lambda low, x, high: trial.minimum(trial.maximum(low, x), high), instruction)
->>>>>>> field

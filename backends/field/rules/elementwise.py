@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from hlotool.analysis.signs import Order
 from hlotool.backends.field import complexes as c
 from hlotool.backends.field import words as w
 from hlotool.backends.field.held import is_complex, pair, parts
@@ -100,6 +101,11 @@ def absolute(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     trial = lowering.trial
     if is_complex(instruction.operands[0].shape):
         return for_sizes(lambda z: c.length(parts(z)), instruction)
+    match lowering.sign(instruction.operands[0]):
+        case Order.AT_LEAST:
+            return lambda x: x
+        case Order.AT_MOST:
+            return for_sizes(w.negate, instruction)
     return for_sizes(lambda x: trial.absolute(x), instruction)
 
 
@@ -109,6 +115,10 @@ def sign(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     trial = lowering.trial
     if is_complex(instruction.shape):
         return for_sizes(c.lifted(c.direction), instruction)
+    known = lowering.sign(instruction.operands[0])
+    if known is not None:
+        one = w.ONE if known is Order.AT_LEAST else w.negate(w.ONE)
+        return for_sizes(lambda x: np.where(w.equal(x, w.ZERO), w.ZERO, one), instruction)
     return for_sizes(lambda x: trial.sign(x), instruction)
 
 

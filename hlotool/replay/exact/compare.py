@@ -64,7 +64,6 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     options = options or Options()
     began = time.monotonic()
     deadline = began + options.time_limit
-<<<<<<< HEAD
     result = _attempt(reference, tested, options, deadline, _Assumed())
     for assumed in _further(reference.module, tested.module):
         if result.relation is not Relation.UNEQUAL or result.structural:
@@ -89,20 +88,10 @@ class _Assumed:
     logarithms: bool = False
 
 
-=======
-    result = _attempt(reference, tested, options, _Assumptions(), deadline)
-    for assumptions in _further(reference.module, tested.module):
-        if result.relation is Relation.UNEQUAL and not result.structural:
-            result = _united(result, _attempt(reference, tested, options, assumptions, deadline))
-    return replace(result, seconds=time.monotonic() - began)
-
-
->>>>>>> field
 #: Modulo Q the root of a square has either sign by chance: one element alone shows it in every second trial.
 _TRIALS_MODULO_Q = 8
 
 
-<<<<<<< HEAD
 def _united(result: ExactResult, other: ExactResult) -> ExactResult:
     """Leaves that are equal by either attempt are equal: each is a proof."""
     proved = {leaf.index: leaf for leaf in other.leaves if leaf.relation is Relation.EQUAL}
@@ -138,70 +127,12 @@ def _attempt(
     trial = Trial(constants, remembers_exp=takes_logarithms, half=int(assumed.logarithms))
     trials = max(options.trials, _TRIALS_MODULO_Q) if assumed.logarithms else options.trials
     engine = FieldBackend(trial, deadline, assumed.inequalities)
-=======
-@dataclass(frozen=True, slots=True)
-class _Assumptions:
-    """What one attempt takes for granted beyond the laws of the field, all of it true of real numbers.
-
-    Attributes:
-        tiny: constants near 0 are 0.
-        signs: signs and ranges that are known decide comparisons.
-        logarithms: log(a b) = log(a) + log(b), in place of exp(a + b) = exp(a) exp(b).
-    """
-
-    tiny: bool = False
-    signs: bool = False
-    logarithms: bool = False
-
-
-def _further(*modules: Module) -> Iterator[_Assumptions]:
-    """The attempts that may show two programs to be equal where the first one does not."""
-    if _takes_logarithms(*modules):
-        yield _Assumptions(logarithms=True)
-    has_tiny = any(0 < abs(value) < TINY for module in modules for value in constant_values(module))
-    if has_tiny:
-        yield _Assumptions(tiny=True)
-    yield _Assumptions(signs=True)
-    if has_tiny:
-        yield _Assumptions(tiny=True, signs=True)
-
-
-def _united(result: ExactResult, other: ExactResult) -> ExactResult:
-    """Leaves that are equal in either attempt are: each of both is a proof."""
-    if not any(leaf.relation is Relation.EQUAL for leaf in _changed(result, other)):
-        return result
-    leaves = [new if new.relation is Relation.EQUAL else old for old, new in zip(result.leaves, other.leaves)]
-    trials = min(result.trials, other.trials)
-    return replace(result, leaves=leaves, trials=trials, laws=[*dict.fromkeys([*result.laws, *other.laws])])
-
-
-def _changed(result: ExactResult, other: ExactResult) -> Iterator[LeafResult]:
-    """Leaves of `other` that `result` has as unequal."""
-    for old, new in zip(result.leaves, other.leaves):
-        if old.relation is Relation.UNEQUAL:
-            yield new
-
-
-def _attempt(
-    reference: Side, tested: Side, options: Options, assumptions: _Assumptions, deadline: float
-) -> ExactResult:
-    """Both programs at all points."""
-    trials = max(options.trials, _TRIALS_MODULO_Q) if assumptions.logarithms else options.trials
-    constants = Constants(reference.module, tested.module, TINY if assumptions.tiny else 0.0)
-    trial = Trial(
-        constants,
-        remembers_exp=_takes_logarithms(reference.module, tested.module),
-        uses_signs=assumptions.signs,
-        half=int(assumptions.logarithms),
-    )
-    engine = FieldBackend(trial, deadline)
->>>>>>> field
     try:
         runners = reference.compiled_by(engine), tested.compiled_by(engine)
         if difference := _structural_difference(*runners):
             return ExactResult(structural=difference)
-        if assumptions.signs and not any(engine.laws):
-            return ExactResult(refused="no sign decides anything")
+        if assumed.inequalities and not engine.laws:
+            return ExactResult(refused="no inequality is known")
         found = [
             _at_point(*runners, _arguments(reference.module, runners[0], options, number), trial, seed)
             for number, seed in enumerate(range(options.seed, options.seed + trials))
@@ -211,7 +142,6 @@ def _attempt(
             raise
         return ExactResult(refused=str(error))
     boxes = _boxes(engine)
-<<<<<<< HEAD
     laws = [f"constants below {TINY:g} are 0"] if assumed.tiny else []
     laws += ["log(a b) = log(a) + log(b)"] if assumed.logarithms else []
     laws += sorted(law.value for law in engine.laws)
@@ -222,13 +152,6 @@ def _attempt(
         constants=_readings(constants),
         boxes=boxes,
     )
-=======
-    compared = _explained([_worst(leaf) for leaf in zip(*found)], *boxes)
-    laws = ["tiny constants are 0"] if assumptions.tiny else []
-    laws += ["log(a b) = log(a) + log(b)"] if assumptions.logarithms else []
-    laws += sorted({law.value for side in engine.laws for law in side})
-    return ExactResult(leaves=compared, trials=trials, laws=laws, constants=_readings(constants), boxes=boxes)
->>>>>>> field
 
 
 def _readings(constants: Constants) -> list[tuple[str, str, str]]:
