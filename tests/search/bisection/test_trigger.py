@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.bisection import Here, bisected, changed_copy, tasks_in
+from support.bisection import Here, bisected, changed_copy, tasks_in, written_dump
 from support.odd_compiler import ENTRY
 from support.reduction import PlantedJudge, holds
 
@@ -107,15 +107,8 @@ ENTRY main {
 
 def planted_in(given: str, folder: Path) -> CulpritRecord:
     """The culprit of a dump in which a pass took the maximum for the minimum."""
-    names = (
-        "before_optimizations",
-        "0000.simplification.after_algsimp.before_dce",
-        "cpu_after_optimizations",
-    )
-    wrong = given.replace("minimum(", "maximum(")
-    for name, text in zip(names, (given, wrong, wrong)):
-        (folder / f"module_0000.far.{name}.txt").write_text(text, encoding="utf-8")
-    [culprit] = bisected(folder, Here()).culprits
+    dump = written_dump(folder, given, given.replace("minimum(", "maximum("))
+    [culprit] = bisected(dump, Here()).culprits
     return culprit
 
 
