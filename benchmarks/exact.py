@@ -1,6 +1,7 @@
 """The exact arbiter measured.
 
     python benchmarks/exact.py cost [PATH…] [--elements N] [--json FILE]
+    python benchmarks/exact.py thresholds [PATH…] [--json FILE]
 
 `cost`: what an evaluation in the field costs beside NumPy in the declared types and in f64: one instruction
 on vectors of N elements, and whole programs, before and after optimisation, of the dumps at PATH. Processor
@@ -14,15 +15,18 @@ import argparse
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import hlotool
 from hlotool.backends.base import Backend
 from hlotool.backends.field.constants import Constants
 from hlotool.backends.field.drawing import with_drawn_floats
 from hlotool.backends.field.executable import FieldBackend
+from hlotool.backends.field.snapping import reading_of
 from hlotool.backends.field.trial import Trial
 from hlotool.backends.registry import get_backend
 from hlotool.dump.directory import open_dump
@@ -30,6 +34,9 @@ from hlotool.dump.loading import load_stage
 from hlotool.errors import HlotoolError
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Computation, Module
+from hlotool.numerics import thresholds
+from hlotool.numerics.thresholds import Threshold
+from hlotool.replay.exact import Relation
 from hlotool.values.generate import generate_inputs
 
 #: Programs that are measured where none are given.
@@ -166,9 +173,13 @@ def programs(paths: Sequence[Path]) -> Iterator[tuple[str, Module, Module]]:
     """Title and both sides of every module of the dumps that has two."""
     for path in paths:
         for dumped in open_dump(str(path)).modules:
-            if dumped.pair is not None:
+            if dumped.pair is None:
+                continue
+            try:
                 before, after = (load_stage(dumped, stage) for stage in dumped.pair)
-                yield dumped.title, before, after
+            except HlotoolError:  # constants that are elided for good
+                continue
+            yield dumped.title, before, after
 
 
 def costs(paths: Sequence[Path], elements: int) -> Iterator[Cost]:
@@ -180,21 +191,66 @@ def costs(paths: Sequence[Path], elements: int) -> Iterator[Cost]:
         yield cost(title, "after", after, before)
 
 
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """How many pairs are equal, unequal and refused at half, once and twice the value of a threshold."""
+
+    name: str
+    value: float
+    counts: dict[str, dict[str, int]]
+
+    def __str__(self) -> str:
+        cells = [" / ".join(str(c.get(r.value, 0)) for r in Relation) for c in self.counts.values()]
+        return f"| {self.name} | {self.value:g} | {' | '.join(cells)} |"
+
+
+SENSITIVITY_HEADING = """Pairs that are equal / unequal / refused:
+
+| threshold | value | half | as it is | double |
+|---|---|---|---|---|"""
+
+
+def sensitivities(paths: Sequence[Path]) -> Iterator[Sensitivity]:
+    """What depends on the thresholds of constants: corpus pairs before and after optimisation."""
+    pairs = [(before, after) for _, before, after in programs(paths)]
+    usual_counts = _relations(pairs)
+    for name, usual in vars(thresholds).copy().items():
+        if not isinstance(usual, Threshold) or usual.table != thresholds.EXACT:
+            continue
+        counts = {}
+        for factor in (0.5, 1.0, 2.0):
+            setattr(thresholds, name, replace(usual, value=usual.value * factor))
+            reading_of.cache_clear()
+            counts[f"{factor:g}"] = usual_counts if factor == 1 else _relations(pairs)
+        setattr(thresholds, name, usual)
+        reading_of.cache_clear()
+        yield Sensitivity(name, usual.value, counts)
+
+
+def _relations(pairs: Sequence[tuple[Module, Module]]) -> dict[str, int]:
+    return dict(Counter(hlotool.prove(before, after).relation.value for before, after in pairs))
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=["cost"])
+    parser.add_argument("part", choices=["cost", "thresholds"])
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH")
     parser.add_argument("--elements", type=int, default=10**6)
     parser.add_argument("--json", type=Path, metavar="FILE")
     arguments = parser.parse_args()
     corpus = Path(__file__).parents[1] / "corpus" / "jax"
     paths = arguments.paths or [corpus / name for name in PROGRAMS if (corpus / name).exists()]
-    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n\n{HEADING}")
-    rows = []
-    for row in costs(paths, arguments.elements):
+    rows: list[Cost | Sensitivity] = []
+    if arguments.part == "cost":
+        print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n\n{HEADING}")
+        found: Iterator[Cost | Sensitivity] = costs(paths, arguments.elements)
+    else:
+        print(SENSITIVITY_HEADING)
+        found = sensitivities(arguments.paths or sorted(corpus.iterdir()))
+    for row in found:
         rows.append(row)
         print(row, flush=True)
     if arguments.json is not None:
