@@ -36,8 +36,8 @@ def spread_products(image: Array, kernel: Array, dims: Sequence[WindowDim], resu
     if prod(sizes) < kernel.shape[1]:
         # Fewer elements than positions: the image is the window then, and the kernel what it slides over.
         windows = kernel.reshape((groups, *(d.size for d in dims), features, outputs))
-        slid_over = np.moveaxis(np.flip(windows, range(1, 1 + len(dims))), (-1, -2), (1, 2))
-        elements = np.flip(image, range(3, image.ndim)).reshape((groups, batch, features, prod(sizes)))
+        slid_over = np.moveaxis(np.flip(windows, tuple(range(1, 1 + len(dims)))), (-1, -2), (1, 2))
+        elements = np.flip(image, tuple(range(3, image.ndim))).reshape((groups, batch, features, prod(sizes)))
         turned = [_turned(d, size) for d, size in zip(dims, sizes)]
         spread_products(slid_over, elements.transpose((0, 3, 2, 1)), turned, np.swapaxes(result, 1, -1), most)
         return

@@ -50,6 +50,8 @@ _MOST_JUDGED = 500
 #: Runs of a program that fails only sometimes, until one fails.
 _MOST_SHOWN = 24
 
+_FLAKY = "its runs differ from each other, on the same arguments"
+
 _AS_GIVEN = "the program as given"
 _AROUND = "what stands around the spot"
 
@@ -109,15 +111,18 @@ def try_culprits(
         steps: remember what was asked.
         confidence: of what is said about failures that show only sometimes.
     """
-    if all(culprit.level == "flaky" for culprit in culprits):
+    wanted = [number for number, culprit in enumerate(culprits) if culprit.level != "flaky"]
+    if not wanted:
+        not_tried(culprits, _FLAKY)
         return
     limits = Limits(1, min(options.timeout, _PATIENCE), options.memory_limit)
     with Pool(limits, PRELOAD, backend) as pool:
         compiler = _asked(pool, backend)
-        for number, culprit in enumerate(culprits):
-            if culprit.level != "flaky":
-                task = _task_of(culprit, tasks)
-                culprits[number] = _Trial(culprit, task, backend, compiler, pool, steps, confidence).run()
+        for number in wanted:
+            culprit = culprits[number]
+            task = _task_of(culprit, tasks)
+            culprits[number] = _Trial(culprit, task, backend, compiler, pool, steps, confidence).run()
+    not_tried(culprits, _FLAKY)
 
 
 def not_tried(culprits: list[CulpritRecord], reason: str) -> None:

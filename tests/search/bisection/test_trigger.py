@@ -83,6 +83,13 @@ def test_a_dump_of_another_platform_is_not_tried(
     assert found.judged == 0
 
 
+def test_what_fails_only_sometimes_is_not_tried(corpus: Path) -> None:
+    flaky = CulpritRecord(module="m", level="flaky")
+    found = trigger(flaky, corpus / "planted/model_fn_opcode", "numpy")
+    assert (found.status, found.judged) == ("not checked", 0)
+    assert "differ from each other" in found.summary
+
+
 def test_compilers_are_called_as_their_trackers_know_them() -> None:
     assert compiler_name("jaxlib 0.10.2", "xla") == "XLA 0.10.2"
     assert compiler_name("jaxlib 0.6.2 (python=/x)", "xla:python=/x") == "XLA 0.6.2"
