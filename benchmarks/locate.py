@@ -1,6 +1,6 @@
 """Plants faults of every kind and asks the locator, as `run` and as `bisect` do, which instruction it was.
 
-    python benchmarks/locate.py [--cases 300] [--seed 0] [--json FILE]
+    python benchmarks/locate.py [--cases 300] [--seed 0] [--json FILE] [--thresholds]
 
 Each case of benchmarks/bisection.py is looked at twice: the last right stage against the first wrong one,
 and the first stage against the last, with all passes between them. Every tenth case is a program for eight
@@ -10,7 +10,8 @@ program on global arrays that it was made from.
 Found is a case when what is named holds an instruction that was planted or changed for it. Named are all
 instructions to blame, constants not counted. `first` counts the cases in which the one instruction that is
 named first is one of them. The iteration is right when it is the first at whose end the state of the loop
-around the fault differs, found by running the stage with and without the fault.
+around the fault differs, found by running the stage with and without the fault. `--thresholds` halves and
+doubles each threshold of the locator instead and counts what is found then.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count as count_from
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +54,14 @@ from hlotool.ir.verifier import verify_or_raise  # noqa: E402
 from hlotool.locate.frames import Frame, frames_of, resolve  # noqa: E402
 from hlotool.locate.recorder import trace  # noqa: E402
 from hlotool.locate.records import DivergenceRecord  # noqa: E402
+from hlotool.numerics import thresholds  # noqa: E402
+from hlotool.numerics.thresholds import Threshold  # noqa: E402
 from hlotool.replay.divergence_row import with_divergence  # noqa: E402
 from hlotool.replay.options import ReplayOptions  # noqa: E402
-from hlotool.replay.program import compile_program  # noqa: E402
-from hlotool.replay.trials import trials  # noqa: E402
+from hlotool.replay.program import Program, compile_program  # noqa: E402
+from hlotool.replay.records import ModuleRecord  # noqa: E402
+from hlotool.replay.task import Task  # noqa: E402
+from hlotool.replay.trials import Trial, trials  # noqa: E402
 from hlotool.search.bisection.records import SpotRecord  # noqa: E402
 from hlotool.search.bisection.spotting import SpotQuestion, stage_spot  # noqa: E402
 from hlotool.search.bisection.stage_worker import (  # noqa: E402
@@ -113,28 +120,61 @@ def count(
         setting.misses.append(f"{title}, {sorted(planted)[:4]}: {record.instructions[-4:]}")
 
 
-def judge(case: Planted, found: dict[str, Setting]) -> None:
+@dataclass
+class Asked:
+    """Two stages of a case and what was planted between them; `row` is the comparison that shows it."""
+
+    case: Planted
+    task: Task
+    setting: str
+    good: int
+    bad: int
+    planted: frozenset[str]
+    row: ModuleRecord
+    sides: tuple[Program, Program]
+    trial: Trial
+
+    def divergence(self) -> DivergenceRecord | None:
+        """What the locator says."""
+        options = wanted(self.task.options)
+        return with_divergence(self.row, options, *self.sides, self.trial, 0.0).divergence
+
+    def count(self, setting: Setting) -> DivergenceRecord | None:
+        """Ask, and count the answer."""
+        title = f"{self.case.source}, {self.case.kind.name}, {self.case.stage}"
+        began = time.perf_counter()
+        record = self.divergence()
+        setting.seconds.append(time.perf_counter() - began)
+        count(setting, record, self.planted, self.sides[1].module, title)
+        return record
+
+
+def asked(case: Planted) -> Iterator[Asked]:
     """Both settings of one case."""
     task = task_of(case.folder)
     stages = task.module.stages
     first = next(n for n, stage in enumerate(stages) if stage.label == case.stage and n)
-    for name, good, bad, planted in (
+    last = len(stages) - 1
+    for setting, good, bad, planted in (
         ("adjacent stages", first - 1, first, case.names),
-        ("first against last", 0, len(stages) - 1, case.last_names),
+        ("first against last", 0, last, case.last_names),
     ):
-        setting, title = found[name], f"{case.source}, {case.kind.name}, {case.stage}"
         row = judge_stage(Question(task, bad))
         sides = stage_program(task, good), stage_program(task, bad)
-        began = time.perf_counter()
-        options = wanted(task.options)
-        record = with_divergence(row, options, *sides, stage_trials(task)[0], 0.0).divergence
-        setting.seconds.append(time.perf_counter() - began)
-        count(setting, record, planted, sides[1].module, title)
-        spot = stage_spot(SpotQuestion(task, good, bad, row.signature.outputs, row))
+        yield Asked(case, task, setting, good, bad, planted, row, sides, stage_trials(task)[0])
+
+
+def judge(case: Planted, found: dict[str, Setting]) -> None:
+    """Both settings of one case, as `run` and as `bisect` ask."""
+    for one in asked(case):
+        setting = found[one.setting]
+        record = one.count(setting)
+        outputs = one.row.signature.outputs
+        spot = stage_spot(SpotQuestion(one.task, one.good, one.bad, outputs, one.row))
         setting.asked_both += 1
         setting.same += named_by(spot) == (record.instructions if record else [])
-        if name == "adjacent stages" and record is not None:
-            count_iteration(setting, record, case, first, stage_trials(task)[0].arguments, sides[1].module)
+        if one.setting == "adjacent stages" and record is not None:
+            count_iteration(setting, record, case, one.bad, one.trial.arguments, one.sides[1].module)
 
 
 def wanted(options: Any) -> Any:
@@ -268,6 +308,37 @@ def run(cases: int, seed: int) -> dict[str, Setting]:
     return found
 
 
+def sensitivity(cases: int, seed: int) -> Iterator[str]:
+    """A table in Markdown: what is found where one threshold is half or twice of what it is."""
+    rng = np.random.default_rng(seed)
+    folders, drawn, kinds = sources(), Results(), len(CATALOGUE)
+    with tempfile.TemporaryDirectory() as root:
+        roots = (Path(root, str(number)) for number in count_from(0))
+        made = (draw(CATALOGUE[int(rng.integers(kinds))], folders, each, rng, drawn) for each in roots)
+        every = [one for case in islice(filter(None, made), cases) for one in asked(case)]
+        yield "| threshold | value | half: adjacent, first against last | named | twice | named |"
+        yield "|---|---|---|---|---|---|"
+        yield f"| as they are | | {found_of(every)} | | |"
+        for name, usual in vars(thresholds).copy().items():
+            if not isinstance(usual, Threshold) or usual.table != thresholds.LOCATOR:
+                continue
+            cells = []
+            for factor in (0.5, 2.0):
+                setattr(thresholds, name, replace(usual, value=usual.value * factor))
+                cells.append(found_of(every))
+            setattr(thresholds, name, usual)
+            yield f"| {name} | {usual.value:g} | {' | '.join(cells)} |"
+
+
+def found_of(every: Sequence[Asked]) -> str:
+    """How many cases are found in each setting, and the mean number of names."""
+    found = settings()
+    for one in every:
+        one.count(found[one.setting])
+    counts = ", ".join(f"{s.found} of {s.cases}" for s in found.values() if s.cases)
+    return f"{counts} | {statistics.mean(n for s in found.values() for n in s.named):.1f}"
+
+
 def summary(found: dict[str, Setting]) -> str:
     """A table in Markdown."""
     lines = [
@@ -294,7 +365,12 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--thresholds", action="store_true")
     arguments = parser.parse_args()
+    if arguments.thresholds:
+        for line in sensitivity(arguments.cases, arguments.seed):
+            print(line, flush=True)
+        return
     began = time.perf_counter()
     found = run(arguments.cases, arguments.seed)
     print(summary(found))

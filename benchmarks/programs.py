@@ -34,7 +34,7 @@ def _programs() -> dict[str, _Program]:
     return {**_elementwise(), **_networks(), **_training(), **_indexing(), **_loops()}
 
 
-def _array(*dims: int, dtype: str = "float32") -> Any:
+def array(*dims: int, dtype: str = "float32") -> Any:
     import jax
 
     return jax.ShapeDtypeStruct(dims, dtype)
@@ -62,13 +62,13 @@ def _elementwise() -> dict[str, _Program]:
         return jax.random.normal(jax.random.wrap_key_data(key, impl="threefry2x32"), (1 << 20,), "float32")
 
     return {
-        "black_scholes_1M": (black_scholes, (_array(1000000),) * 3 + (_array(),) * 2),
-        "gelu_f32_2048x2048": (gelu, (_array(2048, 2048), _array(2048))),
-        "gelu_bf16_2048x2048": (gelu, (_array(2048, 2048, dtype="bfloat16"), _array(2048, dtype="bfloat16"))),
-        "layer_norm_4096x1024": (layer_norm, (_array(4096, 1024), _array(1024), _array(1024))),
-        "softmax_4096x1024": (jax.nn.softmax, (_array(4096, 1024),)),
-        "softmax_bf16_4096x1024": (jax.nn.softmax, (_array(4096, 1024, dtype="bfloat16"),)),
-        "threefry_normal_1M": (threefry_normal, (_array(2, dtype="uint32"),)),
+        "black_scholes_1M": (black_scholes, (array(1000000),) * 3 + (array(),) * 2),
+        "gelu_f32_2048x2048": (gelu, (array(2048, 2048), array(2048))),
+        "gelu_bf16_2048x2048": (gelu, (array(2048, 2048, dtype="bfloat16"), array(2048, dtype="bfloat16"))),
+        "layer_norm_4096x1024": (layer_norm, (array(4096, 1024), array(1024), array(1024))),
+        "softmax_4096x1024": (jax.nn.softmax, (array(4096, 1024),)),
+        "softmax_bf16_4096x1024": (jax.nn.softmax, (array(4096, 1024, dtype="bfloat16"),)),
+        "threefry_normal_1M": (threefry_normal, (array(2, dtype="uint32"),)),
     }
 
 
@@ -88,7 +88,7 @@ def _attention(x: Any, p: Any, heads: int) -> Any:
     return merged @ p["o"]
 
 
-def _layer(x: Any, p: Any, heads: int) -> Any:
+def transformer_layer(x: Any, p: Any, heads: int) -> Any:
     import jax
 
     def norm(y: Any, scale: Any) -> Any:
@@ -98,10 +98,10 @@ def _layer(x: Any, p: Any, heads: int) -> Any:
     return x + jax.nn.gelu(norm(x, p["n2"]) @ p["up"]) @ p["down"]
 
 
-def _layer_parameters(width: int, dtype: str) -> dict[str, Any]:
-    square = {name: _array(width, width, dtype=dtype) for name in ("q", "k", "v", "o")}
-    norms = {name: _array(width, dtype=dtype) for name in ("n1", "n2")}
-    wide = {"up": _array(width, 4 * width, dtype=dtype), "down": _array(4 * width, width, dtype=dtype)}
+def layer_parameters(width: int, dtype: str) -> dict[str, Any]:
+    square = {name: array(width, width, dtype=dtype) for name in ("q", "k", "v", "o")}
+    norms = {name: array(width, dtype=dtype) for name in ("n1", "n2")}
+    wide = {"up": array(width, 4 * width, dtype=dtype), "down": array(4 * width, width, dtype=dtype)}
     return {**square, **norms, **wide}
 
 
@@ -117,7 +117,7 @@ def _networks() -> dict[str, _Program]:
     import jax.numpy as jnp
 
     def transformer(x: Any, p: Any) -> Any:
-        return _layer(x, p, 8)
+        return transformer_layer(x, p, 8)
 
     def resnet_block(x: Any, p: Any) -> Any:
         def norm(y: Any, n: str) -> Any:
@@ -134,23 +134,23 @@ def _networks() -> dict[str, _Program]:
         hidden = jnp.clip(dot(x, w1) >> 7, 0, 127).astype(jnp.int8)
         return dot(hidden, w2)
 
-    norms = {f"{kind}{n}": _array(64) for kind in ("scale", "bias") for n in "12"}
-    weights = {f"w{n}": _array(3, 3, 64, 64) for n in "12"}
+    norms = {f"{kind}{n}": array(64) for kind in ("scale", "bias") for n in "12"}
+    weights = {f"w{n}": array(3, 3, 64, 64) for n in "12"}
 
     def depthwise(x: Any, w: Any) -> Any:
         return jax.lax.conv_general_dilated(
             x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=96
         )
 
-    int8 = {n: _array(*d, dtype="int8") for n, d in (("x", (512, 1024)), ("a", (1024, 1024)))}
+    int8 = {n: array(*d, dtype="int8") for n, d in (("x", (512, 1024)), ("a", (1024, 1024)))}
     return {
-        "transformer_f32_4x256x512": (transformer, (_array(4, 256, 512), _layer_parameters(512, "float32"))),
+        "transformer_f32_4x256x512": (transformer, (array(4, 256, 512), layer_parameters(512, "float32"))),
         "transformer_bf16_4x256x512": (
             transformer,
-            (_array(4, 256, 512, dtype="bfloat16"), _layer_parameters(512, "bfloat16")),
+            (array(4, 256, 512, dtype="bfloat16"), layer_parameters(512, "bfloat16")),
         ),
-        "resnet_block_8x56x56x64": (resnet_block, (_array(8, 56, 56, 64), {**norms, **weights})),
-        "depthwise_8x56x56x96": (depthwise, (_array(8, 56, 56, 96), _array(3, 3, 1, 96))),
+        "resnet_block_8x56x56x64": (resnet_block, (array(8, 56, 56, 64), {**norms, **weights})),
+        "depthwise_8x56x56x96": (depthwise, (array(8, 56, 56, 96), array(3, 3, 1, 96))),
         "int8_mlp_512x1024": (int8_mlp, (int8["x"], int8["a"], int8["a"])),
     }
 
@@ -187,25 +187,25 @@ def _training() -> dict[str, _Program]:
 
     def transformer_step(p: Any, x: Any) -> Any:
         def loss(p: Any) -> Any:
-            return (_layer(x, p, 8) ** 2).mean()
+            return (transformer_layer(x, p, 8) ** 2).mean()
 
         return jax.tree.map(lambda a, g: a - 0.1 * g, p, jax.grad(loss)(p))
 
-    big = _array(2048, 2048)
-    labels = _array(256, dtype="int32")
-    mlp = {"w1": _array(784, 1024), "b1": _array(1024), "w2": _array(1024, 1024), "b2": _array(1024)}
-    cnn = {"w1": _array(3, 3, 1, 32), "w2": _array(3, 3, 32, 64), "w3": _array(7 * 7 * 64, 10)}
+    big = array(2048, 2048)
+    labels = array(256, dtype="int32")
+    mlp = {"w1": array(784, 1024), "b1": array(1024), "w2": array(1024, 1024), "b2": array(1024)}
+    cnn = {"w1": array(3, 3, 1, 32), "w2": array(3, 3, 32, 64), "w3": array(7 * 7 * 64, 10)}
     return {
-        "adam_4M": (adam, (big, big, big, big, _array(dtype="int32"))),
-        "mlp_step_256": (mlp_step, ({**mlp, "w3": _array(1024, 10)}, _array(256, 784), labels)),
-        "cnn_step_64": (cnn_step, (cnn, _array(64, 28, 28, 1), _array(64, dtype="int32"))),
+        "adam_4M": (adam, (big, big, big, big, array(dtype="int32"))),
+        "mlp_step_256": (mlp_step, ({**mlp, "w3": array(1024, 10)}, array(256, 784), labels)),
+        "cnn_step_64": (cnn_step, (cnn, array(64, 28, 28, 1), array(64, dtype="int32"))),
         "transformer_step_f32": (
             transformer_step,
-            (_layer_parameters(256, "float32"), _array(4, 128, 256)),
+            (layer_parameters(256, "float32"), array(4, 128, 256)),
         ),
         "transformer_step_bf16": (
             transformer_step,
-            (_layer_parameters(256, "bfloat16"), _array(4, 128, 256, dtype="bfloat16")),
+            (layer_parameters(256, "bfloat16"), array(4, 128, 256, dtype="bfloat16")),
         ),
     }
 
@@ -232,14 +232,14 @@ def _indexing() -> dict[str, _Program]:
     def cumulative(x: Any) -> Any:
         return jnp.cumsum(x, axis=1)
 
-    table, tokens = _array(32000, 256), _array(8, 512, dtype="int32")
+    table, tokens = array(32000, 256), array(8, 512, dtype="int32")
     return {
         "embedding_4096x256": (embedding, (table, tokens)),
-        "embedding_gradient_4096x256": (embedding_gradient, (table, tokens, _array(8, 512, 256))),
-        "histogram_1M": (histogram, (_array(1000000, dtype="int32"),)),
-        "sort_pairs_256x4096": (sort_pairs, (_array(256, 4096), _array(256, 4096, dtype="int32"))),
-        "top_k_256x8192": (top_k, (_array(256, 8192),)),
-        "cumsum_512x4096": (cumulative, (_array(512, 4096),)),
+        "embedding_gradient_4096x256": (embedding_gradient, (table, tokens, array(8, 512, 256))),
+        "histogram_1M": (histogram, (array(1000000, dtype="int32"),)),
+        "sort_pairs_256x4096": (sort_pairs, (array(256, 4096), array(256, 4096, dtype="int32"))),
+        "top_k_256x8192": (top_k, (array(256, 8192),)),
+        "cumsum_512x4096": (cumulative, (array(512, 4096),)),
     }
 
 
@@ -277,8 +277,8 @@ def _loops() -> dict[str, _Program]:
         return (offset * (mass / distance**1.5)[..., None]).sum(1)
 
     return {
-        "recurrent_128x64x256": (recurrent, (_array(128, 64, 256), _array(256, 256), _array(256, 256))),
-        "stencil_1024x1024": (stencil, (_array(1024, 1024),)),
-        "mandelbrot_512x512": (mandelbrot, (_array(512), _array(512))),
-        "n_body_1024": (n_body, (_array(1024, 3), _array(1024))),
+        "recurrent_128x64x256": (recurrent, (array(128, 64, 256), array(256, 256), array(256, 256))),
+        "stencil_1024x1024": (stencil, (array(1024, 1024),)),
+        "mandelbrot_512x512": (mandelbrot, (array(512), array(512))),
+        "n_body_1024": (n_body, (array(1024, 3), array(1024))),
     }

@@ -34,7 +34,11 @@ from hlotool.ir.module import Module
 from hlotool.numerics import thresholds
 from hlotool.numerics.thresholds import Threshold
 
-NAMES = [name for name, value in vars(thresholds).items() if isinstance(value, Threshold)]
+NAMES = [
+    name
+    for name, value in vars(thresholds).items()
+    if isinstance(value, Threshold) and value.table not in (thresholds.LOCATOR, thresholds.EXACT)
+]
 FACTORS = (0.5, 2.0)
 
 

@@ -1,7 +1,7 @@
 """Can the verdicts be trusted? Legal executions that must not be accused, planted faults that must be found.
 
-    python benchmarks/verdicts.py [legal] [faults] [--only REGEX] [--limit N] [--seed N] [--other-python PATH]
-                                  [--again]
+    python benchmarks/verdicts.py [legal] [faults] [captured] [--only REGEX] [--limit N] [--seed N]
+                                  [--other-python PATH] [--again]
 
 **Legal pairs**: every program of the corpus that XLA runs, on generated inputs: numpy against XLA, XLA at
 lower optimisation levels, with passes disabled that change the program, another version of jaxlib; the
@@ -11,6 +11,9 @@ program before optimisation against the one after it and after every pass, on nu
 optimisation and, a third of them, after it. `verdicts_truth` says which of them count: those that change a
 well-conditioned output by more than ten times what legal executions differ by. That is found without the
 judge. Each is judged twice: as a program beside the right one, and, where XLA runs it, by XLA's result alone.
+
+**Captured**: the legal pairs of numpy and XLA once more, as `run` judges them beside a dump of both texts
+with `--outputs` (`verdicts_captured`); only on request.
 
 The same pairs are judged with the fixed tolerances of XLA's own tools.
 
@@ -32,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from faults import CATALOGUE
+from verdicts_captured import captured_pairs
 from verdicts_faults import PlantedFault, Planter, fault_subjects
 from verdicts_judge import PairVerdict, judged
 from verdicts_legal import Failure, Pair, legal_pairs
@@ -88,6 +92,12 @@ def _cost(module: Module, arguments: list[Any]) -> tuple[float, float]:
     return min(times), planning
 
 
+def captured_records(name: str, folder: Path, other_python: str, seed: int = 0) -> list[Record]:
+    """Everything that XLA returned for one program, judged beside its dump."""
+    (subject,) = (s for s in subjects(f"^{re.escape(name)}$"))
+    return list(captured_pairs(subject, Runs(folder / "runs"), other_python, seed))
+
+
 def fault_records(name: str, folder: Path, _: str, seed: int = 0) -> list[Record]:
     """Faults of one kind, judged, until there are enough that count."""
     kind = next(k for k in CATALOGUE if k.name == name)
@@ -124,13 +134,14 @@ def _fault_record(fault: PlantedFault) -> FaultRecord:
 
 
 def _units(part: str, only: str, limit: int | None) -> list[str]:
-    names = [s.name for s in subjects(only)] if part == "legal" else [k.name for k in CATALOGUE]
+    names = [k.name for k in CATALOGUE] if part == "faults" else [s.name for s in subjects(only)]
     return [n for n in names if re.search(only, n)][:limit]
 
 
 _PARTS: dict[str, Callable[[str, Path, str, int], list[Record]]] = {
     "legal": legal_records,
     "faults": fault_records,
+    "captured": captured_records,
 }
 
 
@@ -174,7 +185,7 @@ def _progress(number: int, total: int, name: str, records: list[Record]) -> None
 def main() -> int:
     """Print the tables; 1 when there is a false alarm or a miss."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="legal|faults", help="both by default")
+    parser.add_argument("parts", nargs="*", metavar="legal|faults|captured", help="the first two by default")
     parser.add_argument("--only", default="", help="regular expression for programs, or kinds of faults")
     parser.add_argument("--limit", type=int, help="so many programs, and kinds, at most")
     parser.add_argument("--other-python", default="", help="interpreter that has another version of jaxlib")
@@ -185,7 +196,7 @@ def main() -> int:
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     records: list[Record] = []
-    for part in arguments.parts or list(_PARTS):
+    for part in arguments.parts or ("legal", "faults"):
         records += run(part, _units(part, arguments.only, arguments.limit), arguments)
     print("\n".join(report(records)))
     alarms = any(isinstance(r, LegalRecord) and is_alarm(r.judgement) for r in records)

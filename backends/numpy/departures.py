@@ -25,6 +25,8 @@ from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.values.demands import Identity
+from hlotool.values.monoids import identities
 
 _Function: TypeAlias = Callable[..., Any]
 
@@ -212,6 +214,20 @@ def _always(_: Instruction) -> bool:
     return True
 
 
+#: The constants that reductions of floats begin with.
+_NEUTRAL = {Identity.ZERO: 0.0, Identity.ONE: 1.0, Identity.LOWEST: -np.inf, Identity.HIGHEST: np.inf}
+
+
+def _has_its_own_start(instruction: Instruction) -> bool:
+    """Whether a reduction of one array begins with more than a constant that changes nothing."""
+    if not isinstance(instruction.shape, ArrayShape):
+        return False
+    init = instruction.operands[1]
+    (identity,) = identities(instruction.computation("to_apply"), 1)
+    neutral = np.nan if identity is None else _NEUTRAL.get(identity, np.nan)
+    return init.literal is None or bool(init.literal.array != neutral)
+
+
 _NARROW_SIGNED = (ElementType.S8, ElementType.S16)
 
 DEPARTURES = (
@@ -282,14 +298,14 @@ DEPARTURES = (
         "init-of-nothing-dropped",
         "takes a reduction of one element for that element, whatever the initial value",
         "reduce",
-        lambda instruction: isinstance(instruction.shape, ArrayShape),
+        _has_its_own_start,
         _element_itself,
     ),
     Departure(
         "init-of-each-window",
         "reduces windows of 32 elements first, and applies the initial value in each of them",
         "reduce",
-        lambda instruction: isinstance(instruction.shape, ArrayShape),
+        _has_its_own_start,
         _init_of_each_window,
     ),
     *(

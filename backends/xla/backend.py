@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from hlotool.backends.xla.dumps import READS_STACK_FRAMES, dump_flags
+from hlotool.backends.xla.dumps import READS_STACK_FRAMES, DumpRequest, dump_flags
 from hlotool.backends.xla.executable import (
     Loaded,
     XlaDevicesExecutable,
@@ -15,7 +15,7 @@ from hlotool.backends.xla.executable import (
     XlaPartitionedExecutable,
 )
 from hlotool.backends.xla.options import XlaOptions
-from hlotool.backends.xla.partitions import for_grid, manual_module
+from hlotool.backends.xla.partitions import manual_module
 from hlotool.backends.xla.process import XlaProcess, key_for, shared_process
 from hlotool.backends.xla.programs import host_module, logical_module, unknown_field, without_field
 from hlotool.backends.xla.protocol import CompileRequest, Flag, Route, Setup
@@ -24,12 +24,14 @@ from hlotool.backends.xla.signature import flat_signature
 from hlotool.errors import BackendCrashed, HlotoolError, Location, Unsupported
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.module import Module
-from hlotool.ir.partitioning import is_per_device
+from hlotool.ir.partitioning import for_grid, is_per_device
 from hlotool.ir.printer import PrintOptions, print_module
 from hlotool.ir.types import ArrayShape, array_shapes
 
 #: Where instructions come from makes no difference, and older versions cannot read how it is written now.
 _TEXT = PrintOptions(metadata=False)
+
+_REWRITTEN = "the optimised program was written as StableHLO, and XLA optimised it again"
 
 #: The oldest version that goes with NumPy 2, as hlotool does; every later one is supported.
 OLDEST = (0, 4, 26)
@@ -65,9 +67,12 @@ class _Source:
 class XlaBackend:
     """XLA of the installed jaxlib, or of the one that another interpreter has."""
 
-    def __init__(self, options: XlaOptions | None = None, name: str = "xla") -> None:
+    def __init__(
+        self, options: XlaOptions | None = None, name: str = "xla", dump: DumpRequest | None = None
+    ) -> None:
         self.name = name
         self.options = options or XlaOptions()
+        self._dump = dump
 
     @cached_property
     def setup(self) -> Setup:
@@ -119,34 +124,31 @@ class XlaBackend:
             source = replace(source, module=manual_module(source.module))
         return XlaDevicesExecutable(module, self._load(source, grid), len(grid))
 
-    def compile_with_dumps(self, module: Module, folder: Path, passes: str = ".*") -> XlaExecutable:
-        """Compile for one device, and have XLA write the program after each pass into `folder`.
+    def dumping(self, folder: Path, passes: str = ".*") -> XlaBackend:
+        """This backend, which has XLA write the programs that it compiles after each pass.
+
+        It takes programs of any stage: an optimised one is written as a frontend would and optimised again.
 
         Args:
-            module: of any stage; an optimised one is written as a frontend would and optimised once more.
-            folder: gets the dump, created where it is missing.
-            passes: regular expression of the passes to write; the ends of the compilation always are.
-
-        Raises:
-            Unsupported: XLA refuses the program.
-            BackendFailed: XLA died of it; what it wrote until then is in `folder`.
+            folder: gets the dump, created where it is missing; also when XLA dies of the program.
+            passes: regular expression of the passes to write; the ends of a compilation always are.
         """
-        version = self.version_number
-        source = replace(
-            self._prepare(module, Route.MLIR),
-            flags=tuple(dump_flags(folder, passes, version)),
-            printing=PrintOptions(metadata=version >= READS_STACK_FRAMES),
-        )
-        return XlaExecutable(module, self._load(source, ONE_DEVICE))
+        return XlaBackend(replace(self.options, route=Route.MLIR), self.name, DumpRequest(folder, passes))
 
-    def _prepare(self, module: Module, route: Route | None = None) -> _Source:
+    def _prepare(self, module: Module) -> _Source:
         """The program as it goes to XLA."""
-        lets_in = self.version_number >= LETS_PROGRAMS_IN
-        route = route or self.options.route or route_for(module, self.options.platform, lets_in)
-        if route is not Route.MLIR or not is_optimised(module):
-            return _Source(flat_signature(module), route)
-        note = "the optimised program was written as StableHLO, and XLA optimised it again"
-        return _Source(flat_signature(logical_module(module)), route, (note,))
+        version = self.version_number
+        route = self.options.route or route_for(module, self.options.platform, version >= LETS_PROGRAMS_IN)
+        is_rewritten = route is Route.MLIR and is_optimised(module)
+        source = _Source(
+            flat_signature(logical_module(module) if is_rewritten else module),
+            route,
+            (_REWRITTEN,) if is_rewritten else (),
+        )
+        if self._dump is None:
+            return source
+        printing = PrintOptions(metadata=version >= READS_STACK_FRAMES)
+        return replace(source, flags=tuple(dump_flags(self._dump, version)), printing=printing)
 
     def _load(self, source: _Source, grid: DeviceGrid) -> Loaded:
         """Compile; fields of backend configs that this version does not know are left out."""

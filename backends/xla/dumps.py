@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -13,12 +14,25 @@ READS_STACK_FRAMES: Final = (0, 8, 3)
 _KNOWS_LARGE_CONSTANTS: Final = (0, 4, 38)
 
 
-def dump_flags(folder: Path, passes: str, version: tuple[int, ...]) -> list[Flag]:
-    """What makes XLA write the program into `folder` after each pass whose name matches `passes`."""
+@dataclass(frozen=True, slots=True)
+class DumpRequest:
+    """A dump to be written.
+
+    Attributes:
+        folder: that gets it.
+        passes: regular expression of the passes after which the program is written.
+    """
+
+    folder: Path
+    passes: str = ".*"
+
+
+def dump_flags(dump: DumpRequest, version: tuple[int, ...]) -> list[Flag]:
+    """What makes XLA write a dump."""
     flags: list[Flag] = [
-        ("xla_dump_to", str(folder)),
+        ("xla_dump_to", str(dump.folder)),
         ("xla_dump_hlo_as_text", True),
-        ("xla_dump_hlo_pass_re", passes),
+        ("xla_dump_hlo_pass_re", dump.passes),
     ]
     if version >= _KNOWS_LARGE_CONSTANTS:
         flags.append(("xla_dump_large_constants", True))

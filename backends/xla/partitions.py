@@ -7,11 +7,9 @@ as manual: written for each device already.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from hlotool.errors import BackendFailed, Unsupported
 from hlotool.ir.attributes import Sharding
-from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.dtypes import Array
 from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Module
@@ -21,12 +19,6 @@ from hlotool.parse.proto.schema import message_class
 from hlotool.values.sharding import assemble, split
 
 MANUAL = Sharding("manual")
-
-
-def for_grid(module: Module, grid: DeviceGrid) -> Module:
-    """The program with a header that speaks of the devices of `grid`."""
-    attributes = {**module.attributes, "replica_count": grid.replicas, "num_partitions": grid.partitions}
-    return replace(module, attributes=attributes)
 
 
 def manual_module(module: Module) -> Module:

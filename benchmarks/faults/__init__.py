@@ -5,7 +5,7 @@
             wrong = kind.plant(module, site, seed=0)
 
 Every planted module is valid HLO of the same interface. Whether the fault changes the result depends on the
-program and its inputs.
+program and its inputs. `DEVICES` holds the kinds that need a program for several devices.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from . import (
     constants,
     contractions,
     elements,
+    exchanges,
     indexing,
     integers,
     loops,
@@ -29,7 +30,7 @@ from . import (
 from .inputs import poisoned
 from .kind import FaultKind, Place, Site, places
 
-__all__ = ["CATALOGUE", "FaultKind", "Place", "Site", "places", "poisoned"]
+__all__ = ["CATALOGUE", "DEVICES", "FaultKind", "Place", "Site", "places", "poisoned"]
 
 CATALOGUE: tuple[FaultKind, ...] = (
     *elements.KINDS,
@@ -47,3 +48,5 @@ CATALOGUE: tuple[FaultKind, ...] = (
     *indexing.KINDS,
     *sorting.KINDS,
 )
+
+DEVICES: tuple[FaultKind, ...] = exchanges.KINDS

@@ -47,8 +47,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.height < 0:
         raise UsageError("--height counts from 0")
     loaded = load_case(arguments.path, options_from(arguments), arguments.stage)
-    case = loaded.case
-    cut = cut_named(case.module, case.arguments, arguments.names, arguments.height, arguments.call)
+    cut = cut_named(loaded.case, arguments.names, arguments.height, arguments.call)
     output = Path(arguments.output or default_output(arguments.path, "extracted"))
     write_case(cut.case, output)
     inputs_file = str(output.with_suffix(".npz")) if cut.inputs else ""

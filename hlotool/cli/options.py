@@ -150,6 +150,18 @@ def seconds(text: str) -> float:
     return _number(text, lambda value: 0 < value < inf, "no positive number of seconds")
 
 
+def budget(text: str) -> str:
+    """What judging may take: seconds, or a multiple of the runs that are compared (`5x`)."""
+    from hlotool.replay.options import budget_seconds
+
+    try:
+        budget_seconds(text, 1.0)
+    except ValueError:
+        wanted = "write seconds (30) or a multiple of the runs (5x)"
+        raise argparse.ArgumentTypeError(f"{text!r} is no budget; {wanted}") from None
+    return text
+
+
 def tolerance(text: str) -> float:
     """A tolerance: a number, not negative."""
     return _number(text, lambda value: 0 <= value < inf, "no tolerance; write it like 1e-3")

@@ -19,6 +19,7 @@ from hlotool.cli.options import (
     add_output_options,
     add_paths,
     add_tolerance_options,
+    budget,
     chosen_backends,
     options_from,
     words,
@@ -87,6 +88,15 @@ def _add_comparison_options(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="name the instruction at which a differing program goes wrong [where that takes seconds]",
     )
+    group.add_argument(
+        "--thorough", action="store_true", help="explain every wrong output, not only the worst three"
+    )
+    group.add_argument(
+        "--budget",
+        metavar="SECONDS|FACTORx",
+        type=budget,
+        help="what judging one comparison may take, or how many times its runs' time [0.4 of --timeout]",
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -123,8 +133,11 @@ def _unsafe_updates(tasks: Sequence[Task], rows: Sequence[ModuleRecord], pool: P
     from hlotool.check.in_place import unsafe_updates
     from hlotool.findings.verdict import AGREEING
 
-    agreeing = {row.name for row in rows if row.verdict in AGREEING}
-    modules = {task.module.title: task.module for task in tasks if task.module.title in agreeing}
+    # Two dumps may have modules of one title: only with the path it is clear which of them agrees.
+    agreeing = {(row.name, row.path) for row in rows if row.verdict in AGREEING}
+    modules = {
+        task.path: task.module for task in tasks if agreeing & {(task.module.title, p) for p in task.paths}
+    }
     return unsafe_updates(modules.values(), pool)
 
 

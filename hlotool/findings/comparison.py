@@ -42,7 +42,8 @@ class EvidenceRecord(Record, frozen=True, kw_only=True):
 
     Attributes:
         seed: of the ensemble of legal executions.
-        members: executions in the ensemble, the reference included; 0 when none was needed.
+        members: executions in the ensemble, the reference included; 0 when none was needed. Where `wide` is
+            `outside` they are those in f64, as are the statistics.
         statistic: the decisive one: `worst element`, `whole output`, `row`, `column`, `slice`, `bias` or
             `flips`.
         ratio: the result's statistic over the largest of the legal executions, None where it is not finite.
@@ -55,6 +56,7 @@ class EvidenceRecord(Record, frozen=True, kw_only=True):
         detail: the pattern in words.
         instruction: which amplifies rounding most, or overflows.
         rule: id of the known semantic difference.
+        explained: False where no pattern was looked for: of many wrong outputs only the worst few are.
     """
 
     seed: int
@@ -69,3 +71,4 @@ class EvidenceRecord(Record, frozen=True, kw_only=True):
     detail: str = ""
     instruction: SourceRecord | None = None
     rule: str = ""
+    explained: bool = True

@@ -9,6 +9,9 @@ XLA: spmd_partitioner.cc; Shardy: docs/sharding_representation.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class
 
@@ -36,6 +39,17 @@ def is_per_device(module: Module) -> bool:
     if module.replica_count * module.num_partitions == 1 or has_manual_regions(module):
         return False
     return any(map(_knows_devices, module.instructions()))
+
+
+def own_arguments(module: Module) -> int:
+    """How many devices take arguments of their own: one where the program is on global arrays."""
+    return module.replica_count * module.num_partitions if is_per_device(module) else 1
+
+
+def for_grid(module: Module, grid: DeviceGrid) -> Module:
+    """The program with a header that speaks of the devices of `grid`."""
+    attributes = {**module.attributes, "replica_count": grid.replicas, "num_partitions": grid.partitions}
+    return replace(module, attributes=attributes)
 
 
 def _knows_devices(instruction: Instruction) -> bool:

@@ -18,6 +18,7 @@ from typing import TypeAlias
 from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import branches
 from hlotool.locate.control import (
+    behind_forms,
     branch_number,
     caller_of_parameter,
     carried_round,
@@ -25,8 +26,9 @@ from hlotool.locate.control import (
     control_flow,
     decisive_conditions,
     depends_on_arguments,
+    handed_through,
     handing_tuple,
-    is_around,
+    is_handed_through,
     skipped_loop,
     step_name,
 )
@@ -121,6 +123,7 @@ class _Search:
             or self._control(one, other)
             or self._other_branch(left, right, other, set())
             or self._wiring(one, other)
+            or self._same(left, right)
             or self._fixed(one, other)
             or (self._narrowed(left, right) if self.pairing.is_far else None)
             or self._guilty_operands(left, right)
@@ -134,7 +137,8 @@ class _Search:
             if a.opcode != "while" or b.opcode != "while":
                 continue
             rounds = left.frame.bodies.get(a, []), right.frame.bodies.get(b, [])
-            if len(rounds[0]) != len(rounds[1]):
+            is_other_part = a.name == b.name and left.index != right.index
+            if is_other_part or len(rounds[0]) != len(rounds[1]):
                 return None
             for first, second in zip(*(r[:-1] for r in rounds)):
                 pair = (
@@ -183,7 +187,7 @@ class _Search:
                         made(right), made(chosen)
                     ):
                         return right, chosen
-                    return Blame(one, other, (), (), ((one, None), (None, other)), step)
+                    return _handing(one, None, other, step)
         return None
 
     def _selector(self, one: Node, step: Node) -> Node | None:
@@ -202,12 +206,10 @@ class _Search:
         """What hands on another value than it should, where names do not tell."""
         left, right = made(one), made(other)
         alike = self.pairing.equal_value(right, left)
-        place = carried_round(one, other)
+        place = carried_round(one, other) or handed_through(other)
         if place is None and alike is not None and alike.instruction.opcode == right.instruction.opcode:
             place = next((s for s in chain(other) if s.instruction.opcode == "tuple"), None)
-        if place is None:
-            return None
-        return Blame(left, right, (), (), ((left, None), (alike, right)), place)
+        return _handing(left, alike, right, place) if place is not None else None
 
     def _control(self, one: Node, other: Node) -> _Pair | None:
         """The conditions of a loop that ends at different iterations, or the selectors of another branch."""
@@ -228,20 +230,20 @@ class _Search:
             return None
         if self.pairing.is_far:
             return self._handed_on(one, other)
-        common = {step_name(step) for step in chain(one)}
+        common = {step_name(step) for step in behind_forms(one)}
         # Passes add calls and tuples on the way: what counts is the last step that both sides take.
         steps = list(chain(other))
         shared = [s for s in steps[:-1] if step_name(s) in common]
-        leaves_frame = bool(shared) and is_around(right.frame, shared[-1].frame)
-        is_right = self.pairing.is_right(right) or (leaves_frame and self.pairing.has_alike(right))
-        if not shared or not is_right:
+        if not shared or not self.pairing.is_right(right):
             return None
         last = shared[-1]
-        if last.instruction.opcode == "while" and last != steps[-2]:
+        following = steps[steps.index(last) + 1 :]
+        if last.instruction.opcode == "while" and len(following) > 1:
             # Both go round equally often: what the body hands on is another matter.
-            last = steps[steps.index(last) + 1]
-        twin = self.pairing.twin_before(right)
-        return Blame(left, right, (), (), ((left, None), (twin, right)), caller_of_parameter(last))
+            last, *following = following
+        if is_handed_through(following):
+            last = following[0]
+        return _handing(left, self.pairing.twin_before(right), right, caller_of_parameter(last))
 
     def _fixed(self, one: Node, other: Node) -> Blame | _Pair | None:
         """What puts constants in the place of a value that the right program makes of its arguments.
@@ -260,41 +262,56 @@ class _Search:
                 return expected, chosen
         place = skipped_loop(one, other) or handing_tuple(other)
         if place is not None:
-            return Blame(left, right, (), (), ((left, None), (None, right)), place)
+            return _handing(left, None, right, place)
         if self.reader is None or right not in operand_nodes(self.reader[1]):
             return None
         one, other = self.reader
         members, matches = self._members(one, other)
         return self._blame(one, other, members, matches)
 
+    def _operands(self, one: Node, other: Node) -> list[tuple[_Pair, _Pair]]:
+        """What both sides read, as it is read and as it was computed; empty where they are not alike."""
+        if one.instruction.opcode != other.instruction.opcode:
+            return []
+        uses, operands = (list(zip(of(one), of(other))) for of in (operand_uses, operand_nodes))
+        is_alike = len(operand_nodes(one)) == len(operand_nodes(other))
+        return list(zip(uses, operands)) if is_alike and all(self.pairing.fit(*p) for p in operands) else []
+
+    def _same(self, one: Node, other: Node) -> _Pair | Blame | None:
+        """The only operand that differs where both sides do the same; the operation where none does."""
+        pairing, pairs = self.pairing, self._operands(one, other)
+        left, right = [a for _, (a, _) in pairs], [b for _, (_, b) in pairs]
+        apart = [(use, made) for use, made in pairs if not pairing.agree(*made)]
+        is_same = same_operation(one.instruction, other.instruction)
+        matches = {b: next((a for a in left if pairing.agree(a, b)), None) for b in right}
+        is_told = pairs and set(matches.values()) == set(left) and (apart or not is_same)
+        if is_told and pairing.differ(one, other):
+            # The same values, be it in another order: it is what is done to them.
+            return self._blame(one, other, [other], matches)
+        if not is_same or len(apart) != 1 or not pairing.differ(*apart[0][1]):
+            return None
+        [((expected, read), (_, maker))] = apart
+        # A right value in the wrong place: it is handed there, or read by mistake.
+        is_handed = step_name(expected) == step_name(read)
+        return (expected, read) if is_handed or not pairing.is_right(maker) else None
+
     def _guilty_operands(self, one: Node, other: Node) -> _Pair | Blame | None:
         """The operands that are furthest apart, where both sides do the same to operands of equal shapes."""
-        if one.instruction.opcode != other.instruction.opcode:
-            return None
-        uses = list(zip(operand_uses(one), operand_uses(other)))
-        left, right = operand_nodes(one), operand_nodes(other)
-        if len(left) != len(right) or not all(map(self.pairing.fit, left, right)):
-            return None
-        differ = self.pairing.differ
-        agreeing = [(a, b) for a in left for b in right if self.pairing.agree(a, b)]
-        is_reordered = any(differ(a, b) for a, b in zip(left, right))
-        if is_reordered and {a for a, _ in agreeing} == set(left) and {b for _, b in agreeing} == set(right):
-            # The same values in another order: for what does not commute, the order is the fault.
-            return None
-        apart = {use: self.pairing.apart(a, b) or 0.0 for use, a, b in zip(uses, left, right) if differ(a, b)}
-        wrong = [use for use in apart if not self.pairing.is_right(made(use[1])) or self._control(*use)]
+        differ, pairs = self.pairing.differ, self._operands(one, other)
+        far = {use: self.pairing.apart(*made) or 0.0 for use, made in pairs}
+        apart = [(use, made) for use, made in pairs if differ(*made)]
+        wrong = [use for use, (_, b) in apart if not self.pairing.is_right(b) or self._control(*use)]
         if wrong:
-            return max(wrong, key=apart.__getitem__)
+            return max(wrong, key=far.__getitem__)
         if apart or not same_operation(one.instruction, other.instruction):
-            return next(filter(None, (self._wiring(*use) for use in apart)), None)
+            return next(filter(None, (self._wiring(*use) for use, _ in apart)), None)
         # The same operation gives something else only of something else, however near it is.
-        near = {use: self.pairing.apart(a, b) or 0.0 for use, a, b in zip(uses, left, right)}
-        nearest = max(near, key=near.__getitem__, default=None)
-        if nearest is None or near[nearest] == 0:
+        furthest = max(far, key=far.__getitem__, default=None)
+        if furthest is None or far[furthest] == 0:
             return None
         if self.amplified is None and differ(one, other):
             self.amplified = one, other
-        return nearest
+        return furthest
 
     def _region(self, one: Node, other: Node) -> Blame | _Pair:
         """What lies between a differing pair and agreeing values; or an earlier pair that differs."""
@@ -369,6 +386,11 @@ class _Search:
                 continue
             inside.append(node)
         return inside
+
+
+def _handing(one: Node, alike: Node | None, other: Node, place: Node) -> Blame:
+    """The blame of what hands on `other`, which the right program has as `alike`, instead of `one`."""
+    return Blame(one, other, (), (), ((one, None), (alike, other)), place)
 
 
 def _own_way(one: Node, known: dict[Node, Node]) -> list[Node] | None:

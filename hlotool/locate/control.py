@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import branches
-from hlotool.locate.frames import Frame, Node, branch_frame, calls_around, chain, iteration_of, made
+from hlotool.locate.frames import FORMS, Frame, Node, branch_frame, chain, iteration_of, made
 from hlotool.locate.pairing import backwards, is_parameter
-
-#: They give a value other dimensions.
-_FORMS = frozenset({"reshape", "bitcast", "transpose"})
 
 
 def carried_round(one: Node, other: Node) -> Node | None:
@@ -36,7 +33,7 @@ def control_flow(use: Node) -> Iterator[Node]:
 
 
 def control_behind_forms(use: Node) -> Iterator[Node]:
-    """Likewise, with those behind operations that only give a value other dimensions."""
+    """Likewise, with those behind operations that only give a value another form."""
     return filter(_is_control, behind_forms(use))
 
 
@@ -45,9 +42,9 @@ def _is_control(step: Node) -> bool:
 
 
 def behind_forms(use: Node) -> Iterator[Node]:
-    """What hands a value on, from the reader's side, with what only gives it other dimensions."""
+    """What hands a value on, from the reader's side, with what only gives it another form."""
     yield from chain(use)
-    while (maker := made(use)).instruction.opcode in _FORMS:
+    while (maker := made(use)).instruction.opcode in FORMS:
         use = Node(maker.frame, maker.instruction.operands[0])
         yield from chain(use)
 
@@ -68,6 +65,18 @@ def handing_tuple(use: Node) -> Node | None:
     return next((s for s in reversed(list(behind_forms(use))) if s.instruction.opcode == "tuple"), None)
 
 
+def is_handed_through(steps: Sequence[Node]) -> bool:
+    """Whether the first of these steps is a call that returns what it was given, and computes nothing."""
+    is_call = len(steps) > 1 and steps[0].instruction.opcode in ("fusion", "call")
+    return is_call and steps[1].instruction.opcode == "parameter"
+
+
+def handed_through(use: Node) -> Node | None:
+    """The first call on the way of a value that returns what it was given."""
+    steps = list(chain(use))
+    return next((step for n, step in enumerate(steps) if is_handed_through(steps[n:])), None)
+
+
 def depends_on_arguments(node: Node) -> bool:
     """Whether a value is made of an argument of the program, as opposed to constants alone."""
     return any(map(is_parameter, backwards(node, ())))
@@ -76,11 +85,6 @@ def depends_on_arguments(node: Node) -> bool:
 def step_name(step: Node) -> tuple[str, ShapeIndex, int]:
     """What tells the same step in two versions of a program."""
     return step.instruction.name, step.index, step.frame.iteration
-
-
-def is_around(outer: Frame, inner: Frame) -> bool:
-    """Whether `inner` was called, directly or not, from `outer`."""
-    return any(frame is outer for frame, _ in calls_around(inner))
 
 
 def caller_of_parameter(step: Node) -> Node:

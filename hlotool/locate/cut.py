@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hlotool.backends.base import Value
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit import Names, copied
 from hlotool.ir.edit_clone import clone_module
@@ -19,7 +18,7 @@ from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves, subshape
 from hlotool.ir.walk import reachable
 from hlotool.locate.blame import Blame
 from hlotool.locate.execution import Execution
-from hlotool.locate.frames import Node, Parts, operand_nodes, resolve
+from hlotool.locate.frames import Node, operand_nodes, resolve
 from hlotool.locate.locator import Found
 
 
@@ -30,29 +29,37 @@ class Spot:
     Attributes:
         before: the right one.
         after: the wrong one.
-        arguments: values that occurred, for both.
+        arguments: values that occurred, for both; of programs for several devices a tuple of them per device.
+        copies: how many devices have values of their own.
     """
 
     before: Module
     after: Module
-    arguments: tuple[Value, ...]
+    arguments: tuple[Any, ...]
+    copies: int = 1
 
 
 def cut_out(found: Found) -> Spot | None:
     """The operations to blame as a program of their own, and what should stand in their place as another.
 
-    None where the values of several devices make up theirs, or where some were not kept.
+    None where one program is for several devices and the other is not, or where some values were not kept.
     """
     blame = found.blame
     values, left, right = _parameters(blame)
-    if any(value is None or isinstance(value, Parts) for value in values):
+    copies, others = (len(each.entry.trace.stores) for each in (found.tested, found.reference))
+    if copies != others or any(value is None for value in values):
         return None
+    arguments = values if copies == 1 else tuple(tuple(v[device] for v in values) for device in range(copies))
     return Spot(
-        _module(found.reference, "before", blame.before, blame.members_before, left),
-        _module(found.tested, "after", blame.after, blame.members_after, right),
-        values,
+        _module(found.reference, "before", blame.before, blame.members_before, left, copies),
+        _module(found.tested, "after", blame.after, blame.members_after, right, copies),
+        arguments,
+        copies,
     )
 
+
+#: The header of a program that tells for how many devices it is.
+_DEVICES = ("replica_count", "num_partitions")
 
 #: The parameters of one of the two programs: a shape each, and which node it stands for.
 _Slots = list[tuple[Shape, Node | None]]
@@ -80,8 +87,10 @@ def _shape(node: Node) -> Shape:
     return subshape(node.instruction.shape, node.index)
 
 
-def _module(origin: Execution, name: str, root: Node, members: Sequence[Node], slots: _Slots) -> Module:
-    """A module that computes `root` from what the slots stand for."""
+def _module(
+    origin: Execution, name: str, root: Node, members: Sequence[Node], slots: _Slots, copies: int
+) -> Module:
+    """A module that computes `root` from what the slots stand for, on so many devices."""
     names = Names(())
     made: dict[Node, Instruction] = {}
     instructions: list[Instruction] = []
@@ -102,8 +111,9 @@ def _module(origin: Execution, name: str, root: Node, members: Sequence[Node], s
             made[whole] = copy
         made[node] = _part(made[whole], node.index, instructions, names)
     body = Computation("main", instructions, made[root])
-    attributes: dict[str, AttributeValue] = {}
     program = origin.original
+    header = _DEVICES if copies > 1 else ()
+    attributes: dict[str, AttributeValue] = {k: v for k, v in program.attributes.items() if k in header}
     module = Module(f"{program.name}_{name}", reachable(body), body, attributes, program.stack_frames)
     return clone_module(module).module
 

@@ -10,13 +10,8 @@ import numpy as np
 
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ArrayShape, Shape
+from hlotool.numerics import thresholds
 from hlotool.numerics.ulp import epsilon
-
-#: Ulps between two roundings of one operation on equal operands.
-ONE_OPERATION = 8
-
-#: Rounding errors of a few operations, in units of the type's epsilon.
-_ROUNDINGS = 256
 
 
 def distance(one: Any, other: Any) -> float:
@@ -56,15 +51,13 @@ def _float_distance(a: Array, b: Array) -> float:
     return apart / magnitude if magnitude else math.inf
 
 
+def rounding(shape: Shape, units: float) -> float:
+    """The distance that rounding may make, in units of the epsilon of an array's type; 0 for integers."""
+    if not isinstance(shape, ArrayShape) or not shape.element_type.is_inexact:
+        return 0.0
+    return units * epsilon(shape.element_type)
+
+
 def rounding_of_one(shape: Shape) -> float:
-    """The distance that two roundings of one operation may make in an array's type; 0 for integers."""
-    if not isinstance(shape, ArrayShape) or not shape.element_type.is_inexact:
-        return 0.0
-    return ONE_OPERATION * epsilon(shape.element_type)
-
-
-def rounding_error(shape: Shape) -> float:
-    """The distance that rounding alone may make in a few operations of an array's type; 0 for integers."""
-    if not isinstance(shape, ArrayShape) or not shape.element_type.is_inexact:
-        return 0.0
-    return _ROUNDINGS * epsilon(shape.element_type)
+    """The distance that two roundings of one operation may make."""
+    return rounding(shape, thresholds.ONE_OPERATION.value)

@@ -36,12 +36,14 @@ class Subject:
         run: runs a copy of it on the arguments in question.
         run_on: runs it on other arguments, told a seed; None where that is not possible.
         meshes: of devices, that the program speaks of.
+        copies: of its result that a run returns: one, or a tuple with that of each device.
     """
 
     module: Module
     run: Run
     run_on: Callable[[int, Module, Watch], Value] | None = None
     meshes: Sequence[Mesh] = ()
+    copies: int = 1
 
 
 def on_one_device(
@@ -77,6 +79,7 @@ class Execution:
         is_wide: the copy computes in f64.
         entry: the frame of the entry.
         result: what it returned.
+        copies: of its result that this is; see `Subject`.
         again: runs the copy as it is now, with a time limit in seconds; raises OutOfTime.
         elsewhere: the frame of the entry in a run on other arguments, told a seed; None where there are none.
         seconds: how long the run took.
@@ -88,6 +91,7 @@ class Execution:
     is_wide: bool
     entry: Frame
     result: Value
+    copies: int
     again: Callable[[float], Value]
     elsewhere: Callable[[int], Frame] | None
     seconds: float
@@ -121,7 +125,9 @@ def execute(subject: Subject, budget: Budget, is_wide: bool = False) -> Executio
         return _recorded(copy, lambda module, watch: run_on(seed, module, watch), budget)[0]
 
     others = elsewhere if subject.run_on is not None else None
-    return Execution(subject.module, copy, originals, is_wide, entry, result, again, others, seconds)
+    return Execution(
+        subject.module, copy, originals, is_wide, entry, result, subject.copies, again, others, seconds
+    )
 
 
 def _recorded(copy: Module, run: Run, budget: Budget) -> tuple[Frame, Value, float]:

@@ -36,20 +36,11 @@ def flatten_calls(module: Module) -> Flattened:
     Raises:
         ValueError: a computation calls itself, or there would be more than MOST_INSTRUCTIONS.
     """
-    if (size := _flat_size(module)) > MOST_INSTRUCTIONS:
-        raise ValueError(f"{size} instructions when every call is counted, more than {MOST_INSTRUCTIONS}")
+    reachable(module.entry)  # raises where a computation calls itself
     flattener = _Flattener()
     entry = flattener.copy(module.entry)
     copy = replace(module, computations=reachable(entry), entry=entry)
     return Flattened(copy, flattener.originals)
-
-
-def _flat_size(module: Module) -> int:
-    sizes: dict[Computation, int] = {}
-    for computation in reachable(module.entry):
-        inside = (c for i in computation.instructions if _runs(i) for c in i.called)
-        sizes[computation] = len(computation.instructions) + sum(sizes[c] for c in inside)
-    return sizes[module.entry]
 
 
 def _runs(instruction: Instruction) -> bool:
@@ -65,6 +56,8 @@ class _Flattener:
     def copy(self, original: Computation) -> Computation:
         """A copy with copies of what it calls."""
         cloner = Cloner()
+        if len(self.originals) > MOST_INSTRUCTIONS:
+            raise ValueError(f"more than {MOST_INSTRUCTIONS} instructions when every call is counted")
         for instruction in original.instructions:
             if _runs(instruction):
                 cloner.computations.update((c, self.copy(c)) for c in dict.fromkeys(instruction.called))

@@ -5,9 +5,8 @@ Scalar computations (`to_apply` of reduce, sort, …) run on whole arrays and ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,8 +26,11 @@ Kept: TypeAlias = "Sample | tuple[Kept, ...] | None"
 #: Iteration of each loop around a value, the outermost first, counted from 0.
 Iteration: TypeAlias = tuple[int, ...]
 
-#: Executions of one place of a program that are looked at.
-_MOST_EXECUTIONS = 10_000
+#: They give a value another type or other dimensions.
+FORMS = frozenset({"convert", "bitcast", "reshape", "transpose", "copy", "broadcast"})
+
+#: Of several operands they make as many results, each of its own operand.
+_SIDE_BY_SIDE = frozenset({"all-reduce", "all-gather", "reduce-scatter", "collective-permute"})
 
 
 class Parts(tuple[Array, ...]):
@@ -51,12 +53,14 @@ class Trace:
         incomplete: there were more values than the budget allows to look at.
         count: values that were looked at, on one device.
         literals: samples of constants.
+        places: frames by computation and iterations, once they were asked for (see `same_place`).
     """
 
     stores: tuple[Store, ...]
     incomplete: bool = False
     count: int = 0
     literals: dict[Instruction, Kept | Spread] = field(default_factory=dict)
+    places: dict[tuple[Computation, Iteration], Frame] = field(default_factory=dict, repr=False)
 
     @property
     def dropped(self) -> int:
@@ -250,16 +254,20 @@ def value_in(frame: Frame, instruction: Instruction) -> Any:
     return unflatten(instruction.shape, parts)
 
 
-def frames_of(entry: Frame, computation: Computation) -> Iterator[Frame]:
-    """All executions of a computation, in no particular order but for the iterations of one loop."""
+def all_frames(entry: Frame) -> Iterator[Frame]:
+    """A frame and those of all calls in it, in no particular order but for the iterations of one loop."""
     stack = [entry]
     while stack:
         frame = stack.pop()
-        if frame.computation is computation:
-            yield frame
+        yield frame
         for conditional in [i for i in frame.values if i.opcode == "conditional"]:
             branch_frame(frame, conditional)
         stack += reversed([callee for callees in frame.callees.values() for callee in callees])
+
+
+def frames_of(entry: Frame, computation: Computation) -> Iterator[Frame]:
+    """All executions of a computation; see `all_frames` for their order."""
+    return (frame for frame in all_frames(entry) if frame.computation is computation)
 
 
 def calls_around(frame: Frame) -> list[tuple[Frame, Instruction]]:
@@ -281,26 +289,6 @@ def iteration_of(frame: Frame) -> Iteration:
     return tuple(reversed(numbers))
 
 
-def executions(node: Node) -> Iterator[Node]:
-    """The same instruction in every execution of its place in the program, in the order of execution."""
-    path: list[tuple[Instruction, Computation]] = []
-    frame = node.frame
-    while frame.caller is not None:
-        path.append((frame.caller[1], frame.computation))
-        frame = frame.caller[0]
-    yield from islice(_inside(frame, path[::-1], node), _MOST_EXECUTIONS)
-
-
-def _inside(frame: Frame, path: Sequence[tuple[Instruction, Computation]], node: Node) -> Iterator[Node]:
-    if not path:
-        yield Node(frame, node.instruction, node.index)
-        return
-    caller, computation = path[0]
-    for callee in frame.callees.get(caller, ()):
-        if callee.computation is computation:
-            yield from _inside(callee, path[1:], node)
-
-
 def same_place(entry: Frame, node: Node, depth: int = 0, shift: int = 0) -> Node | None:
     """The same instruction in another execution of the program; None where that took another way.
 
@@ -310,31 +298,22 @@ def same_place(entry: Frame, node: Node, depth: int = 0, shift: int = 0) -> Node
         depth: number of a loop around it, the outermost is 0.
         shift: so many iterations of that loop later.
     """
-    frame = entry
-    path: list[Frame] = []
-    inner = node.frame
-    while inner.caller is not None:
-        path.append(inner)
-        inner = inner.caller[0]
-    loops = 0
-    for wanted in reversed(path):
-        assert wanted.caller is not None
-        caller, number = wanted.caller[1], wanted.iteration
-        if caller.opcode == "while":
-            number += shift if loops == depth else 0
-            loops += 1
-        callees = frame.callees.get(caller, ())
-        found = [c for c in callees if (c.computation, c.iteration) == (wanted.computation, number)]
-        if not found:
-            return None
-        frame = found[0]
-    return Node(frame, node.instruction, node.index)
+    places = entry.trace.places
+    if not places:
+        places.update(((f.computation, iteration_of(f)), f) for f in all_frames(entry))
+    numbers = iteration_of(node.frame)
+    wanted = tuple(n + shift if loop == depth else n for loop, n in enumerate(numbers))
+    frame = places.get((node.frame.computation, wanted))
+    return None if frame is None else Node(frame, node.instruction, node.index)
 
 
 def operand_uses(node: Node) -> list[Node]:
     """What an operation reads, in order, tuples leaf by leaf; as it is read, not as it was computed."""
     found: list[Node] = []
-    for operand in node.instruction.operands:
+    operands = node.instruction.operands
+    if node.index and node.instruction.opcode in _SIDE_BY_SIDE:
+        operands = operands[node.index[0] : node.index[0] + 1]
+    for operand in operands:
         if isinstance(operand.shape, ArrayShape):
             found.append(Node(node.frame, operand))
         else:

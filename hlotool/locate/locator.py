@@ -128,7 +128,7 @@ def find_all(
 
 def _errors(reference: Execution, tested: Execution, outputs: Sequence[ShapeIndex]) -> Errors:
     """The errors of outputs; where each device returns a result of its own, those of all devices."""
-    shape, count = reference.module.entry.root.shape, len(reference.entry.trace.stores)
+    shape, count = reference.module.entry.root.shape, reference.copies
     if count > 1:
         shape = TupleShape((shape,) * count)
         outputs = [(device, *output) for device in range(count) for output in outputs]

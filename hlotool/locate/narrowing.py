@@ -12,15 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
 from hlotool.locate.evaluation import Evaluator, fitted
-from hlotool.locate.frames import Node, iteration_of, operand_nodes, same_place
+from hlotool.locate.frames import FORMS, Node, iteration_of, operand_nodes, same_place
 from hlotool.locate.pairing import Pairing, is_uniform
 from hlotool.locate.store import Sample
 
 #: Values that are tried in all.
 _MOST_TRIALS = 2_000
-
-#: They change the type or the dimensions of a value.
-_FORMS = frozenset({"convert", "bitcast", "reshape", "transpose", "copy", "broadcast"})
 
 #: Where values that both programs have stand in the order of trials.
 _OUTSIDE = 2
@@ -68,7 +65,7 @@ class Narrowing:
         order = [
             (int(self._pairing.is_known(m)), cone_size(m, inside), m)
             for m in members
-            if m != other and not is_constant(m)
+            if m != other and not is_constant(m) and not self._pairing.is_right(m)
         ]
         order += [(_OUTSIDE, 0, m) for m in boundary if self._is_worth_it(m)]
         for _, _, node in sorted(order, key=lambda item: item[:2]):
@@ -82,6 +79,7 @@ class Narrowing:
             node.instruction.opcode != "parameter"
             and not is_constant(node)
             and self._pairing.is_telling(node)
+            and not self._pairing.is_right(node)
         )
 
     def _right_value(
@@ -91,7 +89,7 @@ class Narrowing:
         if not isinstance(kept, Sample):
             return None
         tried = {kept.digest}
-        is_form = other.instruction.opcode in _FORMS
+        is_form = other.instruction.opcode in FORMS
         if node not in inside and not is_form and isinstance(one.kept, Sample):
             # What rounds, clamps or selects gives a right result of the right result itself.
             tried.add(one.kept.digest)
@@ -140,7 +138,7 @@ class Narrowing:
 
 def is_constant(node: Node) -> bool:
     """Whether it is a constant or one in other dimensions: with another in its place too much gets right."""
-    if node.instruction.opcode in ("broadcast", "reshape", "bitcast", "transpose", "convert"):
+    if node.instruction.opcode in FORMS:
         return all(map(is_constant, operand_nodes(node)))
     return node.instruction.opcode == "constant"
 

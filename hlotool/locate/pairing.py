@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import prod
@@ -14,27 +14,26 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, subshape
 from hlotool.ir.walk import reachable
-from hlotool.locate.distance import distance, rounding_error
-from hlotool.locate.frames import Frame, Node, Parts, Spread, iteration_of, operand_nodes, resolve, same_place
-from hlotool.locate.recorder import values_of
+from hlotool.locate.distance import distance, rounding
+from hlotool.locate.frames import (
+    Frame,
+    Node,
+    Parts,
+    Spread,
+    all_frames,
+    calls_around,
+    iteration_of,
+    operand_nodes,
+    resolve,
+    same_place,
+)
 from hlotool.locate.store import Sample
+from hlotool.numerics import thresholds
 from hlotool.values.infer_sharding import infer_sharding, part_counts
 from hlotool.values.sharding import assemble, split
 
-#: Arrays with fewer elements are equal by chance too often to be the same value for that.
-_TELLING_SIZE = 8
-
-#: The part of the observed difference that a value must show to be to blame for it.
-_SHARE = 1 / 8
-
-#: With a smaller share of the wrong program's names in the right one, a name says nothing.
-_SURVIVING = 0.3
-
 #: Values that what devices hold is arranged like, for one value.
 _MOST_ARRANGED = 100
-
-#: Relative difference of programs in f64 whose constants a compiler has folded in f32.
-_ROUNDED_CONSTANTS = 1e-5
 
 _Name: TypeAlias = tuple[str, str, tuple[int, ...], tuple[int, ...]]
 _Path: TypeAlias = tuple[str, tuple[int, ...]]
@@ -65,23 +64,25 @@ class Pairing:
     _others: tuple[Pairing, ...] | None = None
     _is_assembled: bool = field(init=False)
     _by_path: dict[_Path, list[Node]] = field(default_factory=dict)
-    _named_before: dict[_Name, Node] = field(init=False)
-    _named_after: dict[_Name, Node] = field(init=False)
+    _named_before: dict[_Name, list[Node]] = field(init=False)
+    _named_after: dict[_Name, list[Node]] = field(init=False)
     _by_shape: dict[_Dims, list[Node]] = field(default_factory=dict)
     _by_bits: dict[Any, list[Node]] = field(default_factory=dict)
+    _bits_after: dict[Any, list[Node]] = field(default_factory=dict)
     _distances: dict[tuple[Any, Any], float | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._is_assembled = len(self.before.trace.stores) < len(self.after.trace.stores)
-        self.is_far = not self._is_assembled and _surviving(self.before, self.after) < _SURVIVING
-        self._named_before = {_name(n): n for n in _nodes(self.before)}
-        self._named_after = {_name(n): n for n in _nodes(self.after)}
-        for node in self._named_before.values():
+        self.is_far = (
+            not self._is_assembled and _surviving(self.before, self.after) < thresholds.SURVIVING_NAMES.value
+        )
+        self._named_before = _by_name(self.before)
+        self._named_after = _by_name(self.after)
+        self._by_bits, self._bits_after = _by_bits(self._named_before), _by_bits(self._named_after)
+        for node in self._all_before():
             if path := _path(node):
                 self._by_path.setdefault(path, []).append(node)
-            if (kept := node.kept) is not None:
-                self._by_bits.setdefault(_digests(kept), []).append(node)
-            if _size(node) >= _TELLING_SIZE or self.is_far:
+            if _size(node) >= thresholds.TELLING_SIZE.value or self.is_far:
                 self._by_shape.setdefault(_dims(node), []).append(node)
 
     @property
@@ -90,6 +91,9 @@ class Pairing:
         if self._others is None:
             self._others = self.elsewhere()
         return self._others
+
+    def _all_before(self) -> Iterator[Node]:
+        return (node for named in self._named_before.values() for node in named)
 
     def apart(self, one: Node, other: Node) -> float | None:
         """How far two values are apart (see `distance`); None where that is not known."""
@@ -118,18 +122,15 @@ class Pairing:
         """The first device whose part of a value is wrong; None where that cannot be told."""
         if expected is None:
             return None
-        if not isinstance(expected, Parts):
-            if actual[0].shape == expected.shape:
-                expected = Parts([expected] * len(actual))
-            else:
-                try:
-                    expected = Parts(
-                        split(expected, infer_sharding(actual, expected, self.meshes), len(actual))
-                    )
-                except (ValueError, HlotoolError):
-                    return None
-        off = (n for n, (e, a) in enumerate(zip(expected, actual)) if distance(e, a) > self.seen * _SHARE)
-        return next(off, None)
+        if not isinstance(expected, Parts) and actual[0].shape != expected.shape:
+            try:
+                sharding = infer_sharding(actual, expected, self.meshes)
+                expected = Parts(split(expected, sharding, len(actual)))
+            except (ValueError, HlotoolError):
+                return None
+        parts = expected if isinstance(expected, Parts) else [expected] * len(actual)
+        limit = self.seen * thresholds.SHOWN.value
+        return next((n for n, (e, a) in enumerate(zip(parts, actual)) if distance(e, a) > limit), None)
 
     def differ(self, one: Node, other: Node) -> bool:
         """Whether two values are known to be further apart than rounding can put them."""
@@ -146,14 +147,16 @@ class Pairing:
         return distance(wanted.value, value) <= self._limit(wanted)
 
     def _limit(self, one: Node) -> float:
-        rounding = rounding_error(subshape(one.instruction.shape, one.index))
-        if self.is_wide and rounding:
-            rounding = _ROUNDED_CONSTANTS
-        return min(rounding, self.seen * _SHARE)
+        shape = subshape(one.instruction.shape, one.index)
+        limit = rounding(shape, thresholds.FEW_OPERATIONS.value)
+        if self.is_wide and limit:
+            limit = thresholds.ROUNDED_CONSTANTS.value
+        return min(limit, self.seen * thresholds.SHOWN.value)
 
     def first_difference(self) -> tuple[Node, Node] | None:
         """The first values of one name, in the order of execution, that are known to differ."""
-        for other in sorted(self._named_after.values(), key=lambda node: node.order):
+        nodes = (node for named in self._named_after.values() for node in named)
+        for other in sorted(nodes, key=lambda node: node.order):
             one = self.twin_before(other)
             if one is not None and self.differ(one, other):
                 return one, other
@@ -171,10 +174,11 @@ class Pairing:
 
     def twin_before(self, node: Node) -> Node | None:
         """What the right program computed under the same name, in the same iteration, of the same shape."""
-        twin = self._named_before.get(_name(node))
-        if twin is None and self._is_assembled and (path := _path(node)):
+        named = self._named_before.get(_name(node), [])
+        if not named and self._is_assembled and (path := _path(node)):
             # The partitioner renames; what the user called it stays.
             return self._called(path, node)
+        twin = _same_call(named, node)
         return twin if twin is not None and self.fit(twin, node) else None
 
     def _called(self, path: _Path, node: Node) -> Node | None:
@@ -187,24 +191,35 @@ class Pairing:
 
     def twin_after(self, node: Node) -> Node | None:
         """Likewise of the wrong program."""
-        twin = self._named_after.get(_name(node))
+        twin = _same_call(self._named_after.get(_name(node), []), node)
         return twin if twin is not None and self.fit(node, twin) else None
 
     def is_right(self, node: Node) -> bool:
-        """Whether the right program has this value of the wrong one under the same name."""
+        """Whether the right program has this value under the same name, or computes it in the same way."""
         twin = self.twin_before(node)
-        return twin is not None and self.agree(twin, node)
+        return (twin is not None and self.agree(twin, node)) or self._is_alike(node)
 
     def candidates(self, one: Node) -> list[Node]:
         """Values of the right program: what `one` is made of, then the others."""
         own = list(backwards(one, {}))
-        return list(dict.fromkeys((*own, *self._named_before.values())))
+        return list(dict.fromkeys((*own, *self._all_before())))
 
-    def has_alike(self, node: Node) -> bool:
-        """Whether an operation of the same kind gives this value in the right program, under any name."""
-        same = self._by_shape.get(_dims(node), ())
-        alike = (other for other in same if other.instruction.opcode == node.instruction.opcode)
-        return any(self.agree(other, node) for other in alike)
+    def _is_alike(self, node: Node) -> bool:
+        """Whether operations of the same kind give this value in the right program, under any name.
+
+        There must be as many of them: another one is a wrong operation that gives a value twice.
+        """
+        if not self.is_telling(node):
+            return False
+        opcode, dims = node.instruction.opcode, _dims(node)
+        counts = [
+            sum(
+                n.instruction.opcode == opcode and _dims(n) == dims
+                for n in by_bits.get(_digests(node.kept), ())
+            )
+            for by_bits in (self._by_bits, self._bits_after)
+        ]
+        return 0 < counts[1] <= counts[0]
 
     def equal_value(self, node: Node, but: Node) -> Node | None:
         """A value of the right program that is this one of the wrong one by its content, and is not `but`."""
@@ -222,7 +237,7 @@ class Pairing:
 
     def _whole(self, node: Node, but: Node) -> Node | None:
         """A value of the right program that devices hold the parts of."""
-        like = (one for one in self._named_before.values() if one != but and self.fit(one, node))
+        like = (one for one in self._all_before() if one != but and self.fit(one, node))
         near = islice((one for one in like if _dims(one)[0] == _dims(node)[0]), _MOST_ARRANGED)
         found = (one for one in near if not is_uniform(one.value) and self.agree(one, node))
         return next(found, None)
@@ -246,7 +261,7 @@ class Pairing:
         """Whether a value is so particular that another one is hardly equal to it by chance."""
         if node.kept is None:
             return False
-        if _size(node) >= _TELLING_SIZE and not is_uniform(node.value):
+        if _size(node) >= thresholds.TELLING_SIZE.value and not is_uniform(node.value):
             return True
         if not self.is_far:
             return False
@@ -311,16 +326,13 @@ def _size(node: Node) -> int:
     return prod(_dims(node)[1])
 
 
-def _nodes(frame: Frame) -> Iterator[Node]:
+def _nodes(entry: Frame) -> Iterator[Node]:
     """Every array that was computed, and the parameters of the entry."""
-    seen = set()
-    for current, instruction, _ in values_of(frame):
-        if current not in seen:
-            seen.add(current)
-            constants = (i for i in current.computation.instructions if i.literal is not None)
-            yield from (Node(current, i) for i in constants if isinstance(i.shape, ArrayShape))
-        if isinstance(instruction.shape, ArrayShape) and not _hands_on(instruction, current):
-            yield Node(current, instruction)
+    for frame in all_frames(entry):
+        constants = [i for i in frame.computation.instructions if i.literal is not None]
+        for instruction in dict.fromkeys((*constants, *frame.values)):
+            if isinstance(instruction.shape, ArrayShape) and not _hands_on(instruction, frame):
+                yield Node(frame, instruction)
 
 
 def _hands_on(instruction: Instruction, frame: Frame) -> bool:
@@ -332,6 +344,33 @@ def _name(node: Node) -> _Name:
     if node.instruction.opcode == "parameter":
         return str(node.instruction.parameter_number), "parameter", (), node.index
     return node.instruction.name, node.instruction.opcode, iteration_of(node.frame), node.index
+
+
+def _by_name(frame: Frame) -> dict[_Name, list[Node]]:
+    found: dict[_Name, list[Node]] = {}
+    for node in _nodes(frame):
+        found.setdefault(_name(node), []).append(node)
+    return found
+
+
+def _by_bits(named: Mapping[_Name, Sequence[Node]]) -> dict[Any, list[Node]]:
+    found: dict[Any, list[Node]] = {}
+    for node in (node for nodes in named.values() for node in nodes):
+        if (kept := node.kept) is not None:
+            found.setdefault(_digests(kept), []).append(node)
+    return found
+
+
+def _same_call(named: Sequence[Node], node: Node) -> Node | None:
+    """Of values of one name, that of the same calls; a function that is called twice has two of each."""
+    if len(named) <= 1:
+        return next(iter(named), None)
+    calls = _calls(node)
+    return next((each for each in named if _calls(each) == calls), None)
+
+
+def _calls(node: Node) -> list[str]:
+    return [call.name for _, call in calls_around(node.frame)]
 
 
 def _path(node: Node) -> _Path | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -198,12 +198,3 @@ def _together(kept: Sequence[Any]) -> Any:
         return tuple(_together(column) for column in zip(*kept))
     samples = tuple(part for part in kept if isinstance(part, Sample))
     return Spread(samples) if len(samples) == len(kept) else None
-
-
-def values_of(frame: Frame) -> Iterator[tuple[Frame, Instruction, Any]]:
-    """Everything that was kept of a frame and the frames that it called."""
-    stack = [frame]
-    while stack:
-        current = stack.pop()
-        yield from ((current, instruction, kept) for instruction, kept in current.values.items())
-        stack += [callee for callees in current.callees.values() for callee in callees]

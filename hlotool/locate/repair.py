@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,16 +23,14 @@ from hlotool.locate.blame import Blame
 from hlotool.locate.embedded import embedded_difference, holds_computation, same_operation
 from hlotool.locate.evaluation import fitted
 from hlotool.locate.execution import Execution
-from hlotool.locate.frames import Node, executions, made
+from hlotool.locate.frames import Node, frames_of, made
 from hlotool.locate.pairing import Pairing
 from hlotool.locate.store import Sample
+from hlotool.numerics import thresholds
 from hlotool.values.flatten import flatten
 
 #: Words for a repair that shows that an operation or something before it is wrong, but not which.
 EXPECTED_VALUE = "the expected value"
-
-#: A result counts as repaired when not more than this part of its error is left.
-_LEFT = 0.05
 
 #: A repaired program that takes so much longer than the program did does not end, or might as well not.
 _LONGER, _LEAST_SECONDS = 4.0, 1.0
@@ -59,7 +58,9 @@ class Errors:
     def repaired(self, result: Value) -> int:
         """How many outputs are right, or nearly, in another result of the tested program."""
         after = self._errors(result)
-        return sum(error <= _LEFT * before for before, error in zip(self._before, after))
+        return sum(
+            error <= thresholds.ERROR_LEFT.value * before for before, error in zip(self._before, after)
+        )
 
     def _errors(self, result: Value) -> list[float]:
         found = _arrays(self._shape, result)
@@ -116,7 +117,10 @@ def _changes(pairing: Pairing, blame: Blame) -> Iterator[tuple[str, dict[str, An
     if one.opcode == node.opcode and embedded_difference(one, node) is not None:
         called = {name: value for name, value in one.attributes.items() if holds_computation(value)}
         yield f"the reference's {', '.join(called)}", {"attributes": {**node.attributes, **called}}
-    kept = {n.kept.digest for n in executions(blame.before) if isinstance(n.kept, Sample)}
+    places = (
+        replace(blame.before, frame=f) for f in frames_of(pairing.before, blame.before.frame.computation)
+    )
+    kept = {n.kept.digest for n in places if isinstance(n.kept, Sample)}
     value, shape = fitted(blame.before.value, blame.after), node.shape
     if len(kept) == 1 and value is not None and isinstance(shape, ArrayShape):
         literal = Literal(shape, value)

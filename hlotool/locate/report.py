@@ -9,7 +9,7 @@ from hlotool.ir.types import ShapeIndex, strip_layouts, subshape
 from hlotool.locate.embedded import embedded_difference
 from hlotool.locate.evaluation import Evaluator, fitted, part_of
 from hlotool.locate.execution import Subject
-from hlotool.locate.frames import Node, made, operand_nodes, operand_uses
+from hlotool.locate.frames import FORMS, Node, made, operand_nodes, operand_uses
 from hlotool.locate.locator import Found, Search
 from hlotool.locate.nonfinite import births
 from hlotool.locate.pairing import Pairing
@@ -18,8 +18,6 @@ from hlotool.locate.store import Budget
 from hlotool.locate.words import around, deviation_record, difference, source_in, text_in
 from hlotool.numerics.metrics import Metrics
 
-#: They change the type or the dimensions of a value.
-_FORMS = frozenset({"convert", "bitcast", "reshape", "transpose", "copy"})
 #: Instructions without a counterpart that are named.
 _NAMED = 8
 
@@ -88,7 +86,7 @@ def _shown(one: Node, other: Node) -> Node:
     """The operation of the right program that does what `other` should, behind what only changes its form."""
     shown = one
     while shown.instruction.opcode != other.instruction.opcode:
-        if shown.instruction.opcode not in _FORMS:
+        if shown.instruction.opcode not in FORMS:
             return one
         [shown] = operand_nodes(shown)
     return shown

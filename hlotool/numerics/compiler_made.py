@@ -2,7 +2,9 @@
 
 A rewrite merges constants, folds whole tables, and multiplies by a reciprocal instead of dividing. The new
 constants are rounded, so even an execution in wider types differs by that much. Where two versions of a
-program are at hand, a constant that occurs in both was not touched.
+program are at hand, a constant that occurs in both was not touched, nor was what both compute of such
+constants. And where each constant that only one version has lies beside one that only the other has, a few
+ulps of a narrow type away, nothing was merged or folded: they are simply other constants.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ import numpy as np
 from hlotool.ir.dtypes import Array
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import ArrayShape, Shape, array_shapes
+from hlotool.ir.types import ArrayShape, Shape, array_shapes, strip_layouts
+from hlotool.numerics import thresholds
+from hlotool.numerics.ulp import ulp_distance
 
 #: They pass values through computations: what they return is looked at inside.
 _CALLERS = frozenset({"call", "conditional", "fusion", "while"})
@@ -24,20 +28,82 @@ def uncertain_values(module: Module, other: Module | None = None) -> frozenset[I
     """Float instructions of `module` whose value a rewrite may have rounded anew.
 
     These are: constants that `other` does not have (all constants, without another version), what is computed
-    from constants only, and quotients with such a divisor.
+    from constants only unless `other` computes it, too, and quotients with such a divisor.
     """
-    known = _constant_values(other) if other is not None else frozenset()
+    known = frozenset[bytes]() if other is None else _constant_values(other) | _replaced(module, other)
+    computed = frozenset[int]() if other is None else frozenset(_computed(other).values())
+    own = _computed(module)
     found: set[Instruction] = set()
     for computation in module.computations:
         fixed: set[Instruction] = set()
         for instruction in computation.instructions:
             if _is_fixed(instruction, fixed):
                 fixed.add(instruction)
-                if _holds_floats(instruction.shape) and not _is_known(instruction, known):
+                is_known = own.get(instruction) in computed or _is_known(instruction, known)
+                if _holds_floats(instruction.shape) and not is_known:
                     found.add(instruction)
             elif instruction.opcode == "divide" and instruction.operands[1] in fixed:
                 found.add(instruction)
     return frozenset(found)
+
+
+def _computed(module: Module) -> dict[Instruction, int]:
+    """What is computed from constants only, by what is done to which constants."""
+    found: dict[Instruction, int] = {}
+    constants = set()
+    for instruction in module.instructions():
+        if instruction.literal is not None and isinstance(instruction.literal.value, np.ndarray):
+            constants.add(instruction)
+            found[instruction] = hash(
+                (instruction.literal.value.tobytes(), str(strip_layouts(instruction.shape)))
+            )
+        elif _is_plain(instruction) and all(operand in found for operand in instruction.operands):
+            shapes = tuple((part.element_type, part.dims) for part in array_shapes(instruction.shape))
+            operands = tuple(found[operand] for operand in instruction.operands)
+            attributes = str(sorted(instruction.attributes.items()))
+            found[instruction] = hash((instruction.opcode, shapes, operands, attributes))
+    return {i: key for i, key in found.items() if i not in constants}
+
+
+def _is_plain(instruction: Instruction) -> bool:
+    """Whether its opcode, attributes and operands say all that it does."""
+    is_source = not instruction.operands and instruction.opcode != "iota"
+    return not is_source and instruction.opcode not in _CALLERS and not list(instruction.called)
+
+
+def _replaced(module: Module, other: Module) -> frozenset[bytes]:
+    """The narrow constants of `module` in whose place `other` has neighbours; none where one has none."""
+    mine, theirs = _narrow_constants(module), _narrow_constants(other)
+    new, gone = ({k: v for k, v in a.items() if k not in b} for a, b in ((mine, theirs), (theirs, mine)))
+    if len(new) != len(gone):
+        return frozenset()
+    pairs = {
+        key: next((k for k, v in gone.items() if _are_neighbours(one, v)), None) for key, one in new.items()
+    }
+    is_bijective = None not in pairs.values() and len(set(pairs.values())) == len(pairs)
+    return frozenset(pairs) if is_bijective else frozenset()
+
+
+def _narrow_constants(module: Module) -> dict[bytes, Literal]:
+    """One literal for each value of a narrow float type."""
+    literals = (i.literal for i in module.instructions() if i.literal is not None)
+    return {
+        key: literal
+        for literal in literals
+        if isinstance(literal.shape, ArrayShape) and literal.shape.element_type.is_narrow_float
+        for key in _keys(literal)
+    }
+
+
+def _are_neighbours(one: Literal, other: Literal) -> bool:
+    """Whether every element is within a few ulps of the other's, in the same type."""
+    if not isinstance(one.shape, ArrayShape) or not isinstance(other.shape, ArrayShape):
+        return False
+    kind = one.shape.element_type
+    if kind is not other.shape.element_type or one.array.size != other.array.size:
+        return False
+    distance = ulp_distance(one.array.reshape(-1), other.array.reshape(-1), kind)
+    return bool((distance <= thresholds.NEIGHBOURS.value).all())
 
 
 def _is_fixed(instruction: Instruction, fixed: set[Instruction]) -> bool:

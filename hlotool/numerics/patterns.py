@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hlotool.ir.dtypes import Array
+from hlotool.numerics import thresholds
 
 #: A pattern must explain so many of the wrong elements: all but those that a second cause, or a tie, may have
 #: changed. So many of them are looked at first, since most patterns fail there.
@@ -54,6 +55,15 @@ class Difference:
     def scale(self) -> float:
         """The typical magnitude of the expected values."""
         return typical_magnitude(self.expected)
+
+    @cached_property
+    def is_rich(self) -> bool:
+        """Whether enough elements of enough different values are wrong for a pattern to be no accident."""
+        expected = self.expected[self.wrong]
+        return (
+            expected.size >= thresholds.PATTERN_ELEMENTS.value
+            and np.unique(expected).size >= thresholds.PATTERN_VALUES.value
+        )
 
     def explains(self, candidate: Any, among: npt.NDArray[np.bool_] | None = None) -> bool:
         """Whether `candidate` is the actual value of almost all wrong elements (or of those in `among`)."""
@@ -116,7 +126,7 @@ def sign(found: Difference) -> Pattern | None:
 def saturation(found: Difference) -> Pattern | None:
     """Values that end at a limit which they should exceed."""
     expected, actual = found.expected[found.wrong], found.actual[found.wrong]
-    if expected.dtype.kind == "c" or len(expected) < 2:
+    if expected.dtype.kind == "c" or not found.is_rich:
         return None
     limits = sorted({float(v) for v in (actual.min(), actual.max()) if np.isfinite(v)})
     ends = np.isin(actual, limits)

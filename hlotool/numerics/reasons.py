@@ -46,11 +46,11 @@ LESS_STABLE = (
 )
 
 
-def flipping_reason(count: int) -> str:
-    """The reason of `rounding` where `count` elements jump as they do in other legal executions."""
+def flipping_reason(count: int, differing: int) -> str:
+    """The reason of `rounding` where `count` of `differing` elements jump as in other legal executions."""
     return (
-        f"{count} elements jump where slightly larger rounding errors make them jump, too: a comparison or a "
-        "step on the way to them is nearly a tie"
+        f"{count} of the {differing} elements that differ jump where slightly larger rounding errors make "
+        "them jump, too: a comparison or a step on the way to them is nearly a tie"
     )
 
 
@@ -74,24 +74,36 @@ def range_reason(misplaced: int, origin: Origin | None) -> str:
     )
 
 
-def wrong_reason(evidence: EvidenceRecord, found: Finding | None) -> str:
-    """The reason of `wrong`: how far off the result is, and the pattern of its errors where there is one."""
+def wrong_reason(evidence: EvidenceRecord, found: Finding | None, misplaced: int, is_hidden: bool) -> str:
+    """The reason of `wrong`: how far off the result is, and the pattern of its errors where there is one.
+
+    Args:
+        evidence: with the pattern.
+        found: how the result stands to legal executions; None where nothing is rounded on the way to it.
+        misplaced: elements that are NaN or infinite on one side only.
+        is_hidden: the declared types hide in their rounding what f64 shows.
+    """
     pattern = f"; {evidence.pattern}: {evidence.detail}" if evidence.pattern else ""
-    return _error(evidence, found) + pattern
+    return _error(evidence, found, misplaced, is_hidden) + pattern
 
 
-def _error(evidence: EvidenceRecord, found: Finding | None) -> str:
+def _error(evidence: EvidenceRecord, found: Finding | None, misplaced: int, is_hidden: bool) -> str:
     if found is None:
         return f"{evidence.beyond} elements differ, and nothing is rounded on the way to them"
     if isinstance(found, Flips):
         return f"{found.count} elements have values that no rounding and no order of sums leads to"
-    if found.misplaced:
-        return f"{found.misplaced} elements are NaN or infinite on one side only, and no rounding explains it"
-    if evidence.wide == "outside" and found.ratio < 1:
+    if misplaced:
+        return f"{misplaced} elements are NaN or infinite on one side only, and no rounding explains it"
+    if is_hidden:
         return "in f64, where nothing is rounded, the programs differ; the declared types hide it in rounding"
     where = _STATISTICS[found.statistic]
     if found.statistic == "worst element":
         where += f", {format_position(found.worst)}," if found.worst else ""
+    if evidence.wide == "outside":
+        return (
+            f"in f64, where nothing is rounded, the programs differ: {where} is {found.ratio:.3g} times as "
+            "far off as rounding explains"
+        )
     return (
         f"no rounding and no order of sums explains it: {where} is {found.ratio:.3g} times as far off as in "
         f"{found.members} legal executions"

@@ -1,7 +1,8 @@
 """The thresholds of verdicts: for each its value, what it decides, why this value, and what calibrated it.
 
 Values are read as the judge runs (`thresholds.RATIO.value`), so that `benchmarks/thresholds.py` can halve and
-double each of them and count the verdicts that change. Its table is the calibration of all of them: a value
+double each of them and count the verdicts that change, and `benchmarks/locate.py --thresholds` those of the
+locator. Its table is the calibration of all of them: a value
 stands in the middle of a range in which no legal pair is accused and no planted fault is missed, or the table
 says on which side the edge is. Sizes that only bound time or memory stay where they are used.
 """
@@ -15,6 +16,8 @@ SENSITIVITY = "Thresholds"
 MARGINS = "Margins of the ratio"
 LEGAL = "Legal pairs"
 FAULTS = "Planted faults"
+LOCATOR = "Thresholds of the locator"
+EXACT = "The exact arbiter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ CLEAR = Threshold(
 )
 CERTAIN = Threshold(
     100.0,
-    decides="ratio from which more members cannot acquit any more",
+    decides="ratio from which more members cannot acquit any more, nor more executions in f64",
     why="thirty times RATIO: more members widen what is legal, but not thirtyfold",
 )
 RATIO = Threshold(
@@ -175,15 +178,30 @@ SAME_IN_F64 = Threshold(
     decides="relative differences that f64 itself makes",
     why="half a million ulps of f64; legal rewrites of whole programs differ by 2e-16 to 1e-12",
 )
+FIRST_WIDE_MEMBERS = Threshold(
+    2,
+    decides="executions with constants rounded anew that a comparison in f64 begins with, of each side",
+    why="two with opposite errors: a tie that one of them does not flip, the other one does",
+)
 WIDE_MEMBERS = Threshold(
     6,
-    decides="executions with constants rounded anew, of each side",
-    why="a tie that the rounding of a constant decides goes either way: six miss it in one case of 64",
+    decides="executions that it goes on to where those do not settle it",
+    why="three pairs: what two ties make together goes every way",
+)
+CERTAIN_IN_F64 = Threshold(
+    1e3,
+    decides="ratio from which the first two settle that two programs do not compute the same",
+    why="an error that is too small by luck is so by a thousandth in one of a thousand; faults begin at 1e4",
 )
 WIDE_RATIO = Threshold(
     5.0,
     decides="ratio beyond which two programs do not compute the same",
     why="above RATIO: few constants make heavier tails than many roundings",
+)
+NEIGHBOURS = Threshold(
+    2,
+    decides="ulps of a narrow type within which one constant stands in the place of another one",
+    why="a fault in the last bits; a fold rounds by half an ulp, and of constants that differ by more",
 )
 LOST_DIGITS = Threshold(
     1e3,
@@ -217,4 +235,76 @@ PATTERN_WIDTHS = Threshold(
     decides="or spreads of the ensemble",
     why="elements of legal executions are that far apart in large outputs",
     table=FAULTS,
+)
+PATTERN_ELEMENTS = Threshold(
+    8,
+    decides="wrong elements that a saturation or right values in wrong places must show in",
+    why="among four numbers, one in eight shows some order by chance; of eight in order none has it so",
+    table=FAULTS,
+)
+PATTERN_VALUES = Threshold(
+    4,
+    decides="different values that they must have",
+    why="what consists of two values is its own shift, swap and transpose in many ways",
+    table=FAULTS,
+)
+
+# Of the locator.
+
+ONE_OPERATION = Threshold(
+    8,
+    decides="units of the type's epsilon by which two roundings of one operation may be apart",
+    why="a few ulps of the result, and as many of what an approximation computes on the way",
+    table=LOCATOR,
+)
+FEW_OPERATIONS = Threshold(
+    256,
+    decides="the same of the few operations that a rewrite puts in the place of others",
+    why="some rounding errors that add up, with cancellation; faults that show are far above",
+    table=LOCATOR,
+)
+ROUNDED_CONSTANTS = Threshold(
+    1e-5,
+    decides="relative difference of values in f64 that still are the same",
+    why="compilers fold constants in f32, whose rounding stays in f64",
+    table=LOCATOR,
+)
+SHOWN = Threshold(
+    1 / 8,
+    decides="the part of the difference of a result that a value must show to be to blame for it",
+    why="differences fade on the way to a result more often than they grow; rounding is far below",
+    table=LOCATOR,
+)
+TELLING_SIZE = Threshold(
+    8,
+    decides="elements from which on equal arrays are one value",
+    why="smaller ones, indices above all, are equal by chance",
+    table=LOCATOR,
+)
+SURVIVING_NAMES = Threshold(
+    0.3,
+    decides="the share of names of operations that both programs have, below which names say nothing",
+    why="compilers number names anew: a few of them are the same by chance",
+    table=LOCATOR,
+)
+ERROR_LEFT = Threshold(
+    0.05,
+    decides="the part of its error that a result may keep to be repaired",
+    why="room for rounding, which differs once an operation is another one",
+    table=LOCATOR,
+)
+
+# Constants as exact numbers.
+
+SNAP_UNITS = Threshold(
+    1.5,
+    decides="how far a constant may be from the number it is read as, in units of 2^-bits of its value",
+    why="one is the largest error of a rounding, and half of one is left for what it was made of",
+    table=EXACT,
+)
+TINY_CONSTANT = Threshold(
+    1e-30,
+    decides="below which size constants are 0 where two programs are different functions otherwise",
+    why="generators add 1e-38 to keep away from 0, and 1 - 1e-38 is folded to 1",
+    table=EXACT,
 )

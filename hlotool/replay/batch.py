@@ -27,6 +27,9 @@ class Listener(Protocol):
     def started(self, task: Task) -> None:
         """`task` begins to run."""
 
+    def doing(self, task: Task, text: str) -> None:
+        """`task` is now at what `text` says."""
+
     def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
         """`task` is over, now or in an earlier run that was interrupted."""
 
@@ -95,6 +98,7 @@ def _run(
                 positions.append(position)
                 yield task
 
+    pool.listener = lambda index, text: listener.doing(tasks[positions[index]], text)
     for event in pool.run(_FUNCTION, open_tasks()):
         position = positions[event.index]
         task = tasks[position]

@@ -16,6 +16,7 @@ from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.program import Program
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.trials import Trial
+from hlotool.workers.worker import tell
 
 if TYPE_CHECKING:
     from hlotool.locate.store import Budget
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 _CHEAP_SECONDS = 5.0
 #: Seconds of each of the three parts of an unasked search.
 _PART_SECONDS = 10.0
-#: Verdicts that raise the question.
-_WORTH = frozenset({Verdict.WRONG, Verdict.RANGE})
 
 
 def with_divergence(
@@ -47,8 +46,10 @@ def with_divergence(
         elapsed: seconds that the comparison took.
     """
     wanted = options.first_divergence
-    if wanted is False or row.verdict not in _WORTH:
+    if wanted is False or row.verdict not in (Verdict.WRONG, Verdict.RANGE):
         return row
+    if row.verdict is Verdict.RANGE:
+        return _noted(row, "no instruction is wrong: a value is too large for its type") if wanted else row
     if problem := _obstacle(options, reference, tested):
         return _noted(row, problem) if wanted else row
     if wanted is None and elapsed > _CHEAP_SECONDS:
@@ -74,18 +75,17 @@ def _search(
     # Imported where it is needed: most modules agree, and every worker would pay for it as it starts.
     from hlotool.locate.isolation import divergence_on
     from hlotool.locate.report import first_divergence
-    from hlotool.replay.devices.looking import subjects
+    from hlotool.replay.devices.looking import leaves_of, subjects
 
-    outputs = [tuple(leaf.index) for leaf in row.leaves if leaf.verdict in _WORTH]
+    tell("looking for the first wrong instruction")
+    outputs = [tuple(leaf.index) for leaf in row.leaves if leaf.verdict is Verdict.WRONG]
     if not _is_numpy(options.backend):
         return divergence_on(
             options.backend, reference.module, tested.module, trial.arguments, outputs, budget
         )
-    if reference.runner.copies > 1:
-        outputs = [index[1:] for index in outputs]
     return first_divergence(
         *subjects(reference, tested, trial.arguments),
-        list(dict.fromkeys(outputs)),
+        leaves_of(reference, outputs),
         budget,
         is_wide_enough(row, tested.module),
     )

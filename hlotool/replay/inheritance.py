@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from hlotool.replay.records import ModuleRecord
+from hlotool.replay.records import LeafRecord, ModuleRecord
 
 
 def inherited_row(result: ModuleRecord, stage: ModuleRecord) -> ModuleRecord:
@@ -14,7 +14,7 @@ def inherited_row(result: ModuleRecord, stage: ModuleRecord) -> ModuleRecord:
     more, and what it says happened before code was generated.
 
     Args:
-        result: what the program returned, against the reference.
+        result: what the program returned, here or where it was captured, against the reference.
         stage: the last stage against the reference, on the same arguments.
     """
     return msgspec.structs.replace(
@@ -22,6 +22,12 @@ def inherited_row(result: ModuleRecord, stage: ModuleRecord) -> ModuleRecord:
         path=result.path,
         stage_tested=result.stage_tested,
         tested=result.tested,
+        notes=list(dict.fromkeys([*stage.notes, *result.notes])),
+        leaves=[_with_files(leaf, old) for leaf, old in zip(stage.leaves, result.leaves)],
         reason=f"the same as {stage.stage_tested} gives on the reference: {stage.reason}",
         seconds=result.seconds,
     )
+
+
+def _with_files(leaf: LeafRecord, saved: LeafRecord) -> LeafRecord:
+    return msgspec.structs.replace(leaf, expected_file=saved.expected_file, actual_file=saved.actual_file)

@@ -14,10 +14,11 @@ from hlotool.numerics.verdict import Comparison
 from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.judge.judge import judge
 from hlotool.replay.judge.judgement import Judgement, Side, watching
-from hlotool.replay.options import RunOptions
+from hlotool.replay.options import RunOptions, budget_seconds
 from hlotool.replay.program import Program
 from hlotool.replay.task import Task
 from hlotool.replay.trials import Trial
+from hlotool.workers.worker import tell
 
 if TYPE_CHECKING:
     from hlotool.replay.rows import Actual
@@ -47,8 +48,9 @@ def judged(
         actual: the result in question.
         facts: of the leaves, joined over both sides.
     """
+    tell(f"judging {actual.label}")
     options, tested = task.options, actual.program
-    is_other = tested is not None and tested.path != reference.path
+    is_other = tested is not None and _is_other_program(tested, reference)
     judgement = Judgement(
         reference=_side(reference, trial, expected),
         expected=expected,
@@ -57,10 +59,18 @@ def judged(
         tested=_side(tested, trial, expected) if tested is not None and is_other else None,
         seed=options.seed,
         tolerance=chosen_by_user(options.rtol, options.atol),
-        deadline=_deadline(task),
+        deadline=time.monotonic() + _seconds(task, actual.seconds),
+        thorough=options.thorough,
         product_unit=_product_unit(task) if tested is None else 0.0,
     )
     return judge(judgement)
+
+
+def _is_other_program(tested: Program, reference: Program) -> bool:
+    """Whether two programs are two texts; one that another backend executes is read from the same file."""
+    if tested.path or reference.path:
+        return tested.path != reference.path
+    return tested.module is not reference.module
 
 
 def _product_unit(task: Task) -> float:
@@ -71,10 +81,16 @@ def _product_unit(task: Task) -> float:
     return _TF32 if any("gpu" in platform for platform in platforms) else 0.0
 
 
-def _deadline(task: Task) -> float:
-    """When the judge must be done, so that the module ends with a verdict and not with a timeout."""
+def _seconds(task: Task, ran: float) -> float:
+    """What the judge may take, so that the module ends with a verdict and not with a timeout.
+
+    Args:
+        task: whose options decide.
+        ran: seconds that the runs of both sides took.
+    """
     options = task.options
-    return time.monotonic() + _SHARE * options.timeout if isinstance(options, RunOptions) else math.inf
+    share = _SHARE * options.timeout if isinstance(options, RunOptions) else math.inf
+    return share if options.budget is None else min(share, budget_seconds(options.budget, ran))
 
 
 def _side(program: Program, trial: Trial, expected: Value) -> Side:

@@ -31,6 +31,9 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
         save_outputs: folder that gets the compared arrays.
         first_divergence: look for the instruction at which a differing program parts from the reference; None
             for: where that is cheap.
+        thorough: explain every output that is wrong, not only the worst few.
+        budget: what judging one comparison may take: seconds (`30`), or a multiple of what the runs that are
+            compared took (`5x`); None for a share of the time limit.
         compare: backends of which the first is the reference and every other one is tested, each by itself;
             without any, `reference` and `backend` are.
     """
@@ -46,6 +49,8 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
     atol: float | None = None
     save_outputs: str | None = None
     first_divergence: bool | None = None
+    thorough: bool = False
+    budget: str | None = None
     compare: tuple[str, ...] = ()
 
     @property
@@ -78,3 +83,19 @@ class RunOptions(ReplayOptions, frozen=True, kw_only=True):
     def workers(self) -> int:
         """How many worker processes to start at most."""
         return worker_count(self.jobs)
+
+
+def budget_seconds(budget: str, ran: float) -> float:
+    """A budget in seconds.
+
+    Args:
+        budget: `30` for seconds, `5x` for a multiple of `ran`.
+        ran: seconds that the runs in question took.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    number = float(budget.removesuffix("x"))
+    if not 0 <= number < float("inf"):
+        raise ValueError(f"{budget!r} is no budget")
+    return number * ran if budget.endswith("x") else number

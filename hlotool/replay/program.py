@@ -34,6 +34,8 @@ class Program:
         runner: runs it.
         backend: name and version of what runs it.
         compiled_by: compiles it by another backend, in the same way.
+        whole: the program on global arrays that it was made from, where it is for each device and takes and
+            returns these arrays all the same.
         warnings: rules of the language that it breaks, on which execution does not depend.
     """
 
@@ -43,6 +45,7 @@ class Program:
     runner: Runner
     backend: str
     compiled_by: Callable[[Backend], Runner]
+    whole: Program | None = None
     warnings: tuple[str, ...] = ()
 
     @cached_property
@@ -71,7 +74,7 @@ def load_program(
     """
     label = stage.title
     module = load_stage(owner, stage)
-    sharding = stated_sharding(module, stage)
+    sharding = stated_sharding(owner, stage, module)
     return compile_program(label, str(stage.source), module, backend, reference, sharding)
 
 
@@ -95,7 +98,9 @@ def compile_program(
     def compiled_by(engine: Backend) -> Runner:
         return _compile(module, engine, reference, sharding, path)
 
-    return Program(label, path, module, compiled_by(engine), engine.version, compiled_by, warnings)
+    runner = compiled_by(engine)
+    whole = reference if isinstance(runner, Partitioned) else None
+    return Program(label, path, module, runner, engine.version, compiled_by, whole, warnings)
 
 
 def _compile(

@@ -144,6 +144,8 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
         inputs: what both sides ran on.
         leaves: comparisons, in tuple order.
         outputs: summaries, when there was nothing to compare with.
+        unexplained: wrong outputs whose errors were not looked at for a pattern: of many only the worst few
+            are, unless `--thorough` asks for all.
         divergence: where a differing program parts from the reference, when it was looked for and found.
         divergence_missing: why it was not looked for, or not found.
         error: why it came to nothing.
@@ -162,6 +164,7 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     inputs: InputsRecord | None = None
     leaves: list[LeafRecord] = []
     outputs: list[OutputRecord] = []
+    unexplained: int = 0
     divergence: DivergenceRecord | None = None
     divergence_missing: str = ""
     error: ErrorRecord | None = None

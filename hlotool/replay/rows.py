@@ -36,6 +36,7 @@ class Actual:
         outcome: the result.
         runner: what such results come from.
         program: what gave it, where that is not the reference.
+        seconds: that the runs of both sides took.
     """
 
     label: str
@@ -46,9 +47,10 @@ class Actual:
     outcome: Outcome
     runner: Runner
     program: Program | None = None
+    seconds: float = 0.0
 
     @classmethod
-    def computed(cls, program: Program, outcome: Outcome) -> Actual:
+    def computed(cls, program: Program, outcome: Outcome, seconds: float = 0.0) -> Actual:
         """What a program returned here."""
         return cls(
             program.label,
@@ -59,10 +61,13 @@ class Actual:
             outcome,
             program.runner,
             program,
+            seconds,
         )
 
     @classmethod
-    def given(cls, reference: Program, value: Value, origin: str, path: str = "") -> Actual:
+    def given(
+        cls, reference: Program, value: Value, origin: str, path: str = "", seconds: float = 0.0
+    ) -> Actual:
         """What the real program returned for the arguments of `reference`.
 
         Args:
@@ -70,6 +75,7 @@ class Actual:
             value: the result.
             origin: where it was captured.
             path: of the file that speaks for it; that of the reference when empty.
+            seconds: that the run of the reference took.
         """
         return cls(
             REALITY,
@@ -79,13 +85,14 @@ class Actual:
             reference.facts,
             Outcome(value),
             reference.runner,
+            seconds=seconds,
         )
 
 
 def compare_row(
-    task: Task, reference: Program, trial: Trial, expected: Value, actual: Actual
+    task: Task, reference: Program, trial: Trial, expected: Value, actual: Actual, saves: bool = True
 ) -> ModuleRecord:
-    """The row of one comparison."""
+    """The row of one comparison, whose arrays are saved where the user wants that and `saves` is set."""
     # What judges takes time to import, and not every run has two sides.
     from hlotool.replay.judging import judged
 
@@ -95,7 +102,7 @@ def compare_row(
     verdict = comparison.verdict
     runner = actual.runner
     records = leaf_records(comparison, actual.module, facts, runner.result, runner.copies)
-    if task.options.save_outputs is not None and verdict is not Verdict.STRUCTURAL:
+    if saves and task.options.save_outputs is not None and verdict is not Verdict.STRUCTURAL:
         names = task.module.title, trial.name, actual.label, task.options.one_of_several
         folder = output_folder(task.options.save_outputs, *names)
         left = save_leaves(folder, "expected", shape, expected)
@@ -112,6 +119,7 @@ def compare_row(
         reason=comparison.reason,
         inputs=trial.inputs,
         leaves=records,
+        unexplained=sum(leaf.evidence is not None and not leaf.evidence.explained for leaf in records),
         notes=[
             *_warnings(reference, actual.program),
             *actual.outcome.notes,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import msgspec
 
@@ -15,6 +16,7 @@ from hlotool.backends.registry import get_backend
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError, Location, Unsupported
 from hlotool.findings.verdict import AGREEING
+from hlotool.replay.devices.runners import Outcome
 from hlotool.replay.divergence_row import with_divergence
 from hlotool.replay.inheritance import inherited_row
 from hlotool.replay.options import ReplayOptions
@@ -116,11 +118,13 @@ def _trial_rows(
     """
     began = time.perf_counter()
     expected = reference.runner.run(trial.arguments, whole).value
+    ran = time.perf_counter() - began
     last: tuple[Program, Value, ModuleRecord] | None = None
     for program in programs:
         if difference := parameter_difference(reference.runner, program.runner):
             yield structural_row(task, reference, program, difference)
             continue
+        started = time.perf_counter()
         try:
             outcome = program.runner.run(trial.arguments, expected)
         except HlotoolError as error:
@@ -128,13 +132,16 @@ def _trial_rows(
                 raise
             yield _failed(task, reference, program.label, program.path, error)
         else:
-            row = compare_row(task, reference, trial, expected, Actual.computed(program, outcome))
-            if program.backend == reference.backend:
+            both = ran + time.perf_counter() - started
+            row = compare_row(task, reference, trial, expected, Actual.computed(program, outcome, both))
+            if program.backend != reference.backend:
+                row = _as_on_reference(task, row, reference, program, trial, expected, outcome)
+            else:
                 last = program, outcome.value, row
             elapsed = time.perf_counter() - began
             yield with_divergence(row, task.options, reference, program, trial, elapsed)
     if trial.result is not None:
-        real = Actual.given(reference, trial.result, trial.origin, task.path)
+        real = Actual.given(reference, trial.result, trial.origin, task.path, ran)
         row = compare_row(task, reference, trial, expected, real)
         yield row if row.verdict in AGREEING or last is None else _explained(task, row, trial, *last)
     elif is_alone:
@@ -146,8 +153,43 @@ def _explained(
 ) -> ModuleRecord:
     """The row of a result that does not agree; if the last stage gives the same, it is judged as that is."""
     real = Actual.given(program, trial.result, trial.origin, task.path)
-    beside = compare_row(task, program, trial, value, real)
+    beside = compare_row(task, program, trial, value, real, saves=False)
     return inherited_row(row, stage) if beside.verdict in AGREEING else row
+
+
+def _as_on_reference(
+    task: Task,
+    row: ModuleRecord,
+    reference: Program,
+    program: Program,
+    trial: Trial,
+    expected: Value,
+    outcome: Outcome,
+) -> ModuleRecord:
+    """The row of what a backend returned; if the stage gives that on the reference, it inherits the verdict.
+
+    Args:
+        task: the module.
+        row: of the backend's result against the reference's.
+        reference: the program that gave `expected`.
+        program: the stage on the backend.
+        trial: what both ran on.
+        expected: the reference's result.
+        outcome: the backend's.
+    """
+    if row.verdict in AGREEING or program.path == reference.path:
+        return row
+    try:
+        runner = program.compiled_by(get_backend(task.options.reference))
+        stage = replace(program, runner=runner, backend=reference.backend)
+        value = runner.run(trial.arguments, expected)
+    except HlotoolError:
+        return row
+    beside = compare_row(task, stage, trial, value.value, Actual.computed(program, outcome), saves=False)
+    if beside.verdict not in AGREEING:
+        return row
+    judged = compare_row(task, reference, trial, expected, Actual.computed(stage, value), saves=False)
+    return inherited_row(row, judged)
 
 
 def _failed(task: Task, reference: Program, label: str, path: str, error: HlotoolError) -> ModuleRecord:

@@ -37,6 +37,12 @@ class Task:
             return str(capture.source)
         return self.module.title
 
+    @property
+    def paths(self) -> frozenset[str]:
+        """All files that rows of the module may name."""
+        stages = (*self.module.stages, *self.module.others)
+        return frozenset({self.path, *(str(stage.source) for stage in stages)})
+
 
 def find_tasks(paths: Sequence[str], options: ReplayOptions, notes: list[str]) -> list[Task]:
     """The modules under `paths`, of which `RunOptions` may want only some.

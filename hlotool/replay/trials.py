@@ -93,11 +93,16 @@ def _values_in(folder: Path, name: str) -> Path | None:
 
 def _given(source: str, module: Module, copies: int) -> Trial:
     return Trial(
-        _load_inputs(source, module, copies), InputsRecord(origin="given", description=f"from {source}")
+        load_arguments(source, module, copies), InputsRecord(origin="given", description=f"from {source}")
     )
 
 
-def _load_inputs(source: str, module: Module, copies: int) -> tuple[Any, ...]:
+def load_arguments(source: str, module: Module, copies: int) -> tuple[Any, ...]:
+    """The arguments in a file, those of each device where `copies` of them have their own.
+
+    Raises:
+        InputDataError: they do not fit the program.
+    """
     if copies > 1:
         from hlotool.values.captured_devices import load_device_inputs
 
@@ -177,11 +182,12 @@ def _with_outputs(
     if options.outputs is None:
         return trial
     source = _own_file(options.outputs, owner)
-    result = _load_outputs(source, module, copies)
+    result = load_result(source, module, copies)
     return Trial(trial.arguments, trial.inputs, trial.name, result, f"from {source}")
 
 
-def _load_outputs(source: str, module: Module, copies: int) -> Any:
+def load_result(source: str, module: Module, copies: int) -> Any:
+    """The result in a file, of each device where `copies` return their own; raises as `load_arguments`."""
     if copies > 1:
         from hlotool.values.captured_devices import load_device_outputs
 

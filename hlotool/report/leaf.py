@@ -106,7 +106,9 @@ def _evidence_facts(leaf: LeafRecord, evidence: EvidenceRecord) -> Iterator[tupl
 def _basis(evidence: EvidenceRecord) -> str:
     """How the ensemble was drawn, so that it can be drawn again."""
     spread = f", which differ by {number(evidence.width)} of the values" if evidence.width else ""
-    return f"{plural(evidence.members, 'legal execution')} of the reference{spread} (seed {evidence.seed})"
+    where = " in f64" if evidence.wide == "outside" else ""
+    executions = plural(evidence.members, "legal execution")
+    return f"{executions} of the reference{where}{spread} (seed {evidence.seed})"
 
 
 def _worst(amount: str, element: ElementRecord) -> str:

@@ -43,6 +43,8 @@ def module_details(module: ModuleRecord, verbose: bool = False) -> RenderResult:
 def _outputs(module: ModuleRecord, verbose: bool) -> Iterator[RenderableType]:
     shown = [leaf for leaf in module.leaves if verbose or leaf.verdict not in AGREEING]
     limit = None if verbose else _DETAILED
+    if limit is not None:
+        shown.sort(key=_is_unexplained)
     yield from map(leaf_diff, shown[:limit])
     yield from map(output_summary, module.outputs)
     if limit is not None and (hidden := shown[limit:]):
@@ -50,9 +52,17 @@ def _outputs(module: ModuleRecord, verbose: bool) -> Iterator[RenderableType]:
         yield Text(
             f"{plural(len(hidden), 'more output')} with a finding: {names} (--verbose shows them)", "dim"
         )
+    if verbose and module.unexplained:
+        count = plural(module.unexplained, "wrong output")
+        yield Text(f"{count} not looked at for a pattern (--thorough does)", "dim")
     agreeing = [leaf for leaf in module.leaves if leaf.verdict in AGREEING]
     if agreeing and not verbose:
         yield Text(_agreement(agreeing, "other output" if shown else "output"), "dim")
+
+
+def _is_unexplained(leaf: LeafRecord) -> bool:
+    """Whether less is known of it than of others that are wrong."""
+    return leaf.evidence is not None and not leaf.evidence.explained
 
 
 def _agreement(leaves: list[LeafRecord], noun: str) -> str:

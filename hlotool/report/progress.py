@@ -32,6 +32,9 @@ class Silence:
     def started(self, task: Task) -> None:
         """`task` runs now."""
 
+    def doing(self, task: Task, text: str) -> None:
+        """`task` is now at what `text` says."""
+
     def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
         """`task` is over."""
 

@@ -29,6 +29,7 @@ class ProgressBar:
 
     def __init__(self, stream: IO[str], total: int) -> None:
         self._running: list[str] = []
+        self._doing: dict[str, str] = {}
         self._progress = Progress(
             SpinnerColumn(),
             BarColumn(bar_width=24),
@@ -56,10 +57,16 @@ class ProgressBar:
         self._running.append(task.module.title)
         self._show()
 
+    def doing(self, task: Task, text: str) -> None:
+        """Show it beside the name."""
+        self._doing[task.module.title] = text
+        self._show()
+
     def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
         """Count it."""
         if task.module.title in self._running:
             self._running.remove(task.module.title)
+        self._doing.pop(task.module.title, None)
         self._progress.advance(self._task)
         self._show()
 
@@ -67,4 +74,5 @@ class ProgressBar:
         name = self._running[0] if self._running else ""
         shown = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
         more = f" +{len(self._running) - 1}" if len(self._running) > 1 else ""
-        self._progress.update(self._task, current=shown + more)
+        doing = f": {self._doing[name]}" if name in self._doing else ""
+        self._progress.update(self._task, current=shown + doing + more)

@@ -6,7 +6,7 @@
 | `repro.after.hlo` | what the accused pass made of it |
 | `pass.before.hlo`, `pass.after.hlo`, `pass_inputs.npz` | what it did in the dump, beside a smaller program |
 | `kernel.hlo`, `kernel_inputs.npz` | the part of the compiled program that is to blame |
-| `inputs.npz` | the arguments, `arg_0`, `arg_1`, … |
+| `inputs.npz` | the arguments, `arg_0`, `arg_1`, …; where devices have their own, `arg_0@0`, `arg_0@1`, … |
 | `inputs.pb` | the same for XLA's `run_hlo_module --input_literals_file` |
 | `outputs.npz` | what the program really returned |
 | `repro.toml` | what fails and how; versions |
@@ -18,6 +18,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from hlotool.errors import DumpError, UsageError
+from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.types import ShapeIndex
 from hlotool.parse.reader import parse_module
 from hlotool.search.arrays import npz_arrays
@@ -99,6 +101,24 @@ class Bundle:
     trigger: TriggerRecord | None = None
     tolerance: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def grid(self) -> DeviceGrid:
+        """The devices that the program is for."""
+        header = self.program.partition("\n")[0]
+        replicas, partitions = (_number(header, name) for name in ("replica_count", "num_partitions"))
+        return DeviceGrid(replicas, partitions)
+
+    @property
+    def is_per_device(self) -> bool:
+        """Whether each of several devices has arguments of its own."""
+        return bool(self.inputs) and any("@" in name for name in npz_arrays(self.inputs))
+
+
+def _number(header: str, name: str) -> int:
+    """What the header of a module says of its replicas or partitions."""
+    found = re.search(rf"\b{name}=(\d+)", header)
+    return int(found[1]) if found else 1
+
 
 def write_bundle(bundle: Bundle, folder: Path) -> None:
     """Write all files of a bundle; the folder is made.
@@ -141,8 +161,8 @@ def write_bundle(bundle: Bundle, folder: Path) -> None:
 
 
 def _tool_inputs(bundle: Bundle) -> bytes:
-    """The arguments as XLA's tool takes them; none where the program is not what that could run."""
-    if not bundle.inputs or bundle.kind == "check":
+    """The arguments as XLA's tool takes them; none where it cannot run the program: for several devices."""
+    if not bundle.inputs or bundle.kind == "check" or len(bundle.grid) > 1:
         return b""
     from hlotool.parse.proto.tool_inputs import tool_inputs
 

@@ -44,7 +44,7 @@ def bundle_of_case(
         wrong=row.signature.outputs if row is not None and is_shown else None,
         reason=found.reason,
         program=found.case.text,
-        inputs=npz_bytes(found.case.arguments) if found.case.arguments else b"",
+        inputs=npz_bytes(found.case.arguments, found.case.copies) if found.case.arguments else b"",
         reference=options.reference,
         backend=portable(options.backend),
         command=check,

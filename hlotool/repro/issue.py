@@ -18,12 +18,7 @@ def issue_text(bundle: Bundle) -> str:
 
 
 def _lines(bundle: Bundle) -> Iterator[str]:
-    yield f"# {bundle.title}"
-    yield ""
-    yield f"{bundle.signature}: {bundle.reason}"
-    if bundle.trigger is not None:
-        yield ""
-        yield f"**{sentence(bundle)}**"
+    yield from headline(bundle)
     yield from _program(bundle)
     yield from ("", "## How to run it", "", *how_to_run(bundle))
     if bundle.evidence:
@@ -36,10 +31,15 @@ def _lines(bundle: Bundle) -> Iterator[str]:
     yield from (f"- {name}: {version}" for name, version in versions.items())
 
 
-def sentence(bundle: Bundle) -> str:
-    """Whether the program triggers, as a sentence."""
-    text = bundle.trigger.summary if bundle.trigger is not None else ""
-    return f"{text[:1].upper()}{text[1:]}."
+def headline(bundle: Bundle) -> Iterator[str]:
+    """What is wrong, how, and whether it triggers."""
+    yield f"# {bundle.title}"
+    yield ""
+    yield f"{bundle.signature}: {bundle.reason}"
+    if bundle.trigger is not None:
+        said = bundle.trigger.summary
+        yield ""
+        yield f"**{said[:1].upper()}{said[1:]}.**"
 
 
 def _program(bundle: Bundle) -> Iterator[str]:
@@ -85,8 +85,21 @@ def how_to_run(bundle: Bundle) -> Iterator[str]:
     if bundle.command:
         yield f"{bundle.command} repro.hlo"
     else:
-        given = " --input_literals_file=inputs.pb" if bundle.inputs else ""
-        yield f"run_hlo_module --platform=CPU --reference_platform=Interpreter{given} repro.hlo"
+        yield _with_tools_of_xla(bundle)
     if passes := bundle.culprit.get("pass"):
         yield f"hlo-opt --passes={passes} repro.hlo"
     yield "```"
+
+
+def _with_tools_of_xla(bundle: Bundle) -> str:
+    """The command of XLA's own that runs the program; the one for several devices makes up its arguments."""
+    grid = bundle.grid
+    if len(grid) == 1:
+        given = " --input_literals_file=inputs.pb" if bundle.inputs else ""
+        return f"run_hlo_module --platform=CPU --reference_platform=Interpreter{given} repro.hlo"
+    spread = ""
+    if grid.partitions > 1:
+        spread = " --is_spmd_partitioned_module" if bundle.is_per_device else " --use_spmd_partitioning"
+    devices = f"--num_replicas={grid.replicas} --num_partitions={grid.partitions}{spread}"
+    flag = f"XLA_FLAGS=--xla_force_host_platform_device_count={len(grid)}"
+    return f"{flag} hlo_runner_main --device_type=host {devices} repro.hlo"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hlotool.repro.issue import how_to_run, sentence
+from hlotool.repro.issue import headline, how_to_run
 
 if TYPE_CHECKING:
     from hlotool.repro.bundle import Bundle
@@ -24,13 +24,8 @@ def readme_text(bundle: Bundle) -> str:
 
 
 def _lines(bundle: Bundle) -> Iterator[str]:
-    yield f"# {bundle.title}"
-    yield ""
-    yield f"{bundle.signature}: {bundle.reason}"
-    if bundle.trigger is not None:
-        yield ""
-        yield sentence(bundle)
-        yield from _what_is_compared(bundle)
+    yield from headline(bundle)
+    yield from _what_is_compared(bundle)
     yield from ("", "| file | holds |", "|---|---|")
     yield from (f"| {name} | {meaning} |" for name, meaning in _files(bundle))
     yield ""
@@ -40,8 +35,10 @@ def _lines(bundle: Bundle) -> Iterator[str]:
 def _what_is_compared(bundle: Bundle) -> Iterator[str]:
     """What `verify` shows without a compiler that has the fault."""
     if bundle.kind == "stages":
+        yield ""
         yield "`hlotool repro verify` compares what the dump holds: the program before the pass and after it."
     elif bundle.kind == "result":
+        yield ""
         yield "`hlotool repro verify` compares what the program returned with what the reference does."
 
 
@@ -50,7 +47,7 @@ def _files(bundle: Bundle) -> Iterator[tuple[str, str]]:
     if bundle.after:
         yield "`repro.after.hlo`", "what the pass made of it, which computes something else"
     if bundle.inputs:
-        pb = "" if bundle.kind == "check" else ", `inputs.pb`"
+        pb = "" if bundle.kind == "check" or len(bundle.grid) > 1 else ", `inputs.pb`"
         yield (
             f"`inputs.npz`{pb}",
             "its arguments" + (", also as XLA's `run_hlo_module` takes them" if pb else ""),

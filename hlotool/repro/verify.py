@@ -10,17 +10,18 @@ from hlotool.errors import ExitCode, HlotoolError, UsageError
 from hlotool.findings.records import Record
 from hlotool.findings.verdict import Answer
 from hlotool.ir.module import Module
+from hlotool.ir.partitioning import own_arguments
 from hlotool.parse.reader import parse_module
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import compile_program
 from hlotool.replay.records import ModuleRecord
+from hlotool.replay.trials import load_arguments, load_result
 from hlotool.repro.bundle import AFTER, INPUTS, OUTPUTS, PROGRAM, Bundle, read_bundle
 from hlotool.repro.trust import objection
 from hlotool.search.comparing import compare_programs, compare_result
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.case_worker import CaseQuestion, judge_case
 from hlotool.search.reduction.oracle import CommandJudge
-from hlotool.values.captured import load_inputs, load_outputs
 
 #: Whether a bundle still fails; None where nothing can be said.
 _FAILS = {Answer.BAD: True, Answer.GOOD: False, Answer.UNUSABLE: None}
@@ -142,14 +143,15 @@ def _compare(bundle: Bundle, folder: Path) -> tuple[ModuleRecord, str]:
     """The comparison of two programs, or of a program and what it really returned; what is compared."""
     module = parse_module(bundle.program, str(folder / PROGRAM))
     reference = compile_program(PROGRAM, str(folder / PROGRAM), module, bundle.reference)
-    arguments = _arguments(module, folder)
+    copies = reference.runner.copies
+    arguments = _arguments(module, folder, copies)
     options = _options(bundle)
     if bundle.kind == "result":
-        given = load_outputs(str(folder / OUTPUTS), module)
+        given = load_result(str(folder / OUTPUTS), module, copies)
         row = compare_result(reference, arguments, given, f"from {OUTPUTS}", options)
         return row, f"{OUTPUTS}, as recorded, and {PROGRAM} on {bundle.reference}; no compiler was asked"
     after = parse_module(bundle.after, str(folder / AFTER))
-    tested = compile_program(AFTER, str(folder / AFTER), after, bundle.reference)
+    tested = compile_program(AFTER, str(folder / AFTER), after, bundle.reference, reference)
     row = compare_programs(reference, tested, arguments, options)
     return row, f"{PROGRAM} and {AFTER}, as recorded, on {bundle.reference}; the pass itself was not run"
 
@@ -164,14 +166,16 @@ def _options(bundle: Bundle) -> ReplayOptions:
     )
 
 
-def _arguments(module: Module, folder: Path) -> tuple[Any, ...]:
-    return load_inputs(str(folder / INPUTS), module) if module.entry.parameters else ()
+def _arguments(module: Module, folder: Path, copies: int) -> tuple[Any, ...]:
+    if not module.entry.parameters:
+        return ((),) * copies if copies > 1 else ()
+    return load_arguments(str(folder / INPUTS), module, copies)
 
 
 def _of_case(bundle: Bundle, folder: Path, timeout: float) -> _Found:
     """What the backend, or the command, does with the program now."""
     module = parse_module(bundle.program, str(folder / PROGRAM))
-    arguments = _arguments(module, folder)
+    arguments = _arguments(module, folder, own_arguments(module))
     if bundle.kind == "check":
         case = Case(module, arguments, exact=bundle.program)
         [(_, outcome)] = CommandJudge(bundle.command, timeout).run([case])

@@ -9,11 +9,31 @@ from typing import Any
 import numpy as np
 
 
-def npz_bytes(values: Sequence[Any]) -> bytes:
-    """An .npz file of the arrays in `values`, in order, tuples depth first, as `--inputs` reads it."""
+def npz_bytes(values: Sequence[Any], copies: int = 1) -> bytes:
+    """An .npz file of the arrays in `values`, in order, tuples depth first, as `--inputs` reads it.
+
+    Args:
+        values: arrays, or tuples of them.
+        copies: number of devices that have values of their own; `values` are then those of each device.
+    """
+    arrays = {f"arg_{n}{on}": array for on, row in _rows(values, copies) for n, array in enumerate(row)}
     stream = io.BytesIO()
-    np.savez(stream, **{f"arg_{number}": array for number, array in enumerate(arrays_in(tuple(values)))})
+    np.savez(stream, **arrays)
     return stream.getvalue()
+
+
+def as_values(result: Any, copies: int = 1) -> Sequence[Any]:
+    """A result as values to write: where several devices return their own, it is a tuple of them."""
+    return tuple(result) if copies > 1 else [result]
+
+
+def _rows(values: Sequence[Any], copies: int) -> Iterator[tuple[str, Iterator[Any]]]:
+    """What each device has, under what follows the names of its arrays."""
+    if copies == 1:
+        yield "", arrays_in(tuple(values))
+        return
+    for device, row in enumerate(values):
+        yield f"@{device}", arrays_in(row)
 
 
 def arrays_in(value: Any) -> Iterator[Any]:

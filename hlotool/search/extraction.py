@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from hlotool.errors import Unsupported, UsageError
 from hlotool.ir.edit_extract import cone, extract
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.locate.frames import frames_of, value_in
-from hlotool.locate.recorder import trace
-from hlotool.search.reduction.case import Case
+from hlotool.search.reduction.case import Case, traces
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +29,14 @@ class Cut:
     calls: int
 
 
-def cut_named(
-    module: Module, arguments: Sequence[Any], names: Sequence[str], height: int = 0, call: int = 0
-) -> Cut:
+def cut_named(case: Case, names: Sequence[str], height: int = 0, call: int = 0) -> Cut:
     """Cut out instructions, or a whole computation.
 
+    Of a program for each of several devices, what exchanges values gets those of each device; other parts get
+    those of the first one.
+
     Args:
-        module: of which a part is wanted.
-        arguments: of its entry.
+        case: the program of which a part is wanted, and its arguments.
         names: of instructions of one computation, with or without `%`; or of one computation.
         height: so many steps back along operands come along.
         call: number of the execution whose values are taken, where there are several: iterations of a loop.
@@ -47,17 +45,19 @@ def cut_named(
         UsageError: there is nothing of that name, or several; or not so many executions.
         Unsupported: the reference cannot run the module, or does not execute this part on its own.
     """
+    module = case.module
     home, members = _members(module, [name.removeprefix("%") for name in names], height)
-    frames = list(frames_of(trace(module, arguments), home))
-    if not frames:
+    devices = [list(frames_of(entry, home)) for entry in traces(case)]
+    calls = min(map(len, devices))
+    if not calls:
         raise Unsupported(f"{home.name} is applied to scalars, or is never executed: it has no values")
-    if not 0 <= call < len(frames):
-        raise UsageError(f"{home.name} was executed {len(frames)} times, there is no number {call}")
+    if not 0 <= call < calls:
+        raise UsageError(f"{home.name} was executed {calls} times, there is no number {call}")
     read = {o for member in members for o in member.operands}
     results = [member for member in members if member not in read or member is home.root]
     cut = extract(module, members, results)
-    values = tuple(value_in(frames[call], given) for given in cut.inputs)
-    return Cut(Case(cut.module, values), cut.inputs, cut.results, len(frames))
+    rows = [[value_in(frames[call], given) for given in cut.inputs] for frames in devices]
+    return Cut(case.with_rows(cut.module, rows), cut.inputs, cut.results, calls)
 
 
 def _members(module: Module, names: Sequence[str], height: int) -> tuple[Computation, list[Instruction]]:

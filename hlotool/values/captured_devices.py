@@ -40,7 +40,14 @@ def load_device_inputs(source: str, module: Module, count: int) -> tuple[tuple[V
         if len(made) != count:
             raise InputDataError(f"{label} returned {len(made)} lists of arguments for {count} devices")
         return tuple(fit_arguments(row, module, f"{label}: device {n}") for n, row in enumerate(made))
-    rows = _by_device(read_arrays(Path(source), module), count, source)
+    return read_device_arguments(read_arrays(Path(source), module), module, count, source)
+
+
+def read_device_arguments(
+    given: Mapping[str, Any], module: Module, count: int, source: str
+) -> tuple[tuple[Value, ...], ...]:
+    """The arguments of each device, of arrays by the keys of such a file; raises as `load_device_inputs`."""
+    rows = _by_device(given, count, source)
     return tuple(read_arguments(row, module, _on(source, n)) for n, row in enumerate(rows))
 
 

@@ -43,6 +43,12 @@ class Returned(msgspec.Struct, frozen=True, tag=True):
     seconds: float
 
 
+class Doing(msgspec.Struct, frozen=True, tag=True):
+    """Worker to parent: what the function is busy with, in words for the user; no answer yet."""
+
+    text: str
+
+
 #: What went wrong: no memory; a device of no more use, perhaps because a kernel ran for too long; anything.
 RaisedKind: TypeAlias = Literal["memory", "timeout", "broken", "exception"]
 
@@ -56,7 +62,7 @@ class Raised(msgspec.Struct, frozen=True, tag=True):
     seconds: float
 
 
-Answer: TypeAlias = Ready | Returned | Raised
+Answer: TypeAlias = Ready | Doing | Returned | Raised
 
 _encoder = msgspec.msgpack.Encoder()
 _calls = msgspec.msgpack.Decoder(Call)

@@ -10,7 +10,7 @@ import os
 import queue
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -18,7 +18,7 @@ from typing import Self, TypeAlias
 from hlotool.errors import BackendCrashed, BackendFailed, BackendTimeout
 from hlotool.logs import log_target
 from hlotool.workers.cores import usable_cores
-from hlotool.workers.messages import Answer, Raised, Ready, Returned
+from hlotool.workers.messages import Answer, Doing, Raised, Ready, Returned
 from hlotool.workers.process import WorkerProcess, out_of_memory
 from hlotool.workers.worker import WorkerOptions
 
@@ -87,7 +87,10 @@ class Pool:
 
     Attributes:
         notes: warnings of the workers for the user, each once.
+        listener: is told what the worker of which task is busy with.
     """
+
+    listener: Callable[[int, str], None] | None = None
 
     def __init__(
         self,
@@ -188,6 +191,10 @@ class Pool:
             self.notes += [note for note in answer.notes if note not in self.notes]
             return None
         if index is None:
+            return None
+        if isinstance(answer, Doing):
+            if self.listener is not None:
+                self.listener(index, answer.text)
             return None
         worker.finish()
         if isinstance(answer, Returned):

@@ -27,6 +27,7 @@ from hlotool.workers.messages import (
     GREETING,
     Answer,
     Call,
+    Doing,
     Raised,
     RaisedKind,
     Ready,
@@ -49,6 +50,8 @@ main(sys.argv[1])
 """
 
 _is_worker = False
+#: Where messages to the parent go, once it waits for an answer.
+_answers: IO[bytes] | None = None
 
 
 class WorkerOptions(msgspec.Struct, frozen=True):
@@ -67,7 +70,7 @@ class WorkerOptions(msgspec.Struct, frozen=True):
 
 def main(options_json: str) -> None:
     """Serve calls until the parent goes away."""
-    global _is_worker
+    global _is_worker, _answers
     _is_worker = True
     requests, answers = _private_channel()
     answers.write(GREETING)
@@ -78,10 +81,17 @@ def main(options_json: str) -> None:
         follow_log(options.log)
     _preload(options.preload)
     write_message(answers, Ready(limit_memory(options.memory_limit)))
+    _answers = answers
     while True:
         call = calls.get()
         _mark_log()
         write_message(answers, execute(call))
+
+
+def tell(text: str) -> None:
+    """Let the parent show the user what this worker is busy with; nothing in other processes."""
+    if _answers is not None:
+        write_message(_answers, Doing(text))
 
 
 def is_worker() -> bool:

@@ -202,3 +202,117 @@ def test_the_references_computation_in_its_place_clears_what_is_before_it() -> N
     record = located(before, after, X)
     assert record.instructions == ["x.sum"]
     assert record.repair.startswith("the reference's")
+
+
+TWICE = """HloModule m
+scaled {
+  v = f32[12] parameter(0)
+  g = f32[12] tanh(v)
+  ROOT s = f32[12] multiply(g, v)
+}
+ENTRY e {
+  p = f32[12] parameter(0)
+  q = f32[12] parameter(1)
+  one = f32[12] call(p), to_apply=scaled
+  b = f32[12] add(one, q)
+  two = f32[12] call(b), to_apply=scaled
+  sum = f32[12] add(two, q)
+  ROOT out = f32[12] tanh(READ)
+}"""
+
+
+def test_the_values_of_a_function_that_is_called_twice_are_told_apart() -> None:
+    """What the second call returns is right, though it is not what the first one returned."""
+    before, after = TWICE.replace("READ", "sum"), TWICE.replace("READ", "two")
+    assert located(before, after.replace("  sum = f32[12] add(two, q)\n", ""), X, Y).instructions == ["out"]
+
+
+CARRIED = """HloModule m
+body {
+  state = (s32[], f32[12], f32[12]) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  u = f32[12] get-tuple-element(state), index=1
+  w = f32[12] get-tuple-element(state), index=2
+  one = s32[] constant(1)
+  m = s32[] add(n, one)
+  x = f32[12] multiply(u, w)
+  ROOT handed = (s32[], f32[12], f32[12]) tuple(m, NEXT, w)
+}
+condition {
+  state = (s32[], f32[12], f32[12]) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  three = s32[] constant(3)
+  ROOT less = pred[] compare(n, three), direction=LT
+}
+ENTRY e {
+  p = f32[12] parameter(0)
+  zero = s32[] constant(0)
+  start = f32[] constant(2)
+  starts = f32[12] broadcast(start), dimensions={}
+  first = (s32[], f32[12], f32[12]) tuple(zero, starts, p)
+  loop = (s32[], f32[12], f32[12]) while(first), condition=condition, body=body
+  last = f32[12] get-tuple-element(loop), index=1
+  ROOT out = s32[12] convert(last)
+}"""
+
+
+def test_a_value_that_a_loop_loses_is_the_fault_of_its_body() -> None:
+    """What arrives is a constant, as in the right program before the loop: it is not wrong, nor its tuple."""
+    before, after = (CARRIED.replace("NEXT", value) for value in ("x", "u"))
+    record = located(before, after, 8 * X)
+    assert (record.instructions, record.around) == (["handed"], ["while %loop, iteration 1"])
+
+
+def test_a_fusion_that_returns_what_it_was_given_is_to_blame() -> None:
+    """A pass made it of an instruction that is gone: neither the tuple nor what the fusion reads is wrong."""
+    before = """HloModule m
+    ENTRY e {
+      p = f32[12] parameter(0)
+      a = f32[12] sine(p)
+      b = f32[12] exponential(a)
+      ROOT t = (f32[12], f32[12]) tuple(a, b)
+    }"""
+    after = """HloModule m
+    f {
+      ROOT v = f32[12] parameter(0)
+    }
+    ENTRY e {
+      p = f32[12] parameter(0)
+      a = f32[12] sine(p)
+      fused = f32[12] fusion(a), kind=kLoop, calls=f
+      ROOT t = (f32[12], f32[12]) tuple(a, fused)
+    }"""
+    assert located(before, after, X, output=(1,)).instructions == ["fused"]
+
+
+def test_exchanged_operands_of_an_operation_on_few_numbers_are_its_fault() -> None:
+    """Five numbers are too few to know a value again; the operands of the same operation are compared."""
+    text = """HloModule m
+    ENTRY e {
+      p = s32[5] parameter(0)
+      low = s32[5] negate(p)
+      high = s32[5] abs(p)
+      NAME.0 = pred[5] compare(p, high), direction=LT
+      NAME.1 = s32[5] xor(p, high)
+      NAME.2 = s32[5] multiply(p, low)
+      NAME.3 = s32[5] select(NAME.0, SIDES)
+      ROOT out = s32[5] add(NAME.3, high)
+    }"""
+    before = text.replace("SIDES", "NAME.1, NAME.2").replace("NAME", "a")
+    after = text.replace("SIDES", "NAME.2, NAME.1").replace("NAME", "b")
+    assert located(before, after, np.array([3, -1, 4, -1, 5], np.int32)).instructions == ["b.3"]
+
+
+def test_where_a_bias_is_missing_its_reader_is_named() -> None:
+    """The product is right; nothing of the missing sum is left but what reads the product instead."""
+    text = """HloModule m
+    ENTRY e {
+      p = f32[12] parameter(0)
+      q = f32[12] parameter(1)
+      NAME.1 = f32[12] multiply(p, q)
+      NAME.2 = f32[12] add(NAME.1, q)
+      ROOT NAME.3 = f32[12] tanh(READ)
+    }"""
+    before = text.replace("READ", "NAME.2").replace("NAME", "a")
+    after = text.replace("      NAME.2 = f32[12] add(NAME.1, q)\n", "").replace("READ", "NAME.1")
+    assert located(before, after.replace("NAME", "b"), X, Y).source.instruction == "b.3"

@@ -9,10 +9,12 @@ import pytest
 
 from hlotool.dump.directory import open_dump
 from hlotool.ir.types import leaves
+from hlotool.locate.frames import Frame, Node, Trace, operand_uses
 from hlotool.locate.locator import NotFound
 from hlotool.locate.records import DivergenceRecord
 from hlotool.locate.report import first_divergence
 from hlotool.locate.store import Budget
+from hlotool.parse.reader import parse_module
 from hlotool.replay.devices.looking import subjects
 from hlotool.replay.program import Program, load_program
 from hlotool.values.captured import load_inputs
@@ -67,3 +69,17 @@ def test_a_wrong_exchange(tmp_path: Path) -> None:
 def test_no_difference(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="no instruction is known to differ"):
         search(tmp_path)
+
+
+def test_a_combined_sum_reads_for_each_result_its_own_operand() -> None:
+    """XLA: operation_semantics.md#allreduce, of a tuple."""
+    entry = parse_module("""HloModule m
+    add { x = f32[] parameter(0) y = f32[] parameter(1) ROOT s = f32[] add(x, y) }
+    ENTRY e {
+      a = f32[4] parameter(0)
+      b = f32[] parameter(1)
+      ROOT sums = (f32[4], f32[]) all-reduce(a, b), replica_groups={}, to_apply=add
+    }""").entry
+    frame = Frame(entry, Trace(()))
+    read = [operand_uses(Node(frame, entry.root, (number,))) for number in (0, 1)]
+    assert [[use.instruction.name for use in uses] for uses in read] == [["a"], ["b"]]

@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.locate.frames import Iteration, Node, Trace, iteration_of
-from hlotool.locate.recorder import Recorder, values_of
+from hlotool.locate.frames import Iteration, Node, Trace, all_frames, iteration_of
+from hlotool.locate.recorder import Recorder
 from hlotool.locate.store import Budget, Sample, Store
 from hlotool.parse.reader import parse_module
 
@@ -65,8 +65,9 @@ def recorded(
     NumpyBackend().compile(module).run(list(arguments), recorder)  # type: ignore[arg-type]
     entry = recorder.frame(arguments)  # type: ignore[arg-type]
     found: dict[str, dict[Iteration, Node]] = {}
-    for frame, instruction, _ in values_of(entry):
-        found.setdefault(instruction.name, {})[iteration_of(frame)] = Node(frame, instruction)
+    for frame in all_frames(entry):
+        for instruction in frame.values:
+            found.setdefault(instruction.name, {})[iteration_of(frame)] = Node(frame, instruction)
     return entry.trace, found
 
 

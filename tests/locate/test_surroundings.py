@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.bisection import Here, bisected
+from support.bisection import Here, bisected, written_dump
 
 import hlotool
 from hlotool.search.bisection.records import PairRecord
@@ -59,14 +59,7 @@ ENTRY main {
 
 
 def around(before: str, after: str, folder: Path) -> PairRecord:
-    names = (
-        "before_optimizations",
-        "0000.simplification.after_algsimp.before_dce",
-        "cpu_after_optimizations",
-    )
-    for name, text in zip(names, (before, after, after)):
-        (folder / f"module_0000.m.{name}.txt").write_text(text, encoding="utf-8")
-    [culprit] = bisected(folder, Here()).culprits
+    [culprit] = bisected(written_dump(folder, before, after), Here()).culprits
     assert culprit.spot is not None
     assert culprit.spot.around is not None
     return culprit.spot.around

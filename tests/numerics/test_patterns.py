@@ -111,6 +111,28 @@ def test_noise_is_called_nothing() -> None:
     assert _called(x, x + np.random.default_rng(0).standard_normal(x.shape).astype(np.float32)) == ""
 
 
+ORDERS = ("saturation", "shift", "transpose", "reversed", "swap")
+
+
+@pytest.mark.parametrize("kind", ORDERS)
+def test_a_few_elements_show_no_order(kind: str) -> None:
+    """Of four numbers, one or the other arrangement fits by chance."""
+    expected, actual = CASES[kind]
+    assert _called(expected, actual) == kind
+    assert _called(expected[:2, :2], actual[:2, :2]) not in (
+        "saturation",
+        "shift",
+        "transpose",
+        "reversed",
+        "swap",
+    )
+
+
+def test_two_values_show_no_order() -> None:
+    x = np.arange(32).reshape(4, 8) % 2
+    assert _called(x.astype(np.float32), 1 - x.astype(np.float32)) not in ORDERS
+
+
 def test_integers_too() -> None:
     x = np.arange(24).reshape(6, 4) ** 2
     assert _called(x, np.roll(x, 1, axis=0)) == "shift"

@@ -8,6 +8,7 @@ import pytest
 import hlotool
 from hlotool.errors import Unsupported, UsageError
 from hlotool.search.extraction import cut_named
+from hlotool.search.reduction.case import Case
 
 TEXT = """HloModule parts
 sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
@@ -43,7 +44,7 @@ ARGUMENTS = (np.array([0, 1, 2, 3], np.float32),)
 
 
 def run(names: list[str], **options: int) -> list[object]:
-    cut = cut_named(hlotool.parse(TEXT), ARGUMENTS, names, **options)
+    cut = cut_named(Case(hlotool.parse(TEXT), ARGUMENTS), names, **options)
     return hlotool.run(hlotool.parse(cut.case.text), cut.case.arguments)
 
 
@@ -65,9 +66,9 @@ def test_an_iteration_of_a_loop(call: int) -> None:
 
 
 def test_operands_come_along_as_far_as_asked() -> None:
-    module = hlotool.parse(TEXT)
-    assert [i.name for i in cut_named(module, ARGUMENTS, ["t"]).inputs] == ["r"]
-    assert [i.name for i in cut_named(module, ARGUMENTS, ["t"], height=9).inputs] == ["p"]
+    whole = Case(hlotool.parse(TEXT), ARGUMENTS)
+    assert [i.name for i in cut_named(whole, ["t"]).inputs] == ["r"]
+    assert [i.name for i in cut_named(whole, ["t"], height=9).inputs] == ["p"]
 
 
 @pytest.mark.parametrize(
@@ -85,3 +86,29 @@ def test_what_cannot_be_cut_out(
 ) -> None:
     with pytest.raises(error, match=message):
         run(names, **options)
+
+
+EXCHANGE = """HloModule ring, num_partitions=2
+body {
+  v = f32[2] parameter(0)
+  d = f32[2] add(v, v)
+  ROOT p = f32[2] collective-permute(d), channel_id=1, source_target_pairs={{0,1},{1,0}}
+}
+ENTRY main {
+  x = f32[2] parameter(0)
+  e = f32[2] exponential(x)
+  ROOT c = f32[2] call(e), to_apply=body
+}
+"""
+
+
+def test_what_exchanges_values_gets_those_of_each_device() -> None:
+    rows = (np.array([0, 1], np.float32),), (np.array([2, 3], np.float32),)
+    case = Case(hlotool.parse(EXCHANGE), rows)
+    cut = cut_named(case, ["p"]).case
+    assert (cut.copies, cut.module.num_partitions) == (2, 2)
+    results = hlotool.run(hlotool.parse(cut.text), cut.arguments, partitions=2)
+    np.testing.assert_allclose(results, [2 * np.exp(rows[1]), 2 * np.exp(rows[0])], rtol=1e-6)
+    alone = cut_named(case, ["d"]).case
+    assert (alone.copies, alone.module.num_partitions) == (1, 1)
+    np.testing.assert_allclose(alone.arguments, np.exp(rows[0]), rtol=1e-6)

@@ -46,6 +46,18 @@ class Here(Pool):
             yield Done(index, msgspec.msgpack.encode(called(argument)), 0.0)
 
 
+def written_dump(folder: Path, given: str, wrong: str) -> Path:
+    """A dump of three stages, of which `algsimp` made the second wrong."""
+    names = (
+        "before_optimizations",
+        "0000.simplification.after_algsimp.before_dce",
+        "cpu_after_optimizations",
+    )
+    for name, text in zip(names, (given, wrong, wrong)):
+        (folder / f"module_0000.m.{name}.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
 def tasks_in(folder: Path, *, results: bool = False) -> list[Task]:
     """The modules of a dump, with the arguments (and results) that lie beside them."""
     inputs, outputs = folder / "inputs.npz", folder / "outputs.npz"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import hlotool
 from hlotool.cache.journal import Journal
@@ -10,6 +11,7 @@ from hlotool.errors import HlotoolError
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
 from hlotool.ir.module import Module
+from hlotool.ir.partitioning import own_arguments
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.case_worker import Outcome
 from hlotool.search.reduction.oracle import CaseOracle
@@ -36,13 +38,21 @@ class PlantedJudge:
             self.judged.append(case)
             try:
                 module = hlotool.parse(case.text)
-                hlotool.run(module, case.arguments)
+                run(module, case.arguments)
             except HlotoolError as error:
                 yield number, Outcome(answer=Answer.UNUSABLE, reason=str(error))
             else:
                 kind = self.opinion(module, case.arguments)
                 failure = Signature(kind=kind) if kind else None
                 yield number, Outcome(answer=Answer.BAD if kind else Answer.GOOD, failure=failure)
+
+
+def run(module: Module, arguments: Sequence[object]) -> list[Any]:
+    """What a program returns, or each device that has arguments of its own."""
+    if own_arguments(module) == 1:
+        return hlotool.run(module, arguments)
+    grid = {"replicas": module.replica_count, "partitions": module.num_partitions}
+    return hlotool.run(module, arguments, **grid)
 
 
 def holds(*opcodes: str) -> Opinion:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ from hlotool.backends.field.registry import call_means, means
 from hlotool.backends.field.trial import Trial
 from hlotool.backends.field.words import Words
 from hlotool.backends.numpy.comparators import SortKey, sort_order
-from hlotool.backends.numpy.kernels.sort import merged_order
+from hlotool.backends.numpy.kernels.sort import order_by_keys
 from hlotool.backends.numpy.lanes import lanes, vectorised
 from hlotool.backends.numpy.registry import RULES, Kernel
 from hlotool.backends.numpy.stable_order import stable_order, take_along_last
@@ -44,10 +45,7 @@ def sort(instruction: Instruction, lowering: FieldLowering) -> Kernel:
 
 def _order_of(instruction: Instruction, lowering: FieldLowering) -> _Order:
     less = lanes(instruction.computation("to_apply"), lowering)
-    found = sort_order(less.form) if less.form is not None else None
-    if less.form is None or found is None or not found.certain:
-        return lambda rows: merged_order(less, rows)
-    return _by_keys(less.form, found.keys, lowering)
+    return order_by_keys(less, partial(_by_keys, lowering=lowering))
 
 
 def _by_keys(form: ScalarForm, keys: Sequence[SortKey], lowering: FieldLowering) -> _Order:
@@ -86,10 +84,10 @@ def topk_call(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     forms = [scalar_form(computation) for computation in instruction.called]
     if not forms:
         return _top(lowering.trial, k, largest=True)
-    found = sort_order(forms[0]) if forms[0] is not None else None
-    if found is None:
+    order = sort_order(forms[0]) if forms[0] is not None else None
+    if order is None:
         raise lowering.unsupported(instruction, "TopK with a comparator that is not understood")
-    return _top(lowering.trial, k, found.keys[0].descending)
+    return _top(lowering.trial, k, order.keys[0].descending)
 
 
 def _top(trial: Trial, k: int, largest: bool) -> Kernel:

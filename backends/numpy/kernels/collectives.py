@@ -35,7 +35,8 @@ def all_reduce(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Every operand combined over the group by `to_apply`; the start returns the result itself.
 
     Sums are more accurate than any backend's, as in reduce. Where operands are of several types, `to_apply`
-    only names the operation. XLA: operation_semantics.md#allreduce, collective_ops_utils.cc
+    only names the operation (such a form comes from XLA's combiner of all-reduces; no frontend can write it,
+    and the CPU's runtime has none for bf16). XLA: operation_semantics.md#allreduce, collective_ops_utils.cc
     (MatchReductionComputation).
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import cycle
 
 import numpy as np
@@ -52,16 +53,26 @@ def sort(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 def order_by(less: Lanes, lowering: Lowering) -> Order:
     """The stable order that a comparator asks for."""
+    return order_by_keys(less, partial(_by_keys, lowering=lowering))
+
+
+def order_by_keys(less: Lanes, by_keys: Callable[[ScalarForm, Sequence[SortKey]], Order]) -> Order:
+    """The stable order that a comparator asks for, where `by_keys` can tell that of keys alone.
+
+    Args:
+        less: the comparator.
+        by_keys: from its form and keys of that, most significant first, to their order.
+    """
     found = sort_order(less.form) if less.form is not None else None
     if less.form is None or found is None:
-        return lambda operands: merged_order(less, operands)
-    by_keys = _by_keys(less.form, found.keys, lowering)
+        return lambda operands: _by_comparisons(less, operands)
+    probable = by_keys(less.form, found.keys)
     if found.certain:
-        return by_keys
+        return probable
 
     def order(operands: Sequence[Array]) -> Array:
-        chosen = by_keys(operands)
-        return chosen if _is_stable_order(less, operands, chosen) else merged_order(less, operands)
+        chosen = probable(operands)
+        return chosen if _is_stable_order(less, operands, chosen) else _by_comparisons(less, operands)
 
     return order
 
@@ -85,7 +96,7 @@ def _is_stable_order(less: Lanes, operands: Sequence[Array], order: Array) -> bo
     return bool((~wrong & (right | (order[..., :-1] < order[..., 1:]))).all())
 
 
-def merged_order(less: Lanes, operands: Sequence[Array]) -> Array:
+def _by_comparisons(less: Lanes, operands: Sequence[Array]) -> Array:
     """By a comparator of any kind."""
     shape = operands[0].shape
     length = shape[-1]

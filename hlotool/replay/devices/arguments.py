@@ -55,7 +55,7 @@ def _tiles(parameter: Instruction, partition: int, count: int) -> list[int]:
 
 
 def _tile(shape: Shape, sharding: Sharding | None, partition: int, count: int) -> int:
-    if sharding is None or not isinstance(shape, ArrayShape):
+    if count == 1 or sharding is None or not isinstance(shape, ArrayShape):
         return 0
     placed = placement(sharding, shape.rank, count)
     index = placed.tile_indices().get(partition)

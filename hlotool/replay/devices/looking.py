@@ -11,6 +11,7 @@ from hlotool.backends.registry import get_devices_backend
 from hlotool.errors import Unsupported
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
+from hlotool.ir.types import ShapeIndex
 from hlotool.locate.execution import Subject, Watch, on_one_device
 from hlotool.parse.sdy import module_meshes
 from hlotool.replay.devices.runners import OneDevice
@@ -25,6 +26,12 @@ def subjects(reference: Program, tested: Program, arguments: Sequence[Any]) -> t
     return _subject(reference, reference, arguments), _subject(tested, reference, arguments)
 
 
+def leaves_of(program: Program, outputs: Sequence[ShapeIndex]) -> list[ShapeIndex]:
+    """The leaves of the module's own result that outputs of a replay are, on whichever device."""
+    own = [index[1:] for index in outputs] if program.runner.copies > 1 else outputs
+    return list(dict.fromkeys(own))
+
+
 def _subject(program: Program, origin: Program, arguments: Sequence[Any]) -> Subject:
     def others(seed: int) -> Sequence[Any]:
         return generate_inputs(origin.module, seed).values
@@ -34,13 +41,15 @@ def _subject(program: Program, origin: Program, arguments: Sequence[Any]) -> Sub
 
     @cache
     def expected() -> Any:
-        return None if program is origin else origin.runner.run(arguments).value
+        whole = program.whole
+        return None if whole is None else whole.runner.run(arguments).value
 
     def run(copy: Module, watch: Watch) -> Value:
         value: Value = program.compiled_by(_Probing(copy, watch)).run(arguments, expected()).value
         return value
 
-    return Subject(program.module, run, meshes=tuple(module_meshes(origin.module).values()))
+    meshes = tuple(module_meshes((program.whole or program).module).values())
+    return Subject(program.module, run, meshes=meshes, copies=program.runner.copies)
 
 
 class _Probing:

@@ -1,14 +1,16 @@
 """How the result of a partitioned program is spread over the devices, where the dump tells.
 
-The partitioned program's own text rarely says it; its proto does, and often the program that it was made
-from: where the user or a manual region (JAX's shard_map) has fixed the sharding of a result.
+The partitioned program's own text rarely says it; its proto does, and what the partitioner was given, where
+the dump has the program after every pass. Often the program that it was made from does, too: where the user
+or a manual region (JAX's shard_map) has fixed the sharding of a result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlotool.dump.records import Stage
+from hlotool.dump.loading import load_stage
+from hlotool.dump.records import DumpModule, Stage
 from hlotool.ir.attributes import Mesh, Sharding
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.partitioning import LEAVES_REGION
@@ -20,17 +22,44 @@ from hlotool.values.sharding import leaf_shardings, local_dims
 _ANNOTATIONS = frozenset({"Sharding", "xla.sdy.FuncResultSharding"})
 
 
-def stated_sharding(module: Module, stage: Stage) -> Sharding | None:
-    """What a partitioned program itself says of its result: in its text, or in the proto beside it.
+#: The pass that turns a program on global arrays into one for each device.
+_PARTITIONER = "spmd-partitioning"
+#: Stages before it that are asked: it cleans up before it begins.
+_LOOKED_AT = 3
+
+
+def stated_sharding(owner: DumpModule, stage: Stage, module: Module) -> Sharding | None:
+    """What a dump says of the result of a partitioned program.
+
+    Its own text and the proto beside it come first, then the program that the partitioner was given.
+
+    Args:
+        owner: the dump's module.
+        stage: one of its stages.
+        module: the program of that stage.
 
     Raises:
-        ProtoError: the proto is damaged.
+        DumpError: what the partitioner was given cannot be read.
+        InputError: that, or the proto, is damaged.
     """
-    if module.entry.root.sharding is not None or stage.proto is None:
+    if module.entry.root.sharding is not None:
         return module.entry.root.sharding
-    from hlotool.parse.proto.module import parse_output_sharding
+    if stage.proto is not None:
+        from hlotool.parse.proto.module import parse_output_sharding
 
-    return parse_output_sharding(stage.proto.read_bytes(), str(stage.proto))
+        if found := parse_output_sharding(stage.proto.read_bytes(), str(stage.proto)):
+            return found
+    given = (load_stage(owner, one).entry.root.sharding for one in _before_partitioner(owner, stage))
+    return next((sharding for sharding in given if sharding is not None), None)
+
+
+def _before_partitioner(owner: DumpModule, stage: Stage) -> list[Stage]:
+    """The stages right before a partitioned one was made, the last one first."""
+    if stage not in owner.stages:
+        return []
+    earlier = owner.stages[: owner.stages.index(stage) + 1]
+    made = next((n for n, one in enumerate(earlier) if one.after_pass == _PARTITIONER), 0)
+    return list(reversed(earlier[max(made - _LOOKED_AT, 0) : made]))
 
 
 def result_shardings(module: Module, stated: Sharding | None, origin: Module) -> list[Sharding | None]:

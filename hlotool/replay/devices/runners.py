@@ -57,6 +57,9 @@ class Runner(Protocol):
     def run(self, arguments: Sequence[Value], expected: Value | None = None) -> Outcome:
         """Execute once; `expected` is another program's result, which helps to put this one's together."""
 
+    def on_devices(self, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """What each device gets of the arguments: one value per entry parameter of the module."""
+
 
 class OneDevice:
     """A program that runs on one device."""
@@ -72,6 +75,10 @@ class OneDevice:
         """See `Runner`."""
         return Outcome(self._executable.run(arguments), notes=notes_of(self._executable))
 
+    def on_devices(self, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """See `Runner`."""
+        return [tuple(arguments)]
+
 
 class EachDevice:
     """A program for several devices that takes the arguments of each and returns the result of each."""
@@ -86,6 +93,10 @@ class EachDevice:
     def run(self, arguments: Sequence[Any], expected: Value | None = None) -> Outcome:
         """See `Runner`; one tuple of arguments per device."""
         return Outcome(tuple(self._executable.run_devices(arguments)), notes=notes_of(self._executable))
+
+    def on_devices(self, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """See `Runner`."""
+        return [tuple(row) for row in arguments]
 
 
 class Partitioned:
@@ -126,10 +137,14 @@ class Partitioned:
 
     def run(self, arguments: Sequence[Value], expected: Value | None = None) -> Outcome:
         """See `Runner`."""
-        columns = [spread.split(value) for spread, value in zip(self._arguments, arguments)]
-        devices = [[column[device] for column in columns] for device in range(self._count)]
-        outcome = self._result.assemble(self._executable.run_devices(devices), expected, self._meshes)
+        results = self._executable.run_devices(self.on_devices(arguments))
+        outcome = self._result.assemble(results, expected, self._meshes)
         return replace(outcome, notes=(*notes_of(self._executable), *outcome.notes))
+
+    def on_devices(self, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """See `Runner`."""
+        columns = [spread.split(value) for spread, value in zip(self._arguments, arguments)]
+        return [tuple(column[device] for column in columns) for device in range(self._count)]
 
 
 class _Spread:

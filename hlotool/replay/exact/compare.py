@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from hlotool.backends.base import Backend
 from hlotool.backends.field.black_boxes import BlackBox
-from hlotool.backends.field.constants import TINY, Constants, constant_values
+from hlotool.backends.field.constants import Constants, constant_values
 from hlotool.backends.field.drawing import with_drawn_floats
 from hlotool.backends.field.executable import FieldBackend
 from hlotool.backends.field.snapping import Rule
@@ -17,6 +17,7 @@ from hlotool.backends.field.trial import Trial
 from hlotool.errors import BackendFailed, HlotoolError
 from hlotool.ir.module import Module
 from hlotool.ir.types import leaves
+from hlotool.numerics import thresholds
 from hlotool.replay.devices.arguments import device_arguments
 from hlotool.replay.devices.runners import Runner
 from hlotool.replay.exact.leaves import compared, explained, worst
@@ -122,7 +123,8 @@ def _united(result: ExactResult, other: ExactResult) -> ExactResult:
 
 def _further(*modules: Module) -> Iterator[_Assumed]:
     """What to assume where programs are unequal without."""
-    has_tiny = any(0 < abs(value) < TINY for module in modules for value in constant_values(module))
+    tiny = thresholds.TINY_CONSTANT.value
+    has_tiny = any(0 < abs(value) < tiny for module in modules for value in constant_values(module))
     yield from [_Assumed(tiny=True)] if has_tiny else []
     if _takes_logarithms(*modules):
         yield _Assumed(logarithms=True)
@@ -135,7 +137,9 @@ def _further(*modules: Module) -> Iterator[_Assumed]:
 def _attempt(
     reference: Side, tested: Side, options: Options, deadline: float, assumed: _Assumed
 ) -> ExactResult:
-    constants = Constants(reference.module, tested.module, TINY if assumed.tiny else 0.0)
+    constants = Constants(
+        reference.module, tested.module, thresholds.TINY_CONSTANT.value if assumed.tiny else 0.0
+    )
     takes_logarithms = _takes_logarithms(reference.module, tested.module)
     half = int(assumed.logarithms)
     trial = Trial(constants, remembers_exp=takes_logarithms, watches_roots=assumed.roots, half=half)
@@ -165,7 +169,7 @@ def _attempt(
             raise
         return ExactResult(refused=str(error))
     boxes = _boxes(engine)
-    laws = [f"constants below {TINY:g} are 0"] if assumed.tiny else []
+    laws = [f"constants below {thresholds.TINY_CONSTANT.value:g} are 0"] if assumed.tiny else []
     laws += ["log(a b) = log(a) + log(b)"] if assumed.logarithms else []
     laws += ["√x √x = x"] if assumed.roots else []
     laws += sorted(law.value for law in engine.laws)

@@ -6,11 +6,11 @@ import math
 import time
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from hlotool.backends.base import Probe, Value
+from hlotool.backends.base import Backend, Probe, Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.noise import Member
 from hlotool.backends.numpy.policy import Policy
@@ -21,7 +21,11 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, Shape
 from hlotool.replay.judge.judgement import Side
 from hlotool.replay.judge.overflow import OverflowFinder
+from hlotool.replay.judge.product_order import ORDERS, ReorderedProducts, has_products
 from hlotool.values.flatten import flatten
+
+#: Members in f64 so far, what chooses the next one, and what executes it.
+_WideRuns: TypeAlias = tuple[list[list[Array]], VariedBackend, Callable[[], Value]]
 
 #: How likely results of narrow types stay in f32, by member.
 _KEEPS = (0.0, 1.0, 0.5)
@@ -79,7 +83,8 @@ class Ensemble:
         self._seed = seed
         self._scale = scale
         self._members: list[list[Array]] = []
-        self._wide: dict[frozenset[Instruction], list[list[Array]]] = {}
+        self._wide: dict[frozenset[Instruction], _WideRuns] = {}
+        self._overflows: dict[bool, Instruction | None] = {}
 
     def members(self, count: int) -> list[list[Array]]:
         """The leaves of the first `count` members, computed in the declared types."""
@@ -92,8 +97,7 @@ class Ensemble:
     @cached_property
     def shadow(self) -> list[Array]:
         """The leaves in f64, nothing perturbed."""
-        backend = VariedBackend(Policy(wide=True), keeps_wide=True)
-        return self._executed(lambda: self.side.execute(backend)())
+        return self._executed(lambda: self.side.execute(_plain(wide=True))())
 
     def watch(self, number: int, probe: Probe) -> bool:
         """Run a member under a probe; False where that is not possible."""
@@ -103,29 +107,46 @@ class Ensemble:
         return True
 
     def overflow(self, wide: bool = False) -> Instruction | None:
-        """The first instruction that overflows in the declared types (or in f64)."""
-        if self.side.watch is None:
-            return None
-        finder = OverflowFinder(self.side.module)
-        self.side.watch(VariedBackend(Policy(wide=True), keeps_wide=True) if wide else NumpyBackend(), finder)
-        return finder.found
+        """The first instruction that overflows in the declared types (or in f64); raises as `Clock.timed`."""
+        if wide not in self._overflows:
+            finder = OverflowFinder(self.side.module)
+            self.watch_plainly(finder, wide)
+            self._overflows[wide] = finder.found
+        return self._overflows[wide]
 
-    def watch_reference(self, probe: Probe) -> None:
-        """Run the program as it is under a probe, where that is possible."""
-        if self.side.watch is not None:
-            self.side.watch(NumpyBackend(), probe)
+    def watch_plainly(self, probe: Probe, wide: bool = False) -> None:
+        """Run the program as it is (or in f64) under a probe, if it can be; raises as `Clock.timed`."""
+        watch = self.side.watch
+        if watch is not None:
+            self._clock.timed(lambda: watch(_plain(wide), probe))
+
+    @cached_property
+    def other_orders(self) -> list[list[Array]]:
+        """The leaves with the factors of all products in other orders; none where there are no products."""
+        if not has_products(self.side.module):
+            return []
+        backends = map(ReorderedProducts, range(1, ORDERS))
+        return [self._executed(self.side.execute(backend)) for backend in backends]
 
     def wide_members(self, count: int, uncertain: frozenset[Instruction]) -> list[list[Array]]:
-        """Leaves in f64, with `uncertain` values rounded anew in their declared types."""
-        known = self._wide.setdefault(uncertain, [])
-        if len(known) < count:
+        """Leaves in f64, with `uncertain` values rounded anew in their declared types.
+
+        Members come in pairs with opposite errors: a tie that one error decides goes the other way in one
+        of the two.
+        """
+        known, backend, run = self._wide_runs(uncertain)
+        for number in range(len(known), count):
+            scale = self._scale if number % 2 == 0 else -self._scale
+            backend.noise.member = Member(self._seed_of(number // 2), scale=scale)
+            known.append(self._executed(run))
+        return known[:count]
+
+    def _wide_runs(self, uncertain: frozenset[Instruction]) -> _WideRuns:
+        if uncertain not in self._wide:
             policy = Policy(wide=True, varied=True, uncertain=uncertain)
             backend = VariedBackend(policy, keeps_wide=True)
-            run = self.side.execute(backend)
-            for number in range(len(known), count):
-                backend.noise.member = Member(self._seed_of(number), scale=self._scale)
-                known.append(self._executed(run))
-        return known[:count]
+            self._wide[uncertain] = [], backend, self.side.execute(backend)
+        return self._wide[uncertain]
 
     @cached_property
     def _declared(self) -> tuple[VariedBackend, Callable[[], Value]]:
@@ -142,6 +163,11 @@ class Ensemble:
     def _executed(self, run: Callable[[], Value]) -> list[Array]:
         """The leaves of one execution; raises as `Clock.timed`."""
         return array_leaves(self.side.shape, self._clock.timed(run))
+
+
+def _plain(wide: bool) -> Backend:
+    """Executes programs as they are, in their types or in f64."""
+    return VariedBackend(Policy(wide=True), keeps_wide=True) if wide else NumpyBackend()
 
 
 def array_leaves(shape: Shape, value: Any) -> list[Array]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 
 from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction
 from hlotool.numerics import thresholds
+from hlotool.replay.judge.amplifier import amplifying_instruction
 from hlotool.replay.judge.ensemble import Clock, Ensemble, array_leaves
 from hlotool.replay.judge.f64_check import Wide, coarsest
 from hlotool.replay.judge.judgement import Judgement, Leaf
@@ -45,6 +47,11 @@ class Executions:
     def expected(self) -> list[Array]:
         """All leaves of the reference's result."""
         return array_leaves(self.judgement.reference.shape, self.judgement.expected)
+
+    @cached_property
+    def amplifier(self) -> Instruction | None:
+        """The instruction of the reference that amplifies rounding most; None where it cannot be watched."""
+        return amplifying_instruction(self.reference)
 
     @cached_property
     def rounds_coarser(self) -> bool:

@@ -1,41 +1,31 @@
-"""From a decision about a leaf to its comparison: evidence, pattern, instruction, reason in words."""
+"""What a wrong leaf looks like: the pattern of its errors, for the worst few leaves.
+
+A fault early in a training step makes hundreds of outputs wrong. Looking at each of them takes longer than
+running the program, and tells what the first few tell.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-from msgspec.structs import replace
-
+from hlotool.backends.base import Value
 from hlotool.errors import HlotoolError
-from hlotool.findings.comparison import EvidenceRecord
-from hlotool.findings.provenance import source_of
-from hlotool.findings.records import finite_or_none
-from hlotool.findings.verdict import Verdict
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 from hlotool.numerics import patterns, rearrangements, thresholds
 from hlotool.numerics.exchangeability import Score
-from hlotool.numerics.facts import origin_of
 from hlotool.numerics.patterns import Difference, Pattern, difference, recognise
-from hlotool.numerics.reasons import (
-    LESS_STABLE,
-    Finding,
-    flipping_reason,
-    legal_reason,
-    range_reason,
-    unstable_reason,
-    wrong_reason,
-)
 from hlotool.numerics.ulp import epsilon
 from hlotool.numerics.verdict import LeafComparison
-from hlotool.replay.judge.amplifier import amplifying_instruction
+from hlotool.replay.judge.case import Accusation
 from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.f64_check import WideRelation
-from hlotool.replay.judge.judgement import Leaf
 from hlotool.replay.judge.stale_values import SourceFinder
+
+#: Leaves whose errors are looked at: as many as reports show in full.
+EXPLAINED = 3
 
 #: Patterns by their own shape, the most specific ones first.
 FIRST_TESTS = (
@@ -55,116 +45,70 @@ FIRST_TESTS = (
 LAST_TESTS = (rearrangements.reordered, patterns.narrow_precision, patterns.place)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Explainer:
-    """Makes the comparison of one leaf, by what is known of it.
+#: Kind and detail of a pattern; both empty where there is none.
+_Found: TypeAlias = tuple[str, str]
 
-    Attributes:
-        leaf: that is judged.
+
+def explained(decided: Sequence[LeafComparison | Accusation], executions: Executions) -> list[LeafComparison]:
+    """The comparisons of all leaves, with the patterns of the worst ones (of all in a thorough judgement).
+
+    Args:
+        decided: what is said of each leaf, in tuple order.
         executions: of both sides.
-        wide: what both programs show in f64; None where there is but one, or no float matters.
-        found: how the leaf stands to legal executions; None where nothing is rounded on the way to it.
     """
+    accused = {number: one for number, one in enumerate(decided) if isinstance(one, Accusation)}
+    worst = sorted(accused, key=lambda number: -accused[number].severity)
+    chosen = worst if executions.judgement.thorough else worst[:EXPLAINED]
+    # What a stale buffer holds, one output shows; where many are wrong, the cause is upstream of them all.
+    found = _patterns([accused[number] for number in chosen], executions, looks=chosen == worst)
+    patterns_of = dict(zip(chosen, found))
+    return [
+        one.comparison(patterns_of.get(number)) if isinstance(one, Accusation) else one
+        for number, one in enumerate(decided)
+    ]
 
-    leaf: Leaf
-    executions: Executions
-    wide: WideRelation | None
-    found: Finding | None
 
-    def rounding(self) -> LeafComparison:
-        """As far off as legal executions are."""
-        return self._said(Verdict.ROUNDING, legal_reason(self._known, self.leaf.facts))
+def _patterns(accused: Sequence[Accusation], executions: Executions, looks: bool) -> list[_Found]:
+    """The pattern of each; `looks` at the values inside of the reference, too."""
+    gaps = [_gap(one, executions) for one in accused]
+    found = [recognise(gap, FIRST_TESTS) or _other_output(one, gap) for one, gap in zip(accused, gaps)]
+    if looks:
+        for is_wide in (False, True):
+            open_ones = [n for n, one in enumerate(accused) if not found[n] and _is_wide(one) is is_wide]
+            finders = {n: SourceFinder(gaps[n]) for n in open_ones if gaps[n].wrong.any()}
+            _look(executions, list(finders.values()), is_wide)
+            found = [one or (finders[n].pattern if n in finders else None) for n, one in enumerate(found)]
+    last = [one or recognise(gap, LAST_TESTS) for one, gap in zip(found, gaps)]
+    return [("", "") if one is None else (one.kind, one.text) for one in last]
 
-    def flipping(self) -> LeafComparison:
-        """A few elements that larger errors flip, too."""
-        return self._said(Verdict.ROUNDING, flipping_reason(int(self._known.beyond.sum())))
 
-    def less_stable(self) -> LeafComparison:
-        """The tested program means the same and rounds in other places."""
-        return self._said(Verdict.ROUNDING, LESS_STABLE)
+def _look(executions: Executions, finders: Sequence[SourceFinder], is_wide: bool) -> None:
+    """Show them all values of one execution of the reference, if there is time for one."""
 
-    def unstable(self) -> LeafComparison:
-        """Legal executions differ too much; names the instruction that makes them do so."""
-        reason = unstable_reason(self._known, self.leaf.facts)
-        return self._said(Verdict.UNSTABLE, reason, amplifying_instruction(self.executions.reference))
+    def probe(instruction: Instruction, value: Value) -> None:
+        for finder in finders:
+            finder(instruction, value)
 
-    def range(self) -> LeafComparison:
-        """Too large or too small on the way, on one side; names the instruction that overflows."""
-        overflowing = self.executions.reference.overflow()
-        origin = None if overflowing is None else origin_of(overflowing)
-        return self._said(Verdict.RANGE, range_reason(self._known.misplaced, origin), overflowing)
+    if finders:
+        with suppress(HlotoolError):
+            executions.reference.watch_plainly(probe, is_wide)
 
-    def wrong(self) -> LeafComparison:
-        """Nothing legal explains it, unless a known departure of XLA's does; names the pattern."""
-        rule = self.executions.departures.explaining(self.leaf)
-        if rule is not None:
-            reason = f"XLA {rule.text} ({rule.id}), and with that rule the reference returns the same"
-            return self._said(Verdict.SEMANTICS, reason, rule=rule.id)
-        flags = self._wrong_elements()
-        pattern = self._pattern(flags) if flags.any() else None
-        kind, detail = (pattern.kind, pattern.text) if pattern is not None else ("", "")
-        evidence = replace(self._evidence(), beyond=int(flags.sum()), pattern=kind, detail=detail)
-        reason = wrong_reason(evidence, self.found)
-        return dataclasses.replace(
-            self.leaf.compared, verdict=Verdict.WRONG, reason=reason, evidence=evidence
-        )
 
-    def _said(
-        self, verdict: Verdict, reason: str, instruction: Instruction | None = None, rule: str = ""
-    ) -> LeafComparison:
-        module = self.executions.judgement.reference.module
-        source = None if instruction is None else source_of(module, [instruction])
-        evidence = replace(self._evidence(), instruction=source, rule=rule)
-        return self._with(verdict, reason, evidence)
+def _is_wide(one: Accusation) -> bool:
+    """Whether the values in f64 show the fault alone: in the declared types rounding lies on top of it."""
+    return one.case.wide is WideRelation.OUTSIDE and not one.misplaced
 
-    def _with(self, verdict: Verdict, reason: str, evidence: EvidenceRecord) -> LeafComparison:
-        return dataclasses.replace(self.leaf.compared, verdict=verdict, reason=reason, evidence=evidence)
 
-    def _evidence(self) -> EvidenceRecord:
-        """What is known before it is said why."""
-        found = self.found
-        return EvidenceRecord(
-            seed=self.executions.judgement.seed,
-            members=found.members if found is not None else 0,
-            statistic=found.statistic if found is not None else "",
-            ratio=finite_or_none(found.ratio) if found is not None else 0.0,
-            score=finite_or_none(found.worst_score) if isinstance(found, Score) else 0.0,
-            width=finite_or_none(found.width) if isinstance(found, Score) else 0.0,
-            wide=self.wide.value if self.wide is not None else "",
-        )
-
-    @property
-    def _known(self) -> Finding:
-        """How the leaf stands to legal executions, for verdicts that rest on them."""
-        assert self.found is not None
-        return self.found
-
-    def _wrong_elements(self) -> npt.NDArray[np.bool_]:
-        """Those out of reach; all unequal ones where only their sum is."""
-        if self.found is not None and self.found.beyond.any():
-            return self.found.beyond
-        unequal: npt.NDArray[np.bool_] = np.not_equal(self.leaf.expected, self.leaf.actual).reshape(-1)
-        return unequal
-
-    def _pattern(self, flags: npt.NDArray[np.bool_]) -> Pattern | None:
-        width = self.found.width if isinstance(self.found, Score) else 0.0
-        tolerance = _tolerance(self.leaf.shape.element_type, width)
-        gap = difference(self.leaf.expected, self.leaf.actual, flags, tolerance)
-        return recognise(gap, FIRST_TESTS) or self._from_other_values(gap) or recognise(gap, LAST_TESTS)
-
-    def _from_other_values(self, gap: Difference) -> Pattern | None:
-        """Another result, or a value on the way, in place of the right one."""
-        for other, value in enumerate(self.executions.expected):
-            if other == self.leaf.number or value.shape != gap.actual.shape or value.size == 1:
-                continue
-            if gap.explains(difference(value, value, gap.wrong, 0).expected):
-                return Pattern("swap", f"the values are those of output number {other}")
-        finder = SourceFinder(gap)
-        try:
-            self.executions.reference.watch_reference(finder)
-        except HlotoolError:
-            return None
-        return finder.addend or finder.stale
+def _gap(one: Accusation, executions: Executions) -> Difference:
+    leaf, found = one.case.leaf, one.case.found
+    width = found.width if isinstance(found, Score) else 0.0
+    if not _is_wide(one):
+        tolerance = _tolerance(leaf.shape.element_type, width)
+        return difference(leaf.expected, leaf.actual, one.elements, tolerance)
+    assert executions.tested is not None
+    expected, actual = (side.shadow[leaf.number] for side in (executions.reference, executions.tested))
+    kind = ElementType.F32 if leaf.shape.element_type.is_narrow_float else leaf.shape.element_type
+    return difference(expected, actual, one.elements, _tolerance(kind, width))
 
 
 def _tolerance(element_type: ElementType, width: float) -> float:
@@ -174,3 +118,15 @@ def _tolerance(element_type: ElementType, width: float) -> float:
     is_narrow = element_type.is_narrow_float
     ulps = thresholds.PATTERN_NARROW_ULPS if is_narrow else thresholds.PATTERN_ULPS
     return max(ulps.value * epsilon(element_type), thresholds.PATTERN_WIDTHS.value * width)
+
+
+def _other_output(one: Accusation, gap: Difference) -> Pattern | None:
+    """Another result in place of the right one."""
+    executions, number = one.case.executions, one.case.leaf.number
+    values = executions.reference.shadow if _is_wide(one) else executions.expected
+    for other, value in enumerate(values):
+        if other == number or value.shape != gap.actual.shape or value.size == 1:
+            continue
+        if gap.explains(difference(value, value, gap.wrong, 0).expected):
+            return Pattern("swap", f"the values are those of output number {other}")
+    return None

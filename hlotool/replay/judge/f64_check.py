@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,13 +17,16 @@ import numpy as np
 from hlotool.errors import HlotoolError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.numerics import thresholds
 from hlotool.numerics.compiler_made import uncertain_values
 from hlotool.numerics.contributions import rounding_epsilon
 from hlotool.numerics.exchangeability import Score, score
 from hlotool.numerics.flips import flips
+from hlotool.numerics.reasons import Finding
+from hlotool.numerics.ulp import epsilon
 from hlotool.replay.judge.ensemble import Ensemble
+from hlotool.replay.judge.judgement import Leaf
 
 _FLOATS = frozenset(t for t in ElementType if t.is_inexact)
 
@@ -38,11 +42,27 @@ class WideRelation(enum.Enum):
     RANGE = "range"
     #: Different.
     OUTSIDE = "outside"
+    #: Not known yet; no evidence says so.
+    UNKNOWN = "unknown"
 
     @property
     def is_same(self) -> bool:
         """Whether both programs mean the same."""
         return self in (WideRelation.EQUAL, WideRelation.WITHIN)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WideFinding:
+    """What two executions in f64 show of one leaf, and how far apart they are.
+
+    Attributes:
+        relation: of the tested program to the reference.
+        found: how the tested program's leaf stands to executions of the reference with rounded constants;
+            None where the two are the same anyway.
+    """
+
+    relation: WideRelation
+    found: Finding | None = None
 
 
 class Wide:
@@ -56,6 +76,7 @@ class Wide:
     def __init__(self, reference: Ensemble, tested: Ensemble) -> None:
         self._reference = reference
         self._tested = tested
+        self._glances: dict[int, WideFinding | None] = {}
 
     @cached_property
     def available(self) -> bool:
@@ -65,54 +86,102 @@ class Wide:
         except HlotoolError:
             return False
 
-    def relation(self, number: int) -> WideRelation | None:
-        """What is known of leaf `number`; None where a side cannot be executed in f64."""
+    def glance(self, leaf: Leaf) -> WideFinding | None:
+        """What the runs at hand show of a leaf; None where a side cannot be executed in f64.
+
+        Its relation is UNKNOWN where other executions have to tell.
+        """
         if not self.available:
             return None
-        expected, actual = self._reference.shadow[number], self._tested.shadow[number]
+        if leaf.number not in self._glances:
+            self._glances[leaf.number] = self._looked_at(leaf)
+        return self._glances[leaf.number]
+
+    def _looked_at(self, leaf: Leaf) -> WideFinding | None:
+        expected, actual = self._reference.shadow[leaf.number], self._tested.shadow[leaf.number]
         if expected.shape != actual.shape:
             return None
         if _equal(expected, actual):
-            return WideRelation.EQUAL
+            return WideFinding(WideRelation.EQUAL)
+        if expected.dtype.kind not in "fc":
+            return WideFinding(WideRelation.UNKNOWN)
+        found = _beside_rounding(leaf, expected, actual)
+        may_jump = leaf.facts.decision is not None or self._jumps
+        if found.misplaced or may_jump or found.ratio <= thresholds.CERTAIN.value:
+            return WideFinding(WideRelation.UNKNOWN, found)
+        return WideFinding(WideRelation.OUTSIDE, found)
+
+    def finding(self, leaf: Leaf, in_company: bool = False) -> WideFinding | None:
+        """What is known of a leaf; None where a side cannot be executed in f64.
+
+        Args:
+            leaf: in the declared types.
+            in_company: another leaf is wrong for certain, and what is at hand has to do for this one.
+        """
+        glance = self.glance(leaf)
+        if glance is None or glance.relation is not WideRelation.UNKNOWN:
+            return glance
+        if in_company and glance.found is not None and not glance.found.misplaced:
+            is_outside = glance.found.ratio > thresholds.RATIO.value
+            relation = WideRelation.OUTSIDE if is_outside else WideRelation.WITHIN
+            return WideFinding(relation, glance.found)
+        expected, actual = self._reference.shadow[leaf.number], self._tested.shadow[leaf.number]
         try:
-            return self._by_ensemble(number, actual)
+            if actual.dtype.kind in "fc":
+                return self._by_scores(leaf.number, expected, actual)
+            return self._by_flips(leaf.number, expected, actual)
         except HlotoolError:
             return None
 
-    def _by_ensemble(self, number: int, actual: Array) -> WideRelation:
-        own = [leaves[number] for leaves in self._members(self._reference, self._tested)]
-        if actual.dtype.kind not in "fc":
-            return self._by_flips(number, actual, own)
-        kind = ElementType.C128 if actual.dtype.kind == "c" else ElementType.F64
-        found_score = score(
-            actual, [self._reference.shadow[number], *own], kind, resolution=thresholds.SAME_IN_F64.value
+    def _by_scores(self, number: int, expected: Array, actual: Array) -> WideFinding:
+        found = self._scored(number, expected, actual, self._reference)
+        if found.misplaced:
+            return WideFinding(WideRelation.RANGE, found)
+        if found.ratio <= thresholds.WIDE_RATIO.value:
+            return WideFinding(WideRelation.WITHIN, found)
+        back = self._scored(number, actual, expected, self._tested)
+        other = self._members(self._tested, back.members - 1)
+        is_within = (
+            back.ratio <= thresholds.WIDE_RATIO.value
+            and stay_finite([leaves[number] for leaves in other], expected)
+            and is_moderate(back, found, self._tested.side.module)
         )
-        if found_score.misplaced:
-            return WideRelation.RANGE
-        if found_score.ratio <= thresholds.WIDE_RATIO.value:
-            return WideRelation.WITHIN
-        other = [leaves[number] for leaves in self._members(self._tested, self._reference)]
-        expected = self._reference.shadow[number]
-        if not stay_finite(other, expected):
-            return WideRelation.OUTSIDE
-        back = score(expected, [actual, *other], kind, resolution=thresholds.SAME_IN_F64.value)
-        is_within = back.ratio <= thresholds.WIDE_RATIO.value and is_moderate(
-            back, found_score, self._tested.side.module
-        )
-        return WideRelation.WITHIN if is_within else WideRelation.OUTSIDE
+        return WideFinding(WideRelation.WITHIN if is_within else WideRelation.OUTSIDE, found)
 
-    def _by_flips(self, number: int, actual: Array, own: list[Array]) -> WideRelation:
+    def _scored(self, number: int, centre: Array, value: Array, side: Ensemble) -> Score:
+        """`value` against executions of `side`, whose own value is `centre`: few, if they are clear."""
+        kind = ElementType.C128 if value.dtype.kind == "c" else ElementType.F64
+        resolution = thresholds.SAME_IN_F64.value
+        for count in (thresholds.FIRST_WIDE_MEMBERS, thresholds.WIDE_MEMBERS):
+            own = [leaves[number] for leaves in self._members(side, int(count.value))]
+            found = score(value, [centre, *own], kind, resolution=resolution)
+            is_clear = found.ratio <= thresholds.CLEAR.value
+            if not found.misplaced and (is_clear or found.ratio > thresholds.CERTAIN_IN_F64.value):
+                break
+        return found
+
+    def _by_flips(self, number: int, expected: Array, actual: Array) -> WideFinding:
         """Integers: what neither side's rounded constants lead to is different."""
-        expected = self._reference.shadow[number]
-        new = flips(actual, [expected, *own]).beyond
-        if new.any():
-            other = [leaves[number] for leaves in self._members(self._tested, self._reference)]
-            new &= flips(expected, [actual, *other]).beyond
-        return WideRelation.OUTSIDE if new.any() else WideRelation.WITHIN
+        for count in (thresholds.FIRST_WIDE_MEMBERS, thresholds.WIDE_MEMBERS):
+            own, other = (
+                [leaves[number] for leaves in self._members(side, int(count.value))]
+                for side in (self._reference, self._tested)
+            )
+            found = flips(actual, [expected, *own])
+            found = replace(found, beyond=found.beyond & flips(expected, [actual, *other]).beyond)
+            if not found.count:
+                return WideFinding(WideRelation.WITHIN, found)
+        return WideFinding(WideRelation.OUTSIDE, found)
 
-    def _members(self, ensemble: Ensemble, other: Ensemble) -> list[list[Array]]:
+    def _members(self, ensemble: Ensemble, count: int) -> list[list[Array]]:
+        """Executions of one side with its uncertain values rounded anew."""
         uncertain = self._uncertain[ensemble is self._tested]
-        return ensemble.wide_members(int(thresholds.WIDE_MEMBERS.value), uncertain)
+        return ensemble.wide_members(count, uncertain)
+
+    @cached_property
+    def _jumps(self) -> bool:
+        """Whether a small error may become a large one at once: two executions need not show that."""
+        return any(jumps(side.side.module) for side in (self._reference, self._tested))
 
     @cached_property
     def _uncertain(self) -> tuple[frozenset[Instruction], frozenset[Instruction]]:
@@ -131,6 +200,41 @@ def _equal(expected: Array, actual: Array) -> bool:
         scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
         close = np.abs(expected - actual) <= thresholds.SAME_IN_F64.value * (magnitude + min(scale, 1e300))
         return bool(np.all(same | (close & np.isfinite(magnitude))))
+
+
+def _beside_rounding(leaf: Leaf, expected: Array, actual: Array) -> Score:
+    """The difference in f64 beside what rounding in the declared types did to each side, in the runs at hand.
+
+    Rounded constants are among those roundings. So a difference that dwarfs them all needs no execution more,
+    where no value can jump.
+
+    Args:
+        leaf: in the declared types.
+        expected: the reference's in f64.
+        actual: the tested program's in f64.
+    """
+    kind = ElementType.C128 if expected.dtype.kind == "c" else ElementType.F64
+    with np.errstate(all="ignore"):
+        own = leaf.expected.astype(expected.dtype)
+        moved = expected + (leaf.actual.astype(expected.dtype) - actual)
+    return score(actual, [expected, own, moved], kind, resolution=epsilon(leaf.shape.element_type))
+
+
+#: Continuous nowhere or not everywhere, besides what makes integers and preds of floats (`Facts.decision`).
+_JUMPING = frozenset(
+    {
+        *("atan2", "ceil", "custom-call", "floor", "remainder", "round-nearest-afz", "round-nearest-even"),
+        *("select-and-scatter", "sign", "sort", "stochastic-convert", "tan", "topk"),
+    }
+)
+
+
+def jumps(module: Module) -> bool:
+    """Whether some instruction makes a large difference of a small one, whatever reads it."""
+    return any(
+        i.opcode in _JUMPING or any(part.element_type.is_complex for part in array_shapes(i.shape))
+        for i in module.instructions()
+    )
 
 
 def stay_finite(members: Sequence[Array], expected: Array) -> bool:

@@ -1,23 +1,27 @@
 """The verdict on a result: is it one more legal execution of the program, and if not, what is wrong with it?
 
-One leaf after the other goes through the same questions, the cheap ones first:
+Every leaf goes through the same questions, the cheap ones first:
 
 1. Are the bits the same, or a few ulps apart? `identical`, `agree`. Other shapes are `structural`, random
    numbers `not comparable`.
 2. Where the tested side is a program, too: do both compute the same in f64 (`f64_check`)? Rewrites that are
-   right agree there far below what the declared types show, and faults do not.
+   right agree there far below what the declared types show, and faults do not: a difference that dwarfs all
+   rounding in the runs at hand is `wrong` without another execution.
 3. Is the result inside of what an ensemble of legal executions spans (`ensemble`, judged by
    `numerics.exchangeability` and `numerics.flips`)? `rounding`, or `unstable` where that spans too much.
 4. Is a NaN or an infinity on one side only? `range` where a value overflows on the way (`range_check`).
 5. Do larger errors, or a less stable way to compute the same, explain it (`excuses`)? `rounding`.
 6. Does a known difference between XLA's implementations (`semantics`)? `semantics`.
-7. Nothing does: `wrong`, with the pattern that the error shows (`explaining`).
+7. Nothing does: `wrong`; of the worst few, with the pattern that the error shows (`explaining`).
+
+Every execution serves all leaves. The one that is furthest off is asked about first. Once a leaf is wrong for
+certain, so is the program, and what is at hand decides about the others.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hlotool.errors import HlotoolError
@@ -29,8 +33,10 @@ from hlotool.numerics.flips import Flips, flips
 from hlotool.numerics.reasons import Finding
 from hlotool.numerics.ulp import epsilon
 from hlotool.numerics.verdict import Comparison, LeafComparison, aggregate
-from hlotool.replay.judge import excuses, explaining, range_check
+from hlotool.replay.judge import excuses, range_check
+from hlotool.replay.judge.case import Accusation, Case
 from hlotool.replay.judge.executions import Executions
+from hlotool.replay.judge.explaining import explained
 from hlotool.replay.judge.f64_check import WideRelation
 from hlotool.replay.judge.judgement import Judgement, Leaf
 
@@ -48,21 +54,71 @@ def judge(judgement: Judgement) -> Comparison:
     if judgement.tolerance is not None or has_other_structure:
         return compared
     executions = Executions(judgement)
-    return aggregate([_judged(leaf, executions) for leaf in judgement.leaves(compared)])
+    return aggregate(explained(_decided(list(judgement.leaves(compared)), executions), executions))
 
 
-def _judged(leaf: Leaf, executions: Executions) -> LeafComparison:
-    """The leaf, judged by executions where a comparison of the values is not enough."""
-    agrees = leaf.compared.verdict is Verdict.AGREE
-    if leaf.compared.verdict is not Verdict.WRONG and not (agrees and _hides_faults(leaf, executions)):
-        return leaf.compared
-    wide = _in_f64(leaf, executions)
-    if agrees and wide is not WideRelation.OUTSIDE:
-        return leaf.compared
+def _decided(leaves: Sequence[Leaf], executions: Executions) -> list[LeafComparison | Accusation]:
+    """The verdict on every leaf, in tuple order.
+
+    The one that is furthest off comes first: once it is wrong for certain, so is the program, and for the
+    others what is at hand has to do.
+    """
+    decided: dict[int, LeafComparison | Accusation] = {}
+    in_question = [leaf for leaf in leaves if _is_in_question(leaf, executions)]
+    in_company = False
+    for leaf in sorted(in_question, key=lambda leaf: -_urgency(leaf, executions)):
+        decided[leaf.number] = _verdict(leaf, executions, in_company)
+        in_company = in_company or isinstance(decided[leaf.number], Accusation)
+    return [decided.get(leaf.number, leaf.compared) for leaf in leaves]
+
+
+def _is_in_question(leaf: Leaf, executions: Executions) -> bool:
+    """Whether a comparison of the values does not settle it."""
+    if leaf.compared.verdict is Verdict.AGREE:
+        return _hides_faults(leaf, executions)
+    return leaf.compared.verdict is Verdict.WRONG
+
+
+def _urgency(leaf: Leaf, executions: Executions) -> float:
+    """How far off it seems to be: infinite where nothing is rounded."""
+    if not _depends_on_floats(leaf):
+        return math.inf
+    glance = executions.wide.glance(leaf) if executions.wide is not None else None
+    if glance is not None:
+        return glance.found.ratio if glance.found is not None else 0.0
+    if executions.wide is not None:
+        return 0.0
     try:
-        return _judged_by_ensemble(leaf, executions, wide)
+        found = _against_ensemble(leaf, executions, int(thresholds.FIRST_MEMBERS.value))
+    except (HlotoolError, MemoryError):
+        return 0.0
+    return found.ratio
+
+
+def _verdict(leaf: Leaf, executions: Executions, in_company: bool) -> LeafComparison | Accusation:
+    """The verdict on a leaf in question; `in_company` of another one that is wrong for certain."""
+    if not _depends_on_floats(leaf):
+        return Case(leaf, executions, None, None).accused()
+    wide = None if executions.wide is None else executions.wide.finding(leaf, in_company)
+    relation = wide.relation if wide is not None else None
+    if wide is not None and relation is WideRelation.OUTSIDE:
+        return Case(leaf, executions, relation, wide.found).accused()
+    if leaf.compared.verdict is Verdict.AGREE:
+        return leaf.compared
+    if in_company and wide is not None and wide.found is not None and relation is WideRelation.WITHIN:
+        return Case(leaf, executions, relation, wide.found).rounding()
+    try:
+        found = _against_ensemble(leaf, executions, int(thresholds.FIRST_MEMBERS.value))
+        if not in_company:
+            found = _grown(leaf, executions, found)
+        return _by_ensemble(Case(leaf, executions, relation, found))
     except (HlotoolError, MemoryError) as error:
         return _judged_by_bound(leaf, error)
+
+
+def _depends_on_floats(leaf: Leaf) -> bool:
+    """Whether anything is rounded on the way to it."""
+    return leaf.is_inexact or leaf.facts.decision is not None
 
 
 def _hides_faults(leaf: Leaf, executions: Executions) -> bool:
@@ -72,66 +128,45 @@ def _hides_faults(leaf: Leaf, executions: Executions) -> bool:
     return executions.wide is not None and is_coarse
 
 
-def _in_f64(leaf: Leaf, executions: Executions) -> WideRelation | None:
-    """What both programs show in f64; None where there is but one, or no float matters."""
-    if executions.wide is None or not (leaf.is_inexact or leaf.facts.decision is not None):
-        return None
-    return executions.wide.relation(leaf.number)
-
-
-def _judged_by_ensemble(leaf: Leaf, executions: Executions, wide: WideRelation | None) -> LeafComparison:
-    found = _against_ensemble(leaf, executions)
-    explain = explaining.Explainer(leaf, executions, wide, found)
-    if found is None or wide is WideRelation.OUTSIDE:
-        return explain.wrong()
+def _by_ensemble(case: Case) -> LeafComparison | Accusation:
+    leaf, executions, found = case.leaf, case.executions, case.known
     if found.misplaced:
-        return explain.range() if range_check.is_range(leaf, executions, wide) else explain.wrong()
+        return case.range() if range_check.is_range(leaf, found, executions, case.wide) else case.accused()
     if found.ratio <= thresholds.RATIO.value:
-        return explain.unstable() if _is_unstable(leaf, found, executions) else explain.rounding()
+        return case.unstable() if _is_unstable(leaf, found, executions) else case.rounding()
     if excuses.flips_when_louder(leaf, found, executions):
-        return explain.flipping()
-    if excuses.is_less_stable(leaf, found, executions, wide):
-        return explain.less_stable()
-    return explain.wrong()
+        return case.flipping()
+    if excuses.is_less_stable(leaf, found, executions, case.wide):
+        return case.less_stable()
+    return case.accused()
 
 
-def _against_ensemble(leaf: Leaf, executions: Executions) -> Finding | None:
-    """How the result stands to legal executions; None where nothing is rounded on the way to it."""
+def _against_ensemble(leaf: Leaf, executions: Executions, size: int) -> Finding:
+    """How the result stands to legal executions.
+
+    Floats are scored, integers and preds that floats decide about are counted.
+    """
+    members = executions.members(leaf, size)
     if leaf.is_inexact:
-        return _scored(leaf, executions)
-    return None if leaf.facts.decision is None else _counted(leaf, executions)
+        return score(leaf.actual, members, leaf.shape.element_type)
+    return flips(leaf.actual, members)
 
 
-def _scored(leaf: Leaf, executions: Executions) -> Score:
-    """Floats, against an ensemble that grows while the answer is near the limit."""
-    first, *_ = sizes = list(_sizes())
-    found = score(leaf.actual, executions.members(leaf, first), leaf.shape.element_type)
-    for size in sizes:
-        if found.ratio <= thresholds.CLEAR.value:
-            break
-        shadow = executions.reference.shadow[leaf.number]
-        known = shadow if shadow.shape == leaf.actual.shape else None
-        found = score(leaf.actual, executions.members(leaf, size), leaf.shape.element_type, known)
-        if thresholds.CERTAIN.value < found.ratio < math.inf:
-            break
-    return found
-
-
-def _counted(leaf: Leaf, executions: Executions) -> Flips:
-    """Integers and preds that floats decide about."""
-    for size in _sizes():
-        found = flips(leaf.actual, executions.members(leaf, size))
-        if found.ratio <= thresholds.CLEAR.value:
-            break
-    return found
-
-
-def _sizes() -> Iterator[int]:
-    """Of the ensemble, the reference not counted."""
+def _grown(leaf: Leaf, executions: Executions, found: Finding) -> Finding:
+    """The same, against an ensemble that grows while the answer is near the limit."""
     size = int(thresholds.FIRST_MEMBERS.value)
-    while size <= thresholds.MOST_MEMBERS.value:
-        yield size
+    while found.ratio > thresholds.CLEAR.value and size <= thresholds.MOST_MEMBERS.value:
+        members = executions.members(leaf, size)
+        if isinstance(found, Score):
+            shadow = executions.reference.shadow[leaf.number]
+            truth = shadow if shadow.shape == leaf.actual.shape else None
+            found = score(leaf.actual, members, leaf.shape.element_type, truth)
+            if thresholds.CERTAIN.value < found.ratio < math.inf:
+                break
+        else:
+            found = flips(leaf.actual, members)
         size *= 2
+    return found
 
 
 def _is_unstable(leaf: Leaf, found: Finding, executions: Executions) -> bool:

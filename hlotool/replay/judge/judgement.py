@@ -74,6 +74,7 @@ class Judgement:
         seed: of the ensembles.
         tolerance: set by the user, in place of an ensemble.
         deadline: in `time.monotonic`: from then on no execution begins, and a bound decides.
+        thorough: look for the pattern of every wrong leaf, not only of the worst few.
         product_unit: one ulp at 1 of the type in which the hardware that gave `actual` multiplies f32 where
             the program asks for no more; 0 for f32 itself.
     """
@@ -86,6 +87,7 @@ class Judgement:
     seed: int = 0
     tolerance: ChosenTolerance | None = None
     deadline: float = math.inf
+    thorough: bool = False
     product_unit: float = 0.0
 
     def compared(self) -> Comparison:

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import numpy as np
 
+from hlotool.ir.dtypes import Array
 from hlotool.numerics import thresholds
+from hlotool.numerics.exchangeability import Score
+from hlotool.numerics.reasons import Finding
 from hlotool.replay.judge.ensemble import Ensemble
 from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.f64_check import WideRelation
 from hlotool.replay.judge.judgement import Leaf
 
 
-def is_range(leaf: Leaf, executions: Executions, wide: WideRelation | None) -> bool:
+def is_range(leaf: Leaf, found: Finding, executions: Executions, wide: WideRelation | None) -> bool:
     """Whether an overflow explains what is finite on one side only.
 
     Args:
         leaf: with a NaN or an infinity on one side only.
+        found: how it stands to legal executions.
         executions: of both sides.
         wide: what both programs show in f64; None where there is but one.
     """
     if executions.tested is None or wide is None:
-        return _avoids_overflow(leaf, executions.reference)
+        reference = executions.reference
+        return _avoids_overflow(leaf, reference) or _overflows_in_another_order(leaf, found, reference)
     if wide is WideRelation.RANGE:
         return _overflows_in_f64(leaf, executions.reference, executions.tested)
-    return wide.is_same and _is_the_programs_own(leaf, executions.tested)
+    if not wide.is_same:
+        return False
+    own = _is_the_programs_own(leaf, executions.tested)
+    return own or _overflows_in_another_order(leaf, found, executions.tested)
 
 
 def _is_the_programs_own(leaf: Leaf, tested: Ensemble) -> bool:
@@ -53,3 +61,24 @@ def _avoids_overflow(leaf: Leaf, reference: Ensemble) -> bool:
         close = np.abs(wide - shadow) <= thresholds.SAVED.value * np.abs(shadow)
     misplaced = np.isfinite(leaf.expected) != np.isfinite(wide)
     return bool(saved.any() and close[saved].all() and (saved == misplaced).all())
+
+
+def _overflows_in_another_order(leaf: Leaf, found: Finding, side: Ensemble) -> bool:
+    """Whether products in another order are as finite as the result, and the rest of it is legal."""
+    if not isinstance(found, Score):
+        return False
+    elsewhere = (ratio for name, ratio in found.ratios.items() if name != "worst element")
+    if max(elsewhere, default=0.0) > thresholds.RATIO.value:
+        return False
+    differ = np.isfinite(leaf.actual) != np.isfinite(leaf.expected)
+    orders = (leaves[leaf.number] for leaves in side.other_orders)
+    return bool(differ.any()) and any(_is_as(leaf.actual[differ], order[differ]) for order in orders)
+
+
+def _is_as(actual: Array, order: Array) -> bool:
+    """Whether the one is finite where the other is, and about the same there."""
+    finite = np.isfinite(actual)
+    if not np.array_equal(finite, np.isfinite(order)):
+        return False
+    one, other = (values[finite].astype(np.complex128) for values in (actual, order))
+    return bool((np.abs(one - other) <= thresholds.SAVED.value * np.abs(other)).all())

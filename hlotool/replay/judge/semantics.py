@@ -49,9 +49,14 @@ class Departures:
         found = (Rule(known.id, known.text) for known in DEPARTURES if known.occurs_in(side.module))
         self._rules = [*dict.fromkeys(found), _FLUSHED]
 
-    def explaining(self, leaf: Leaf) -> Rule | None:
-        """The rule under which the reference returns what is in question; None where there is none."""
-        for rule in self._rules:
+    def explaining(self, leaf: Leaf, flushes: bool = True) -> Rule | None:
+        """The rule under which the reference returns what is in question; None where there is none.
+
+        Args:
+            leaf: with the result in question.
+            flushes: whether the result may come of flushed denormal numbers.
+        """
+        for rule in self._rules if flushes else self._rules[:-1]:
             value = self._value(rule, leaf.number)
             if value is None or np.array_equal(value, leaf.expected):
                 continue

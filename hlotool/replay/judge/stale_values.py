@@ -31,6 +31,11 @@ class SourceFinder:
     stale: Pattern | None = None
     _seen: int = 0
 
+    @property
+    def pattern(self) -> Pattern | None:
+        """The one that says more, as far as values were seen."""
+        return self.addend or self.stale
+
     def __call__(self, instruction: Instruction, value: Value) -> None:
         """Look at one value."""
         self._seen += 1

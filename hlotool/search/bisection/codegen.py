@@ -6,14 +6,9 @@ outputs need comes first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
-from hlotool.backends.base import Value
-from hlotool.backends.numpy.lowering import literal_value
-from hlotool.backends.registry import get_backend
 from hlotool.findings.provenance import producers
-from hlotool.ir.edit_extract import extract
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import reachable
@@ -66,28 +61,3 @@ def opcodes_within(kernel: Instruction) -> list[str]:
     bodies = [i for c in kernel.called for inner in reachable(c) for i in inner.instructions]
     found = dict.fromkeys(i.opcode for i in bodies if i.opcode not in _NO_KERNEL)
     return list(found) or [kernel.opcode]
-
-
-def isolate(
-    module: Module, kernel: Instruction, arguments: Sequence[Value]
-) -> tuple[Module, tuple[Value, ...]]:
-    """The kernel as a program of its own, and the values that it got.
-
-    Args:
-        module: that it is part of, for one device.
-        kernel: an instruction of its entry.
-        arguments: of the module.
-    """
-    cut = extract(module, [kernel], [kernel])
-    wanted = set(cut.inputs)
-    values: dict[Instruction, Any] = {p: arguments[n] for n, p in enumerate(module.entry.parameters)}
-
-    def keep(instruction: Instruction, value: Value) -> None:
-        if instruction in wanted:
-            values[instruction] = value
-
-    get_backend("numpy").compile(module).run(arguments, keep)
-    for given in cut.inputs:
-        if given.literal is not None:
-            values[given] = literal_value(given.literal)
-    return cut.module, tuple(values[given] for given in cut.inputs)

@@ -14,16 +14,15 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from hlotool._version import __version__
-from hlotool.backends.base import Executable, Value
+from hlotool.backends.base import Backend, Value
 from hlotool.backends.registry import get_backend
 from hlotool.cache.fingerprint import digest
 from hlotool.dump.directory import open_dump
-from hlotool.errors import BackendFailed, HlotoolError, Unsupported, UsageError
+from hlotool.errors import BackendFailed, HlotoolError, UsageError
 from hlotool.findings.records import Record
-from hlotool.ir.module import Module
 from hlotool.replay.keys import context_key
 from hlotool.replay.task import Task
-from hlotool.search.arrays import arrays_in, npz_bytes
+from hlotool.search.arrays import arrays_in, as_values, npz_bytes
 from hlotool.search.bisection.stage_oracle import StageOracle
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials
 
@@ -36,8 +35,8 @@ INPUTS, OUTPUTS = "inputs.npz", "outputs.npz"
 class DumpingBackend(Protocol):
     """A backend that can have its compiler write the program after each pass."""
 
-    def compile_with_dumps(self, module: Module, folder: Path, passes: str = ".*") -> Executable:
-        """Compile, with a dump in `folder`."""
+    def dumping(self, folder: Path, passes: str = ".*") -> Backend:
+        """The same backend, which leaves a dump in `folder`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +80,11 @@ def compile_live(question: LiveQuestion) -> LiveRecord:
         if not isinstance(backend, DumpingBackend):
             raise UsageError(f"backend {question.backend} cannot write what its passes do")
         program = stage_program(question.task, 0)
-        if (count := program.module.num_partitions * program.module.replica_count) > 1:
-            # Compiled for one it would be another program: no partitioner, no collective.
-            raise Unsupported(f"a program for {count} devices cannot be compiled and dumped here")
         arguments = stage_trials(question.task)[0].arguments
-        executable = backend.compile_with_dumps(program.module, folder)
-        (folder / INPUTS).write_bytes(npz_bytes(arguments))
-        results = [executable.run(arguments) for _ in range(question.repeats)]
-        (folder / OUTPUTS).write_bytes(npz_bytes([results[0]]))
+        runner = program.compiled_by(backend.dumping(folder))
+        (folder / INPUTS).write_bytes(npz_bytes(arguments, runner.copies))
+        results = [runner.run(arguments).value for _ in range(question.repeats)]
+        (folder / OUTPUTS).write_bytes(npz_bytes(as_values(results[0], runner.copies), runner.copies))
     except BackendFailed as error:
         return LiveRecord(folder=str(folder) if folder.is_dir() else "", error=str(error))
     except HlotoolError as error:

@@ -42,6 +42,7 @@ NEEDED = frozenset(
         "layout-assignment",
         "scatter_simplifier",
         "select_and_scatter_expander",
+        "sub-byte-size-setter",
         "topk-decomposer",
     }
 )

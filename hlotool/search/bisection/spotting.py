@@ -20,17 +20,20 @@ from hlotool.locate.records import DivergenceRecord
 from hlotool.locate.report import divergence_record, first_divergence
 from hlotool.locate.store import Budget
 from hlotool.locate.surroundings import with_surroundings
-from hlotool.replay.devices.looking import subjects
-from hlotool.replay.devices.runners import OneDevice
+from hlotool.replay.devices.looking import leaves_of, subjects
+from hlotool.replay.devices.result_sharding import stated_sharding
 from hlotool.replay.divergence_row import is_wide_enough
 from hlotool.replay.program import Program, compile_program
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
-from hlotool.search.arrays import arrays_in, npz_bytes
-from hlotool.search.bisection.codegen import isolate, level_of, opcodes_within, suspects
+from hlotool.search.arrays import arrays_in, as_values, npz_bytes
+from hlotool.search.bisection.codegen import level_of, opcodes_within, suspects
+from hlotool.search.bisection.device_pairs import on_its_own, whole_stages
 from hlotool.search.bisection.records import PairRecord, SpotRecord
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials
 from hlotool.search.comparing import compare_programs
+from hlotool.search.reduction.case import case_of, observe
+from hlotool.search.reduction.subgraph import cut_out as cut_out_of
 from hlotool.search.strip_positions import remove_positions, without_positions
 
 #: What workers call.
@@ -72,16 +75,17 @@ def _stage_spot(question: SpotQuestion) -> SpotRecord:
     before, after = (stage_program(question.task, n) for n in (question.good, question.bad))
     trial = stage_trials(question.task)[0]
     sides = subjects(before, after, trial.arguments)
+    outputs = leaves_of(before, question.outputs)
     wide = (
-        first_divergence(*sides, question.outputs, Budget(), True)
+        first_divergence(*sides, outputs, Budget(), True)
         if is_wide_enough(question.comparison, after.module)
         else None
     )
     with closing(Search(*sides, Budget())) as search:
-        found = search.first(question.outputs)
-        record = divergence_record(search, found, question.outputs)
+        found = search.first(outputs)
+        record = divergence_record(search, found, outputs)
         spot = _record(question.task, found, record, wide or record)
-        around = with_surroundings(found, question.outputs) if spot.after else None
+        around = with_surroundings(found, outputs) if spot.after else None
         return msgspec.structs.replace(spot, around=_around(question, around, before, after))
 
 
@@ -91,17 +95,17 @@ def _around(question: SpotQuestion, spot: Spot | None, before: Program, after: P
     What the wrong value makes of what comes after it, such as a NaN, they need not show.
     """
     trial = stage_trials(question.task)[0]
-    if not isinstance(before.runner, OneDevice) or not isinstance(after.runner, OneDevice):
-        return None
-    pairs = [] if spot is None else [(spot.before, spot.after, spot.arguments)]
+    pairs = [] if spot is None else [spot]
     if sum(array.nbytes for array in arrays_in(trial.arguments)) <= _MOST_BYTES:
-        pairs.append((before.module, after.module, trial.arguments))
-    for one, other, arguments in pairs:
-        one, other = (without_positions(module) for module in (one, other))
-        row = compare_modules(question.task, one, other, arguments)
+        owner = question.task.module
+        sharding = stated_sharding(owner, owner.stages[question.bad], after.module)
+        pairs.append(whole_stages(before, after, trial.arguments, sharding))
+    for pair in pairs:
+        one, other = (without_positions(module) for module in (pair.before, pair.after))
+        row = compare_modules(question.task, one, other, pair.arguments)
         if row is not None and row.verdict is question.comparison.verdict:
-            texts = one.to_text(), other.to_text()
-            return PairRecord(before=texts[0], after=texts[1], inputs=npz_bytes(arguments), comparison=row)
+            inputs = npz_bytes(pair.arguments, pair.copies)
+            return PairRecord(before=one.to_text(), after=other.to_text(), inputs=inputs, comparison=row)
     return None
 
 
@@ -117,16 +121,20 @@ def _record(task: Task, found: Found, declared: DivergenceRecord, divergence: Di
         divergence=divergence,
     )
     spot = cut_out(found) if divergence.instructions == declared.instructions else None
-    if spot is None:
+    alone = [] if spot is None else list(on_its_own(spot))
+    rows = [compare_modules(task, each.before, each.after, each.arguments) for each in alone]
+    if not alone:
         return record
+    number = next((n for n, row in enumerate(rows) if row is not None and row.verdict in DIFFERING), 0)
+    spot = alone[number]
     remove_positions(spot.before)
     remove_positions(spot.after)
     return msgspec.structs.replace(
         record,
         before=spot.before.to_text(),
         after=spot.after.to_text(),
-        inputs=npz_bytes(spot.arguments),
-        comparison=compare_modules(task, spot.before, spot.after, spot.arguments),
+        inputs=npz_bytes(spot.arguments, spot.copies),
+        comparison=rows[number],
     )
 
 
@@ -160,11 +168,12 @@ def _result_spot(question: ResultQuestion) -> SpotRecord:
         raise Unsupported("no code runs for the wrong outputs")
     kernel = found[0]
     trial = next(t for t in stage_trials(question.task) if t.result is not None)
-    text, inputs = "", b""
-    if isinstance(program.runner, OneDevice):
-        module, values = isolate(program.module, kernel, trial.arguments)
-        remove_positions(module)
-        text, inputs = module.to_text(), npz_bytes(values)
+    whole = case_of(program, trial.arguments)
+    alone = cut_out_of(whole, [kernel], observe(whole, kernel.operands))
+    text = without_positions(alone.module).to_text() if alone else ""
+    inputs = npz_bytes(alone.arguments, alone.copies) if alone and alone.arguments else b""
+    origin = stage_program(question.task, 0)
+    copies = origin.runner.copies
     return SpotRecord(
         level=level_of(kernel),
         instructions=[i.name for i in found],
@@ -172,9 +181,9 @@ def _result_spot(question: ResultQuestion) -> SpotRecord:
         source=source_of_output(program.module, question.wrong[0]),
         after=text,
         inputs=inputs,
-        program=stage_program(question.task, 0).module.to_text(),
-        program_inputs=npz_bytes(trial.arguments),
-        outputs=npz_bytes([trial.result]),
+        program=origin.module.to_text(),
+        program_inputs=npz_bytes(trial.arguments, copies),
+        outputs=npz_bytes(as_values(trial.result, copies), copies),
     )
 
 
@@ -184,7 +193,7 @@ def compare_modules(
     """What two small programs return for the same arguments, compared; None when one cannot run."""
     try:
         one = compile_program("before", "", before, task.options.reference)
-        other = compile_program("after", "", after, task.options.reference)
+        other = compile_program("after", "", after, task.options.reference, one)
         return compare_programs(one, other, arguments, task.options, task.module.title)
     except HlotoolError:
         return None

@@ -92,9 +92,8 @@ def _result_rows(task: Task, number: int, reference: Program) -> Iterator[Module
     for trial, expected in zip(stage_trials(task), _expected(task, number)):
         if trial.result is not None:
             known = True
-            yield compare_row(
-                task, reference, trial, expected, Actual.given(reference, trial.result, trial.origin)
-            )
+            real = Actual.given(reference, trial.result, trial.origin, task.path)
+            yield compare_row(task, reference, trial, expected, real)
     if not known:
         raise Unsupported("what the program returned is not known", location=Location(task.path))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -17,8 +18,9 @@ from hlotool.backends.xla.routes import compiled_for
 from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError, Unsupported
 from hlotool.findings.records import Record
 from hlotool.findings.verdict import Answer
+from hlotool.ir.module import Module
+from hlotool.ir.partitioning import own_arguments
 from hlotool.parse.reader import parse_module
-from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.options import PRELOAD, RunOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
@@ -26,13 +28,14 @@ from hlotool.search.arrays import npz_arrays, npz_bytes
 from hlotool.search.bisection.disabling import NEEDED, without
 from hlotool.search.bisection.records import CulpritRecord, TriggerRecord, TriggerStatus
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials
-from hlotool.search.reduction.case import Case
+from hlotool.search.reduction.case import Case, case_of
 from hlotool.search.reduction.case_worker import Outcome
 from hlotool.search.reduction.oracle import BackendJudge, CaseOracle, Judge
 from hlotool.search.reduction.reducer import reduce_case
 from hlotool.search.reduction.task import bare_case
 from hlotool.search.steps import Steps
 from hlotool.values.captured import read_arguments
+from hlotool.values.captured_devices import read_device_arguments
 from hlotool.workers.pool import Limits, Pool
 
 #: What a worker calls.
@@ -46,6 +49,8 @@ _MOST_JUDGED = 500
 
 #: Runs of a program that fails only sometimes, until one fails.
 _MOST_SHOWN = 24
+
+_FLAKY = "its runs differ from each other, on the same arguments"
 
 _AS_GIVEN = "the program as given"
 _AROUND = "what stands around the spot"
@@ -106,15 +111,18 @@ def try_culprits(
         steps: remember what was asked.
         confidence: of what is said about failures that show only sometimes.
     """
-    if all(culprit.level == "flaky" for culprit in culprits):
+    wanted = [number for number, culprit in enumerate(culprits) if culprit.level != "flaky"]
+    if not wanted:
+        not_tried(culprits, _FLAKY)
         return
     limits = Limits(1, min(options.timeout, _PATIENCE), options.memory_limit)
     with Pool(limits, PRELOAD, backend) as pool:
         compiler = _asked(pool, backend)
-        for number, culprit in enumerate(culprits):
-            if culprit.level != "flaky":
-                task = _task_of(culprit, tasks)
-                culprits[number] = _Trial(culprit, task, backend, compiler, pool, steps, confidence).run()
+        for number in wanted:
+            culprit = culprits[number]
+            task = _task_of(culprit, tasks)
+            culprits[number] = _Trial(culprit, task, backend, compiler, pool, steps, confidence).run()
+    not_tried(culprits, _FLAKY)
 
 
 def not_tried(culprits: list[CulpritRecord], reason: str) -> None:
@@ -235,7 +243,7 @@ class _Trial:
             self._said("triggers", "", form.name),
             reduced_instructions=size,
             minimal=smallest.text,
-            minimal_inputs=npz_bytes(smallest.arguments) if smallest.arguments else b"",
+            minimal_inputs=npz_bytes(smallest.arguments, smallest.copies) if smallest.arguments else b"",
             minimal_comparison=row,
             evidence=[*self.culprit.evidence, fails, *evidence],
         )
@@ -348,8 +356,17 @@ def _small(culprit: CulpritRecord) -> Iterator[_Form]:
             name, text, inputs, row = _AROUND, around.before, around.inputs, around.comparison
     if text:
         module = parse_module(text)
-        arguments = read_arguments(npz_arrays(inputs), module, name) if inputs else ()
-        yield _Form(name, Case(module, arguments), row, False)
+        yield _Form(name, Case(module, _arguments(inputs, module, name)), row, False)
+
+
+def _arguments(inputs: bytes, module: Module, name: str) -> tuple[Any, ...]:
+    """The arguments in the bytes of an .npz file, for each device that has its own."""
+    copies = own_arguments(module)
+    if not inputs:
+        return ((),) * copies if copies > 1 else ()
+    if copies > 1:
+        return read_device_arguments(npz_arrays(inputs), module, copies, name)
+    return read_arguments(npz_arrays(inputs), module, name)
 
 
 def _large(culprit: CulpritRecord, task: Task) -> Iterator[_Form]:
@@ -364,8 +381,7 @@ def _large(culprit: CulpritRecord, task: Task) -> Iterator[_Form]:
         trial = next((t for t in trials if t.result is not None), trial)
     for number in sorted(numbers, reverse=True):
         program = stage_program(task, number)
-        if not isinstance(program.runner, OneDevice):
-            count = program.module.replica_count * program.module.num_partitions
-            raise Unsupported(f"a program for {count} devices")
-        name = titles[number] if number else _AS_GIVEN
-        yield _Form(name, Case(program.module, trial.arguments), row, True)
+        case = case_of(program, trial.arguments)
+        # What each device returns is not what all of them return together.
+        is_whole = case.copies == program.runner.copies
+        yield _Form(titles[number] if number else _AS_GIVEN, case, row, is_whole)

@@ -18,7 +18,7 @@ def write_case(case: Case, path: Path) -> None:
     try:
         path.write_text(case.text, encoding="utf-8")
         if case.arguments:
-            path.with_suffix(".npz").write_bytes(npz_bytes(case.arguments))
+            path.with_suffix(".npz").write_bytes(npz_bytes(case.arguments, case.copies))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from error
 

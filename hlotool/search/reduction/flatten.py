@@ -14,8 +14,7 @@ from hlotool.ir.edit_signature import add_entry_parameter, drop_entry_parameters
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.walk import branches
 from hlotool.locate.frames import Frame, branch_taken, resolve, value_in
-from hlotool.locate.recorder import trace
-from hlotool.search.reduction.case import Case
+from hlotool.search.reduction.case import Case, traces
 from hlotool.search.reduction.oracle import Candidate, CaseOracle
 
 #: Iterations of a loop that are tried on their own.
@@ -41,23 +40,23 @@ def _candidates(case: Case) -> Iterator[Candidate]:
     control = [i for i in entry.instructions if i.opcode in ("while", "conditional")]
     if not control:
         return
-    frame = trace(case.module, case.arguments)
+    frames = traces(case)
     for instruction in control:
         if instruction.opcode == "conditional":
-            yield partial(_taken, case, instruction, frame)
+            yield partial(_taken, case, instruction, frames)
         else:
-            yield from _loop_candidates(case, instruction, frame)
+            yield from _loop_candidates(case, instruction, frames)
 
 
-def _loop_candidates(case: Case, loop: Instruction, frame: Frame) -> Iterator[Candidate]:
+def _loop_candidates(case: Case, loop: Instruction, frames: Sequence[Frame]) -> Iterator[Candidate]:
     """The body once, at several iterations; then the loop from a later iteration on."""
-    count = len(frame.bodies.get(loop, ()))
+    count = min(len(frame.bodies.get(loop, ())) for frame in frames)
     tried = sorted({round(n * (count - 1) / max(_ITERATIONS - 1, 1)) for n in range(_ITERATIONS)})
     for number in tried if count else ():
-        yield partial(_from_iteration, case, loop, frame, number, once=True)
+        yield partial(_from_iteration, case, loop, frames, number, once=True)
     starts = sorted({count - 1, count // 2} - {0, -1}, reverse=True)
     for number in starts:
-        yield partial(_from_iteration, case, loop, frame, number, once=False)
+        yield partial(_from_iteration, case, loop, frames, number, once=False)
 
 
 def _state(frame: Frame, loop: Instruction, iteration: int) -> Any:
@@ -73,22 +72,26 @@ def _inlined(case: Case, calls: Sequence[Instruction]) -> Case:
     with editing(clone.module.entry) as edit:
         for call in calls:
             inline(clone.module, edit, clone.instructions[call])
-    return _cleaned(clone.module, case.arguments)
+    return _cleaned(case, clone.module, case.rows)
 
 
-def _taken(case: Case, conditional: Instruction, frame: Frame) -> Case:
-    selector = resolve(frame, conditional.operands[0]).value
-    taken = branch_taken(selector, conditional)
+def _taken(case: Case, conditional: Instruction, frames: Sequence[Frame]) -> Case | None:
+    """The branch in place of the conditional, where all devices take the same."""
+    selectors = [resolve(frame, conditional.operands[0]).value for frame in frames]
+    taken, *others = {branch_taken(selector, conditional) for selector in selectors}
+    if others:
+        return None
     clone = clone_module(case.module)
     own = clone.instructions[conditional]
     with editing(clone.module.entry) as edit:
         _replace(clone.module, edit, own, branches(own)[taken], [own.operands[1 + taken]])
-    return _cleaned(clone.module, case.arguments)
+    return _cleaned(case, clone.module, case.rows)
 
 
-def _from_iteration(case: Case, loop: Instruction, frame: Frame, number: int, once: bool) -> Case:
+def _from_iteration(case: Case, loop: Instruction, frames: Sequence[Frame], number: int, once: bool) -> Case:
     """The loop from a later iteration on, or this one iteration in its place."""
-    state = _state(frame, loop, number)
+    given_rows = case.rows if len(case.rows) == len(frames) else case.rows * len(frames)
+    rows = [(*row, _state(frame, loop, number)) for row, frame in zip(given_rows, frames)]
     clone = clone_module(case.module)
     own = clone.instructions[loop]
     with editing(clone.module.entry) as edit:
@@ -97,7 +100,7 @@ def _from_iteration(case: Case, loop: Instruction, frame: Frame, number: int, on
             _replace(clone.module, edit, own, own.computation("body"), [given])
         else:
             edit.set_operands(own, [given])
-    return _cleaned(clone.module, (*case.arguments, state))
+    return _cleaned(case, clone.module, rows)
 
 
 def _replace(
@@ -109,10 +112,10 @@ def _replace(
     edit.remove(old)
 
 
-def _cleaned(module: Module, arguments: Sequence[Any]) -> Case:
+def _cleaned(case: Case, module: Module, rows: Sequence[Sequence[Any]]) -> Case:
     """Without dead code and parameters that nobody reads."""
     remove_dead_code(module)
     read = {o for i in module.entry.instructions for o in i.operands} | {module.entry.root}
     dead = [n for n, p in enumerate(module.entry.parameters) if p not in read]
     drop_entry_parameters(module, dead)
-    return Case(module, tuple(a for n, a in enumerate(arguments) if n not in set(dead)))
+    return case.with_rows(module, [[a for n, a in enumerate(row) if n not in set(dead)] for row in rows])

@@ -87,7 +87,7 @@ def _with_only(case: Case, kept: frozenset[Instruction]) -> Case:
                 stand_in = next((o for o in old.operands if strip_layouts(o.shape) == plain), None)
                 edit.replace(old, stand_in or edit.add(_filled(old.array_shape, 0), before=old))
     remove_dead_code(clone.module)
-    return Case(clone.module, case.arguments)
+    return case.changed(clone.module)
 
 
 def _one_by_one(case: Case, oracle: CaseOracle, limit: int) -> Case:
@@ -143,7 +143,7 @@ def _without(case: Case, computation: int, number: int, operand: int | None, val
         else:
             edit.replace(old, old.operands[operand])
     remove_dead_code(module)
-    return Case(module, case.arguments)
+    return case.changed(module)
 
 
 def _filled(shape: ArrayShape, value: int) -> Instruction:

@@ -113,7 +113,7 @@ class CommandJudge:
         with tempfile.TemporaryDirectory(prefix="hlotool-check-") as folder:
             path = Path(folder, "candidate.hlo")
             path.write_text(case.text, encoding="utf-8")
-            path.with_suffix(".npz").write_bytes(npz_bytes(case.arguments))
+            path.with_suffix(".npz").write_bytes(npz_bytes(case.arguments, case.copies))
             return self._call([*self._words, str(path)])
 
     def _call(self, command: list[str]) -> Outcome:

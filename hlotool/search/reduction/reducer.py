@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from hlotool.errors import Unsupported
 from hlotool.search.reduction.case import Case
+from hlotool.search.reduction.case_worker import Outcome
+from hlotool.search.reduction.devices import drop_devices
 from hlotool.search.reduction.flatten import flatten
 from hlotool.search.reduction.nested import simplify_nested
 from hlotool.search.reduction.oracle import CaseOracle
@@ -21,6 +23,7 @@ _GRAPH: tuple[tuple[str, _Step], ...] = (
     ("instructions", minimize_entry),
     ("calls and loops", flatten),
     ("nested computations", simplify_nested),
+    ("devices", drop_devices),
 )
 
 #: What it does to the data, each until nothing gets smaller.
@@ -64,6 +67,7 @@ def reduce_case(case: Case, oracle: CaseOracle) -> Reduction:
     """
     oracle.steps.listener.phase("does it fail?", 1)
     first = oracle.lock(case)
+    case.device = _failing_device(case, first)
     before, notes = case.size, dict[str, None]()
     while True:
         known = case.key
@@ -74,6 +78,12 @@ def reduce_case(case: Case, oracle: CaseOracle) -> Reduction:
     passing = oracle.closest_passing(case)
     reason = oracle.reason or first.reason
     return Reduction(case, before, str(oracle.locked), reason, passing, tuple(notes))
+
+
+def _failing_device(case: Case, outcome: Outcome) -> int:
+    """The first of the devices whose result is wrong, where that is known."""
+    outputs = outcome.row.signature.outputs if outcome.row is not None else ()
+    return outputs[0][0] if case.copies > 1 and outputs else 0
 
 
 def _until_stable(

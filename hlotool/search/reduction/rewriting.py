@@ -35,7 +35,7 @@ def rewritten(
         verify_or_raise(module)
     except HlotoolError:
         return None
-    return Case(module, tuple(_each_array(argument, change_array) for argument in case.arguments))
+    return case.changed(module, lambda row: [_each_array(argument, change_array) for argument in row])
 
 
 def _each_array(value: Any, change: Callable[[Any], Any]) -> Any:

@@ -41,13 +41,15 @@ def minimize_entry(case: Case, oracle: CaseOracle) -> Case:
     return best
 
 
-def cut_out(case: Case, kept: Sequence[Instruction], values: dict[Instruction, Value]) -> Case | None:
+def cut_out(
+    case: Case, kept: Sequence[Instruction], devices: Sequence[dict[Instruction, Value]]
+) -> Case | None:
     """The program of the instructions in `kept`, which returns what none of them reads.
 
     Args:
         case: the program.
         kept: some instructions of its entry, in order.
-        values: of the instructions that are replaced by parameters.
+        devices: values of the instructions that are replaced by parameters, on each device.
     """
     inside = dict.fromkeys(kept)
     free = [o for i in kept for o in i.operands if o.opcode in _FREE and o not in inside]
@@ -56,6 +58,6 @@ def cut_out(case: Case, kept: Sequence[Instruction], values: dict[Instruction, V
     if not results:
         return None
     cut = extract(case.module, [*dict.fromkeys(free), *kept], results)
-    if any(given not in values for given in cut.inputs):
+    if any(given not in values for values in devices for given in cut.inputs):
         return None
-    return Case(cut.module, tuple(values[given] for given in cut.inputs))
+    return case.with_rows(cut.module, [[values[given] for given in cut.inputs] for values in devices])

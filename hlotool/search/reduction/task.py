@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.dump.records import DumpModule, Stage
-from hlotool.errors import Unsupported, UsageError
+from hlotool.errors import UsageError
 from hlotool.ir.partitioning import is_per_device
 from hlotool.ir.verifier import verify_or_raise
 from hlotool.replay.options import ReplayOptions
+from hlotool.replay.program import load_program
 from hlotool.replay.records import InputsRecord
 from hlotool.replay.trials import trials
-from hlotool.search.reduction.case import Case
+from hlotool.search.reduction.case import Case, case_of
 from hlotool.search.reduction.oracle import CaseOracle
 from hlotool.search.reduction.reducer import Reduction, reduce_case
 from hlotool.search.strip_positions import without_positions
@@ -45,15 +46,27 @@ def load_case(path: str, options: ReplayOptions, stage: str = "") -> Loaded:
         DumpError: nothing can be read there.
         UsageError: there are several programs, or no such stage.
         InputError: it is no valid HLO, or the arguments do not fit.
-        Unsupported: a program for each of several devices.
+        Unsupported: the reference cannot run a program for each of several devices.
     """
     owner, chosen = _choose(path, stage)
     module = load_stage(owner, chosen)
     verify_or_raise(module)
     if is_per_device(module):
-        raise Unsupported(f"{path}: a program for each of {module.num_partitions} devices cannot be reduced")
+        return _of_devices(owner, chosen, options)
     trial = next(trials(owner, module, options))
     return Loaded(Case(module, trial.arguments), trial.inputs)
+
+
+def _of_devices(owner: DumpModule, stage: Stage, options: ReplayOptions) -> Loaded:
+    """A program for each of several devices; in a dump it takes its parts of the first stage's arguments."""
+    program = load_program(owner, stage, options.reference)
+    origin = load_program(owner, owner.stages[0], options.reference) if stage in owner.stages else program
+    if origin.runner.copies == 1:
+        program = load_program(owner, stage, options.reference, origin)
+    else:
+        origin = program
+    trial = next(trials(owner, origin.module, options, origin.runner.copies))
+    return Loaded(case_of(program, trial.arguments), trial.inputs)
 
 
 def _choose(path: str, stage: str) -> tuple[DumpModule, Stage]:
@@ -79,4 +92,4 @@ def reduce_loaded(loaded: Loaded, oracle: CaseOracle) -> Reduction:
 
 def bare_case(case: Case) -> Case:
     """The program without source positions."""
-    return Case(without_positions(case.module), case.arguments)
+    return case.changed(without_positions(case.module))

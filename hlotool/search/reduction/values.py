@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.literal import Literal
-from hlotool.ir.module import Instruction, Module
+from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.numerics.retyping import retyped_shape
 from hlotool.search.reduction.case import Case
@@ -60,7 +60,7 @@ def retyped(case: Case, old: ElementType, new: ElementType) -> Case | None:
 
 def simplify_values(case: Case, oracle: CaseOracle) -> Case:
     """Make arguments as simple as the failure allows: zeros, ones, counting, small integers, few digits."""
-    for number in range(len(case.arguments)):
+    for number in range(len(case.module.entry.parameters)):
         found = oracle.first_failing(list(_candidates(case, number)), f"argument {number}")
         if found is not None:
             case = found[1]
@@ -68,21 +68,23 @@ def simplify_values(case: Case, oracle: CaseOracle) -> Case:
 
 
 def _candidates(case: Case, number: int) -> Iterator[Candidate]:
-    value = case.arguments[number]
-    if not isinstance(value, np.ndarray | np.generic):
+    values = [row[number] for row in case.rows]
+    if not isinstance(values[0], np.ndarray | np.generic):
         return
-    array = np.asarray(value)
+    arrays = [np.asarray(value) for value in values]
     for simpler in _SIMPLIFICATIONS:
-        made = simpler(array)
-        if made is None:
+        made = [simpler(array) for array in arrays]
+        if any(one is None for one in made):
             continue
-        if made.tobytes() == array.tobytes():
+        if all(one.tobytes() == array.tobytes() for one, array in zip(made, arrays)):
             return
-        yield partial(_with_argument, case.module, case.arguments, number, made)
+        yield partial(_with_argument, case, number, made)
 
 
-def _with_argument(module: Module, arguments: tuple[Any, ...], number: int, value: Any) -> Case:
-    return Case(module, (*arguments[:number], value, *arguments[number + 1 :]))
+def _with_argument(case: Case, number: int, values: Sequence[Any]) -> Case:
+    """The program with another argument on each device."""
+    rows = [(*row[:number], value, *row[number + 1 :]) for row, value in zip(case.rows, values)]
+    return case.with_rows(case.module, rows)
 
 
 def _counting(array: Any) -> Any:

@@ -73,7 +73,7 @@ def stages(folder: Path) -> list[Path]:
 def dump(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any, Any]:
     """A dump of all passes, the argument and the result."""
     folder = tmp_path_factory.mktemp("dump")
-    executable = xla().compile_with_dumps(parse_module(PROGRAM), folder)
+    executable = xla().dumping(folder).compile(parse_module(PROGRAM))
     argument = np.linspace(-0.1, 0.1, 24, dtype=np.float32).reshape(4, 6)
     return folder, argument, executable.run([argument])
 
@@ -87,7 +87,7 @@ def test_a_dump_holds_every_pass_and_every_constant(dump: tuple[Path, Any, Any])
 
 
 def test_only_some_passes(tmp_path: Path) -> None:
-    xla().compile_with_dumps(parse_module(PROGRAM), tmp_path, "cse")
+    xla().dumping(tmp_path, "cse").compile(parse_module(PROGRAM))
     passes = [p.name for p in stages(tmp_path) if re.search(r"\.\d{4}\.", p.name)]
     assert passes
     assert all("cse" in name for name in passes)

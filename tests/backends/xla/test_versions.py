@@ -98,7 +98,7 @@ ENTRY e {
 
 
 def test_dumps(python: str, tmp_path: Path) -> None:
-    backend_of(python).compile_with_dumps(parse_module(GOOD), tmp_path)
+    backend_of(python).dumping(tmp_path).compile(parse_module(GOOD))
     assert len(list(tmp_path.glob("*.txt"))) > 10
 
 

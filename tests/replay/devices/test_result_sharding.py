@@ -60,6 +60,39 @@ ENTRY main {
     assert verdict() is Verdict.WRONG
 
 
+def test_what_the_partitioner_was_given_tells_the_order(tmp_path: Path) -> None:
+    """Its dumps come before and after it; the result of the second device stands in front here."""
+    given = """HloModule jit_f, num_partitions=2
+ENTRY main {
+  x = f32[4] parameter(0), sharding={devices=[2]<=[2]}
+  ROOT y = f32[4] add(x, x), sharding={devices=[2]<=[2]}
+}
+"""
+    made = """HloModule jit_f, num_partitions=2
+ENTRY main {
+  x = f32[2] parameter(0), sharding={devices=[2]<=[2]}
+  s = f32[2] collective-permute(x), channel_id=1, source_target_pairs={{0,1},{1,0}}
+  ROOT y = f32[2] add(s, s)
+}
+"""
+    title = f"{tmp_path}/module_0000.jit_f"
+    Path(f"{title}.{BEFORE}.txt").write_text(
+        given.replace(", sharding={devices=[2]<=[2]}\n}", "\n}"), "utf-8"
+    )
+    Path(f"{title}.{AFTER}.txt").write_text(made, "utf-8")
+
+    def verdict() -> Verdict:
+        [module] = open_dump(str(tmp_path)).modules
+        [row] = replay_module(Task(module, ReplayOptions()))
+        return row.verdict
+
+    # Without these dumps the order may be any.
+    assert verdict() is Verdict.IDENTICAL
+    Path(f"{title}.0001.p.after_shardy.before_spmd-partitioning.txt").write_text(given, "utf-8")
+    Path(f"{title}.0002.p.after_spmd-partitioning.before_x.txt").write_text(made, "utf-8")
+    assert verdict() is Verdict.WRONG
+
+
 MESH = 'frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=2]>}}'
 X = "x = f32[4] parameter(0)"
 

@@ -15,6 +15,7 @@ from hlotool.ir.dtypes import Array
 from hlotool.numerics.tolerance import ChosenTolerance
 from hlotool.numerics.verdict import Comparison, LeafComparison
 from hlotool.parse.reader import parse_module
+from hlotool.replay.judge.explaining import EXPLAINED
 from hlotool.replay.judge.judge import judge
 from hlotool.replay.judge.judgement import judgement_of
 
@@ -483,3 +484,146 @@ def test_hardware_that_multiplies_in_less_than_f32_unless_asked() -> None:
     assert verdict(DOT, 0.0) is Verdict.WRONG
     assert verdict(DOT, 2.0**-7) is Verdict.ROUNDING
     assert verdict(asked, 2.0**-7) is Verdict.WRONG
+
+
+BIG_PRODUCT = """ENTRY e {
+  x = f32[12] parameter(0)
+  b = f32[] constant(1e30)
+  big = f32[12] broadcast(b), dimensions={}
+  s = f32[] constant(1e-30)
+  small = f32[12] broadcast(s), dimensions={}
+  u = f32[12] multiply(x, big)
+  v = f32[12] multiply(u, small)
+  ROOT w = f32[12] multiply(v, big)
+}"""
+
+
+def test_a_product_that_overflows_in_another_order_is_range() -> None:
+    """1e60 occurs where the two large factors meet first: the result of no text at hand."""
+    x = np.linspace(0.5, 2, 12).astype(F32)
+    assert _leaf(BIG_PRODUCT, [x], np.full(12, np.inf, F32)).verdict is Verdict.RANGE
+    reordered = _run(BIG_PRODUCT, [x])
+    reordered[3:] = np.inf
+    assert _leaf(BIG_PRODUCT, [x], reordered).verdict is Verdict.RANGE
+    other_way_round = BIG_PRODUCT.replace("multiply(u, small)", "multiply(u, big)")
+    other_way_round = other_way_round.replace("multiply(v, big)", "multiply(v, small)")
+    assert _leaf(other_way_round, [x], _run(BIG_PRODUCT, [x])).verdict is Verdict.RANGE
+    assert _leaf(other_way_round, [x], np.full(12, 3, F32)).verdict is Verdict.WRONG
+    wrong = np.full(12, np.inf, F32)
+    wrong[0] = 7
+    assert _leaf(BIG_PRODUCT, [x], wrong).verdict is Verdict.WRONG
+    ordinary = BIG_PRODUCT.replace("1e30", "10").replace("1e-30", "0.1")
+    assert _leaf(ordinary, [x], np.full(12, np.inf, F32)).verdict is Verdict.WRONG
+
+
+def _ulp_pair(before: str, after: str) -> LeafComparison:
+    return _pair(before, after, [_bf16(_normal(48, 64))])
+
+
+SCALED = """ENTRY e {
+  x = bf16[48,64] parameter(0)
+  c = bf16[] constant(0.703125)
+  cs = bf16[48,64] broadcast(c), dimensions={}
+  m = bf16[48,64] multiply(x, cs)
+  t = bf16[48,64] tanh(m)
+  ROOT s = bf16[48,64] add(x, t)
+}"""
+
+
+def test_a_narrow_constant_that_is_an_ulp_off_is_wrong() -> None:
+    """The declared types hide it: the programs differ in f64, and nothing was folded or merged."""
+    leaf = _ulp_pair(SCALED, SCALED.replace("0.703125", "0.70703125"))
+    assert leaf.verdict is Verdict.WRONG
+    assert leaf.evidence is not None
+    assert leaf.evidence.wide == "outside"
+
+
+def test_a_narrow_constant_that_a_compiler_rounded_is_not() -> None:
+    """0.7 converted when the program runs, and 0.703125 in its place: rounded by half an ulp."""
+    converted = SCALED.replace(
+        "c = bf16[] constant(0.703125)", "f = f32[] constant(0.7) c = bf16[] convert(f)"
+    )
+    assert _ulp_pair(converted, SCALED).verdict in (Verdict.IDENTICAL, Verdict.AGREE, Verdict.ROUNDING)
+
+
+def test_a_broadcast_along_the_wrong_dimension_of_what_constants_make() -> None:
+    """Factors between 1 and 1.08: bf16 hides most of the difference."""
+    table = """i = bf16[64] iota(), iota_dimension=0
+  k = bf16[] constant(0.0013)
+  ks = bf16[64] broadcast(k), dimensions={}
+  f = bf16[64] multiply(i, ks)
+  o = bf16[] constant(1)
+  os = bf16[64] broadcast(o), dimensions={}
+  b = bf16[64] add(f, os)
+  cs = bf16[48,64] broadcast(b), dimensions={1}"""
+    before = SCALED.replace("c = bf16[] constant(0.703125)", "").replace(
+        "cs = bf16[48,64] broadcast(c), dimensions={}", table
+    )
+    before = before.replace("48", "64")
+    after = before.replace("dimensions={1}", "dimensions={0}")
+    assert _pair(before, after, [_bf16(_normal(64, 64))]).verdict is Verdict.WRONG
+
+
+MANY = 12
+PARTS = "\n".join(
+    f"  c{n} = f32[] constant({n + 2})\n  b{n} = f32[16,64] broadcast(c{n}), dimensions={{}}\n"
+    f"  y{n} = f32[16,64] multiply(e, b{n})"
+    for n in range(MANY)
+)
+MANY_OUTPUTS = f"""ENTRY e {{
+  x = f32[16,64] parameter(0)
+  e = f32[16,64] exponential(x)
+{PARTS}
+  ROOT t = ({", ".join(["f32[16,64]"] * MANY)}) tuple({", ".join(f"y{n}" for n in range(MANY))})
+}}"""
+
+
+def _executions(after: str, **options: Any) -> tuple[Comparison, int]:
+    """The comparison of all outputs, and how often programs were executed for it."""
+    arguments = [_normal(16, 64)]
+    judgement = judgement_of(
+        parse_module(MANY_OUTPUTS), arguments, _run(after, arguments), tested=parse_module(after)
+    )
+    count = 0
+
+    def counted(side: Any) -> Any:
+        def execute(backend: Any) -> Any:
+            run = side.execute(backend)
+
+            def once() -> Any:
+                nonlocal count
+                count += 1
+                return run()
+
+            return once
+
+        def watch(backend: Any, probe: Any) -> Any:
+            nonlocal count
+            count += 1
+            return side.watch(backend, probe)
+
+        return replace(side, execute=execute, watch=watch)
+
+    tested = judgement.tested
+    assert tested is not None
+    judgement = replace(judgement, reference=counted(judgement.reference), tested=counted(tested), **options)
+    return judge(judgement), count
+
+
+def test_many_wrong_outputs_take_two_executions_and_the_worst_are_explained() -> None:
+    after = MANY_OUTPUTS.replace("exponential(x)", "exponential-minus-one(x)")
+    comparison, executions = _executions(after)
+    assert [leaf.verdict for leaf in comparison.leaves] == [Verdict.WRONG] * MANY
+    evidence = [leaf.evidence for leaf in comparison.leaves if leaf.evidence is not None]
+    assert sum(e.explained for e in evidence) == EXPLAINED
+    assert executions == 2
+    comparison, _ = _executions(after, thorough=True)
+    assert all(leaf.evidence is not None and leaf.evidence.explained for leaf in comparison.leaves)
+
+
+def test_one_wrong_output_accuses_no_other_one() -> None:
+    after = MANY_OUTPUTS.replace("y1 = f32[16,64] multiply(e, b1)", "y1 = f32[16,64] multiply(e, b0)")
+    comparison, _ = _executions(after)
+    verdicts = [leaf.verdict for leaf in comparison.leaves]
+    assert verdicts.pop(1) is Verdict.WRONG
+    assert verdicts == [Verdict.IDENTICAL] * (MANY - 1)

@@ -12,6 +12,7 @@ import pytest
 from support.bisection import bisected, tasks_in, workers
 
 from hlotool.dump.directory import open_dump
+from hlotool.dump.loading import load_stage
 from hlotool.ir.module import Module
 from hlotool.parse.proto.schema import decode
 from hlotool.replay.options import ReplayOptions, RunOptions
@@ -79,10 +80,16 @@ def test_a_fault_behind_all_passes_is_reduced(pool: Pool, corpus: Path, tmp_path
 class Dice:
     """A compiler that writes a dump and whose programs return something else every time."""
 
-    def compile_with_dumps(self, module: Module, folder: Path, passes: str = ".*") -> Any:
+    folder: Path
+
+    def dumping(self, folder: Path, passes: str = ".*") -> Any:
         folder.mkdir(parents=True)
+        self.folder = folder
+        return self
+
+    def compile(self, module: Module) -> Any:
         for stage in ("before_optimizations", "cpu_after_optimizations"):
-            (folder / f"module_0001.m.{stage}.txt").write_text(module.to_text(), encoding="utf-8")
+            (self.folder / f"module_0001.m.{stage}.txt").write_text(module.to_text(), encoding="utf-8")
         turns = iter(range(100))
 
         class Program:
@@ -131,10 +138,38 @@ def test_captured_runs_that_contradict_each_other_are_flaky(pool: Pool, corpus: 
     assert (culprit.level, culprit.signature) == ("flaky", "1 of 2 captured runs are unlike an earlier one")
 
 
-def test_a_program_for_several_devices_is_not_compiled_for_one(corpus: Path, tmp_path: Path) -> None:
-    """A device short, the partitioner does not run: nothing would be known of what it does."""
-    [module] = open_dump(corpus / "jax/sharded_mlp").modules
+#: XLA (jaxlib 0.10.2, CPU) multiplies four-bit integers without wrapping them to four bits.
+EXCHANGED_PRODUCT = """HloModule product, num_partitions=2
+ENTRY e {
+  x = s4[2,4] parameter(0)
+  y = s4[2,4] parameter(1)
+  m = s4[2,4] multiply(x, y)
+  c = s8[2,4] convert(m)
+  ROOT p = s8[2,4] collective-permute(c), channel_id=1, source_target_pairs={{0,1},{1,0}}
+}
+"""
+
+
+@pytest.mark.xla
+def test_a_program_for_several_devices_is_compiled_for_them(pool: Pool, tmp_path: Path) -> None:
+    pytest.importorskip("jaxlib", minversion="0.10.2")
+    (tmp_path / "m.hlo").write_text(EXCHANGED_PRODUCT, encoding="utf-8")
+    task = Task(open_dump(tmp_path / "m.hlo").modules[0], ReplayOptions())
+    record = compile_live(LiveQuestion(task, "xla", str(tmp_path / "dump"), 1))
+    assert not record.error
+    [culprit] = bisected(Path(record.folder), pool).culprits
+    assert (culprit.pass_name, culprit.confirmed) == ("float-normalization-s4", True)
+    assert "multiply" in culprit.opcodes
+    assert list((tmp_path / "dump").glob("*spmd-partitioning*"))
+
+
+@pytest.mark.xla
+def test_global_arrays_are_spread_as_the_program_says(corpus: Path, tmp_path: Path) -> None:
+    """The partitioner runs, and what it made gives what the program on global arrays gives."""
+    [module] = open_dump(corpus / "jax/collectives").modules
     task = Task(replace(module, artefacts=()), ReplayOptions())
-    record = compile_live(LiveQuestion(task, "xla", str(tmp_path), 1))
-    assert "for 8 devices" in record.error
-    assert not record.folder
+    record = compile_live(LiveQuestion(task, "xla", str(tmp_path / "dump"), 2))
+    assert (record.results, record.runs, record.error) == (1, 2, "")
+    [dumped] = open_dump(record.folder).modules
+    assert any(stage.after_pass == "spmd-partitioning" for stage in dumped.stages)
+    assert {"f32[4,4]"} <= {str(p.shape)[:8] for p in load_stage(dumped, dumped.stages[-1]).entry.parameters}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.bisection import Here, bisected, changed_copy, tasks_in
+from support.bisection import Here, bisected, changed_copy, tasks_in, written_dump
 from support.odd_compiler import ENTRY
 from support.reduction import PlantedJudge, holds
 
@@ -83,6 +83,13 @@ def test_a_dump_of_another_platform_is_not_tried(
     assert found.judged == 0
 
 
+def test_what_fails_only_sometimes_is_not_tried(corpus: Path) -> None:
+    flaky = CulpritRecord(module="m", level="flaky")
+    found = trigger(flaky, corpus / "planted/model_fn_opcode", "numpy")
+    assert (found.status, found.judged) == ("not checked", 0)
+    assert "differ from each other" in found.summary
+
+
 def test_compilers_are_called_as_their_trackers_know_them() -> None:
     assert compiler_name("jaxlib 0.10.2", "xla") == "XLA 0.10.2"
     assert compiler_name("jaxlib 0.6.2 (python=/x)", "xla:python=/x") == "XLA 0.6.2"
@@ -107,15 +114,8 @@ ENTRY main {
 
 def planted_in(given: str, folder: Path) -> CulpritRecord:
     """The culprit of a dump in which a pass took the maximum for the minimum."""
-    names = (
-        "before_optimizations",
-        "0000.simplification.after_algsimp.before_dce",
-        "cpu_after_optimizations",
-    )
-    wrong = given.replace("minimum(", "maximum(")
-    for name, text in zip(names, (given, wrong, wrong)):
-        (folder / f"module_0000.far.{name}.txt").write_text(text, encoding="utf-8")
-    [culprit] = bisected(folder, Here()).culprits
+    dump = written_dump(folder, given, given.replace("minimum(", "maximum("))
+    [culprit] = bisected(dump, Here()).culprits
     return culprit
 
 

@@ -1,0 +1,164 @@
+"""One leaf that a comparison of values does not settle: what is known of it, and what can be said for it."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from hlotool.findings.comparison import EvidenceRecord
+from hlotool.findings.provenance import source_of
+from hlotool.findings.records import finite_or_none
+from hlotool.findings.verdict import Verdict
+from hlotool.ir.module import Instruction
+from hlotool.numerics.exchangeability import Score
+from hlotool.numerics.facts import origin_of
+from hlotool.numerics.reasons import (
+    LESS_STABLE,
+    Finding,
+    flipping_reason,
+    legal_reason,
+    range_reason,
+    unstable_reason,
+    wrong_reason,
+)
+from hlotool.numerics.verdict import LeafComparison
+from hlotool.replay.judge.executions import Executions
+from hlotool.replay.judge.f64_check import WideRelation
+from hlotool.replay.judge.judgement import Leaf
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """One leaf in question.
+
+    Attributes:
+        leaf: that is judged.
+        executions: of both sides.
+        wide: what both programs show in f64; None where there is but one, or no float matters.
+        found: how the leaf stands to legal executions: to those in f64 where the programs differ there; None
+            where nothing is rounded on the way to it.
+    """
+
+    leaf: Leaf
+    executions: Executions
+    wide: WideRelation | None
+    found: Finding | None
+
+    @property
+    def known(self) -> Finding:
+        """How the leaf stands to legal executions, for verdicts that rest on them."""
+        assert self.found is not None
+        return self.found
+
+    def rounding(self) -> LeafComparison:
+        """As far off as legal executions are."""
+        return self._said(Verdict.ROUNDING, legal_reason(self.known, self.leaf.facts))
+
+    def flipping(self) -> LeafComparison:
+        """A few elements that larger errors flip, too."""
+        metrics = self.leaf.compared.metrics
+        jumping = int(self.known.beyond.sum())
+        differing = metrics.unequal if metrics is not None else jumping
+        return self._said(Verdict.ROUNDING, flipping_reason(jumping, differing))
+
+    def less_stable(self) -> LeafComparison:
+        """The tested program means the same and rounds in other places."""
+        return self._said(Verdict.ROUNDING, LESS_STABLE)
+
+    def unstable(self) -> LeafComparison:
+        """Legal executions differ too much; names the instruction that makes them do so."""
+        reason = unstable_reason(self.known, self.leaf.facts)
+        return self._said(Verdict.UNSTABLE, reason, self.executions.amplifier)
+
+    def range(self) -> LeafComparison:
+        """Too large or too small on the way, on one side; names the instruction that overflows."""
+        overflowing = self.executions.reference.overflow()
+        origin = None if overflowing is None else origin_of(overflowing)
+        return self._said(Verdict.RANGE, range_reason(self.known.misplaced, origin), overflowing)
+
+    def accused(self) -> LeafComparison | Accusation:
+        """Nothing legal explains it, unless a known departure of XLA's does."""
+        # Where nothing is rounded, nothing is denormal, either: no execution tells what f64 tells apart.
+        rule = self.executions.departures.explaining(self.leaf, flushes=self.wide is not WideRelation.OUTSIDE)
+        if rule is None:
+            return Accusation(self)
+        reason = f"XLA {rule.text} ({rule.id}), and with that rule the reference returns the same"
+        return self._said(Verdict.SEMANTICS, reason, rule=rule.id)
+
+    def _said(
+        self, verdict: Verdict, reason: str, instruction: Instruction | None = None, rule: str = ""
+    ) -> LeafComparison:
+        module = self.executions.judgement.reference.module
+        source = None if instruction is None else source_of(module, [instruction])
+        evidence = replace(self.evidence(), instruction=source, rule=rule)
+        return dataclasses.replace(self.leaf.compared, verdict=verdict, reason=reason, evidence=evidence)
+
+    def evidence(self) -> EvidenceRecord:
+        """What is known before it is said why."""
+        found = self.found
+        return EvidenceRecord(
+            seed=self.executions.judgement.seed,
+            members=found.members if found is not None else 0,
+            statistic=found.statistic if found is not None else "",
+            ratio=finite_or_none(found.ratio) if found is not None else 0.0,
+            score=finite_or_none(found.worst_score) if isinstance(found, Score) else 0.0,
+            width=finite_or_none(found.width) if isinstance(found, Score) else 0.0,
+            wide=self.wide.value if self.wide is not None else "",
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Accusation:
+    """A leaf that is wrong.
+
+    Attributes:
+        case: what is known of it.
+    """
+
+    case: Case
+
+    @property
+    def severity(self) -> float:
+        """How far out it is: infinite where nothing is rounded."""
+        return np.inf if self.case.found is None else self.case.found.ratio
+
+    @property
+    def misplaced(self) -> int:
+        """Elements that are NaN or infinite on one side only."""
+        metrics = self.case.leaf.compared.metrics
+        if self.case.wide is WideRelation.OUTSIDE and metrics is not None:
+            return metrics.nan_mismatches + metrics.inf_mismatches
+        return 0 if self.case.found is None else self.case.found.misplaced
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the declared types hide it in their rounding."""
+        return self.case.leaf.compared.verdict is Verdict.AGREE
+
+    @property
+    def elements(self) -> npt.NDArray[np.bool_]:
+        """The elements out of reach, flat; all unequal ones where only their sum is."""
+        leaf, found = self.case.leaf, self.case.found
+        unequal: npt.NDArray[np.bool_] = np.not_equal(leaf.expected, leaf.actual).reshape(-1)
+        if found is None or not (found.beyond & unequal).any():
+            return unequal
+        return found.beyond & unequal
+
+    def comparison(self, pattern: tuple[str, str] | None) -> LeafComparison:
+        """What is said of the leaf; `pattern` is kind and detail, None where none was looked for."""
+        kind, detail = pattern or ("", "")
+        evidence = replace(
+            self.case.evidence(),
+            beyond=int(self.elements.sum()),
+            pattern=kind,
+            detail=detail,
+            explained=pattern is not None,
+        )
+        reason = wrong_reason(evidence, self.case.found, self.misplaced, self.is_hidden)
+        return dataclasses.replace(
+            self.case.leaf.compared, verdict=Verdict.WRONG, reason=reason, evidence=evidence
+        )

@@ -1,0 +1,91 @@
+"""The same products in other orders: what overflows in one need not in another.
+
+`x · 1e30 · 1e-30 · 1e30` is 1e30 from the left, and infinite where the two large numbers meet first.
+Compilers merge constant factors, so the order in the text is not the one that runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hlotool.backends.numpy import DevicesExecutable, LogicalExecutable, NumpyBackend, NumpyExecutable
+from hlotool.ir.devices import DeviceGrid
+from hlotool.ir.edit import Editor, editing
+from hlotool.ir.edit_clone import clone_module
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.types import ArrayShape
+
+#: Orders that are tried: of `n` factors every one comes first in one of `n` of them.
+ORDERS = 4
+
+
+class ReorderedProducts(NumpyBackend):
+    """Executes programs with the factors of every product rotated.
+
+    Args:
+        turns: places by which they are.
+    """
+
+    def __init__(self, turns: int) -> None:
+        super().__init__()
+        self._turns = turns
+
+    def compile(self, module: Module) -> NumpyExecutable | LogicalExecutable:
+        """See `Backend.compile`."""
+        return super().compile(reordered(module, self._turns))
+
+    def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesExecutable:
+        """See `DevicesBackend.compile_devices`."""
+        return super().compile_devices(reordered(module, self._turns), grid)
+
+
+def has_products(module: Module) -> bool:
+    """Whether there is a product of floats whose factors have more than one order."""
+    return any(any(_chains(computation)) for computation in module.computations)
+
+
+def reordered(module: Module, turns: int) -> Module:
+    """A copy in which the factors of every product of floats are rotated by `turns` places."""
+    copy = clone_module(module).module
+    for computation in copy.computations:
+        chains = list(_chains(computation))
+        with editing(computation) as editor:
+            for chain in chains:
+                _rotate(editor, chain, turns)
+    return copy
+
+
+def _chains(computation: Computation) -> Iterator[list[Instruction]]:
+    """Multiplications that make one product, the last one at the end."""
+    readers: dict[Instruction, list[Instruction]] = {}
+    for instruction in computation.instructions:
+        for operand in instruction.operands:
+            readers.setdefault(operand, []).append(instruction)
+    inner: dict[Instruction, list[Instruction]] = {}
+    for instruction in computation.instructions:
+        if not _multiplies_floats(instruction):
+            continue
+        parts = [part for o in instruction.operands for part in inner.get(o, ())]
+        inner[instruction] = [*parts, instruction]
+        is_last = len(readers.get(instruction, ())) != 1 or not _multiplies_floats(readers[instruction][0])
+        if is_last or instruction is computation.root:
+            if len(inner[instruction]) > 1:
+                yield inner[instruction]
+            inner[instruction] = []
+
+
+def _multiplies_floats(instruction: Instruction) -> bool:
+    shape = instruction.shape
+    return (
+        instruction.opcode == "multiply" and isinstance(shape, ArrayShape) and shape.element_type.is_inexact
+    )
+
+
+def _rotate(editor: Editor, chain: Sequence[Instruction], turns: int) -> None:
+    """Multiply the factors of `chain` one after the other, beginning `turns` places further."""
+    factors = [o for link in chain for o in link.operands if o not in chain]
+    turns %= len(factors)
+    first, *rest = factors[turns:] + factors[:turns]
+    for link, factor in zip(chain, rest):
+        editor.set_operands(link, (first, factor))
+        first = link
