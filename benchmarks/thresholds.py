@@ -37,7 +37,7 @@ from hlotool.numerics.thresholds import Threshold
 NAMES = [
     name
     for name, value in vars(thresholds).items()
-    if isinstance(value, Threshold) and value.table != thresholds.LOCATOR
+    if isinstance(value, Threshold) and value.table not in (thresholds.LOCATOR, thresholds.EXACT)
 ]
 FACTORS = (0.5, 2.0)
 

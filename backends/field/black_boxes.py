@@ -35,11 +35,13 @@ class BlackBox:
         name: what it is; boxes of one name are the same function.
         instruction: its name.
         line: in the text, 0 where that is not known.
+        is_function: of real numbers, element by element; a compiler may compute it by arithmetic.
     """
 
     name: str
     instruction: str
     line: int
+    is_function: bool = False
 
 
 def black_box(instruction: Instruction, lowering: FieldLowering, name: str) -> Callable[..., Any]:

@@ -29,10 +29,6 @@ _SMALL: Final = 64
 #: So many values that follow from constants are looked at.
 _MOST_FOLDED: Final = 5000
 
-#: What counts as 0 at the second attempt. XLA's own generators add 1e-38 to keep away from 0, and it folds
-#: 1 - 1e-38 to 1; a number that matters is seldom below the square root of the smallest f32.
-TINY: Final = 1e-30
-
 
 class Constants:
     """The constants of a pair of programs.
@@ -40,7 +36,7 @@ class Constants:
     Args:
         reference: the program whose constants are as they were written.
         tested: the other one; None where only one program is executed.
-        zero_below: smaller constants are 0: 0.0 at the first attempt, TINY at the second.
+        zero_below: smaller constants are 0: 0.0 at the first attempt, `TINY_CONSTANT` at the second.
 
     Compile the reference first, and both before either is executed: what the reference folds explains
     constants of the other one.

@@ -74,9 +74,10 @@ class FieldLowering(Lowering):
         """Kernels on words work on whole arrays."""
         return False
 
-    def use_box(self, instruction: Instruction, name: str) -> None:
-        """Note that `instruction` is an unknown function called `name`."""
-        self.boxes.append(BlackBox(name, instruction.name, instruction.line))
+    def use_box(self, instruction: Instruction, name: str, is_function: bool = False) -> None:
+        """Note that `instruction` is an unknown function called `name`; each is noted once."""
+        if all(box.name != name for box in self.boxes):
+            self.boxes.append(BlackBox(name, instruction.name, instruction.line, is_function))
 
     def order(self, a: Instruction, b: Instruction) -> Order | None:
         """How all elements of `a` compare with those of `b`, where an inequality says so."""
@@ -102,7 +103,8 @@ class FieldLowering(Lowering):
 
     def rule(self, instruction: Instruction) -> Rule:
         """The numpy backend's where no floats are concerned, else the meaning of the opcode."""
-        if not any(is_inexact(i.shape) for i in (instruction, *instruction.operands)):
+        concerns_floats = any(is_inexact(i.shape) for i in (instruction, *instruction.operands))
+        if not concerns_floats and instruction.opcode != "rng":
             return super().rule(instruction)
         meaning = MEANINGS.get(instruction.opcode)
         if meaning is None:

@@ -208,7 +208,7 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "negative": lambda t, a: w.negate(a),
     "not_equal": _compared("NE"),
     "reciprocal": lambda t, a: w.inverse(a),
-    "sqrt": lambda t, a: w.sqrt(a),
+    "sqrt": lambda t, a: t.sqrt(a),
     "square": lambda t, a: w.multiply(a, a),
     "subtract": lambda t, a, b: w.subtract(a, b),
     "tanh": lambda t, a: t.tanh(a),

@@ -116,16 +116,28 @@ def ranks(words: Words, seed: int, known: Known = NOTHING_KNOWN) -> tuple[npt.ND
     flat = np.ascontiguousarray(words).reshape(-1)
     values = kappa(flat, seed, known)
     order = np.argsort(values)
+    _order_ties(order, flat, values[order])
     ordered = flat[order]
     is_new = np.ones(flat.shape, np.bool_)
     is_new[1:] = ordered[1:] != ordered[:-1]
-    if np.any(is_new[1:] & (values[order][1:] == values[order][:-1])):  # other words of the same value
-        order = np.lexsort((flat, values))
-        ordered = flat[order]
-        is_new[1:] = ordered[1:] != ordered[:-1]
     rank = np.empty(flat.shape, np.int64)
     rank[order] = np.cumsum(is_new) - 1
     return rank.reshape(words.shape), ordered[is_new]
+
+
+def _order_ties(order: npt.NDArray[np.intp], words: Words, ordered_values: Floats) -> None:
+    """Put words of the same value, which are equal modulo P, into the order of their bits; in place."""
+    is_tie = ordered_values[1:] == ordered_values[:-1]
+    ordered = words[order]
+    is_mixed = is_tie & (ordered[1:] != ordered[:-1])
+    if not is_mixed.any():
+        return
+    run = np.zeros(order.shape, np.intp)
+    np.cumsum(~is_tie, out=run[1:])
+    has_both = np.zeros(order.shape, np.bool_)
+    has_both[run[1:][is_mixed]] = True
+    members = np.flatnonzero(has_both[run])
+    order[members] = order[members][np.lexsort((ordered[members], run[members]))]
 
 
 def less(a: Words, b: Words, seed: int, known: Known = NOTHING_KNOWN) -> npt.NDArray[np.bool_]:

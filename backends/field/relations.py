@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.backends.field.snapping import SLACK, Precision, Reading, Rule
+from hlotool.backends.field.snapping import Precision, Reading, Rule, slack
 from hlotool.backends.field.words import Words, add, divide, inverse, multiply, rsqrt, sqrt, subtract
 
 Floats = npt.NDArray[np.float64]
@@ -66,7 +66,7 @@ class Relations:
             return None
         for table in self._tables:
             nearest = table.nearest(value)
-            if nearest is None or abs(table.values[nearest] - value) * 2.0**precision.bits > SLACK * value:
+            if nearest is None or abs(table.values[nearest] - value) * 2.0**precision.bits > slack() * value:
                 continue
             first, second = (float(operand[nearest]) for operand in table.operands)
             return table.operation(self._read(first), self._read(second))

@@ -13,7 +13,7 @@ from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
 from math import isfinite, log2
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,11 +31,13 @@ from hlotool.backends.field.words import (
 )
 from hlotool.ir.dtypes import DTYPES
 from hlotool.ir.types import ElementType
+from hlotool.numerics import thresholds
 from hlotool.numerics.ulp import epsilon
 
-#: How far a constant may be off, relatively, in units of 2^-bits of its type. One is the largest error of a
-#: rounding, and half of it is left for what it was made of.
-SLACK: Final = Fraction(3, 2)
+
+def slack() -> Fraction:
+    """How far a constant may be off, relatively, in units of 2^-bits of its type."""
+    return Fraction(thresholds.SNAP_UNITS.value)
 
 
 class Rule(Enum):
@@ -124,7 +126,7 @@ def _simple(exact: Fraction, value: float, precision: Precision) -> Reading | No
         return _of_fraction(fraction, Rule.FRACTION)
     for digits in range(1, precision.digits + 1):
         decimal = Fraction(f"{value:.{digits - 1}e}")
-        if abs(decimal - exact) * 2**bits <= SLACK * exact:
+        if abs(decimal - exact) * 2**bits <= slack() * exact:
             return _of_fraction(decimal, Rule.DECIMAL)
     if bits >= 24:
         square = simplest(exact * exact, bits - 1)
@@ -144,8 +146,8 @@ def _cost(fraction: Fraction) -> float:
 
 
 def simplest(exact: Fraction, bits: int) -> Fraction:
-    """The fraction of the smallest denominator within SLACK units of a positive number of `bits` bits."""
-    width = exact * SLACK / 2**bits
+    """The fraction of the smallest denominator within `slack` units of a positive number of `bits` bits."""
+    width = exact * slack() / 2**bits
     return _between(exact - width, exact + width)
 
 

@@ -30,6 +30,8 @@ _ANSWERS: dict[str, Callable[[Array, Array], Array]] = {
 }
 DIRECTIONS = ("EQ", "NE", *_ANSWERS)
 
+_TWO = w.integers(2)
+
 #: The largest exponent, doubled, whose power is a product.
 _LARGEST_POWER = 64
 
@@ -42,6 +44,10 @@ class Trial:
         constants: how the constants of the programs are read.
         seed: of the point.
         remembers_exp: whether logarithms will be asked for.
+        watches_roots: whether `roots` and `imaginary_roots` are counted.
+        roots: how many roots were taken at this point.
+        imaginary_roots: of them, those of numbers that are no squares. What is under a root in a program that
+            makes sense is not negative, but one of two sums in the field is: then √x √x = -x.
         half: in which residue results are compared: 0 for P, where exp has laws, 1 for Q, where log has.
         exponential: exp and its inverse.
     """
@@ -50,6 +56,9 @@ class Trial:
     seed: int = 0
     remembers_exp: bool = True
     half: int = 0
+    watches_roots: bool = False
+    roots: int = field(init=False)
+    imaginary_roots: int = field(init=False)
     exponential: Exponential = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,6 +68,7 @@ class Trial:
         """Go to the point of `seed`; what was computed at another one no longer counts."""
         self.seed = seed
         self.exponential = Exponential(seed, self.remembers_exp)
+        self.roots = self.imaginary_roots = 0
 
     # -- functions
 
@@ -91,6 +101,32 @@ class Trial:
         e = self.exp(w.add(x, x))
         return w.divide(w.subtract(e, w.ONE), w.add(e, w.ONE))
 
+    def sqrt(self, x: Words) -> Words:
+        """The root of a positive number; multiplicative."""
+        root = w.sqrt(x)
+        if self.watches_roots:
+            self.roots += root.size
+            self.imaginary_roots += int(np.count_nonzero(~w.equal(w.multiply(root, root), x) & (x != w.INF)))
+        return root
+
+    def rsqrt(self, x: Words) -> Words:
+        """1 / √x."""
+        return w.inverse(self.sqrt(x))
+
+    def tan(self, x: Words) -> Words:
+        """The quotient of sine and cosine."""
+        return w.divide(self.sine(x), self.cosine(x))
+
+    def sinh(self, x: Words) -> Words:
+        """(exp(x) - exp(-x)) / 2."""
+        e = self.exp(x)
+        return w.divide(w.subtract(e, w.inverse(e)), _TWO)
+
+    def cosh(self, x: Words) -> Words:
+        """(exp(x) + exp(-x)) / 2."""
+        e = self.exp(x)
+        return w.divide(w.add(e, w.inverse(e)), _TWO)
+
     def sine(self, x: Words) -> Words:
         """An odd function."""
         return odd("sine", self.seed, x)
@@ -102,8 +138,9 @@ class Trial:
     def power(self, x: Words, y: Words) -> Words:
         """x^y: a product where y is a multiple of 1/2 and not large, else exp(y log x)."""
         exponents = self.kappa(y)
-        different = np.unique(exponents).tolist()
-        known = [e for e in different if (2 * e).is_integer() and abs(2 * e) <= _LARGEST_POWER]
+        different = np.unique(exponents)
+        is_short = (2 * different == np.floor(2 * different)) & (np.abs(2 * different) <= _LARGEST_POWER)
+        known = different[is_short].tolist()
         if len(known) == len(different) == 1:
             base = np.broadcast_to(x, np.broadcast_shapes(np.shape(x), np.shape(y)))
             return w.power(base, int(2 * known[0]))

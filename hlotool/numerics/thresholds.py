@@ -17,6 +17,7 @@ MARGINS = "Margins of the ratio"
 LEGAL = "Legal pairs"
 FAULTS = "Planted faults"
 LOCATOR = "Thresholds of the locator"
+EXACT = "The exact arbiter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,4 +292,19 @@ ERROR_LEFT = Threshold(
     decides="the part of its error that a result may keep to be repaired",
     why="room for rounding, which differs once an operation is another one",
     table=LOCATOR,
+)
+
+# Constants as exact numbers.
+
+SNAP_UNITS = Threshold(
+    1.5,
+    decides="how far a constant may be from the number it is read as, in units of 2^-bits of its value",
+    why="one is the largest error of a rounding, and half of one is left for what it was made of",
+    table=EXACT,
+)
+TINY_CONSTANT = Threshold(
+    1e-30,
+    decides="below which size constants are 0 where two programs are different functions otherwise",
+    why="generators add 1e-38 to keep away from 0, and 1 - 1e-38 is folded to 1",
+    table=EXACT,
 )

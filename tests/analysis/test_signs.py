@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from hlotool.analysis.inequalities import Law
 from hlotool.analysis.interval import Interval
 from hlotool.analysis.signs import Fact, Order, Signs
+from hlotool.backends.base import Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import ArrayShape
 from hlotool.parse.reader import parse_module
+from hlotool.values.generate import generate_inputs
 
 REDUCERS = """
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT sum = f32[] add(a, b) }
@@ -282,3 +287,30 @@ def test_log_probabilities_of_a_real_program(stage: int) -> None:
     facts = [signs.of(i) for i in module.instructions() if i.opcode == "subtract"]
     laws = {law for f in facts for law in f.laws if f.interval.high == 0}
     assert {Law.BELOW_MAXIMUM, Law.LOG_SHARE} & laws
+
+
+@pytest.mark.parametrize("name", ["train_mnist_mlp", "transformer"])
+def test_values_of_real_programs_lie_in_their_ranges(name: str) -> None:
+    """Those that the reference backend computes, before optimisation and after it."""
+    (dumped,) = open_dump(f"corpus/jax/{name}").modules
+    assert dumped.pair is not None
+    known = 0
+    for stage in dumped.pair:
+        module = load_stage(dumped, stage)
+        signs = Signs(module)
+        seen: list[tuple[Instruction, float, float]] = []
+
+        def probe(instruction: Instruction, value: Value, seen: Any = seen) -> None:
+            if isinstance(instruction.shape, ArrayShape) and instruction.element_type.is_floating:
+                numbers = np.asarray(value, np.float64)
+                finite = numbers[np.isfinite(numbers)]
+                if finite.size:
+                    seen.append((instruction, float(finite.min()), float(finite.max())))
+
+        NumpyBackend().compile(module).run(list(generate_inputs(module, 3).values), probe)
+        for instruction, low, high in seen:
+            found = signs.of(instruction)
+            slack = 1e-5 * max(1.0, abs(low), abs(high))
+            assert found.interval.low - slack <= low <= high <= found.interval.high + slack, instruction
+            known += bool(found.laws)
+    assert known > 20

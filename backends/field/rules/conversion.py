@@ -62,8 +62,14 @@ def _real_conversion(source: ElementType, target: ElementType, lowering: FieldLo
 
 @means("is-finite", "stochastic-convert")
 def of_sizes(instruction: Instruction, lowering: FieldLowering) -> Kernel:
-    """The numpy backend's kernel on the pseudo-real values, as f64."""
+    """The numpy backend's kernel on the pseudo-real values, as f64.
+
+    The fraction by which `stochastic-convert` decides is that of the pseudo-real value: arithmetic in its
+    place has another one.
+    """
     trial = lowering.trial
+    if instruction.opcode == "stochastic-convert":
+        lowering.use_box(instruction, instruction.opcode)
     operands = tuple(
         Instruction(o.name, "parameter", retyped_shape(o.shape, to_f64), parameter_number=n)
         for n, o in enumerate(instruction.operands)

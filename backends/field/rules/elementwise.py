@@ -34,7 +34,7 @@ _ARITHMETIC: dict[str, tuple[_Real, c.Function]] = {
 #: Functions of real numbers that the trial knows laws of.
 _FUNCTIONS: dict[str, Callable[[Trial], _Real]] = {
     "cbrt": lambda t: w.cbrt,
-    "cosine": lambda t: t.cosine,
+    "cosh": lambda t: t.cosh,
     "exponential": lambda t: t.exp,
     "exponential-minus-one": lambda t: t.expm1,
     "log": lambda t: t.log,
@@ -42,15 +42,16 @@ _FUNCTIONS: dict[str, Callable[[Trial], _Real]] = {
     "logistic": lambda t: t.logistic,
     "power": lambda t: t.power,
     "remainder": lambda t: t.remainder,
-    "rsqrt": lambda t: w.rsqrt,
-    "sine": lambda t: t.sine,
-    "sqrt": lambda t: w.sqrt,
+    "rsqrt": lambda t: t.rsqrt,
+    "sinh": lambda t: t.sinh,
+    "sqrt": lambda t: t.sqrt,
+    "tan": lambda t: t.tan,
     "tanh": lambda t: t.tanh,
 }
 
 #: Functions without laws; the odd ones know the sign.
-_ODD = ("asin", "asinh", "atanh", "erf", "sinh", "tan")
-_OPAQUE = ("acos", "acosh", "atan2", "cosh")
+_ODD = ("asin", "asinh", "atanh", "erf", "sine")
+_OPAQUE = ("acos", "acosh", "atan2", "cosine")
 
 
 @means(*_ARITHMETIC)
@@ -67,6 +68,8 @@ def function(instruction: Instruction, lowering: FieldLowering) -> Kernel:
         return _complex_function(instruction, lowering)
     trial = lowering.trial
     of_trial = _FUNCTIONS[instruction.opcode]
+    for made_of in ("sine", "cosine") if instruction.opcode == "tan" else ():
+        lowering.use_box(instruction, made_of, is_function=True)
     return for_sizes(lambda *operands: of_trial(trial)(*operands), instruction)
 
 
@@ -76,6 +79,7 @@ def odd_function(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     if is_complex(instruction.shape):
         return _complex_function(instruction, lowering)
     trial, name = lowering.trial, instruction.opcode
+    lowering.use_box(instruction, name, is_function=True)
     return for_sizes(lambda x: trial.odd(name, x), instruction)
 
 
@@ -85,6 +89,9 @@ def opaque_function(instruction: Instruction, lowering: FieldLowering) -> Kernel
     if is_complex(instruction.shape):
         return _complex_function(instruction, lowering)
     trial, name = lowering.trial, instruction.opcode
+    lowering.use_box(instruction, name, is_function=True)
+    if name == "cosine":
+        return for_sizes(lambda x: trial.cosine(x), instruction)
     return for_sizes(lambda *operands: trial.opaque(name, *operands), instruction)
 
 
@@ -92,6 +99,7 @@ def _complex_function(instruction: Instruction, lowering: FieldLowering) -> Kern
     trial, name = lowering.trial, instruction.opcode
     if name == "exponential":
         return for_sizes(c.lifted(lambda z: c.exp(trial, z)), instruction)
+    lowering.use_box(instruction, f"complex {name}")
     return for_sizes(c.lifted(lambda *operands: c.opaque(trial, name, *operands)), instruction)
 
 

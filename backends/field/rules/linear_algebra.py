@@ -12,6 +12,7 @@ from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.numbers import Numbers
 from hlotool.backends.field.products import matmul
 from hlotool.backends.field.registry import call_means, means
+from hlotool.backends.field.trial import Trial
 from hlotool.backends.field.words import Words
 from hlotool.backends.numpy.kernels.linear_algebra import solve_triangular
 from hlotool.backends.numpy.lapack import named_call
@@ -27,15 +28,15 @@ def cholesky(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     """The factor of a symmetric matrix, of which one triangle is read; the other one of the result is 0."""
     if is_complex(instruction.shape):
         raise lowering.unsupported(instruction, "no meaning on complex numbers in the field")
-    lower = instruction.flag("lower")
-    return lambda a: _in_triangle(a, lower)
+    lower, trial = instruction.flag("lower"), lowering.trial
+    return lambda a: _in_triangle(a, lower, trial)
 
 
-def _in_triangle(a: Words, lower: bool) -> Words:
-    return _factor(a) if lower else _factor(a.swapaxes(-1, -2)).swapaxes(-1, -2)
+def _in_triangle(a: Words, lower: bool, trial: Trial) -> Words:
+    return _factor(a, trial) if lower else _factor(a.swapaxes(-1, -2), trial).swapaxes(-1, -2)
 
 
-def _factor(a: Words) -> Words:
+def _factor(a: Words, trial: Trial) -> Words:
     """The lower factor of the matrices in the last two dimensions, column by column."""
     factor = np.zeros_like(a)
     for column in range(a.shape[-1]):
@@ -43,7 +44,7 @@ def _factor(a: Words) -> Words:
         if column:
             done = factor[..., column:, :column]
             rest = w.subtract(rest, matmul(done, done[..., :1, :].swapaxes(-1, -2))[..., 0])
-        pivot = w.sqrt(rest[..., :1])
+        pivot = trial.sqrt(rest[..., :1])
         factor[..., column, column] = pivot[..., 0]
         factor[..., column + 1 :, column] = w.divide(rest[..., 1:], pivot)
     return factor
@@ -54,11 +55,11 @@ def potrf(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     """The factor in the triangle `uplo`, the other one as it was; no matrix is singular."""
     lower = named_call(instruction, lowering).is_option("uplo", "L")
     _, info = array_shapes(instruction.shape)
-    size = instruction.operands[0].dims[-1]
+    size, trial = instruction.operands[0].dims[-1], lowering.trial
     in_triangle = np.tri(size, dtype=np.bool_) if lower else np.tri(size, dtype=np.bool_).T
 
     def kernel(a: Words) -> tuple[Any, ...]:
-        return np.where(in_triangle, _in_triangle(a, lower), a), np.zeros(info.dims, np.int32)
+        return np.where(in_triangle, _in_triangle(a, lower, trial), a), np.zeros(info.dims, np.int32)
 
     return kernel
 

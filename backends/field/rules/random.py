@@ -8,7 +8,7 @@ import numpy as np
 
 from hlotool.backends.field.drawing import drawn
 from hlotool.backends.field.hashing import key
-from hlotool.backends.field.held import is_float
+from hlotool.backends.field.held import is_float, residues
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.registry import means
 from hlotool.backends.field.rules.conversion import plain
@@ -48,7 +48,7 @@ def rng(instruction: Instruction, lowering: FieldLowering) -> Kernel:
 
     def kernel(limits: list[Any], run: Run) -> Any:
         number = int(run.generator.integers(1 << 62))
-        low, high = (int(np.asarray(limit, np.uint64)) >> 32 for limit in limits)
+        low, high = (int(residues(o.shape, limit)) for o, limit in zip(instruction.operands, limits))
         return drawn(instruction.shape, key("rng", trial.seed, distribution, low, high, number))
 
     return Calling(kernel)

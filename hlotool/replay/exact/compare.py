@@ -7,21 +7,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import numpy as np
-
 from hlotool.backends.base import Backend
 from hlotool.backends.field.black_boxes import BlackBox
-from hlotool.backends.field.constants import TINY, Constants, constant_values
+from hlotool.backends.field.constants import Constants, constant_values
 from hlotool.backends.field.drawing import with_drawn_floats
 from hlotool.backends.field.executable import FieldBackend
 from hlotool.backends.field.snapping import Rule
 from hlotool.backends.field.trial import Trial
 from hlotool.errors import BackendFailed, HlotoolError
 from hlotool.ir.module import Module
-from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves
+from hlotool.ir.types import leaves
+from hlotool.numerics import thresholds
 from hlotool.replay.devices.arguments import device_arguments
-from hlotool.replay.devices.runners import Outcome, Runner
-from hlotool.replay.exact.result import ExactResult, LeafResult, Relation, Witness
+from hlotool.replay.devices.runners import Runner
+from hlotool.replay.exact.leaves import compared, explained, worst
+from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
 from hlotool.replay.rows import parameter_difference
 from hlotool.values.flatten import flatten
 from hlotool.values.generate import generate_inputs
@@ -81,15 +81,27 @@ class _Assumed:
         inequalities: of real numbers, by which |x| is x where x is known not to be negative. They are not
             assumed at once: what only one of two programs shows would tell them apart.
         logarithms: log(a b) = log(a) + log(b), in place of exp(a + b) = exp(a) exp(b).
+        roots: √x √x = x, at points where all that is under a root is a square.
     """
 
     tiny: bool = False
     inequalities: bool = False
     logarithms: bool = False
+    roots: bool = False
 
 
 #: Modulo Q the root of a square has either sign by chance: one element alone shows it in every second trial.
-_TRIALS_MODULO_Q = 8
+#: And a fault in one of two branches shows at every second point: at others than those at which programs were
+#: unequal it must not be missed.
+_TRIALS_AT_OTHER_POINTS = 8
+
+#: They take roots.
+_ROOTS = frozenset(
+    {"batch-norm-grad", "batch-norm-inference", "batch-norm-training", "cholesky", "rsqrt", "sqrt"}
+)
+
+#: One number out of two is a square: of a few different ones, all are at one of these points.
+_MOST_ROOTS, _MOST_POINTS = 24, 600
 
 
 def _united(result: ExactResult, other: ExactResult) -> ExactResult:
@@ -111,21 +123,29 @@ def _united(result: ExactResult, other: ExactResult) -> ExactResult:
 
 def _further(*modules: Module) -> Iterator[_Assumed]:
     """What to assume where programs are unequal without."""
-    has_tiny = any(0 < abs(value) < TINY for module in modules for value in constant_values(module))
+    tiny = thresholds.TINY_CONSTANT.value
+    has_tiny = any(0 < abs(value) < tiny for module in modules for value in constant_values(module))
     yield from [_Assumed(tiny=True)] if has_tiny else []
     if _takes_logarithms(*modules):
         yield _Assumed(logarithms=True)
     yield _Assumed(inequalities=True)
     yield from [_Assumed(tiny=True, inequalities=True)] if has_tiny else []
+    if any(i.opcode in _ROOTS for module in modules for i in module.instructions()):
+        yield _Assumed(roots=True)
 
 
 def _attempt(
     reference: Side, tested: Side, options: Options, deadline: float, assumed: _Assumed
 ) -> ExactResult:
-    constants = Constants(reference.module, tested.module, TINY if assumed.tiny else 0.0)
+    constants = Constants(
+        reference.module, tested.module, thresholds.TINY_CONSTANT.value if assumed.tiny else 0.0
+    )
     takes_logarithms = _takes_logarithms(reference.module, tested.module)
-    trial = Trial(constants, remembers_exp=takes_logarithms, half=int(assumed.logarithms))
-    trials = max(options.trials, _TRIALS_MODULO_Q) if assumed.logarithms else options.trials
+    half = int(assumed.logarithms)
+    trial = Trial(constants, remembers_exp=takes_logarithms, watches_roots=assumed.roots, half=half)
+    trials = options.trials
+    if assumed.logarithms or assumed.roots:
+        trials = max(trials, _TRIALS_AT_OTHER_POINTS)
     engine = FieldBackend(trial, deadline, assumed.inequalities)
     try:
         runners = reference.compiled_by(engine), tested.compiled_by(engine)
@@ -133,20 +153,28 @@ def _attempt(
             return ExactResult(structural=difference)
         if assumed.inequalities and not engine.laws:
             return ExactResult(refused="no inequality is known")
-        found = [
-            _at_point(*runners, _arguments(reference.module, runners[0], options, number), trial, seed)
-            for number, seed in enumerate(range(options.seed, options.seed + trials))
-        ]
+        found, missing = [], set(range(options.trials))
+        for number in range(_MOST_POINTS if assumed.roots else trials):
+            arguments = _arguments(reference.module, runners[0], options, number)
+            leaves = _at_point(*runners, arguments, trial, options.seed + number)
+            if not trial.imaginary_roots:
+                found.append(leaves)
+                missing.discard(number % options.trials)
+            if (len(found) >= trials and not missing) or trial.roots > _MOST_ROOTS:
+                break
+        if len(found) < trials or missing:
+            return ExactResult(refused="no points at which all that is under a root is a square")
     except HlotoolError as error:
         if isinstance(error, BackendFailed) and error.here:
             raise
         return ExactResult(refused=str(error))
     boxes = _boxes(engine)
-    laws = [f"constants below {TINY:g} are 0"] if assumed.tiny else []
+    laws = [f"constants below {thresholds.TINY_CONSTANT.value:g} are 0"] if assumed.tiny else []
     laws += ["log(a b) = log(a) + log(b)"] if assumed.logarithms else []
+    laws += ["√x √x = x"] if assumed.roots else []
     laws += sorted(law.value for law in engine.laws)
     return ExactResult(
-        leaves=_explained([_worst(leaf) for leaf in zip(*found)], *boxes),
+        leaves=explained([worst(leaf) for leaf in zip(*found)], *boxes),
         trials=trials,
         laws=laws,
         constants=_readings(constants),
@@ -169,17 +197,22 @@ def _takes_logarithms(*modules: Module) -> bool:
 
 
 def _arguments(module: Module, runner: Runner, options: Options, number: int) -> Sequence[Any]:
-    """What both programs are given in one trial: one value per parameter, or a tuple for each device."""
-    seed = options.seed + number
+    """What both programs are given at one point: one value per parameter, or a tuple for each device.
 
-    def drawn(seed: int) -> Sequence[Any]:
-        return with_drawn_floats(module, generate_inputs(module, seed).values, seed)
+    Integers and preds repeat themselves after `trials` points, given ones are those of the first: what they
+    show must not vanish at further points.
+    """
+    seed, trial = options.seed + number, number % options.trials
+
+    def drawn(device: int) -> Sequence[Any]:
+        integers = generate_inputs(module, options.seed + trial + device).values
+        return with_drawn_floats(module, integers, seed + device)
 
     if runner.copies > 1:
-        return device_arguments(module, lambda device: drawn(seed + device))
-    if options.arguments is not None and number == 0:
+        return device_arguments(module, drawn)
+    if options.arguments is not None and trial == 0:
         return with_drawn_floats(module, options.arguments, seed)
-    return drawn(seed)
+    return drawn(0)
 
 
 def _structural_difference(reference: Runner, tested: Runner) -> str:
@@ -200,74 +233,11 @@ def _at_point(
     left = list(flatten(reference.result, expected.value))
     right = list(flatten(tested.result, actual.value))
     return [
-        _compared(index, (shape, value), (other_shape, other), actual, seed)
+        compared(index, (shape, value), (other_shape, other), actual, seed)
         for (index, shape, value), (_, other_shape, other) in zip(left, right)
     ]
-
-
-def _compared(
-    index: ShapeIndex, expected: tuple[Shape, Any], actual: tuple[Shape, Any], outcome: Outcome, seed: int
-) -> LeafResult:
-    """One leaf of both results."""
-    (shape, value), (other_shape, other) = expected, actual
-    if not isinstance(shape, ArrayShape) or not isinstance(other_shape, ArrayShape):
-        return LeafResult(index, Relation.EQUAL)
-    if fault := outcome.faults.get(index):
-        return LeafResult(index, Relation.UNEQUAL, reason=fault)
-    if shape.element_type is not other_shape.element_type or np.shape(value) != np.shape(other):
-        sides = [_described(s, v) for s, v in (expected, actual)]
-        return LeafResult(index, Relation.UNEQUAL, reason=f"expected {sides[0]}, got {sides[1]}")
-    left, right = np.asarray(value), np.asarray(other)
-    differs = np.asarray(left != right)
-    count = int(np.count_nonzero(differs))
-    if not count:
-        return LeafResult(index, Relation.EQUAL, 0, left.size)
-    at = tuple(int(i) for i in np.unravel_index(int(differs.argmax()), differs.shape))
-    witness = Witness(seed, at, _text(shape, left[at]), _text(shape, right[at]))
-    return LeafResult(index, Relation.UNEQUAL, count, left.size, witness)
-
-
-def _text(shape: ArrayShape, value: Any) -> str:
-    """One element of a result (see `held.residues`) in words."""
-    if shape.element_type.is_complex:
-        return f"({int(value) >> 32}, {int(value) & 0xFFFFFFFF}) mod P"
-    return f"{value} mod P" if shape.element_type.is_floating else str(value)
-
-
-def _described(shape: Shape, value: Any) -> str:
-    assert isinstance(shape, ArrayShape)
-    return ArrayShape(shape.element_type, np.shape(value)).logical_text()
-
-
-def _worst(leaf: Sequence[LeafResult]) -> LeafResult:
-    """Of one leaf the trial with the most elements that differ."""
-    return max(leaf, key=lambda one: (one.relation is Relation.UNEQUAL, one.differing))
 
 
 def _boxes(engine: FieldBackend) -> tuple[Sequence[BlackBox], Sequence[BlackBox]]:
     reference, *_, tested = engine.boxes
     return reference, tested
-
-
-def _explained(
-    leaves: Sequence[LeafResult], reference: Sequence[BlackBox], tested: Sequence[BlackBox]
-) -> list[LeafResult]:
-    """Nothing follows from leaves that differ where only one program calls an unknown function."""
-    alone = list(_alone(reference, tested))
-    if not alone:
-        return list(leaves)
-    reason = f"an unknown function of one program only: {alone[0]}"
-    return [
-        replace(leaf, relation=Relation.REFUSED, reason=reason)
-        if leaf.relation is Relation.UNEQUAL and leaf.witness is not None
-        else leaf
-        for leaf in leaves
-    ]
-
-
-def _alone(reference: Sequence[BlackBox], tested: Sequence[BlackBox]) -> Iterator[str]:
-    names = {box.name for box in reference}, {box.name for box in tested}
-    for box in [*reference, *tested]:
-        if box.name in names[0] ^ names[1]:
-            where = f" (line {box.line})" if box.line else ""
-            yield f"{box.name} of %{box.instruction}{where}"

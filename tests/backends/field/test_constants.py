@@ -13,12 +13,13 @@ from property.laws import law
 from support.field_words import word_of
 
 from hlotool.backends.field import words as w
-from hlotool.backends.field.constants import TINY, Constants
+from hlotool.backends.field.constants import Constants
 from hlotool.backends.field.snapping import Rule, dyadic, simplest
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Module
 from hlotool.ir.types import ELEMENT_TYPES
+from hlotool.numerics.thresholds import TINY_CONSTANT
 
 
 def program(*values: float, kind: str = "f32") -> Module:
@@ -136,7 +137,7 @@ def test_what_the_reference_folds_is_known_too() -> None:
 def test_tiny_constants_are_zero_at_the_second_attempt() -> None:
     value = rounded(1e-38)
     assert Constants(program(value)).reading(value).word != 0
-    assert Constants(program(value), zero_below=TINY).reading(value).rule is Rule.ZERO
+    assert Constants(program(value), zero_below=TINY_CONSTANT.value).reading(value).rule is Rule.ZERO
 
 
 def test_sizes_of_constants_are_known() -> None:

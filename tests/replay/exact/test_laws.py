@@ -154,6 +154,20 @@ LAWS = {
         "z0 = f32[] constant(0);"
         f" r = {F} reduce-window(x, z0), window={{size=1x6 pad=0_0x5_0}}, to_apply=largest",
     ),
+    "root of a sum": (
+        "a = f32[1,3] slice(x), slice={[0:1],[0:3]}; b = f32[1,3] slice(y), slice={[0:1],[0:3]};"
+        " s = f32[1,3] add(a, b); q = f32[1,3] rsqrt(s); r = f32[1,3] multiply(q, q)",
+        "a = f32[1,3] slice(x), slice={[0:1],[0:3]}; b = f32[1,3] slice(y), slice={[0:1],[0:3]};"
+        " s = f32[1,3] add(a, b); o = f32[] constant(1); os = f32[1,3] broadcast(o), dimensions={};"
+        " r = f32[1,3] divide(os, s)",
+        "a = f32[1,3] slice(x), slice={[0:1],[0:3]}; b = f32[1,3] slice(y), slice={[0:1],[0:3]};"
+        " s = f32[1,3] add(a, b); q = f32[1,3] rsqrt(s); r = f32[1,3] multiply(s, q)",
+    ),
+    "tan as a quotient": (
+        f"r = {F} tan(x)",
+        f"s = {F} sine(x); c = {F} cosine(x); r = {F} divide(s, c)",
+        f"s = {F} sine(x); c = {F} cosine(x); r = {F} divide(c, s)",
+    ),
     "factor of a triangle times itself": (
         f"{TRIANGLE} r = f32[5,5] cholesky(a), lower=true",
         f"{TRIANGLE} d = f32[5,5] multiply(l, eye); z0 = f32[] constant(0);"
