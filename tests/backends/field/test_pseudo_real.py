@@ -49,7 +49,7 @@ def test_unequal_terms() -> None:
 
 
 def test_a_few_words_and_many() -> None:
-    """Both ways to the fractions agree: of random words, of small fractions, and without a residue modulo Q."""
+    """Both ways to the fractions agree: of random words, small fractions, and residues that are 0."""
     few = [Fraction(n, d) for n in (-7, 1, 1000) for d in (1, 3, 50257)]
     words = np.concatenate(
         [random_words(4, 5), words_of(few), [w.word(5, 0), w.word(0, 7), w.word(w.P - 1, 0)]]
