@@ -1,6 +1,7 @@
 """What verdicts cost: an ensemble over one run of the reference, a wrong program over the healthy one.
 
-    python benchmarks/verdicts_cost.py [ensemble] [wrong] [--only REGEX] [--seed N] [--dumps DIR …]
+    python benchmarks/verdicts_cost.py [ensemble] [wrong] [--only REGEX] [--seed N] [--faults N]
+                                       [--dumps DIR …]
 
 *ensemble*: programs of one operation on much data. Four members are what nearly every verdict needs; a member
 more is what the others pay. On small programs the fixed cost of planning the other executions shows instead;
@@ -66,12 +67,12 @@ def print_ensembles(only: str) -> None:
     print(f"\nmedian ratio {median(runs):.1f}, over plan and run {median(plans):.1f}")
 
 
-def print_wrong_programs(dumps: list[str], only: str, seed: int) -> None:
+def print_wrong_programs(dumps: list[str], only: str, seed: int, faults: int) -> None:
     """The table of programs with many outputs."""
     found = []
     print("| program | fault | outputs | wrong | healthy, s | judged, s | ratio | located, too, s |")
     print("|---|---|---|---|---|---|---|---|")
-    for cost in costs(dumps, only, seed):
+    for cost in costs(dumps, only, seed, faults):
         found.append(cost.judged / cost.healthy)
         numbers = f"{cost.outputs} | {cost.wrong} | {cost.healthy:.2f} | {cost.judged:.2f} | {found[-1]:.1f}"
         print(f"| {cost.name} | {cost.fault} | {numbers} | {cost.whole:.2f} |", flush=True)
@@ -84,13 +85,14 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="ensemble|wrong", help="both by default")
     parser.add_argument("--only", default="", help="regular expression for names")
     parser.add_argument("--seed", type=int, default=0, help="of the faults")
+    parser.add_argument("--faults", type=int, default=6, help="per program")
     parser.add_argument("--dumps", nargs="*", default=[], metavar="DIR", help="more dumps")
     arguments = parser.parse_args()
     parts = arguments.parts or ["ensemble", "wrong"]
     if "ensemble" in parts:
         print_ensembles(arguments.only)
     if "wrong" in parts:
-        print_wrong_programs(arguments.dumps, arguments.only, arguments.seed)
+        print_wrong_programs(arguments.dumps, arguments.only, arguments.seed, arguments.faults)
 
 
 if __name__ == "__main__":

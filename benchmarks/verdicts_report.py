@@ -83,7 +83,7 @@ def _cost(judgements: list[PairVerdict]) -> Iterator[str]:
     drawn = [j for j in judgements if j.members]
     yield f"- arrays judged `unstable`: {leaves['unstable']} of {total} ({leaves['unstable'] / total:.2%})"
     yield f"- settled without an ensemble: {fast} of {len(judgements)} ({fast / len(judgements):.1%})"
-    if drawn:
+    if drawn and all(j.run_seconds for j in drawn):
         runs = median(j.seconds / j.run_seconds for j in drawn)
         fresh = median(j.seconds / (j.run_seconds + j.plan_seconds) for j in drawn)
         yield (

@@ -36,8 +36,8 @@ from hlotool.replay.task import Task
 
 #: Outputs from which on a program has many.
 MANY = 20
-#: Faults per program, and draws until they are found.
-_FAULTS, _DRAWS = 6, 80
+#: Draws of a fault per program until enough are found.
+_DRAWS = 80
 #: Early is what stands in the first part of a computation's sites.
 _EARLY = 0.25
 #: Judging only, and with the search for the first wrong instruction as `run` does it.
@@ -69,17 +69,17 @@ class Cost:
     whole: float
 
 
-def costs(paths: list[str], only: str, seed: int) -> Iterator[Cost]:
+def costs(paths: list[str], only: str, seed: int, faults: int) -> Iterator[Cost]:
     """Early faults in programs with many outputs: of the corpus, of JAX training steps, and under `paths`."""
     with tempfile.TemporaryDirectory() as folder:
         steps = dumped_steps(Path(folder) / "steps")
-        for source in [*map(Path, paths), ROOT / "corpus" / "jax", ROOT / "corpus" / "tf", *steps]:
+        for source in [*steps, ROOT / "corpus" / "jax", ROOT / "corpus" / "tf", *map(Path, paths)]:
             for module in open_dump(source).modules:
                 if re.search(only, module.title):
-                    yield from _of_module(module, Path(folder), seed)
+                    yield from _of_module(module, Path(folder), seed, faults)
 
 
-def _of_module(owner: DumpModule, folder: Path, seed: int) -> Iterator[Cost]:
+def _of_module(owner: DumpModule, folder: Path, seed: int, faults: int) -> Iterator[Cost]:
     owner = replace(owner, artefacts=())
     stages = select_stages(owner)
     if stages.reference is None or len(stages.tested) != 1:
@@ -104,7 +104,7 @@ def _of_module(owner: DumpModule, folder: Path, seed: int) -> Iterator[Cost]:
         _, whole = _replayed(Task(wrong, _WHOLE))
         yield Cost(owner.title, kind, outputs, _wrong(rows), healthy, judged, whole)
         found += 1
-        if found == _FAULTS:
+        if found == faults:
             return
 
 

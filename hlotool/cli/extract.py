@@ -14,7 +14,8 @@ USAGE = "extract [options] FILE INSTRUCTION ..."
 ABOUT = "cut instructions out of a program, with the values that they got"
 DESCRIPTION = """\
 Cut instructions, a fusion or a whole computation out of a program into a program of their own. What they
-read becomes parameters; the values that occurred are written beside it as .npz.
+read becomes parameters; the values that occurred are written beside it as .npz. Of a program for several
+devices, what exchanges values gets those of each device, other parts get those of the first.
 """
 EXAMPLES = """\
 examples:

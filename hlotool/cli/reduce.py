@@ -35,7 +35,7 @@ USAGE = "reduce [options] FILE"
 ABOUT = "make a failing program small while it fails in the same way"
 DESCRIPTION = """\
 Make a failing program small: fewer instructions, inlined calls, shorter loops, smaller shapes, simpler types
-and values. The way in which it fails is kept: a wrong value never becomes a crash.
+and values, fewer devices. The way in which it fails is kept: a wrong value never becomes a crash.
 
 A command given as --check is called with the file of a candidate; the arguments lie beside it as .npz. Its
 exit status means what it means to `git bisect run`: 0 good, 125 cannot be judged, others bad.

@@ -19,8 +19,6 @@ _HIGHEST_RANK, _MOST_MOVES = 4, 1 << 24
 
 def off_by_one_row(found: Difference) -> Pattern | None:
     """Some rows (or columns) are copies of a neighbour."""
-    if not found.is_rich:
-        return None
     for axis in range(found.wrong.ndim):
         if found.wrong.shape[axis] < 3:
             continue

@@ -237,9 +237,9 @@ PATTERN_WIDTHS = Threshold(
     table=FAULTS,
 )
 PATTERN_ELEMENTS = Threshold(
-    8,
+    5,
     decides="wrong elements that a saturation or right values in wrong places must show in",
-    why="among four numbers, one in eight shows some order by chance; of eight in order none has it so",
+    why="four numbers fit some shift, swap or limit by chance; at 8 many small arrays have no name",
     table=FAULTS,
 )
 PATTERN_VALUES = Threshold(

@@ -66,11 +66,12 @@ class Case:
 
         Args:
             module: where nothing in it knows of devices any more, it is a program for one of them.
-            rows: arguments on each device that executes this program.
+            rows: arguments on each device that executes this program; one row where all have the same.
         """
         count = own_arguments(module)
         if count > 1:
-            return Case(module, tuple(map(tuple, rows)), self.device)
+            own = rows if len(rows) > 1 else [rows[0]] * count
+            return Case(module, tuple(map(tuple, own)), self.device)
         if self.copies > 1:
             module = for_one_device(module)
         return Case(module, tuple(rows[self.device if len(rows) > 1 else 0]))
