@@ -21,6 +21,8 @@ from hlotool.backends.field.residues import MODULO_P, MODULO_Q, P, Q
 
 Floats = npt.NDArray[np.float64]
 
+#: Up to so many words Python's integers are faster than NumPy's calls.
+_ONE_BY_ONE: Final = 24
 #: Convergents that are looked at; of nearly all residues there are fewer.
 _STEPS: Final = 24
 #: Both terms of a balanced fraction are at most this.
@@ -65,7 +67,9 @@ def balanced(p: Words) -> Balanced:
 
 
 def fractions_of(p: Words, q: Words) -> Fractions:
-    """The fractions of words with residues p and q, arrays of one dimension without zeros modulo P."""
+    """The fractions of words with residues p and q, arrays of one dimension."""
+    if p.size <= _ONE_BY_ONE:
+        return _one_by_one(p.tolist(), q.tolist())
     found = _Balance(p.size)
     # |s| q - (±r) modulo Q of the last two steps: 0 where the fraction holds modulo Q, too.
     off0 = np.ones(p.shape, np.uint64)  # P modulo Q
@@ -77,10 +81,38 @@ def fractions_of(p: Words, q: Words) -> Fractions:
             off0 += step.quotient.astype(np.uint64) * off1
             off0, off1 = off1, MODULO_Q.reduce(off0)
         if not off1.all():
-            new = (off1 == 0) & ~is_small
+            new = (off1 == 0) & ~is_small & (step.remainder > 0) & (np.abs(step.cofactor) < P)
             np.divide(step.remainder, step.cofactor, out=value, where=new)
             is_small |= new
     return Fractions(is_small, value, found.result)
+
+
+def _one_by_one(p: list[int], q: list[int]) -> Fractions:
+    """The same of a few words, by Python's integers."""
+    values: list[float | None] = []
+    terms: list[tuple[int, int]] = []
+    for x, y in zip(p, q):
+        (r0, r1), (s0, s1) = (P, x), (0, 1)
+        value: float | None = None
+        balance: tuple[int, int] | None = None
+        for _ in range(_STEPS):
+            if balance is None and r1 <= ROOT:
+                balance = r1, s1
+            if value is None and r1 and (s1 * y - r1) % Q == 0:
+                value = r1 / s1
+            if r1 <= 1:
+                break
+            quotient = r0 // r1
+            r0, r1 = r1, r0 - quotient * r1
+            s0, s1 = s1, s0 - quotient * s1
+        values.append(value)
+        terms.append(balance or (r1, s1))
+    numerators, denominators = np.array(terms, np.int64).reshape(-1, 2).T
+    return Fractions(
+        np.array([value is not None for value in values], np.bool_),
+        np.array([value or 0.0 for value in values]),
+        Balanced(numerators, denominators),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ MARGINS = "Margins of the ratio"
 LEGAL = "Legal pairs"
 FAULTS = "Planted faults"
 LOCATOR = "Thresholds of the locator"
-EXACT = "The exact arbiter"
+EXACT = "Thresholds of constants"
 
 
 @dataclass(frozen=True, slots=True)

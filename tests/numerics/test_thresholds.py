@@ -12,7 +12,11 @@ from hlotool.numerics.thresholds import Threshold
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = {name: value for name, value in vars(thresholds).items() if isinstance(value, Threshold)}
-SOURCES = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "hlotool").rglob("*.py"))
+SOURCES = "".join(
+    path.read_text(encoding="utf-8")
+    for room in ("hlotool", "backends")
+    for path in (ROOT / room).rglob("*.py")
+)
 RESULTS = (ROOT / "benchmarks/RESULTS.md").read_text(encoding="utf-8")
 
 

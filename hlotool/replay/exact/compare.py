@@ -160,6 +160,8 @@ def _attempt(
             if not trial.imaginary_roots:
                 found.append(leaves)
                 missing.discard(number % options.trials)
+                if assumed.roots and all(leaf.relation is Relation.UNEQUAL for leaf in leaves):
+                    break
             if (len(found) >= trials and not missing) or trial.roots > _MOST_ROOTS:
                 break
         if len(found) < trials or missing:

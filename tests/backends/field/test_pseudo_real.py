@@ -11,6 +11,7 @@ from property.laws import law
 from support.field_words import SIZES, fractions, random_words, seeds, word_of, words_of
 
 from hlotool.backends.field import words as w
+from hlotool.backends.field.fractions_of import fractions_of
 from hlotool.backends.field.pseudo_real import Known, absolute, kappa, less, maximum, minimum, ranks
 
 Dims = tuple[int, ...]
@@ -45,6 +46,22 @@ def test_unequal_terms() -> None:
         for bits in rng.integers(1, 26, 400)
     ]
     assert kappa(words_of(numbers), 3).tolist() == [float(n) for n in numbers]
+
+
+def test_a_few_words_and_many() -> None:
+    """Both ways to the fractions agree: of random words, small fractions, and residues that are 0."""
+    few = [Fraction(n, d) for n in (-7, 1, 1000) for d in (1, 3, 50257)]
+    words = np.concatenate(
+        [random_words(4, 5), words_of(few), [w.word(5, 0), w.word(0, 7), w.word(w.P - 1, 0)]]
+    )
+    many = fractions_of(*w.split(np.concatenate([words, random_words(5, 100)])))
+    found = fractions_of(*w.split(words))
+    size = len(words)
+    assert np.array_equal(found.is_small, many.is_small[:size])
+    assert np.array_equal(found.value, many.value[:size])
+    assert np.array_equal(found.balanced.numerator, many.balanced.numerator[:size])
+    assert np.array_equal(found.balanced.denominator, many.balanced.denominator[:size])
+    assert found.value[5:14].tolist() == [float(f) for f in few]
 
 
 def test_constants_have_their_own_value() -> None:
