@@ -203,12 +203,14 @@ class _Search:
         return next((Node(f, call.operands[0]) for f, call in around if call.opcode == "conditional"), None)
 
     def _handed_on(self, one: Node, other: Node) -> Blame | None:
-        """What hands on another value than it should, where names do not tell."""
+        """What hands on another value than it should: a loop, or any step where names do not tell."""
         left, right = made(one), made(other)
         alike = self.pairing.equal_value(right, left)
-        place = carried_round(one, other) or handed_through(other)
-        if place is None and alike is not None and alike.instruction.opcode == right.instruction.opcode:
-            place = next((s for s in chain(other) if s.instruction.opcode == "tuple"), None)
+        place = carried_round(one, other)
+        if self.pairing.is_far:
+            is_like = alike is not None and alike.instruction.opcode == right.instruction.opcode
+            tuples = (s for s in chain(other) if is_like and s.instruction.opcode == "tuple")
+            place = place or handed_through(other) or next(tuples, None)
         return _handing(left, alike, right, place) if place is not None else None
 
     def _control(self, one: Node, other: Node) -> _Pair | None:
@@ -228,14 +230,12 @@ class _Search:
         left, right = made(one), made(other)
         if not self.pairing.differ(left, right):
             return None
-        if self.pairing.is_far:
-            return self._handed_on(one, other)
-        common = {step_name(step) for step in behind_forms(one)}
         # Passes add calls and tuples on the way: what counts is the last step that both sides take.
+        common = {step_name(step) for step in behind_forms(one)}
         steps = list(chain(other))
         shared = [s for s in steps[:-1] if step_name(s) in common]
         if not shared or not self.pairing.is_right(right):
-            return None
+            return self._handed_on(one, other) if shared or self.pairing.is_far else None
         last = shared[-1]
         following = steps[steps.index(last) + 1 :]
         if last.instruction.opcode == "while" and len(following) > 1:
@@ -244,6 +244,10 @@ class _Search:
         if is_handed_through(following):
             last = following[0]
         return _handing(left, self.pairing.twin_before(right), right, caller_of_parameter(last))
+
+    def _miswired(self, apart: list[tuple[_Pair, _Pair]]) -> Blame | None:
+        """What hands on one of several operands wrongly, the first such."""
+        return next(filter(None, (self._wiring(*use) for use, _ in apart)), None)
 
     def _fixed(self, one: Node, other: Node) -> Blame | _Pair | None:
         """What puts constants in the place of a value that the right program makes of its arguments.
@@ -286,8 +290,8 @@ class _Search:
         matches = {b: next((a for a in left if pairing.agree(a, b)), None) for b in right}
         is_told = pairs and set(matches.values()) == set(left) and (apart or not is_same)
         if is_told and pairing.differ(one, other):
-            # The same values, be it in another order: it is what is done to them.
-            return self._blame(one, other, [other], matches)
+            # The same values, be it in another order: it is what hands them on, or what is done to them.
+            return self._miswired(apart) or self._blame(one, other, [other], matches)
         if not is_same or len(apart) != 1 or not pairing.differ(*apart[0][1]):
             return None
         [((expected, read), (_, maker))] = apart
@@ -304,7 +308,7 @@ class _Search:
         if wrong:
             return max(wrong, key=far.__getitem__)
         if apart or not same_operation(one.instruction, other.instruction):
-            return next(filter(None, (self._wiring(*use) for use, _ in apart)), None)
+            return self._miswired(apart)
         # The same operation gives something else only of something else, however near it is.
         furthest = max(far, key=far.__getitem__, default=None)
         if furthest is None or far[furthest] == 0:

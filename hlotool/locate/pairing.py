@@ -207,14 +207,17 @@ class Pairing:
     def _is_alike(self, node: Node) -> bool:
         """Whether operations of the same kind give this value in the right program, under any name.
 
-        There must be as many of them: another one is a wrong operation that gives a value twice.
+        There must be as many of them: another one is a wrong operation that gives a value twice. What another
+        iteration of a loop computes is not this value.
         """
         if not self.is_telling(node):
             return False
-        opcode, dims = node.instruction.opcode, _dims(node)
+        opcode, dims, at = node.instruction.opcode, _dims(node), iteration_of(node.frame)
         counts = [
             sum(
-                n.instruction.opcode == opcode and _dims(n) == dims
+                n.instruction.opcode == opcode
+                and _dims(n) == dims
+                and (len(there := iteration_of(n.frame)) != len(at) or there == at)
                 for n in by_bits.get(_digests(node.kept), ())
             )
             for by_bits in (self._by_bits, self._bits_after)

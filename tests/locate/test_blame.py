@@ -316,3 +316,127 @@ def test_where_a_bias_is_missing_its_reader_is_named() -> None:
     before = text.replace("READ", "NAME.2").replace("NAME", "a")
     after = text.replace("      NAME.2 = f32[12] add(NAME.1, q)\n", "").replace("READ", "NAME.1")
     assert located(before, after.replace("NAME", "b"), X, Y).source.instruction == "b.3"
+
+
+SEARCHED = """HloModule m
+body {
+  state = (s32[], s32[5], s32[5], s32[5]) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  low = s32[5] get-tuple-element(state), index=1
+  high = s32[5] get-tuple-element(state), index=2
+  p = s32[5] get-tuple-element(state), index=3
+  one = s32[] constant(1)
+  next = s32[] add(n, one)
+  gap = s32[5] subtract(high, low)
+  moved = s32[5] multiply(gap, p)
+  ROOT handed = (s32[], s32[5], s32[5], s32[5]) tuple(next, moved, high, p)
+}
+condition {
+  state = (s32[], s32[5], s32[5], s32[5]) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  times = s32[] constant(3)
+  ROOT less = pred[] compare(n, times), direction=LT
+}
+ENTRY e {
+  p = s32[5] parameter(0)
+  zero = s32[] constant(0)
+  sixteen = s32[] constant(16)
+  zeros = s32[5] broadcast(zero), dimensions={}
+  many = s32[5] broadcast(sixteen), dimensions={}
+  first = (s32[], s32[5], s32[5], s32[5]) tuple(zero, BOUNDS, p)
+  loop = (s32[], s32[5], s32[5], s32[5]) while(first), condition=condition, body=body
+  ROOT out = s32[5] get-tuple-element(loop), index=1
+}"""
+
+
+def test_exchanged_state_of_a_loop_is_the_fault_of_the_tuple_not_of_the_operation_that_reads_both() -> None:
+    """The difference has exchanged operands, but under the names that it has in the right program."""
+    before, after = (SEARCHED.replace("BOUNDS", order) for order in ("zeros, many", "many, zeros"))
+    assert located(before, after, np.array([3, -1, 4, -1, 5], np.int32)).instructions == ["first"]
+
+
+RENAMED = """HloModule m
+body {
+  PREFIXstate = (s32[], s32[12], s32[12]) parameter(0)
+  PREFIXn = s32[] get-tuple-element(PREFIXstate), index=0
+  PREFIXmade = s32[12] get-tuple-element(PREFIXstate), index=1
+  PREFIXread = s32[12] get-tuple-element(PREFIXstate), index=2
+  PREFIXone = s32[] constant(1)
+  PREFIXnext = s32[] add(PREFIXn, PREFIXone)
+  PREFIXx = s32[1] dynamic-slice(PREFIXread, PREFIXn), dynamic_slice_sizes={1}
+  PREFIXy = s32[1] negate(PREFIXx)
+  PREFIXput = s32[12] dynamic-update-slice(PREFIXmade, PREFIXy, PREFIXn)
+  ROOT PREFIXhanded = (s32[], s32[12], s32[12]) tuple(PREFIXnext, PREFIXput, PREFIXread)
+}
+condition {
+  PREFIXstate = (s32[], s32[12], s32[12]) parameter(0)
+  PREFIXn = s32[] get-tuple-element(PREFIXstate), index=0
+  PREFIXtimes = s32[] constant(12)
+  ROOT PREFIXless = pred[] compare(PREFIXn, PREFIXtimes), direction=LT
+}
+ENTRY e {
+  p = s32[12] parameter(0)
+  zero = s32[] constant(0)
+  zeros = s32[12] broadcast(zero), dimensions={}
+  first = (s32[], s32[12], s32[12]) tuple(zero, STATE)
+  PREFIXloop = (s32[], s32[12], s32[12]) while(first), condition=condition, body=body
+  ROOT PREFIXout = s32[12] get-tuple-element(PREFIXloop), index=1
+}"""
+
+
+def test_where_few_names_survive_those_of_what_hands_a_value_on_still_tell() -> None:
+    """The loop reads zeros, a right value that nothing tells from others, in the place of its argument."""
+    before = RENAMED.replace("PREFIX", "").replace("STATE", "zeros, p")
+    after = RENAMED.replace("PREFIX", "x.").replace("STATE", "p, zeros")
+    assert located(before, after, np.arange(1, 13, dtype=np.int32)).instructions == ["first"]
+
+
+SLICED = """HloModule m
+fused {
+  d = f32[1,12] parameter(0)
+  ROOT s = f32[1,12] sine(d)
+}
+body {
+  state = (s32[], f32[6,12], f32[6,12]) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  p = f32[6,12] get-tuple-element(state), index=1
+  q = f32[6,12] get-tuple-element(state), index=2
+  one = s32[] constant(1)
+  zero = s32[] constant(0)
+  next = s32[] add(n, one)
+  row = f32[1,12] dynamic-slice(p, INDEX, zero), dynamic_slice_sizes={1,12}
+  double = f32[1,12] add(row, row)
+  made = f32[1,12] fusion(double), kind=kLoop, calls=fused
+  put = f32[6,12] dynamic-update-slice(q, made, n, zero)
+  ROOT handed = (s32[], f32[6,12], f32[6,12]) tuple(next, p, put)
+}
+condition {
+  state = (s32[], f32[6,12], f32[6,12]) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  times = s32[] constant(6)
+  ROOT less = pred[] compare(n, times), direction=LT
+}
+ENTRY e {
+  p = f32[6,12] parameter(0)
+  zero = s32[] constant(0)
+  none = f32[] constant(0)
+  nothing = f32[6,12] broadcast(none), dimensions={}
+  first = (s32[], f32[6,12], f32[6,12]) tuple(zero, p, nothing)
+  loop = (s32[], f32[6,12], f32[6,12]) while(first), condition=condition, body=body
+  ROOT out = f32[6,12] get-tuple-element(loop), index=2
+}"""
+
+
+def test_the_value_of_another_iteration_is_made_by_what_should_make_it_not_handed_on_wrongly() -> None:
+    """The right program has the wrong row, too, one iteration later: the fusion reads what it should."""
+    record = located(SLICED.replace("INDEX", "n"), SLICED.replace("INDEX", "next"), np.outer(Y[:6], X))
+    assert "row" in record.instructions
+    assert "made" not in record.instructions
+
+
+def test_a_loop_that_hands_its_zeros_on_is_at_fault_not_the_tuple_that_they_come_from() -> None:
+    """The loop's tuple is on the way of both values, whatever name the zeros have got."""
+    before = SLICED.replace("INDEX", "n")
+    after = before.replace("tuple(next, p, put)", "tuple(next, p, q)").replace("nothing", "zeros")
+    record = located(before, after, np.outer(Y[:6], X))
+    assert (record.instructions, record.around) == (["handed"], ["while %loop, iteration 1"])
