@@ -41,7 +41,8 @@ from hlotool.values.generate import generate_inputs
 
 #: Programs that are measured where none are given.
 PROGRAMS = (
-    "train_transformer", "transformer_bf16", "train_mnist_mlp", "train_mnist_cnn", "special_functions", "sorts"
+    "train_transformer", "transformer_bf16", "train_mnist_mlp", "train_mnist_cnn", "special_functions",
+    "sorts",
 )  # fmt: skip
 _UNARY = (
     "negate", "abs", "sign", "floor", "sqrt", "rsqrt", "cbrt", "exponential", "log", "tanh", "logistic",
