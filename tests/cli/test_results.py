@@ -86,3 +86,14 @@ def test_a_partitioned_stage_is_a_reference_on_global_inputs(
     folder = corpus / "jax/sharded_mlp"
     given = ["--inputs", str(folder / "inputs.npz")]
     assert main(["run", str(folder), "--stages", "cpu_after*,before*", *given]) == ExitCode.AGREE
+
+
+def test_what_a_backend_returns_inherits_from_the_stage_that_gives_the_same(
+    dump: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["run", str(dump), "--inputs", "in.npz", "--backend", "numpy:excess", "--json"])
+    [row] = json.loads(capsys.readouterr().out)["modules"]
+    assert row["verdict"] == "range"
+    assert row["tested"].startswith("numpy:excess")
+    assert "the same as cpu_after_optimizations gives" in row["reason"]
+    assert row["divergence"] is None

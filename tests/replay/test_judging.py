@@ -12,7 +12,7 @@ from support.programs import DOUBLE, SQUARE, write_module
 
 from hlotool.dump.directory import open_dump
 from hlotool.findings.verdict import Verdict
-from hlotool.replay.options import ReplayOptions
+from hlotool.replay.options import ReplayOptions, budget_seconds
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.run import replay_module
 from hlotool.replay.task import Task
@@ -80,3 +80,14 @@ def test_two_programs_are_compared_in_f64(tmp_path: Path) -> None:
     [row] = _replay(tmp_path)
     assert row.leaves[0].evidence is not None
     assert row.leaves[0].evidence.wide == "outside"
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30", 30.0), ("0.5", 0.5), ("5x", 10.0)])
+def test_a_budget_is_seconds_or_a_multiple_of_the_runs(text: str, seconds: float) -> None:
+    assert budget_seconds(text, 2.0) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "nan", "infx", "5y"])
+def test_what_is_no_budget(text: str) -> None:
+    with pytest.raises(ValueError, match=r"budget|float"):
+        budget_seconds(text, 2.0)

@@ -253,3 +253,11 @@ def test_workers_share_the_cores_and_keep_their_memory(monkeypatch: pytest.Monke
     assert environment["HLOTOOL_THREADS"] == "2"
     assert environment["OMP_NUM_THREADS"] == "3"
     assert int(environment["MALLOC_TRIM_THRESHOLD_"]) > int(environment["MALLOC_MMAP_THRESHOLD_"])
+
+
+def test_a_worker_says_what_it_is_busy_with() -> None:
+    heard: list[tuple[int, str]] = []
+    with Pool(Limits(1)) as pool:
+        pool.listener = lambda index, text: heard.append((index, text))
+        pool.call_all("hlotool.workers.worker:tell", ["judging", "searching"])
+    assert sorted(heard) == [(0, "judging"), (1, "searching")]
