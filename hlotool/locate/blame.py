@@ -27,7 +27,6 @@ from hlotool.locate.control import (
     decisive_conditions,
     depends_on_arguments,
     handed_through,
-    handing_tuple,
     is_handed_through,
     skipped_loop,
     step_name,
@@ -264,7 +263,7 @@ class _Search:
             expected = self._selector(left, step)
             if expected is not None and self.pairing.differ(made(expected), made(chosen)):
                 return expected, chosen
-        place = skipped_loop(one, other) or handing_tuple(other)
+        place = skipped_loop(one, other)
         if place is not None:
             return _handing(left, None, right, place)
         if self.reader is None or right not in operand_nodes(self.reader[1]):

@@ -60,11 +60,6 @@ def _is_skipped(step: Node) -> bool:
     return step.instruction.opcode == "while" and not step.frame.bodies.get(step.instruction)
 
 
-def handing_tuple(use: Node) -> Node | None:
-    """The tuple that a value was first put into on the way to its reader; None when it was read as such."""
-    return next((s for s in reversed(list(behind_forms(use))) if s.instruction.opcode == "tuple"), None)
-
-
 def is_handed_through(steps: Sequence[Node]) -> bool:
     """Whether the first of these steps is a call that returns what it was given, and computes nothing."""
     is_call = len(steps) > 1 and steps[0].instruction.opcode in ("fusion", "call")
