@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
-from hlotool.locate.evaluation import Evaluator, fitted
+from hlotool.locate.evaluation import Evaluator, Way, fitted
 from hlotool.locate.frames import FORMS, Node, iteration_of, operand_nodes, same_place
-from hlotool.locate.pairing import Pairing, is_uniform
+from hlotool.locate.pairing import Pairing, is_uniform, op_name
 from hlotool.locate.store import Sample
 
 #: Values that are tried in all.
@@ -68,10 +68,15 @@ class Narrowing:
             if m != other and not is_constant(m) and not self._pairing.is_right(m)
         ]
         order += [(_OUTSIDE, 0, m) for m in boundary if self._is_worth_it(m)]
-        for _, _, node in sorted(order, key=lambda item: item[:2]):
-            found = self._right_value(one, other, node, inside, by_size)
-            if found is not None:
-                return found, node
+        order.sort(key=lambda item: item[:2])
+        # What the user calls the same is tried everywhere before anything else is: a few values for each node.
+        # A later node than the first may be found by that; the search goes on from there, in a smaller region.
+        for is_named in (True, False):
+            for place, _, node in order:
+                if is_named and place == _OUTSIDE:
+                    continue
+                if found := self._right_value(one, other, node, inside, by_size, is_named):
+                    return found, node
         return None
 
     def _is_worth_it(self, node: Node) -> bool:
@@ -83,17 +88,28 @@ class Narrowing:
         )
 
     def _right_value(
-        self, one: Node, other: Node, node: Node, inside: set[Node], by_size: Mapping[int, Sequence[Node]]
+        self,
+        one: Node,
+        other: Node,
+        node: Node,
+        inside: set[Node],
+        by_size: Mapping[int, Sequence[Node]],
+        is_named: bool,
     ) -> Node | None:
-        kept = node.kept
-        if not isinstance(kept, Sample):
+        """The value that makes `other` right in the place of `node`; `is_named` of those of its name only."""
+        kept, name = node.kept, op_name(node)
+        if not isinstance(kept, Sample) or (is_named and not name):
             return None
+        candidates = by_size.get(prod(kept.dims), ())
+        if is_named:
+            candidates = [candidate for candidate in candidates if op_name(candidate) == name]
         tried = {kept.digest}
         is_form = other.instruction.opcode in FORMS
         if node not in inside and not is_form and isinstance(one.kept, Sample):
             # What rounds, clamps or selects gives a right result of the right result itself.
             tried.add(one.kept.digest)
-        for candidate in by_size.get(prod(kept.dims), ()):
+        way: Way | None = None
+        for candidate in candidates:
             if candidate.kept.digest in tried:
                 continue
             tried.add(candidate.kept.digest)
@@ -102,8 +118,11 @@ class Narrowing:
             value = fitted(candidate.value, node)
             if value is None:
                 continue
+            way = way or self.evaluator.way(other, node, inside)
+            if way is None:
+                return None
             self._left -= 1
-            result = self.evaluator.changed(other, node, value, inside)
+            result = way.value(value)
             is_right = result is not None and self._pairing.is_near(result, one)
             if is_right and self._holds_elsewhere(one, other, node, candidate, inside):
                 return candidate
