@@ -27,9 +27,7 @@ def dumped_steps(folder: Path) -> list[Path]:
         step.__name__ = name
         # As XLA dumps them: with the names of the user's operations, which the text of a lowering lacks.
         options = {"xla_dump_hlo_as_text": True, "xla_dump_large_constants": True}
-        jax.jit(step).lower(*arguments).compile(
-            compiler_options={"xla_dump_to": str(target), **options}
-        )
+        jax.jit(step).lower(*arguments).compile(compiler_options={"xla_dump_to": str(target), **options})
         found.append(target)
     return found
 

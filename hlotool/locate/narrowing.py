@@ -13,7 +13,7 @@ from math import prod
 
 from hlotool.locate.evaluation import Evaluator, Way, fitted
 from hlotool.locate.frames import FORMS, Node, iteration_of, operand_nodes, same_place
-from hlotool.locate.pairing import Pairing, is_uniform, op_name
+from hlotool.locate.pairing import Pairing, is_uniform
 from hlotool.locate.store import Sample
 
 #: Values that are tried in all.
@@ -68,15 +68,10 @@ class Narrowing:
             if m != other and not is_constant(m) and not self._pairing.is_right(m)
         ]
         order += [(_OUTSIDE, 0, m) for m in boundary if self._is_worth_it(m)]
-        order.sort(key=lambda item: item[:2])
-        # What the user calls the same is tried everywhere before anything else is: a few values for each node.
-        # A later node than the first may be found by that; the search goes on from there, in a smaller region.
-        for is_named in (True, False):
-            for place, _, node in order:
-                if is_named and place == _OUTSIDE:
-                    continue
-                if found := self._right_value(one, other, node, inside, by_size, is_named):
-                    return found, node
+        for _, _, node in sorted(order, key=lambda item: item[:2]):
+            found = self._right_value(one, other, node, inside, by_size)
+            if found is not None:
+                return found, node
         return None
 
     def _is_worth_it(self, node: Node) -> bool:
@@ -88,28 +83,18 @@ class Narrowing:
         )
 
     def _right_value(
-        self,
-        one: Node,
-        other: Node,
-        node: Node,
-        inside: set[Node],
-        by_size: Mapping[int, Sequence[Node]],
-        is_named: bool,
+        self, one: Node, other: Node, node: Node, inside: set[Node], by_size: Mapping[int, Sequence[Node]]
     ) -> Node | None:
-        """The value that makes `other` right in the place of `node`; `is_named` of those of its name only."""
-        kept, name = node.kept, op_name(node)
-        if not isinstance(kept, Sample) or (is_named and not name):
+        kept = node.kept
+        if not isinstance(kept, Sample):
             return None
-        candidates = by_size.get(prod(kept.dims), ())
-        if is_named:
-            candidates = [candidate for candidate in candidates if op_name(candidate) == name]
         tried = {kept.digest}
         is_form = other.instruction.opcode in FORMS
         if node not in inside and not is_form and isinstance(one.kept, Sample):
             # What rounds, clamps or selects gives a right result of the right result itself.
             tried.add(one.kept.digest)
         way: Way | None = None
-        for candidate in candidates:
+        for candidate in by_size.get(prod(kept.dims), ()):
             if candidate.kept.digest in tried:
                 continue
             tried.add(candidate.kept.digest)

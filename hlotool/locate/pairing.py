@@ -375,14 +375,9 @@ def _calls(node: Node) -> list[str]:
 
 def _path(node: Node) -> _Path | None:
     """The last part of the frontend's name, and the iteration; None without such a name."""
-    tail = op_name(node).rpartition("/")[2]
-    return (tail, iteration_of(node.frame)) if tail else None
-
-
-def op_name(node: Node) -> str:
-    """The frontend's name of an operation; empty without one."""
     metadata = node.instruction.metadata
-    return metadata.op_name if metadata is not None else ""
+    tail = metadata.op_name.rpartition("/")[2] if metadata is not None else ""
+    return (tail, iteration_of(node.frame)) if tail else None
 
 
 def is_parameter(node: Node) -> bool:
