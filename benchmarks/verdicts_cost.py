@@ -93,7 +93,7 @@ def main() -> None:
     arguments = parser.parse_args()
     # BLAS reads its variables once. With threads of its own, which workers do not give it, their waiting for
     # each other was most of what was measured.
-    if os.environ.get("OPENBLAS_NUM_THREADS") != "1":
+    if "OPENBLAS_NUM_THREADS" not in os.environ:
         os.execve(sys.executable, [sys.executable, *sys.argv], worker_environment(1))
     parts = arguments.parts or ["ensemble", "wrong"]
     if "ensemble" in parts:

@@ -66,7 +66,7 @@ class Evaluator:
         return None if way is None else way.value(value)
 
     def way(self, root: Node, place: Node, inside: Collection[Node]) -> Way | None:
-        """The way from `place` to `root`, for many values; None where none leads there, or some step is closed.
+        """The way from `place` to `root`, for many values; None where none leads there or a step is closed.
 
         Args:
             root: what is computed again.
@@ -123,7 +123,7 @@ class Way:
         """The value of the root if the place had `value`; None where that cannot be computed."""
         known = {self.place: value}
         for step in self.steps:
-            values = [
+            values: list[Any] = [
                 known[operand] if changes else operand.value
                 for operand, changes in zip(step.operands, step.changes)
             ]
