@@ -4,7 +4,7 @@ P = 2 Q + 1, both prime, Q = 3 mod 4. The squares modulo P are a group of order 
 numbers:
 
 - the quadratic character is multiplicative and odd, and right for all products of primes up to 67;
-- `sqrt` is x^((P+1)/4): multiplicative, and of a positive number its one positive root;
+- `sqrt` is x^((3P-1)/4): multiplicative, odd, and of a positive number its one positive root;
 - `exponential` maps the residues modulo Q one to one to the positive residues modulo P.
 
 Each half is a model of the real numbers by itself. Two results that are equal in one half at random points
@@ -228,16 +228,24 @@ def _powers(a: Words, p_exponent: int, q_exponent: int) -> Words:
 def sqrt(a: Words) -> Words:
     """The root of a positive number, modulo P; multiplicative in both halves. √INF = INF.
 
-    Modulo Q its square is a or -a.
+    Modulo Q its square is a or -a. Of a negative number it is -√-a, so that a wrong sign under a root shows;
+    real numbers have none there.
     """
     if a.size <= INTERLEAVED_WORDS and a.ndim:
-        root = _powers(a, (Q + 1) // 4, (Q + 1) // 4)
+        root = _powers(a, _ROOT_OF_Q, _ROOT_OF_Q)
         root_p, root_q = split(root)
-        root = join(MODULO_P.power(root_p, 2), root_q)  # (P + 1) / 4 = 2 (Q + 1) / 4
+        squared = MODULO_P.power(root_p, 2)
+        root = join(MODULO_P.product(squared, split(a)[0]), root_q)  # _ROOT_OF_P is 2 _ROOT_OF_Q + 1
     else:
-        root = _powers(a, (P + 1) // 4, (Q + 1) // 4)
+        root = _powers(a, _ROOT_OF_P, _ROOT_OF_Q)
     root[a == INF] = INF
     return root
+
+
+#: x^((p + 1) / 4) is a root of every square, the same for x and -x; with the character x^((p - 1) / 2) as a
+#: factor it is odd, and multiplicative still.
+_ROOT_OF_P: Final = (3 * P - 1) // 4
+_ROOT_OF_Q: Final = (3 * Q - 1) // 4
 
 
 @once_per_element

@@ -168,6 +168,11 @@ LAWS = {
         f"s = {F} sine(x); c = {F} cosine(x); r = {F} divide(s, c)",
         f"s = {F} sine(x); c = {F} cosine(x); r = {F} divide(c, s)",
     ),
+    "root with a sign": (
+        f"a = {F} subtract(x, y); d = {F} divide(z, a); r = {F} sqrt(d)",
+        f"a = {F} subtract(y, x); n = {F} negate(z); d = {F} divide(n, a); r = {F} sqrt(d)",
+        f"a = {F} subtract(y, x); d = {F} divide(z, a); r = {F} sqrt(d)",
+    ),
     "factor of a triangle times itself": (
         f"{TRIANGLE} r = f32[5,5] cholesky(a), lower=true",
         f"{TRIANGLE} d = f32[5,5] multiply(l, eye); z0 = f32[] constant(0);"
