@@ -22,12 +22,12 @@ def dumped_steps(folder: Path) -> list[Path]:
     jax.config.update("jax_platforms", "cpu")
     found = []
     for name, (step, arguments) in _steps().items():
-        lowered = jax.jit(step).lower(*arguments)
-        before = lowered.compiler_ir("hlo").as_hlo_text(print_large_constants=True)
         target = folder / name
         target.mkdir(parents=True)
-        (target / f"module_0000.{name}.before_optimizations.txt").write_text(before)
-        (target / f"module_0000.{name}.cpu_after_optimizations.txt").write_text(lowered.compile().as_text())
+        step.__name__ = name
+        # As XLA dumps them: with the names of the user's operations, which the text of a lowering lacks.
+        options = {"xla_dump_hlo_as_text": True, "xla_dump_large_constants": True}
+        jax.jit(step).lower(*arguments).compile(compiler_options={"xla_dump_to": str(target), **options})
         found.append(target)
     return found
 

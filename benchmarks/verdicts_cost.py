@@ -14,6 +14,8 @@ the optimised text (`wrong_programs_cost`), judged alone and with the search for
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 import time
 from statistics import median
 from typing import Any
@@ -26,6 +28,7 @@ from hlotool.parse.reader import parse_module
 from hlotool.replay.judge.ensemble import Ensemble
 from hlotool.replay.judge.judgement import side_of
 from hlotool.values.generate import generate_inputs
+from hlotool.workers.pool import worker_environment
 
 _FIRST, _ALL = 4, 16
 
@@ -69,7 +72,7 @@ def print_ensembles(only: str) -> None:
 
 def print_wrong_programs(dumps: list[str], only: str, seed: int, faults: int) -> None:
     """The table of programs with many outputs."""
-    found = []
+    found: list[float] = []
     print("| program | fault | outputs | wrong | healthy, s | judged, s | ratio | located, too, s |")
     print("|---|---|---|---|---|---|---|---|")
     for cost in costs(dumps, only, seed, faults):
@@ -88,6 +91,10 @@ def main() -> None:
     parser.add_argument("--faults", type=int, default=6, help="per program")
     parser.add_argument("--dumps", nargs="*", default=[], metavar="DIR", help="more dumps")
     arguments = parser.parse_args()
+    # BLAS reads its variables once. With threads of its own, which workers do not give it, their waiting for
+    # each other was most of what was measured.
+    if "OPENBLAS_NUM_THREADS" not in os.environ:
+        os.execve(sys.executable, [sys.executable, *sys.argv], worker_environment(1))
     parts = arguments.parts or ["ensemble", "wrong"]
     if "ensemble" in parts:
         print_ensembles(arguments.only)

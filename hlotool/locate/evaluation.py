@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,15 +29,18 @@ class Evaluator:
 
     def apply(self, instruction: Instruction, operands: Sequence[Value]) -> Any:
         """The value of an instruction of array operands; None where it cannot be computed alone."""
-        if instruction not in self._compiled:
-            self._compiled[instruction] = _compiled(instruction)
-        executable = self._compiled[instruction]
+        executable = self._executable(instruction)
         if executable is None:
             return None
         try:
             return executable.run(operands)
         except HlotoolError:
             return None
+
+    def _executable(self, instruction: Instruction) -> Executable | None:
+        if instruction not in self._compiled:
+            self._compiled[instruction] = _compiled(instruction)
+        return self._compiled[instruction]
 
     def called(self, computation: Computation, argument: Node) -> Any:
         """What a computation of one parameter returns for a value; None where it cannot be run."""
@@ -58,33 +62,80 @@ class Evaluator:
             value: that it has instead.
             inside: nodes between the two; what lies outside of them stays as it is.
         """
-        known: dict[Node, tuple[Any, bool]] = {place: (value, True)}
+        way = self.way(root, place, inside)
+        return None if way is None else way.value(value)
+
+    def way(self, root: Node, place: Node, inside: Collection[Node]) -> Way | None:
+        """The way from `place` to `root`, for many values; None where none leads there or a step is closed.
+
+        Args:
+            root: what is computed again.
+            place: what is changed.
+            inside: nodes between the two; what lies outside of them stays as it is.
+        """
+        depends = {place: True}
+        steps: list[_Step] = []
         stack = [root]
         while stack:
             node = stack[-1]
-            if node in known:
+            if node in depends:
                 stack.pop()
                 continue
             operands = operand_nodes(node) if node in inside else []
-            waiting = [operand for operand in operands if operand not in known]
+            waiting = [operand for operand in operands if operand not in depends]
             if waiting:
                 stack += waiting
                 continue
-            known[stack.pop()] = self._again(node, [known[operand] for operand in operands])
-        found, is_changed = known[root]
-        return found if is_changed else None
+            depends[node] = any(depends[operand] for operand in operands)
+            if depends[node]:
+                if self._executable(node.instruction) is None:
+                    return None
+                steps.append(_Step(node, operands, [depends[operand] for operand in operands]))
+        return Way(self, place, root, steps) if depends[root] else None
 
-    def _again(self, node: Node, operands: Sequence[tuple[Any, bool]]) -> tuple[Any, bool]:
-        """The value of a node, and whether it depends on the change."""
-        if not any(is_changed for _, is_changed in operands):
-            return node.value, False
-        values = [value for value, _ in operands]
-        if any(value is None or isinstance(value, Parts) for value in values):
-            return None, True
-        whole = self.apply(node.instruction, values)
-        for i in node.index:
-            whole = whole[i] if isinstance(whole, tuple) else None
-        return whole, True
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Step:
+    """An operation that is computed again, what it reads, and which of that depends on the change."""
+
+    node: Node
+    operands: Sequence[Node]
+    changes: Sequence[bool]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Way:
+    """The operations between a place and a root, in an order of execution.
+
+    Attributes:
+        evaluator: computes them.
+        place: what is changed.
+        root: what is computed again.
+        steps: all that depends on the one and makes the other; the root is the last.
+    """
+
+    evaluator: Evaluator
+    place: Node
+    root: Node
+    steps: Sequence[_Step]
+
+    def value(self, value: Any) -> Any:
+        """The value of the root if the place had `value`; None where that cannot be computed."""
+        known = {self.place: value}
+        for step in self.steps:
+            values: list[Any] = [
+                known[operand] if changes else operand.value
+                for operand, changes in zip(step.operands, step.changes)
+            ]
+            if any(value is None or isinstance(value, Parts) for value in values):
+                return None
+            whole = self.evaluator.apply(step.node.instruction, values)
+            for i in step.node.index:
+                whole = whole[i] if isinstance(whole, tuple) else None
+            if whole is None:
+                return None
+            known[step.node] = whole
+        return known[self.root]
 
 
 def _compiled(instruction: Instruction) -> Executable | None:

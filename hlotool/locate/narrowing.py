@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
-from hlotool.locate.evaluation import Evaluator, fitted
+from hlotool.locate.evaluation import Evaluator, Way, fitted
 from hlotool.locate.frames import FORMS, Node, iteration_of, operand_nodes, same_place
 from hlotool.locate.pairing import Pairing, is_uniform
 from hlotool.locate.store import Sample
@@ -93,6 +93,7 @@ class Narrowing:
         if node not in inside and not is_form and isinstance(one.kept, Sample):
             # What rounds, clamps or selects gives a right result of the right result itself.
             tried.add(one.kept.digest)
+        way: Way | None = None
         for candidate in by_size.get(prod(kept.dims), ()):
             if candidate.kept.digest in tried:
                 continue
@@ -102,8 +103,11 @@ class Narrowing:
             value = fitted(candidate.value, node)
             if value is None:
                 continue
+            way = way or self.evaluator.way(other, node, inside)
+            if way is None:
+                return None
             self._left -= 1
-            result = self.evaluator.changed(other, node, value, inside)
+            result = way.value(value)
             is_right = result is not None and self._pairing.is_near(result, one)
             if is_right and self._holds_elsewhere(one, other, node, candidate, inside):
                 return candidate

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Looked for unasked when the comparison took no longer: the search costs a few executions more.
 _CHEAP_SECONDS = 5.0
 #: Seconds of each of the three parts of an unasked search.
-_PART_SECONDS = 10.0
+_PART_SECONDS = 5.0
 
 
 def with_divergence(
