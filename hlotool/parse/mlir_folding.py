@@ -38,13 +38,14 @@ def fold(operation: str, text: str, operands: Sequence[Array], shape: ArrayShape
     rule = _RULES.get(operation.removeprefix("stablehlo."))
     try:
         result = rule(operands, text, shape) if rule else None
-    except (TypeError, ValueError, IndexError, OverflowError):
-        return (
-            None  # no such operation can be written in MLIR: too few operands, dimensions that are not there
+        if result is None or result.shape != shape.dims:
+            return None
+        return np.ascontiguousarray(result.astype(dtype_of(shape.element_type), copy=False)).reshape(
+            shape.dims
         )
-    if result is None or result.shape != shape.dims:
+    except (TypeError, ValueError, IndexError, OverflowError, MemoryError):
+        # Too few operands, dimensions that are not there, more elements than there is memory: nobody wrote it.
         return None
-    return np.ascontiguousarray(result.astype(dtype_of(shape.element_type), copy=False)).reshape(shape.dims)
 
 
 def _integers(text: str, pattern: re.Pattern[str] = _DIMENSIONS) -> list[int] | None:

@@ -22,7 +22,7 @@ import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import msgspec
 
@@ -177,48 +177,74 @@ def read_bundle(folder: Path) -> Bundle:
         DumpError: there is none, or a file is missing or damaged.
     """
     try:
-        facts = tomllib.loads((folder / FACTS).read_text(encoding="utf-8"))
+        facts = msgspec.convert(tomllib.loads((folder / FACTS).read_text(encoding="utf-8")), _Facts)
+        texts = {name: _text(folder / name) for name in (AFTER, PASS_BEFORE, PASS_AFTER, KERNEL)}
         program = (folder / PROGRAM).read_text(encoding="utf-8")
     except OSError as error:
         raise DumpError(f"{folder}: no repro bundle: {error}") from error
-    except tomllib.TOMLDecodeError as error:
+    except UnicodeDecodeError as error:
+        raise DumpError(f"{folder}: a text of the bundle is not UTF-8: {error.reason}") from error
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise DumpError(f"{folder / FACTS}: {error}") from error
-    kind: Any = facts.get("kind")
-    if kind not in get_args(Kind):
-        raise DumpError(f"{folder / FACTS}: unknown kind of bundle {kind!r}")
-    failure, run = facts.get("failure", {}), facts.get("run", {})
+    failure, run = facts.failure, facts.run
+    tolerance = {"rtol": run.rtol, "atol": run.atol}
     return Bundle(
-        kind=kind,
-        title=facts.get("title", ""),
-        verdict=failure.get("verdict", ""),
-        signature=failure.get("signature", ""),
-        reason=failure.get("reason", ""),
+        kind=facts.kind,
+        title=facts.title,
+        verdict=failure.verdict,
+        signature=failure.signature,
+        reason=failure.reason,
         program=program,
-        after=_text(folder / AFTER),
-        pass_before=_text(folder / PASS_BEFORE),
-        pass_after=_text(folder / PASS_AFTER),
+        after=texts[AFTER],
+        pass_before=texts[PASS_BEFORE],
+        pass_after=texts[PASS_AFTER],
         pass_inputs=_bytes(folder / PASS_INPUTS),
-        kernel=_text(folder / KERNEL),
+        kernel=texts[KERNEL],
         kernel_inputs=_bytes(folder / KERNEL_INPUTS),
         inputs=_bytes(folder / INPUTS),
         outputs=_bytes(folder / OUTPUTS),
-        reference=run.get("reference", "numpy"),
-        backend=run.get("backend", "numpy"),
-        command=run.get("command", ""),
-        culprit=facts.get("culprit", {}),
-        evidence=tuple(failure.get("evidence", ())),
-        versions=facts.get("versions", {}),
-        wrong=tuple(map(tuple, failure["outputs"])) if "outputs" in failure else None,
-        trigger=_trigger(folder, facts.get("trigger")),
-        tolerance={key: run[key] for key in ("rtol", "atol") if key in run},
+        reference=run.reference,
+        backend=run.backend,
+        command=run.command,
+        culprit=facts.culprit,
+        evidence=tuple(failure.evidence),
+        versions=facts.versions,
+        wrong=failure.outputs,
+        trigger=facts.trigger,
+        tolerance={name: value for name, value in tolerance.items() if value is not None},
     )
 
 
-def _trigger(folder: Path, table: dict[str, Any] | None) -> TriggerRecord | None:
-    try:
-        return None if table is None else msgspec.convert(table, TriggerRecord)
-    except msgspec.ValidationError as error:
-        raise DumpError(f"{folder / FACTS}: trigger: {error}") from error
+class _Failure(msgspec.Struct, frozen=True):
+    """The table `failure` of a bundle's facts."""
+
+    verdict: str = ""
+    signature: str = ""
+    reason: str = ""
+    evidence: list[str] = []
+    outputs: tuple[tuple[int, ...], ...] | None = None
+
+
+class _Run(msgspec.Struct, frozen=True):
+    """The table `run`."""
+
+    reference: str = "numpy"
+    backend: str = "numpy"
+    command: str = ""
+    rtol: float | None = None
+    atol: float | None = None
+
+
+class _Facts(msgspec.Struct, frozen=True):
+    """What a bundle's facts may hold; anything of another type is refused."""
+
+    kind: Kind
+    title: str = ""
+    failure: _Failure = _Failure()
+    run: _Run = _Run()
+    culprit: dict[str, Any] = {}
+    versions: dict[str, str] = {}
+    trigger: TriggerRecord | None = None
 
 
 def _text(path: Path) -> str:

@@ -13,13 +13,14 @@ import pytest
 from hlotool.cli.main import main
 from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
-from hlotool.errors import HloSyntaxError, InputDataError, InputError, ProtoError
+from hlotool.errors import DumpError, HloSyntaxError, InputDataError, InputError, ProtoError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.walk import DEEPEST_CALLS
 from hlotool.parse.mlir_constants import read_mlir_constants
 from hlotool.parse.proto.module import parse_module_proto
 from hlotool.parse.proto.write import write_module_proto
 from hlotool.parse.reader import parse_module
+from hlotool.repro.bundle import FACTS, PROGRAM, read_bundle
 from hlotool.values.array_files import read_all
 
 _PROGRAM = """HloModule {name}
@@ -166,3 +167,21 @@ def test_operations_that_mlir_does_not_write_are_not_understood() -> None:
     )
     assert one is not None
     assert compared is None
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        b'kind = "pass"\ntitle = "\xff"\n',
+        b'kind = "pass"\nfailure = 3\n',
+        b'kind = "pass"\n[failure]\nverdict = [1]\n',
+        b'kind = "pass"\n[run]\nbackend = 3\n',
+        b'kind = "other"\n',
+        b"kind = \n",
+    ],
+)
+def test_facts_of_a_bundle_that_are_of_other_types(facts: bytes, tmp_path: Path) -> None:
+    (tmp_path / PROGRAM).write_text(_PROGRAM.format(name="a", opcode="add"))
+    (tmp_path / FACTS).write_bytes(facts)
+    with pytest.raises(DumpError, match=tmp_path.name):
+        read_bundle(tmp_path)
