@@ -44,7 +44,7 @@ def fold(operation: str, text: str, operands: Sequence[Array], shape: ArrayShape
             shape.dims
         )
     except (TypeError, ValueError, IndexError, OverflowError, MemoryError):
-        # Too few operands, dimensions that are not there, more elements than fit into memory: nobody wrote it.
+        # Too few operands, dimensions that are not there, more elements than fit into memory.
         return None
 
 
