@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import OPCODES
+from hlotool.ir.opcodes import by_name, by_opcode
 
 if TYPE_CHECKING:
     from hlotool.backends.field.lowering import FieldLowering
@@ -28,27 +28,9 @@ CALL_MEANINGS: dict[str, Meaning] = {}
 
 def means(*opcodes: str) -> Callable[[Meaning], Meaning]:
     """Register a function as the meaning of `opcodes`; a second one for the same opcode is an error."""
-
-    def register(meaning: Meaning) -> Meaning:
-        for opcode in opcodes:
-            if opcode not in OPCODES:
-                raise ValueError(f"{opcode!r} is not in the opcode table")
-            if opcode in MEANINGS:
-                raise ValueError(f"{opcode!r} has two meanings")
-            MEANINGS[opcode] = meaning
-        return meaning
-
-    return register
+    return by_opcode(MEANINGS, opcodes)
 
 
 def call_means(*targets: str) -> Callable[[Meaning], Meaning]:
     """Register a function as the meaning of custom calls of `targets`."""
-
-    def register(meaning: Meaning) -> Meaning:
-        for target in targets:
-            if target in CALL_MEANINGS:
-                raise ValueError(f"custom call {target!r} has two meanings")
-            CALL_MEANINGS[target] = meaning
-        return meaning
-
-    return register
+    return by_name(CALL_MEANINGS, targets)

@@ -14,6 +14,7 @@ from inspect import getdoc
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Calling, Kernel, Rule, lowers
 from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import by_name
 from hlotool.ir.walk import reachable
 
 # Calls that are known and yet have no model, and why.
@@ -86,15 +87,7 @@ class Target:
 
 def custom_call(*targets: str) -> Callable[[Rule], Rule]:
     """Register a function as the lowering of `targets`; a second one for the same target is an error."""
-
-    def register(rule: Rule) -> Rule:
-        for target in targets:
-            if target in CUSTOM_CALLS:
-                raise ValueError(f"custom call {target!r} is lowered twice")
-            CUSTOM_CALLS[target] = rule
-        return rule
-
-    return register
+    return by_name(CUSTOM_CALLS, targets)
 
 
 @lowers("custom-call")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import OPCODES
+from hlotool.ir.opcodes import by_opcode
 
 if TYPE_CHECKING:
     from hlotool.backends.numpy.lowering import Lowering
@@ -54,14 +54,4 @@ RULES: dict[str, Rule] = {}
 
 def lowers(*opcodes: str) -> Callable[[Rule], Rule]:
     """Register a function as the lowering of `opcodes`; a second one for the same opcode is an error."""
-
-    def register(rule: Rule) -> Rule:
-        for opcode in opcodes:
-            if opcode not in OPCODES:
-                raise ValueError(f"{opcode!r} is not in the opcode table")
-            if opcode in RULES:
-                raise ValueError(f"{opcode!r} is lowered twice")
-            RULES[opcode] = rule
-        return rule
-
-    return register
+    return by_opcode(RULES, opcodes)

@@ -208,16 +208,25 @@ class OpcodeRow:
         return self.required + self.optional
 
 
-def by_opcode(rules: dict[str, _Rule], opcodes: Iterable[str]) -> Callable[[_Rule], _Rule]:
-    """Enter what is decorated into `rules` under each of `opcodes`; nothing may stand there before."""
+def by_name(rules: dict[str, _Rule], names: Iterable[str]) -> Callable[[_Rule], _Rule]:
+    """Enter what is decorated into `rules` under each of `names`; ValueError where something stands."""
 
     def register(rule: _Rule) -> _Rule:
-        for opcode in opcodes:
-            assert opcode not in rules, opcode
-            rules[opcode] = rule
+        for name in names:
+            if name in rules:
+                raise ValueError(f"{name!r} has two rules")
+            rules[name] = rule
         return rule
 
     return register
+
+
+def by_opcode(rules: dict[str, _Rule], opcodes: Iterable[str]) -> Callable[[_Rule], _Rule]:
+    """`by_name` for rules of opcodes; ValueError for one that is not in the table."""
+    opcodes = tuple(opcodes)
+    if unknown := [opcode for opcode in opcodes if opcode not in OPCODES]:
+        raise ValueError(f"{unknown[0]!r} is not in the opcode table")
+    return by_name(rules, opcodes)
 
 
 def attribute_kind(opcode: str, attribute: str) -> Kind | None:

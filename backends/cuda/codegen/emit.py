@@ -26,7 +26,7 @@ from hlotool.backends.cuda.codegen.elementwise import constant as scalar
 from hlotool.backends.cuda.codegen.elementwise import expression, is_elementwise
 from hlotool.backends.cuda.codegen.indices import Digit, Expr, Index, Variable, linear, variable
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import by_opcode
+from hlotool.ir.opcodes import by_name
 from hlotool.ir.types import ElementType, TupleShape
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def without_comments(source: str) -> str:
 
 
 def writes(*opcodes: str) -> Callable[[Rule], Rule]:
-    """Register the rule for `opcodes`."""
-    return by_opcode(RULES, opcodes)
+    """Register the rule for `opcodes`, or for what generated code has beside them."""
+    return by_name(RULES, opcodes)
 
 
 _NAMES = re.compile(r"[A-Za-z_]\w*")
