@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from importlib import import_module
@@ -339,9 +339,16 @@ def summary(results: Results) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--cases", type=int, default=500)
+def command_line(
+    about: str | None,
+    cases: int,
+    run: Callable[[int, int], Any],
+    summary: Callable[[Any], str],
+    shares: Callable[[Any], dict[str, float]] = lambda results: {},
+) -> None:
+    """What benchmarks of planted cases are asked and print; `shares` of the results go into the JSON, too."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--cases", type=int, default=cases)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", metavar="FILE")
     arguments = parser.parse_args()
@@ -352,9 +359,9 @@ def main() -> None:
     for miss in results.misses:
         print("miss:", miss)
     if arguments.json:
-        data: dict[str, Any] = {**vars(results), "kinds": dict(results.kinds)}
+        data = {**vars(results), **shares(results)}
         Path(arguments.json).write_text(json.dumps(data, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    command_line(__doc__, 500, run, summary)

@@ -16,13 +16,10 @@ bundle of each culprit whether it fails in the same way.
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -38,6 +35,7 @@ from bisection import (  # noqa: E402
     Planted,
     bisect,
     changed_names,
+    command_line,
     loaded,
     named,
     opened,
@@ -327,27 +325,14 @@ def summary(results: Results) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--cases", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", metavar="FILE")
-    arguments = parser.parse_args()
-    start = time.perf_counter()
-    results = run(arguments.cases, arguments.seed)
-    print(summary(results))
-    print(f"seconds: {time.perf_counter() - start:.0f}")
-    for miss in results.misses:
-        print("miss:", miss)
-    if arguments.json:
-        data = {**vars(results), "kinds": dict(results.kinds), "found": dict(results.found)}
-        data["devices"] = dict(results.devices)
-        data |= {
-            "right_pass_share": results.right_pass / max(results.cases, 1),
-            "right_instruction_share": results.right_instruction / max(results.cases, 1),
-        }
-        Path(arguments.json).write_text(json.dumps(data, indent=1), encoding="utf-8")
+def shares_of(results: Results) -> dict[str, float]:
+    """What the goals are stated in."""
+    cases = max(results.cases, 1)
+    return {
+        "right_pass_share": results.right_pass / cases,
+        "right_instruction_share": results.right_instruction / cases,
+    }
 
 
 if __name__ == "__main__":
-    main()
+    command_line(__doc__, 60, run, summary, shares_of)
