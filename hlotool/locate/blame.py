@@ -21,13 +21,15 @@ from hlotool.locate.control import (
     behind_forms,
     branch_number,
     caller_of_parameter,
+    carried,
     carried_round,
     control_behind_forms,
-    control_flow,
     decisive_conditions,
     depends_on_arguments,
+    exchanged_branches,
     handed_through,
     is_handed_through,
+    is_rewritten_loop,
     skipped_loop,
     step_name,
 )
@@ -130,16 +132,12 @@ class _Search:
         )
 
     def _earlier(self, one: Node, other: Node) -> _Pair | None:
-        """The first iteration in which a value differs that both sides carry round a loop equally often."""
-        for left, right in zip(control_flow(one), control_flow(other)):
-            a, b = left.instruction, right.instruction
-            if a.opcode != "while" or b.opcode != "while":
-                continue
-            rounds = left.frame.bodies.get(a, []), right.frame.bodies.get(b, [])
-            is_other_part = a.name == b.name and left.index != right.index
-            if is_other_part or len(rounds[0]) != len(rounds[1]):
+        """The first iteration in which a value differs that both sides carry round a loop."""
+        for left, right in zip(carried(one), carried(other)):
+            is_other_part = left.loop.name == right.loop.name and left.index != right.index
+            if is_other_part or len(left.rounds) != len(right.rounds):
                 return None
-            for first, second in zip(*(r[:-1] for r in rounds)):
+            for first, second in zip(left.rounds[:-1], right.rounds):
                 pair = (
                     Node(first, first.computation.root, left.index),
                     Node(second, second.computation.root, right.index),
@@ -212,8 +210,8 @@ class _Search:
             place = place or handed_through(other) or next(tuples, None)
         return _handing(left, alike, right, place) if place is not None else None
 
-    def _control(self, one: Node, other: Node) -> _Pair | None:
-        """The conditions of a loop that ends at different iterations, or the selectors of another branch."""
+    def _control(self, one: Node, other: Node) -> _Pair | Blame | None:
+        """The conditions of a loop that ends at different iterations, or what chose another branch."""
         for left, right in zip(control_behind_forms(one), control_behind_forms(other)):
             a, b = left.instruction, right.instruction
             if a.opcode != b.opcode:
@@ -222,6 +220,8 @@ class _Search:
                 return pair
             if a.opcode == "conditional" and branch_number(left.frame, a) != branch_number(right.frame, b):
                 return Node(left.frame, a.operands[0]), Node(right.frame, b.operands[0])
+            if a.opcode == "conditional" and exchanged_branches(a, b):
+                return _handing(made(one), None, made(other), right)
         return None
 
     def _wiring(self, one: Node, other: Node) -> Blame | None:
@@ -236,6 +236,8 @@ class _Search:
         if not shared or not self.pairing.is_right(right):
             return self._handed_on(one, other) if shared or self.pairing.is_far else None
         last = shared[-1]
+        if is_rewritten_loop(one, other) and (place := carried_round(one, other)):
+            return _handing(left, self.pairing.twin_before(right), right, place)
         following = steps[steps.index(last) + 1 :]
         if last.instruction.opcode == "while" and len(following) > 1:
             # Both go round equally often: what the body hands on is another matter.
@@ -288,6 +290,8 @@ class _Search:
         is_same = same_operation(one.instruction, other.instruction)
         matches = {b: next((a for a in left if pairing.agree(a, b)), None) for b in right}
         is_told = pairs and set(matches.values()) == set(left) and (apart or not is_same)
+        # Of one name: another value of it is no value read by mistake.
+        is_told = is_told and not (is_same and any(a.instruction.name == b.instruction.name for (a, b), _ in apart))
         if is_told and pairing.differ(one, other):
             # The same values, be it in another order: it is what hands them on, or what is done to them.
             return self._miswired(apart) or self._blame(one, other, [other], matches)
@@ -320,7 +324,7 @@ class _Search:
         """What lies between a differing pair and agreeing values; or an earlier pair that differs."""
         members, matches = self._members(one, other)
         for node in members:
-            twin = self.pairing.twin_before(node) if node is not other else None
+            twin = self.pairing.twin_before(node)
             # Values that agree may be computed in two ways: what differs before them is no fault.
             is_named = (
                 not self.pairing.is_far

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ShapeIndex
+from hlotool.ir.types import ArrayShape, ShapeIndex
 from hlotool.ir.walk import branches
 from hlotool.locate.frames import FORMS, Frame, Node, branch_frame, chain, iteration_of, made
 from hlotool.locate.pairing import backwards, is_parameter
@@ -20,20 +21,50 @@ def carried_round(one: Node, other: Node) -> Node | None:
         caller = step.frame.caller
         is_body = caller is not None and caller[1].opcode == "while"
         opcode = step.instruction.opcode
-        if (opcode == "tuple" and is_body) or (place is not None and opcode in ("fusion", "call")):
+        is_state = opcode == "tuple" and is_body and _computes(step)
+        if is_state or (place is not None and opcode in ("fusion", "call")):
             place = step
         elif place is not None and opcode == "parameter" and is_body:
             return place
     return None
 
 
-def control_flow(use: Node) -> Iterator[Node]:
-    """The loops and branches that hand a value on, from the reader's side."""
-    return filter(_is_control, chain(use))
+def _computes(state: Node) -> bool:
+    """Whether a tuple holds anything that its own iteration computed; others only pack what they were given."""
+    arrays = (o for o in state.instruction.operands if isinstance(o.shape, ArrayShape))
+    makers = (made(Node(state.frame, o)) for o in arrays)
+    here = iteration_of(state.frame)
+    return any(m.instruction.opcode != "constant" and iteration_of(m.frame) == here for m in makers)
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A read of a loop's state.
+
+    Attributes:
+        loop: the `while`.
+        index: of what is read.
+        rounds: the iterations that were through before; the last of them made what is read.
+    """
+
+    loop: Instruction
+    index: ShapeIndex
+    rounds: Sequence[Frame]
+
+
+def carried(use: Node) -> Iterator[Carried]:
+    """The reads of loops' states on the way of a value, behind a loop or in it, from the reader's side."""
+    for step in chain(use):
+        opcode, caller = step.instruction.opcode, step.frame.caller
+        if opcode == "while":
+            yield Carried(step.instruction, step.index, step.frame.bodies.get(step.instruction, ()))
+        elif opcode == "parameter" and caller is not None and caller[1].opcode == "while":
+            outer, loop = caller
+            yield Carried(loop, step.index, outer.bodies.get(loop, ())[: step.frame.iteration])
 
 
 def control_behind_forms(use: Node) -> Iterator[Node]:
-    """Likewise, with those behind operations that only give a value another form."""
+    """The loops and branches that hand a value on, maybe in another form, from the reader's side."""
     return filter(_is_control, behind_forms(use))
 
 
@@ -47,6 +78,15 @@ def behind_forms(use: Node) -> Iterator[Node]:
     while (maker := made(use)).instruction.opcode in FORMS:
         use = Node(maker.frame, maker.instruction.operands[0])
         yield from chain(use)
+
+
+def is_rewritten_loop(one: Node, other: Node) -> bool:
+    """Whether the nearest loops that hand the two on are one that was given another name."""
+    loops = [next((s for s in chain(use) if s.instruction.opcode == "while"), None) for use in (one, other)]
+    left, right = loops
+    if left is None or right is None:
+        return False
+    return left.instruction.name != right.instruction.name and left.index == right.index
 
 
 def skipped_loop(one: Node, other: Node) -> Node | None:
@@ -93,6 +133,12 @@ def branch_number(frame: Frame, conditional: Instruction) -> int | None:
     """Which branch a conditional took; None where that is not known."""
     taken = branch_frame(frame, conditional)
     return None if taken is None else branches(conditional).index(taken.computation)
+
+
+def exchanged_branches(one: Instruction, other: Instruction) -> bool:
+    """Whether two conditionals have branches of the same names in another order."""
+    names = [[branch.name for branch in branches(each)] for each in (one, other)]
+    return names[0] != names[1] and sorted(names[0]) == sorted(names[1])
 
 
 def decisive_conditions(

@@ -13,7 +13,7 @@ from hlotool.ir.types import ShapeIndex, TupleShape, subshape
 from hlotool.locate.blame import Blame, find_blame
 from hlotool.locate.distance import rounding_of_one
 from hlotool.locate.execution import Execution, Subject, execute
-from hlotool.locate.frames import Node, Parts
+from hlotool.locate.frames import Node, Parts, chain, made, operand_uses
 from hlotool.locate.narrowing import is_constant
 from hlotool.locate.pairing import Pairing, is_uniform
 from hlotool.locate.repair import EXPECTED_VALUE, Errors, best_repair
@@ -70,7 +70,15 @@ class Found:
         if self.repair not in ("", EXPECTED_VALUE):
             return (place,)
         found = [node for node in blame.members_after if node == place or not self._is_cleared(node)]
+        found = list(dict.fromkeys(each for node in found for each in (*self._tuples(node), node)))
         return (*found, place) if place not in found else tuple(found)
+
+    def _tuples(self, node: Node) -> Iterator[Node]:
+        """What hands one member on to another; it may hand on the wrong one."""
+        for step in (step for use in operand_uses(node) for step in chain(use)):
+            is_beside = step.instruction.opcode == "tuple" and step.frame == node.frame
+            if is_beside and made(step) in self.blame.members_after:
+                yield Node(step.frame, step.instruction)
 
     def _is_cleared(self, node: Node) -> bool:
         # A wrong literal, or one value everywhere, is found somewhere else by chance.

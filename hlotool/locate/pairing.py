@@ -8,11 +8,12 @@ from itertools import islice
 from math import prod
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from hlotool.errors import HlotoolError
 from hlotool.ir.attributes import Mesh
 from hlotool.ir.dtypes import Array
-from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, subshape
+from hlotool.ir.types import ArrayShape, leaves, subshape
 from hlotool.ir.walk import reachable
 from hlotool.locate.distance import distance, rounding
 from hlotool.locate.frames import (
@@ -23,8 +24,8 @@ from hlotool.locate.frames import (
     all_frames,
     calls_around,
     iteration_of,
+    made,
     operand_nodes,
-    resolve,
     same_place,
 )
 from hlotool.locate.store import Sample
@@ -264,7 +265,10 @@ class Pairing:
         """Whether a value is so particular that another one is hardly equal to it by chance."""
         if node.kept is None:
             return False
-        if _size(node) >= thresholds.TELLING_SIZE.value and not is_uniform(node.value):
+        if not is_uniform(node.value) and (
+            _size(node) >= thresholds.TELLING_SIZE.value
+            or significant_bits(node.value) >= thresholds.TELLING_BITS.value
+        ):
             return True
         if not self.is_far:
             return False
@@ -313,6 +317,21 @@ def is_uniform(value: Any) -> bool:
     return bool((first == first.flat[0]).all())
 
 
+def significant_bits(value: Any) -> int:
+    """How many bits the different elements of an array need, without zeros at their ends."""
+    elements = np.unique(value[0] if isinstance(value, Parts) else value)
+    if elements.dtype.kind == "c":
+        elements = np.concatenate([elements.real, elements.imag])
+    wide = np.abs(elements.astype(np.float64))
+    mantissas = np.frexp(wide[np.isfinite(wide)])[0]
+    whole = (mantissas * 2.0**53).astype(np.uint64)
+    return int(sum(53 - _zeros_at_the_end(int(each)) for each in whole if each))
+
+
+def _zeros_at_the_end(number: int) -> int:
+    return (number & -number).bit_length() - 1
+
+
 def _digests(kept: Sample | Spread) -> Any:
     return kept.digest if isinstance(kept, Sample) else tuple(sample.digest for sample in kept.samples)
 
@@ -330,16 +349,12 @@ def _size(node: Node) -> int:
 
 
 def _nodes(entry: Frame) -> Iterator[Node]:
-    """Every array that was computed, and the parameters of the entry."""
+    """Every array that was computed, parts of tuples among them, and the parameters of the entry."""
     for frame in all_frames(entry):
         constants = [i for i in frame.computation.instructions if i.literal is not None]
         for instruction in dict.fromkeys((*constants, *frame.values)):
-            if isinstance(instruction.shape, ArrayShape) and not _hands_on(instruction, frame):
-                yield Node(frame, instruction)
-
-
-def _hands_on(instruction: Instruction, frame: Frame) -> bool:
-    return resolve(frame, instruction) != Node(frame, instruction)
+            arrays = (index for index, part in leaves(instruction.shape) if isinstance(part, ArrayShape))
+            yield from (node for index in arrays if made(node := Node(frame, instruction, index)) == node)
 
 
 def _name(node: Node) -> _Name:
