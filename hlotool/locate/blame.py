@@ -10,6 +10,7 @@ is to blame that lies between this point and values that both programs have.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import inf
@@ -28,7 +29,9 @@ from hlotool.locate.control import (
     depends_on_arguments,
     exchanged_branches,
     handed_through,
+    is_call,
     is_handed_through,
+    is_result,
     is_rewritten_loop,
     skipped_loop,
     step_name,
@@ -36,6 +39,7 @@ from hlotool.locate.control import (
 from hlotool.locate.embedded import same_operation
 from hlotool.locate.evaluation import Evaluator
 from hlotool.locate.frames import (
+    FORMS,
     Node,
     calls_around,
     chain,
@@ -46,6 +50,7 @@ from hlotool.locate.frames import (
 )
 from hlotool.locate.narrowing import Narrowing, is_constant
 from hlotool.locate.pairing import Pairing, backwards, is_parameter, operands_first
+from hlotool.locate.store import Sample
 
 #: Operations of the right program that are kept to show what a pass was given, even where it kept a value.
 _OWN_WAY = 24
@@ -65,6 +70,7 @@ class Blame:
         inputs: values that both programs have: in the one, in the other, or both.
         wiring: what hands on the wrong one of right values; None when a value is wrong.
         amplified: a later pair that differs because a difference as small as rounding grows in it.
+        reader: what reads `after`, where that may be right, but not what should be read.
     """
 
     before: Node
@@ -74,6 +80,7 @@ class Blame:
     inputs: tuple[tuple[Node | None, Node | None], ...]
     wiring: Node | None = None
     amplified: tuple[Node, Node] | None = None
+    reader: Node | None = None
 
 
 def find_blame(pairing: Pairing, output: ShapeIndex, seconds: float = inf) -> Blame:
@@ -203,12 +210,17 @@ class _Search:
         """What hands on another value than it should: a loop, or any step where names do not tell."""
         left, right = made(one), made(other)
         alike = self.pairing.equal_value(right, left)
-        place = carried_round(one, other)
+        place = self._carried_round(one, other)
         if self.pairing.is_far:
             is_like = alike is not None and alike.instruction.opcode == right.instruction.opcode
             tuples = (s for s in chain(other) if is_like and s.instruction.opcode == "tuple")
             place = place or handed_through(other) or next(tuples, None)
         return _handing(left, alike, right, place) if place is not None else None
+
+    def _carried_round(self, one: Node, other: Node) -> Node | None:
+        """What hands the state of a loop on as it was, where the right program computes a new one."""
+        is_newer = len(iteration_of(made(one).frame)) > len(iteration_of(made(other).frame))
+        return carried_round(chain(other)) if is_newer else None
 
     def _control(self, one: Node, other: Node) -> _Pair | Blame | None:
         """The conditions of a loop that ends at different iterations, or what chose another branch."""
@@ -234,15 +246,18 @@ class _Search:
         steps = list(chain(other))
         shared = [s for s in steps[:-1] if step_name(s) in common]
         if not shared or not self.pairing.is_right(right):
-            return self._handed_on(one, other) if shared or self.pairing.is_far else None
+            # Results of the same loop or call are alike, whatever their names.
+            is_alike = bool(shared) or (is_result(one) and is_result(other))
+            return self._handed_on(one, other) if is_alike or self.pairing.is_far else None
         last = shared[-1]
-        if is_rewritten_loop(one, other) and (place := carried_round(one, other)):
+        if is_rewritten_loop(one, other) and (place := self._carried_round(one, other)):
             return _handing(left, self.pairing.twin_before(right), right, place)
         following = steps[steps.index(last) + 1 :]
         if last.instruction.opcode == "while" and len(following) > 1:
             # Both go round equally often: what the body hands on is another matter.
             last, *following = following
-        if is_handed_through(following):
+        is_new_call = len(following) > 1 and is_call(following[0]) and self.pairing.is_new(following[0])
+        if is_new_call or is_handed_through(following):
             last = following[0]
         return _handing(left, self.pairing.twin_before(right), right, caller_of_parameter(last))
 
@@ -265,7 +280,7 @@ class _Search:
             expected = self._selector(left, step)
             if expected is not None and self.pairing.differ(made(expected), made(chosen)):
                 return expected, chosen
-        place = skipped_loop(one, other)
+        place = skipped_loop(one, other) or carried_round(behind_forms(other))
         if place is not None:
             return _handing(left, None, right, place)
         if self.reader is None or right not in operand_nodes(self.reader[1]):
@@ -289,10 +304,10 @@ class _Search:
         apart = [(use, made) for use, made in pairs if not pairing.agree(*made)]
         is_same = same_operation(one.instruction, other.instruction)
         matches = {b: next((a for a in left if pairing.agree(a, b)), None) for b in right}
+        # What is read of one name, with another value, is not read by mistake.
+        is_named = is_same and any(a.instruction.name == b.instruction.name for (a, b), _ in apart)
         is_told = pairs and set(matches.values()) == set(left) and (apart or not is_same)
-        # Of one name: another value of it is no value read by mistake.
-        is_told = is_told and not (is_same and any(a.instruction.name == b.instruction.name for (a, b), _ in apart))
-        if is_told and pairing.differ(one, other):
+        if is_told and not is_named and pairing.differ(one, other):
             # The same values, be it in another order: it is what hands them on, or what is done to them.
             return self._miswired(apart) or self._blame(one, other, [other], matches)
         if not is_same or len(apart) != 1 or not pairing.differ(*apart[0][1]):
@@ -337,7 +352,13 @@ class _Search:
             found = self._narrowed(one, other)
             if found is not None:
                 return found
-        return self._blame(one, other, members, matches)
+        return replace(self._blame(one, other, members, matches), reader=self._reader_of_form(other, members))
+
+    def _reader_of_form(self, other: Node, members: Sequence[Node]) -> Node | None:
+        """What reads a value that was given no more than other forms; it may have to read another value."""
+        if self.reader is None or other not in operand_nodes(self.reader[1]):
+            return None
+        return self.reader[1] if all(map(is_mere_form, members)) else None
 
     def _members(self, one: Node, other: Node) -> tuple[list[Node], dict[Node, Node | None]]:
         """What `other` is made of, up to values that both programs have, breadth first; and these."""
@@ -398,6 +419,13 @@ class _Search:
 def _handing(one: Node, alike: Node | None, other: Node, place: Node) -> Blame:
     """The blame of what hands on `other`, which the right program has as `alike`, instead of `one`."""
     return Blame(one, other, (), (), ((one, None), (alike, other)), place)
+
+
+def is_mere_form(node: Node) -> bool:
+    """Whether an operation gives a value other dimensions and leaves all of its bits as they are."""
+    kept = [n.kept for n in (node, *operand_nodes(node))]
+    digests = {each.digest for each in kept if isinstance(each, Sample)}
+    return node.instruction.opcode in FORMS and len(kept) == 2 and len(digests) == 1
 
 
 def _own_way(one: Node, known: dict[Node, Node]) -> list[Node] | None:

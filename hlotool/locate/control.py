@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hlotool.ir.module import Instruction
@@ -12,17 +12,15 @@ from hlotool.locate.frames import FORMS, Frame, Node, branch_frame, chain, itera
 from hlotool.locate.pairing import backwards, is_parameter
 
 
-def carried_round(one: Node, other: Node) -> Node | None:
-    """What hands the state of a loop on as it was, where the right program computes a new one."""
-    if len(iteration_of(made(one).frame)) <= len(iteration_of(made(other).frame)):
-        return None
+def carried_round(steps: Iterable[Node]) -> Node | None:
+    """What hands a part of a loop's state on as it was, among the steps on the way of a value."""
     place: Node | None = None
-    for step in chain(other):
+    for step in steps:
         caller = step.frame.caller
         is_body = caller is not None and caller[1].opcode == "while"
         opcode = step.instruction.opcode
         is_state = opcode == "tuple" and is_body and _computes(step)
-        if is_state or (place is not None and opcode in ("fusion", "call")):
+        if is_state or (place is not None and is_call(step)):
             place = step
         elif place is not None and opcode == "parameter" and is_body:
             return place
@@ -30,7 +28,7 @@ def carried_round(one: Node, other: Node) -> Node | None:
 
 
 def _computes(state: Node) -> bool:
-    """Whether a tuple holds anything that its own iteration computed; others only pack what they were given."""
+    """Whether a tuple holds what its own iteration computed; others only pack what they were given."""
     arrays = (o for o in state.instruction.operands if isinstance(o.shape, ArrayShape))
     makers = (made(Node(state.frame, o)) for o in arrays)
     here = iteration_of(state.frame)
@@ -80,6 +78,11 @@ def behind_forms(use: Node) -> Iterator[Node]:
         yield from chain(use)
 
 
+def is_result(use: Node) -> bool:
+    """Whether it is what a computation returns."""
+    return use.instruction is use.frame.computation.root
+
+
 def is_rewritten_loop(one: Node, other: Node) -> bool:
     """Whether the nearest loops that hand the two on are one that was given another name."""
     loops = [next((s for s in chain(use) if s.instruction.opcode == "while"), None) for use in (one, other)]
@@ -100,10 +103,14 @@ def _is_skipped(step: Node) -> bool:
     return step.instruction.opcode == "while" and not step.frame.bodies.get(step.instruction)
 
 
+def is_call(step: Node) -> bool:
+    """Whether it hands on what the root of a computation gives."""
+    return step.instruction.opcode in ("fusion", "call")
+
+
 def is_handed_through(steps: Sequence[Node]) -> bool:
     """Whether the first of these steps is a call that returns what it was given, and computes nothing."""
-    is_call = len(steps) > 1 and steps[0].instruction.opcode in ("fusion", "call")
-    return is_call and steps[1].instruction.opcode == "parameter"
+    return len(steps) > 1 and is_call(steps[0]) and steps[1].instruction.opcode == "parameter"
 
 
 def handed_through(use: Node) -> Node | None:

@@ -71,13 +71,14 @@ class Found:
             return (place,)
         found = [node for node in blame.members_after if node == place or not self._is_cleared(node)]
         found = list(dict.fromkeys(each for node in found for each in (*self._tuples(node), node)))
+        found += [blame.reader] if blame.reader is not None else []
         return (*found, place) if place not in found else tuple(found)
 
     def _tuples(self, node: Node) -> Iterator[Node]:
-        """What hands one member on to another; it may hand on the wrong one."""
+        """New tuples that hand one member on to another; they may hand on the wrong one."""
         for step in (step for use in operand_uses(node) for step in chain(use)):
             is_beside = step.instruction.opcode == "tuple" and step.frame == node.frame
-            if is_beside and made(step) in self.blame.members_after:
+            if is_beside and self.pairing.is_new(step) and made(step) in self.blame.members_after:
                 yield Node(step.frame, step.instruction)
 
     def _is_cleared(self, node: Node) -> bool:
@@ -145,7 +146,7 @@ def _errors(reference: Execution, tested: Execution, outputs: Sequence[ShapeInde
 
 def _is_known_to_differ(pairing: Pairing, blame: Blame, output: ShapeIndex) -> bool:
     shape = subshape(pairing.after.computation.root.shape, output)
-    if pairing.seen <= rounding_of_one(shape):
+    if pairing.seen <= rounding_of_one(shape) and not pairing.is_far_off(blame.before, blame.after):
         return False
     if blame.wiring is not None or blame.amplified is not None:
         return True

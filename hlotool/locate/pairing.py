@@ -64,6 +64,7 @@ class Pairing:
     elsewhere: Callable[[], tuple[Pairing, ...]] = tuple
     _others: tuple[Pairing, ...] | None = None
     _is_assembled: bool = field(init=False)
+    _names_before: frozenset[tuple[str, str]] = field(init=False)
     _by_path: dict[_Path, list[Node]] = field(default_factory=dict)
     _named_before: dict[_Name, list[Node]] = field(init=False)
     _named_after: dict[_Name, list[Node]] = field(init=False)
@@ -74,9 +75,9 @@ class Pairing:
 
     def __post_init__(self) -> None:
         self._is_assembled = len(self.before.trace.stores) < len(self.after.trace.stores)
-        self.is_far = (
-            not self._is_assembled and _surviving(self.before, self.after) < thresholds.SURVIVING_NAMES.value
-        )
+        self._names_before, names = _operations(self.before), _operations(self.after)
+        surviving = len(self._names_before & names) / max(len(names), 1)
+        self.is_far = not self._is_assembled and surviving < thresholds.SURVIVING_NAMES.value
         self._named_before = _by_name(self.before)
         self._named_after = _by_name(self.after)
         self._by_bits, self._bits_after = _by_bits(self._named_before), _by_bits(self._named_after)
@@ -147,9 +148,15 @@ class Pairing:
         """Whether a value is that of `wanted`, or within what rounding may do."""
         return distance(wanted.value, value) <= self._limit(wanted)
 
+    def is_far_off(self, one: Node, other: Node) -> bool:
+        """Whether what one operation gives in both programs is apart by more than rounding, however little
+        of it the results show.
+        """
+        apart = self.apart(one, other)
+        return self.twin_before(other) == one and apart is not None and apart > _rounding(one)
+
     def _limit(self, one: Node) -> float:
-        shape = subshape(one.instruction.shape, one.index)
-        limit = rounding(shape, thresholds.FEW_OPERATIONS.value)
+        limit = _rounding(one)
         if self.is_wide and limit:
             limit = thresholds.ROUNDED_CONSTANTS.value
         return min(limit, self.seen * thresholds.SHOWN.value)
@@ -246,6 +253,10 @@ class Pairing:
         found = (one for one in near if not is_uniform(one.value) and self.agree(one, node))
         return next(found, None)
 
+    def is_new(self, node: Node) -> bool:
+        """Whether the right program has no operation of that name and kind."""
+        return (node.instruction.name, node.instruction.opcode) not in self._names_before
+
     def is_known(self, node: Node) -> bool:
         """Whether the right program has these bits somewhere, in whatever dimensions."""
         return node.kept is not None and _digests(node.kept) in self._by_bits
@@ -287,13 +298,16 @@ class Pairing:
         return True
 
 
-def _surviving(before: Frame, after: Frame) -> float:
-    """The share of operations that have the name of one of the same kind in the other program."""
-    names = [
-        {(i.name, i.opcode) for c in reachable(f.computation) for i in c.instructions if i.operands}
-        for f in (before, after)
-    ]
-    return len(names[0] & names[1]) / max(len(names[1]), 1)
+def _rounding(node: Node) -> float:
+    """How far few operations may put a value off."""
+    return rounding(subshape(node.instruction.shape, node.index), thresholds.FEW_OPERATIONS.value)
+
+
+def _operations(entry: Frame) -> frozenset[tuple[str, str]]:
+    """Names and opcodes of all that a program does."""
+    return frozenset(
+        (i.name, i.opcode) for c in reachable(entry.computation) for i in c.instructions if i.operands
+    )
 
 
 def assembled(parts: Parts, expected: Array, meshes: Sequence[Mesh]) -> Array | None:
