@@ -320,6 +320,8 @@ class _Search:
     def _guilty_operands(self, one: Node, other: Node) -> _Pair | Blame | None:
         """The operands that are furthest apart, where both sides do the same to operands of equal shapes."""
         differ, pairs = self.pairing.differ, self._operands(one, other)
+        if differ(one, other) and any(self._is_done(one, operand) for operand in operand_nodes(other)):
+            return None
         far = {use: self.pairing.apart(*made) or 0.0 for use, made in pairs}
         apart = [(use, made) for use, made in pairs if differ(*made)]
         wrong = [use for use, (_, b) in apart if not self.pairing.is_right(b) or self._control(*use)]
@@ -334,6 +336,11 @@ class _Search:
         if self.amplified is None and differ(one, other):
             self.amplified = one, other
         return furthest
+
+    def _is_done(self, one: Node, operand: Node) -> bool:
+        """Whether an operand is already what should come out, made in the same way."""
+        is_alike = operand.instruction.opcode == one.instruction.opcode and not is_constant(one)
+        return is_alike and self.pairing.agree(one, operand) and self.pairing.agree_elsewhere(one, operand)
 
     def _region(self, one: Node, other: Node) -> Blame | _Pair:
         """What lies between a differing pair and agreeing values; or an earlier pair that differs."""
@@ -363,9 +370,13 @@ class _Search:
     def _members(self, one: Node, other: Node) -> tuple[list[Node], dict[Node, Node | None]]:
         """What `other` is made of, up to values that both programs have, breadth first; and these."""
         pairing = self.pairing
-        matches: dict[Node, Node | None] = {}
+        is_wrong = pairing.differ(one, other)
+        done = (node for node in operand_nodes(other) if is_wrong and self._is_done(one, node))
+        matches: dict[Node, Node | None] = dict.fromkeys(done, one)
         members: list[Node] = []
         for node in backwards(other, matches):
+            if node in matches:
+                continue
             if node is not other and node.instruction.opcode != "constant":
                 twin = pairing.twin_before(node)
                 if twin is None or twin == one or not pairing.agree(twin, node):
