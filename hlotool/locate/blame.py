@@ -19,6 +19,7 @@ from typing import TypeAlias
 from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import branches
 from hlotool.locate.control import (
+    alike_at_first,
     behind_forms,
     branch_number,
     caller_of_parameter,
@@ -244,7 +245,7 @@ class _Search:
         # Passes add calls and tuples on the way: what counts is the last step that both sides take.
         common = {step_name(step) for step in behind_forms(one)}
         steps = list(chain(other))
-        shared = [s for s in steps[:-1] if step_name(s) in common]
+        shared = [s for s in steps[:-1] if step_name(s) in common] or alike_at_first(one, other)
         if not shared or not self.pairing.is_right(right):
             # Results of the same loop or call are alike, whatever their names.
             is_alike = bool(shared) or (is_result(one) and is_result(other))
@@ -256,10 +257,14 @@ class _Search:
         if last.instruction.opcode == "while" and len(following) > 1:
             # Both go round equally often: what the body hands on is another matter.
             last, *following = following
-        is_new_call = len(following) > 1 and is_call(following[0]) and self.pairing.is_new(following[0])
-        if is_new_call or is_handed_through(following):
+        if is_handed_through(following) or (len(following) > 1 and self._is_cut_short(left, following[0])):
             last = following[0]
         return _handing(left, self.pairing.twin_before(right), right, caller_of_parameter(last))
+
+    def _is_cut_short(self, one: Node, step: Node) -> bool:
+        """Whether a pass made a call, and nothing computes the value that it should return."""
+        is_new = is_call(step) and not self.pairing.is_far and self.pairing.is_new(step)
+        return is_new and not self.pairing.is_computed(one)
 
     def _miswired(self, apart: list[tuple[_Pair, _Pair]]) -> Blame | None:
         """What hands on one of several operands wrongly, the first such."""

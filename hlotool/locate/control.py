@@ -56,7 +56,7 @@ def carried(use: Node) -> Iterator[Carried]:
         opcode, caller = step.instruction.opcode, step.frame.caller
         if opcode == "while":
             yield Carried(step.instruction, step.index, step.frame.bodies.get(step.instruction, ()))
-        elif opcode == "parameter" and caller is not None and caller[1].opcode == "while":
+        elif _is_state(step) and caller is not None:
             outer, loop = caller
             yield Carried(loop, step.index, outer.bodies.get(loop, ())[: step.frame.iteration])
 
@@ -127,6 +127,24 @@ def depends_on_arguments(node: Node) -> bool:
 def step_name(step: Node) -> tuple[str, ShapeIndex, int]:
     """What tells the same step in two versions of a program."""
     return step.instruction.name, step.index, step.frame.iteration
+
+
+def alike_at_first(one: Node, other: Node) -> list[Node]:
+    """The first steps on the way of the second value that are like those of the first, whatever their names.
+
+    Empty where they do not come to the state of a loop: two reads of a tuple look alike everywhere.
+    """
+    shared: list[Node] = []
+    for left, right in zip(chain(one), list(chain(other))[:-1]):
+        if (left.instruction.opcode, left.index) != (right.instruction.opcode, right.index):
+            break
+        shared.append(right)
+    return shared if any(map(_is_state, shared)) else []
+
+
+def _is_state(step: Node) -> bool:
+    caller = step.frame.caller
+    return step.instruction.opcode == "parameter" and caller is not None and caller[1].opcode == "while"
 
 
 def caller_of_parameter(step: Node) -> Node:

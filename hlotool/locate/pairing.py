@@ -215,17 +215,14 @@ class Pairing:
     def _is_alike(self, node: Node) -> bool:
         """Whether operations of the same kind give this value in the right program, under any name.
 
-        There must be as many of them: another one is a wrong operation that gives a value twice. What another
-        iteration of a loop computes is not this value.
+        There must be as many of them: another one is a wrong operation that gives a value twice.
         """
         if not self.is_telling(node):
             return False
-        opcode, dims, at = node.instruction.opcode, _dims(node), iteration_of(node.frame)
+        opcode, dims = node.instruction.opcode, _dims(node)
         counts = [
             sum(
-                n.instruction.opcode == opcode
-                and _dims(n) == dims
-                and (len(there := iteration_of(n.frame)) != len(at) or there == at)
+                n.instruction.opcode == opcode and _dims(n) == dims and _may_be_one(n, node)
                 for n in by_bits.get(_digests(node.kept), ())
             )
             for by_bits in (self._by_bits, self._bits_after)
@@ -242,7 +239,8 @@ class Pairing:
         exact = [other for other in same if _dims(other) == _dims(node)]
         candidates: Sequence[Node] = (*exact, *self._by_shape.get(_dims(node), ()))
         for candidate in candidates:
-            if candidate != but and self.agree(candidate, node) and self.agree_elsewhere(candidate, node):
+            is_like = candidate != but and _may_be_one(candidate, node) and self.agree(candidate, node)
+            if is_like and self.agree_elsewhere(candidate, node):
                 return candidate
         return None
 
@@ -257,6 +255,10 @@ class Pairing:
         """Whether the right program has no operation of that name and kind."""
         return (node.instruction.name, node.instruction.opcode) not in self._names_before
 
+    def is_computed(self, node: Node) -> bool:
+        """Whether the wrong program has these bits of the right one somewhere, in whatever dimensions."""
+        return node.kept is not None and _digests(node.kept) in self._bits_after
+
     def is_known(self, node: Node) -> bool:
         """Whether the right program has these bits somewhere, in whatever dimensions."""
         return node.kept is not None and _digests(node.kept) in self._by_bits
@@ -270,7 +272,10 @@ class Pairing:
         if node.kept is None:
             return False
         same = self._by_bits.get(_digests(node.kept), ())
-        return any(other != but and self.agree_elsewhere(other, node, True) for other in same)
+        return any(
+            other != but and _may_be_one(other, node) and self.agree_elsewhere(other, node, True)
+            for other in same
+        )
 
     def is_telling(self, node: Node) -> bool:
         """Whether a value is so particular that another one is hardly equal to it by chance."""
@@ -296,6 +301,12 @@ class Pairing:
             if _digests(left.kept) != _digests(right.kept) and (bits or not pairing.agree(left, right)):
                 return False
         return True
+
+
+def _may_be_one(one: Node, other: Node) -> bool:
+    """Whether equal values can be one value: what another iteration of a loop computes is another one."""
+    at, there = iteration_of(one.frame), iteration_of(other.frame)
+    return at == there or len(at) != len(there)
 
 
 def _rounding(node: Node) -> float:
