@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ShapeIndex
 from hlotool.ir.walk import branches
 from hlotool.locate.frames import FORMS, Frame, Node, branch_frame, chain, iteration_of, made
 from hlotool.locate.pairing import backwards, is_parameter
+
+#: A value of the right program and what stands for it in the wrong one.
+Pair: TypeAlias = tuple[Node, Node]
 
 
 def carried_round(steps: Iterable[Node]) -> Node | None:
@@ -166,9 +170,7 @@ def exchanged_branches(one: Instruction, other: Instruction) -> bool:
     return names[0] != names[1] and sorted(names[0]) == sorted(names[1])
 
 
-def decisive_conditions(
-    left: Frame, loop: Instruction, right: Frame, twin: Instruction
-) -> tuple[Node, Node] | None:
+def decisive_conditions(left: Frame, loop: Instruction, right: Frame, twin: Instruction) -> Pair | None:
     """The conditions of one loop at the iteration at which only one side went on; None when both did."""
     counts = [len(frame.bodies.get(i, ())) for frame, i in ((left, loop), (right, twin))]
     frames = [

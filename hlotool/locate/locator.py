@@ -10,7 +10,7 @@ from math import inf
 
 from hlotool.errors import HlotoolError
 from hlotool.ir.types import ShapeIndex, TupleShape, subshape
-from hlotool.locate.blame import Blame, find_blame
+from hlotool.locate.blame import Blame
 from hlotool.locate.distance import rounding_of_one
 from hlotool.locate.execution import Execution, Subject, execute
 from hlotool.locate.frames import Node, Parts, chain, made, operand_uses
@@ -18,6 +18,7 @@ from hlotool.locate.narrowing import is_constant
 from hlotool.locate.pairing import Pairing, is_uniform
 from hlotool.locate.repair import EXPECTED_VALUE, Errors, best_repair
 from hlotool.locate.store import Budget, OutOfTime
+from hlotool.locate.walk import find_blame
 
 #: Outputs that are followed back, until one explains the others.
 _MOST_OUTPUTS = 6
