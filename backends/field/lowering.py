@@ -17,6 +17,7 @@ from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.constants import Constants
 from hlotool.backends.field.folding import Folding
 from hlotool.backends.field.held import held_in, is_complex, is_float, is_inexact, pair
+from hlotool.backends.field.marked import held, is_marked
 from hlotool.backends.field.registry import MEANINGS
 from hlotool.backends.field.trial import Trial
 from hlotool.backends.numpy.lowering import Lowering, literal_value
@@ -132,10 +133,12 @@ class FieldLowering(Lowering):
         return self.words_of(self.literal(instruction))
 
     def words_of(self, literal: Literal) -> Any:
-        """The value of a literal as the field holds it."""
+        """The value of a literal as the field holds it; words that are marked as such are themselves."""
         if isinstance(literal.value, tuple):
             return tuple(map(self.words_of, literal.value))
         value = literal_value(literal)
+        if is_marked(value):
+            return held(value)
         if is_float(literal.shape):
             return self.constants.words(value)
         if is_complex(literal.shape):

@@ -5,16 +5,17 @@ Scalar computations (`to_apply` of reduce, sort, …) run on whole arrays and ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from hlotool.backends.base import TOKEN, Value
+from hlotool.backends.base import TOKEN, Executable, Value
+from hlotool.backends.registry import get_backend
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves
 from hlotool.ir.walk import async_start, branches
 from hlotool.locate.store import Sample, Store
@@ -22,6 +23,9 @@ from hlotool.values.flatten import unflatten
 
 #: What is kept of a value: a sample per array, None per token.
 Kept: TypeAlias = "Sample | tuple[Kept, ...] | None"
+
+#: Compiles a program for one device, in the arithmetic of an execution.
+Compile: TypeAlias = "Callable[[Module], Executable]"
 
 #: Iteration of each loop around a value, the outermost first, counted from 0.
 Iteration: TypeAlias = tuple[int, ...]
@@ -44,6 +48,11 @@ class Spread:
     samples: tuple[Sample, ...]
 
 
+def compile_on_numpy(module: Module) -> Executable:
+    """In declared types, as the reference computes."""
+    return get_backend("numpy").compile(module)
+
+
 @dataclass(slots=True, eq=False)
 class Trace:
     """What was seen of one execution, shared by its frames.
@@ -52,6 +61,7 @@ class Trace:
         stores: the values that were kept; one store per device.
         incomplete: there were more values than the budget allows to look at.
         count: values that were looked at, on one device.
+        compile: makes programs that go on computing with these values.
         literals: samples of constants.
         places: frames by computation and iterations, once they were asked for (see `same_place`).
     """
@@ -59,6 +69,7 @@ class Trace:
     stores: tuple[Store, ...]
     incomplete: bool = False
     count: int = 0
+    compile: Compile = field(default=compile_on_numpy, repr=False)
     literals: dict[Instruction, Kept | Spread] = field(default_factory=dict)
     places: dict[tuple[Computation, Iteration], Frame] = field(default_factory=dict, repr=False)
 
