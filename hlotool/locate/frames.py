@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hlotool.backends.base import TOKEN, Executable, Value
+from hlotool.backends.field.marked import is_marked
 from hlotool.backends.registry import get_backend
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array
@@ -78,6 +79,15 @@ class Trace:
         """How many different values found no room."""
         return sum(store.dropped for store in self.stores)
 
+    def constant(self, instruction: Instruction) -> Array:
+        """The value of a constant, in the arithmetic of the execution."""
+        assert instruction.literal is not None
+        if self.compile is compile_on_numpy:
+            return np.asarray(instruction.literal.array)
+        copy = Instruction(instruction.name, "constant", instruction.shape, literal=instruction.literal)
+        entry = Computation("entry", [copy], copy)
+        return np.asarray(self.compile(Module("alone", [entry], entry)).run([]))
+
     def close(self) -> None:
         """Give back what was stored outside of memory."""
         for store in self.stores:
@@ -138,6 +148,12 @@ class Node:
         return None
 
     @property
+    def is_exact(self) -> bool:
+        """Whether it is held in exact words."""
+        value = self.value
+        return is_marked(value[0] if isinstance(value, Parts) else value)
+
+    @property
     def order(self) -> int:
         """Its number in the order of execution; -1 for arguments, constants and what was not seen."""
         kept = self.kept
@@ -150,7 +166,7 @@ def _kept(frame: Frame, instruction: Instruction) -> Any:
     if instruction.literal is not None and instruction not in frame.values:
         literals, stores = frame.trace.literals, frame.trace.stores
         if instruction not in literals:
-            value = np.asarray(instruction.literal.array)
+            value = frame.trace.constant(instruction)
             one = stores[0].sample(-1, value)
             others = [store.sample(-1, value) for store in stores[1:]]
             literals[instruction] = Spread((one, *others)) if others else one
