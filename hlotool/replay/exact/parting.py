@@ -7,14 +7,14 @@ numbers, from a second execution of both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hlotool.backends.base import Executable, Probe, Value
 from hlotool.backends.field.executable import FieldBackend, FieldExecutable
 from hlotool.backends.field.marked import held, marked
-from hlotool.errors import HlotoolError, Unsupported
+from hlotool.errors import Unsupported
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ShapeIndex
 from hlotool.locate.execution import Subject, Watch, on_one_device
@@ -31,7 +31,7 @@ from hlotool.replay.exact.compare import (
     point_numbers,
     trial_of,
 )
-from hlotool.replay.exact.result import ExactResult, Relation
+from hlotool.replay.exact.result import Relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,58 +53,64 @@ class Parting:
         return Search(*self.words, budget, numbers=self.numbers)
 
 
-def parting(reference: Side, tested: Side, result: ExactResult, options: Options) -> Parting:
-    """A point at which two programs differ, where fewest of their results do.
+def parting(
+    reference: Side, tested: Side, outputs: Collection[ShapeIndex], options: Options | None = None
+) -> Parting:
+    """The first point at which two programs differ, under what lets fewest of their results differ.
 
     Args:
         reference: the program as it should be.
         tested: the other one.
-        result: what `compare` found of them.
-        options: that it had.
+        outputs: leaves of the result, of which one must differ.
+        options: of `compare`; its time limit does not count.
 
     Raises:
-        Unsupported: they run on several devices, or no element is known to differ.
+        Unsupported: they run on several devices or have no meaning in the field, or no output is known to
+            differ.
     """
-    unequal = [leaf for leaf in result.leaves if leaf.relation is Relation.UNEQUAL]
-    seeds = [leaf.witness.seed for leaf in unequal if leaf.witness is not None]
-    if not seeds:
-        raise Unsupported("no element is known to differ")
-    number = max(seeds, key=seeds.count) - options.seed
-    wanted = {leaf.index for leaf in unequal}
-    best: tuple[tuple[ShapeIndex, ...], Assumed] | None = None
-    for assumed in attempts(reference.module, tested.module):
-        if assumed.roots:
-            continue  # it has points of its own
-        outputs = tuple(i for i in _differing(reference, tested, options, number, assumed) if i in wanted)
-        if outputs and (best is None or len(outputs) < len(best[0])):
-            best = outputs, assumed
-    if best is None:
-        raise Unsupported("no element is known to differ at one point")
-    points = _Points(reference.module, tested.module, options, number, best[1])
-    given = point_numbers(reference.module, options, number)
+    options = options or Options()
+    number, assumed, differing = next(_differences(reference, tested, outputs, options), (0, Assumed(), ()))
+    if not differing:
+        raise Unsupported("the programs are not known to be different functions")
     modules = reference.module, tested.module
+    given = point_numbers(reference.module, options, number)
+    points = _Points(modules, options, number, assumed)
     one, other = (on_one_device(module, given) for module in modules)
-    return Parting(best[0], (points.subject(modules[0]), points.subject(modules[1])), (one, other))
+    return Parting(differing, (points.subject(modules[0]), points.subject(modules[1])), (one, other))
+
+
+def _differences(
+    reference: Side, tested: Side, outputs: Collection[ShapeIndex], options: Options
+) -> Iterator[tuple[int, Assumed, tuple[ShapeIndex, ...]]]:
+    """The points at which outputs differ whatever is assumed, the best assumption, and these outputs."""
+    for number in range(options.trials):
+        best: tuple[Assumed, tuple[ShapeIndex, ...]] | None = None
+        for assumed in attempts(reference.module, tested.module):
+            if assumed.roots:
+                continue  # it has points of its own
+            found = _differing(reference, tested, options, number, assumed)
+            differing = None if found is None else tuple(index for index in found if index in outputs)
+            if differing is not None and (best is None or len(differing) < len(best[1])):
+                best = assumed, differing
+            if best is not None and not best[1]:
+                break
+        if best is not None and best[1]:
+            yield number, *best
 
 
 def _differing(
     reference: Side, tested: Side, options: Options, number: int, assumed: Assumed
-) -> list[ShapeIndex]:
-    """The leaves that differ at a point; none where nothing can be assumed."""
+) -> list[ShapeIndex] | None:
+    """The leaves that differ at a point; None where there is nothing to assume."""
     trial = trial_of(reference.module, tested.module, assumed)
     engine = FieldBackend(trial, knows_signs=assumed.inequalities)
-    try:
-        runners = reference.compiled_by(engine), tested.compiled_by(engine)
-        if not all(isinstance(runner, OneDevice) for runner in runners):
-            raise Unsupported("exact arithmetic does not look into programs for several devices")
-        if assumed.inequalities and not engine.laws:
-            return []
-        arguments = point_arguments(reference.module, runners[0], options, number)
-        leaves = at_point(*runners, arguments, trial, options.seed + number)
-    except HlotoolError:
-        if assumed == Assumed():
-            raise
-        return []
+    runners = reference.compiled_by(engine), tested.compiled_by(engine)
+    if not all(isinstance(runner, OneDevice) for runner in runners):
+        raise Unsupported("exact arithmetic does not look into programs for several devices")
+    if assumed.inequalities and not engine.laws:
+        return None
+    arguments = point_arguments(reference.module, runners[0], options, number)
+    leaves = at_point(*runners, arguments, trial, options.seed + number)
     return [leaf.index for leaf in leaves if leaf.relation is Relation.UNEQUAL]
 
 
@@ -112,9 +118,9 @@ class _Points:
     """Two programs at a point and, for what must hold everywhere, at others."""
 
     def __init__(
-        self, reference: Module, tested: Module, options: Options, number: int, assumed: Assumed
+        self, modules: tuple[Module, Module], options: Options, number: int, assumed: Assumed
     ) -> None:
-        self._modules = reference, tested
+        self._modules = modules
         self._options = options
         self._number = number
         self._assumed = assumed
