@@ -34,6 +34,32 @@ from hlotool.replay.exact.compare import (
 from hlotool.replay.exact.result import Relation
 
 
+def open_search(
+    reference: Side,
+    tested: Side,
+    outputs: Collection[ShapeIndex],
+    arguments: Sequence[Any] | None,
+    seed: int,
+    budget: Budget,
+) -> tuple[Search, tuple[ShapeIndex, ...]]:
+    """Two programs that are different functions, open for questions, and the outputs that show it.
+
+    Args:
+        reference: the program as it should be.
+        tested: the other one.
+        outputs: leaves of the result, of which one must differ.
+        arguments: whose integers and preds are taken in place of generated ones.
+        seed: of the point.
+        budget: how much may be kept, and how many seconds each part of the search may take.
+
+    Raises:
+        OutOfTime: recording an execution takes too long.
+        Unsupported: as `parting`, or the calls of a program cannot be flattened.
+    """
+    found = parting(reference, tested, outputs, Options(seed=seed, arguments=arguments))
+    return Search(*found.words, budget, numbers=found.numbers), found.outputs
+
+
 @dataclass(frozen=True, slots=True)
 class Parting:
     """Two programs that are different functions, and a point that shows it.
@@ -47,10 +73,6 @@ class Parting:
     outputs: tuple[ShapeIndex, ...]
     words: tuple[Subject, Subject]
     numbers: tuple[Subject, Subject]
-
-    def search(self, budget: Budget) -> Search:
-        """Both executed, open for questions; raises as `Search`."""
-        return Search(*self.words, budget, numbers=self.numbers)
 
 
 def parting(
