@@ -117,11 +117,7 @@ def open_exact_search(
     """
     from hlotool.replay.exact.parting import open_search
 
-    outputs = [
-        tuple(leaf.index)
-        for leaf in row.leaves
-        if leaf.exact is not None and leaf.exact.relation == "unequal"
-    ]
+    outputs = [tuple(leaf.index) for leaf in row.leaves if leaf.is_unequal]
     return open_search(reference, tested, outputs, trial.arguments, options.seed, budget)
 
 
