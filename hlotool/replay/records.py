@@ -188,6 +188,19 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
         """Whether the two programs are known to be other functions of real numbers."""
         return any(leaf.is_unequal for leaf in self.leaves)
 
+    @property
+    def exact_refusal(self) -> str:
+        """Why nothing is known of some output as a function of real numbers; empty where that was answered.
+
+        It is asked where the same function is demanded (`ReplayOptions.exact`).
+        """
+        if self.is_unequal or not self.leaves:
+            return ""
+        found = [leaf.exact for leaf in self.leaves]
+        if not any(found):
+            return "one side is no program that the reference's interpreter ran"
+        return next((each.reason for each in found if each and each.relation == "refused"), "")
+
     def as_functions(self) -> ModuleRecord:
         """The comparison where nothing but what the programs mean counts, however far their values are apart.
 

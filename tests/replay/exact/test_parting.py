@@ -1,4 +1,4 @@
-"""Where two programs part as functions: the instruction that was changed, however little its value changes."""
+"""Where two programs part as functions: what was changed, however little its value changes."""
 
 from __future__ import annotations
 
