@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 
@@ -66,9 +67,9 @@ def execute(arguments: argparse.Namespace) -> int:
         emit_json(record)
         return record.exit_code
     emit(cut.case.text if arguments.verbose else "")
-    given = f" --inputs {inputs_file}" if inputs_file else ""
     tell(f"{output}: {cut.case.size} instructions, inputs {loaded.inputs.description}")
     if cut.calls > 1:
         print(f"executed {cut.calls} times; values of number {arguments.call}", file=sys.stderr)
-    emit(f"next: hlotool run {output}{given}\n")
+    given = ["--inputs", inputs_file] if inputs_file else []
+    emit(f"next: {shlex.join(['hlotool', 'run', str(output), *given])}\n")
     return record.exit_code

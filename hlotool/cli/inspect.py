@@ -85,18 +85,13 @@ def execute(arguments: argparse.Namespace) -> int:
 def _dumps(paths: Sequence[str], failures: list[FailedFile]) -> list[Dump]:
     """The dumps under `paths`; one that holds nothing is a failure among others, and an error alone."""
     from hlotool.check.findings import FailedFile
-    from hlotool.dump.directory import open_dump
+    from hlotool.dump.directory import open_dumps
     from hlotool.findings.errors import error_record
 
-    found: list[Dump] = []
-    for path in paths:
-        try:
-            found.append(open_dump(path))
-        except DumpError as error:
-            if len(paths) == 1:
-                raise
-            failures.append(FailedFile(file=path, module="", error=error_record(error)))
-    return found
+    def unusable(path: str, error: DumpError) -> None:
+        failures.append(FailedFile(file=path, module="", error=error_record(error)))
+
+    return open_dumps(paths, unusable=unusable if len(paths) > 1 else None)
 
 
 def _record(

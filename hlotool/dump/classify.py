@@ -120,7 +120,8 @@ def _by_content(
     head = source.read_head(HEAD_BYTES, limits)
     kind, form = sniff(head)
     if form in (Format.PROTO, Format.TEXT_PROTO):
-        yield DumpFile(path, source, _placed(replace(name, kind=kind, format=form), module_name(head)))
+        found = replace(name, kind=kind, format=form)
+        yield DumpFile(path, source, _placed(found, module_name(head), listing.is_single_file))
         return
     if name.kind is Kind.PLAIN and name.format is Format.PROTO:
         yield DumpFile(path, source, name)
@@ -136,12 +137,18 @@ def _by_content(
         whole = len(parts) == 1
         part_name = module_name(content[part.start : min(part.end, part.start + HEAD_BYTES)])
         part_source = source if whole else source.part(part.start, part.end)
-        plain = _placed(replace(name, kind=Kind.PLAIN, format=Format.TEXT), part_name)
+        plain = replace(name, kind=Kind.PLAIN, format=Format.TEXT)
+        plain = _placed(plain, part_name, listing.is_single_file)
         yield DumpFile(path if whole else f"{path}#{i + 1}", part_source, plain)
 
 
-def _placed(name: DumpName, own_name: str) -> DumpName:
-    """A file of a numbered module with an unknown suffix becomes a named stage of that module."""
+def _placed(name: DumpName, own_name: str, explicit: bool) -> DumpName:
+    """A file of a numbered module with an unknown suffix becomes a named stage of that module.
+
+    Asked for by its name, it is a program for itself: so are the files that `reduce` and `extract` write.
+    """
+    if explicit and name.kind is Kind.PLAIN:
+        name = replace(name, module_number=None)
     if name.kind is not Kind.PLAIN or name.module_number is None:
         return replace(name, module_name=name.module_name or own_name)
     label = name.rest.removeprefix(f"{own_name}.").rpartition(".")[0]

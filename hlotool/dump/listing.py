@@ -11,6 +11,7 @@ from hlotool.dump import remote
 from hlotool.dump.compression import Limits
 from hlotool.dump.containers import is_archive, list_archive, unreadable
 from hlotool.dump.source import Source
+from hlotool.dump.stdin import PATH, SHOWN, stdin_source
 from hlotool.errors import DumpError
 
 
@@ -30,7 +31,9 @@ class Listing:
 
 
 def list_files(path: str, limits: Limits) -> Listing:
-    """List `path`; raises DumpError when it does not exist or cannot be read."""
+    """List `path`, `-` for standard input; raises DumpError when it does not exist or cannot be read."""
+    if path == PATH:
+        return Listing([(SHOWN, stdin_source(limits))], is_single_file=True)
     if is_archive(path):
         return _list_archive(path, limits)
     if remote.is_remote(path):

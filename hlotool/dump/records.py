@@ -114,6 +114,7 @@ class DumpModule:
         companions: stages that were not asked for, when `open_dump` got one file of a dump directory;
             they serve to fill in elided constants.
         artefacts: other files of the module.
+        arguments: path of the .npz beside a file that was asked for by name: what the program is run on.
         has_namesakes: other modules of the dump have the same name.
     """
 
@@ -127,6 +128,7 @@ class DumpModule:
     stablehlo: Source | None = None
     companions: tuple[Stage, ...] = ()
     artefacts: tuple[DumpFile, ...] = ()
+    arguments: str = ""
     has_namesakes: bool = False
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from hlotool.dump import containers
@@ -27,15 +27,18 @@ class Source:
         member: name inside the archive, empty when `path` is no archive.
         span: start and end in bytes, when only a part of the content is meant.
         is_log: the part was printed to a log, where other lines may stand between its own.
+        shown: what messages call the file, where that is not its path.
     """
 
     path: str
     member: str = ""
     span: tuple[int, int] | None = None
     is_log: bool = False
+    shown: str = ""
 
     def __str__(self) -> str:
-        whole = f"{self.path}!{self.member}" if self.member else self.path
+        path = self.shown or self.path
+        whole = f"{path}!{self.member}" if self.member else path
         return f"{whole}@{self.span[0]}" if self.span else whole
 
     @property
@@ -66,7 +69,7 @@ class Source:
 
     def part(self, start: int, end: int, is_log: bool = False) -> Source:
         """The bytes from `start` to `end` of the content of this source, which must not be a part itself."""
-        return Source(self.path, self.member, (start, end), is_log)
+        return replace(self, span=(start, end), is_log=is_log)
 
 
 @lru_cache(maxsize=1)
