@@ -44,6 +44,10 @@ def open_dump(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> 
     listing = list_files(path, limits)
     files = classify(listing, limits)
     modules, artefacts = group(files, listing.notes)
+    if not modules:
+        listing.takes_stablehlo = True
+        files = classify(listing, limits)
+        modules, artefacts = group(files, listing.notes)
     _logger.info("%s: %d files, %d modules", path, len(files), len(modules))
     if not modules:
         raise DumpError(_nothing_found(path, listing, files))

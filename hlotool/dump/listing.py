@@ -23,11 +23,13 @@ class Listing:
         files: path relative to the dump (with `/`) and where to read it, sorted by path.
         notes: what was passed over, one line each.
         is_single_file: the path is one file, not a collection.
+        takes_stablehlo: files of MLIR count, too: in a folder that has HLO they are what it was made from.
     """
 
     files: list[tuple[str, Source]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     is_single_file: bool = False
+    takes_stablehlo: bool = False
 
 
 def list_files(path: str, limits: Limits) -> Listing:

@@ -43,7 +43,12 @@ def read_stage(stage: Stage) -> Module:
         return parse_module(stage.text.read_text(), str(stage.text))
     from hlotool.parse.proto.module import parse_module_proto
 
-    return parse_module_proto(stage.source.read_bytes(), str(stage.source))
+    path = str(stage.source)
+    if stage.format is Format.MLIR:
+        from hlotool.dump.mlir import hlo_proto
+
+        return parse_module_proto(hlo_proto(stage.source.read_bytes(), path), path)
+    return parse_module_proto(stage.source.read_bytes(), path)
 
 
 def _recompile(owner: DumpModule, stage: Stage) -> Module | None:

@@ -46,6 +46,7 @@ class Stage:
         before_pass: the pass that runs next.
         text: the HLO text, if dumped.
         proto: the binary HLO, if dumped. It holds all constants in full.
+        mlir: StableHLO, where there is nothing else; jaxlib makes it HLO.
     """
 
     kind: Kind
@@ -57,6 +58,7 @@ class Stage:
     before_pass: str = ""
     text: Source | None = None
     proto: Source | None = None
+    mlir: Source | None = None
 
     @property
     def title(self) -> str:
@@ -71,14 +73,14 @@ class Stage:
     @property
     def source(self) -> Source:
         """What to read: the text where there is one."""
-        source = self.text or self.proto
+        source = self.text or self.proto or self.mlir
         assert source is not None
         return source
 
     @property
     def format(self) -> Format:
         """How `source` is written."""
-        return Format.TEXT if self.text else Format.PROTO
+        return Format.TEXT if self.text else Format.PROTO if self.proto else Format.MLIR
 
 
 @dataclass(frozen=True, slots=True)

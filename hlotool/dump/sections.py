@@ -42,6 +42,18 @@ _HLO_LINE = re.compile(
 )
 
 
+#: Nothing but comments stands before HLO: a header, an entry, an instruction, another computation.
+_PLAIN = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?:\s|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+"
+    rb"(?:HloModule\s|ENTRY\s|(?:ROOT\s+)?%?[\w.-]+\s*=\s*\(?\w+\[|%[\w.~-]+\s*\{|%?[\w.~-]+\s*\([^\n]*->[^\n]*\{)"
+)
+
+
+def is_plain(text: bytes) -> bool:
+    """Whether `text` begins as HLO does, so that nothing has to be searched for."""
+    return _PLAIN.match(text) is not None or next(_line_starts(text, _GRAPH_WORD), None) is not None
+
+
 def looks_like_hlo(text: bytes, start: int = 0, end: int = sys.maxsize) -> bool:
     """Whether `text` holds a line that only HLO text has: a header, an entry, or an instruction."""
     return _HLO_LINE.search(text, start, end) is not None

@@ -58,7 +58,7 @@ def _file_of(path: str) -> Path:
 
 
 def _stage_key(stage: Stage) -> str:
-    return digest(*(_source_key(source) for source in (stage.text, stage.proto) if source))
+    return digest(*(_source_key(source) for source in (stage.text, stage.proto, stage.mlir) if source))
 
 
 def _source_key(source: Source) -> str:
