@@ -16,32 +16,41 @@ _HEADER = re.compile(
     r"^(?P<prefix>[^\n]*?)(?P<header>HloModule[ \t]+%?[^\s,{]+(?:,[^\n]*)?)$", re.MULTILINE
 )
 _BLOCK = re.compile(r"^(?P<prefix>[^\n]+?)\*\*\* Begin [^\n]+ \*\*\*\r?$", re.MULTILINE)
-#: What changes from line to line in the prefixes of one log: days, times, numbers of lines. Numbers of threads,
-#: processes and ranks do not: they tell whose line it is.
-_CHANGING = re.compile(
-    r"[IWEFDV]\d{4}(?=\s)|\d{4}[-/]\d\d[-/]\d\d|\d+:\d\d:[\d:.,]+|\d+\.\d+|^\s*\d+(?=[\t:|])|\s+"
-)
+#: What changes from line to line in the prefixes of one log: days and times. Numbers of threads, processes and
+#: ranks do not: they tell whose line it is.
+_CHANGING = re.compile(r"[IWEFDV]\d{4}(?=\s)|\d{4}[-/]\d\d[-/]\d\d|\d+:\d\d:[\d:.,]+|\d+\.\d+|\s+")
+#: The number of a line.
+_NUMBER = re.compile(r"\s*\d+(?P<end>[:|]?)")
+#: How many streams of lines may alternate in one log.
+_STREAMS = 64
 #: Other messages of absl's and TensorFlow's loggers.
 _MESSAGE = re.compile(r"(?:[IWEF]\d{4}|\d{4}-\d\d-\d\d) [\d:.]+[\d: ]*\S* [^\s\]]+:\d+\]")
 #: What shows, below a HloModule line, that it is none in a sentence.
 _BODY = re.compile(r"^\s*(?:ENTRY\b|FileNames|(?:ROOT\s+)?%?[\w.~-]+ (?:= |\{|\([^\n]*->))", re.MULTILINE)
 #: How many lines below it are looked at for that.
 _LOOKED_AT = 20
-_END = re.compile(r"\}[ \t\r]*$", re.MULTILINE)
+_END = re.compile(r"^[ \t]*\}[^\n]*$|^[^\n]*(?:=|->|ENTRY)[^\n]*\}[ \t\r]*$", re.MULTILINE)
 _OPENING = re.compile(r"\{[ \t\r]*$", re.MULTILINE)
 
 
 def modules_amid_lines(text: str) -> Iterator[Quotation]:
     """The modules that begin with a HloModule line somewhere in `text`."""
     headers = list(_HEADER.finditer(text))
-    stops = [found.start() for found in headers[1:]] + [len(text)]
     counted = Lines(text)
-    for header, stop in zip(headers, stops, strict=True):
-        lines = text[header.end() + 1 : stop].split("\n")
+    for number, header in enumerate(headers):
+        lines = text[header.end() + 1 : _stop(text, header, headers[number + 1 :][:_STREAMS])].split("\n")
         below = unprefixed(header["prefix"], lines)
         if _BODY.search("\n".join(below[:_LOOKED_AT])) is not None:
             module = "\n".join([header["header"], *below])
             yield Quotation(counted.before(header.start()), without_tail(module))
+
+
+def _stop(text: str, header: re.Match[str], later: Sequence[re.Match[str]]) -> int:
+    """Where the lines of a module end at the latest: other streams' modules may begin before that."""
+    own = _like(header["prefix"]) if header["prefix"].strip() else None
+    following = (found for found in later if own is None or own.match(found[0]))
+    end = next(following, later[-1] if len(later) == _STREAMS else None)
+    return end.start() if end is not None else len(text)
 
 
 def blocks_unprefixed(text: str) -> str:
@@ -63,11 +72,24 @@ def unprefixed(prefix: str, lines: Sequence[str]) -> list[str]:
     """
     if not prefix.strip():
         return ["" if _MESSAGE.match(line) else line for line in lines]
-    own = _like(prefix)
-    following = next((line for line in lines if line.strip()), "")
-    if own.match(following) is None:
+    following = [line for line in lines[: 4 * _STREAMS] if line.strip()][:_STREAMS]
+    own = next((like for like in _ways(prefix) if any(map(like.match, following))), None)
+    if own is None or not _is_everywhere(own, following):
+        own = own or _like(prefix)
         return ["" if own.match(line) or _MESSAGE.match(line) else line for line in lines]
     return [line[found.end() :] if (found := own.match(line)) else "" for line in lines]
+
+
+def _ways(prefix: str) -> Iterator[re.Pattern[str]]:
+    """What the prefixes of other lines may look like."""
+    yield _like(prefix)
+    if (number := _NUMBER.fullmatch(prefix.rstrip())) is not None:
+        yield re.compile(rf"\s*\d+{re.escape(number['end'])}[ \t]?")
+
+
+def _is_everywhere(own: re.Pattern[str], following: Sequence[str]) -> bool:
+    """Whether every line has a prefix, its own or that of another stream; plain HLO would have none."""
+    return own.match(following[0]) is not None or not any(_BODY.match(line) for line in following)
 
 
 def _like(prefix: str) -> re.Pattern[str]:
@@ -77,7 +99,8 @@ def _like(prefix: str) -> re.Pattern[str]:
         changing = r"\s+" if found[0].isspace() else re.sub(r"\d+", r"\\d+", re.escape(found[0]))
         pattern += re.escape(prefix[at : found.start()]) + re.sub(r"^(?:\\\s)+", r"\\s*", changing)
         at = found.end()
-    return re.compile(rf"{pattern}{re.escape(prefix[at:])}[ \t]?")
+    whole = r"(?!\w)" if prefix[-1].isalnum() else ""
+    return re.compile(rf"{pattern}{re.escape(prefix[at:])}{whole}[ \t]?")
 
 
 def without_tail(text: str) -> str:

@@ -22,7 +22,7 @@ _DEEPEST = 4
 #: Where the records of a log have their text.
 _MESSAGE_KEYS = ("message", "msg", "log", "textPayload", "text")
 #: Only a text with one of these words is looked at more closely.
-_CERTAIN = re.compile(r"\bHloModule\b|\bENTRY\b|\bfunc\.func\b")
+_CERTAIN = re.compile(r"HloModule\b|ENTRY\b|func\.func\b")
 
 
 @dataclass(frozen=True, slots=True)
