@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT)]
 
 import found_binary  # noqa: E402
+import found_cut  # noqa: E402
 import found_logs  # noqa: E402
 import found_quoted  # noqa: E402
 import found_tools  # noqa: E402
@@ -64,6 +65,7 @@ def main() -> None:
     write_forms(found_logs.FORMS, {"ranks.log": [pair]}, expected)
     write_forms({"gzip.hlo.gz": lambda texts: gzip.compress(texts[0].encode(), mtime=0)}, {}, expected)
     expected += found_binary.write(FOUND, SOURCES)
+    expected += found_cut.write(FOUND, SOURCES)
     expected += found_tools.write(FOUND)
     (FOUND / "EXPECTED.toml").write_text("\n".join(expected), encoding="utf-8")
     print(f"{len(expected)} files")

@@ -30,7 +30,9 @@ def absl_first(texts: list[str]) -> bytes:
     """A message of several lines, of which the first has a prefix."""
     head, *tail = texts[0].rstrip().splitlines()
     start = "2026-11-22 10:00:00.123456: I tensorflow/compiler/xla/service/cpu/cpu_compiler.cc:512] "
-    after = "2026-11-22 10:00:01.023456: I tensorflow/compiler/jit/xla_compilation_cache.cc:9] Compiled cluster {"
+    after = (
+        "2026-11-22 10:00:01.023456: I tensorflow/compiler/jit/xla_compilation_cache.cc:9] Compiled cluster {"
+    )
     return _text([f"{start}{head}", *tail, after, "  stats of it }"])
 
 
@@ -68,7 +70,9 @@ def ray(texts: list[str]) -> bytes:
 
 def compose(texts: list[str]) -> bytes:
     """What containers put in front of lines."""
-    return _text(["trainer-1  | Epoch 1", *_each(texts[0], lambda n: "trainer-1  | "), "trainer-1  | loss 0.3"])
+    return _text(
+        ["trainer-1  | Epoch 1", *_each(texts[0], lambda n: "trainer-1  | "), "trainer-1  | loss 0.3"]
+    )
 
 
 def kubernetes(texts: list[str]) -> bytes:
@@ -79,7 +83,9 @@ def kubernetes(texts: list[str]) -> bytes:
 def python(texts: list[str]) -> bytes:
     """What Python's logging writes: the first line has a prefix."""
     head, *tail = texts[0].rstrip().splitlines()
-    return _text(["DEBUG:jax._src.compiler:Compiling", f"DEBUG:jax._src.compiler:{head}", *tail, "DEBUG:root:done"])
+    return _text(
+        ["DEBUG:jax._src.compiler:Compiling", f"DEBUG:jax._src.compiler:{head}", *tail, "DEBUG:root:done"]
+    )
 
 
 def numbered(texts: list[str]) -> bytes:

@@ -14,7 +14,9 @@ def _indented(text: str, by: str) -> str:
 def fences(texts: list[str]) -> bytes:
     """A report with a fence for each program."""
     blocks = [f"### Program {n}\n\n```hlo\n{text}```\n" for n, text in enumerate(texts)]
-    return ("# A wrong result\n\nIt is `NaN`; don't ask why. The HloModule below:\n\n" + "\n".join(blocks)).encode()
+    return (
+        "# A wrong result\n\nIt is `NaN`; don't ask why. The HloModule below:\n\n" + "\n".join(blocks)
+    ).encode()
 
 
 def issue(texts: list[str]) -> bytes:
@@ -30,7 +32,8 @@ def listed(texts: list[str]) -> bytes:
 
 def page(texts: list[str]) -> bytes:
     """A page of the web."""
-    return f'<html><body><p>The program:</p>\n<pre class="hlo"><code>{html.escape(texts[0])}</code></pre></body>'.encode()
+    program = html.escape(texts[0])
+    return f'<html><p>The program:</p>\n<pre class="hlo"><code>{program}</code></pre></html>'.encode()
 
 
 def test_file(texts: list[str]) -> bytes:
@@ -40,7 +43,11 @@ def test_file(texts: list[str]) -> bytes:
         f'  EXPECT_EQ(Run(kModule, "a\\"b"), \'"\');\n}}\n'
         for n, text in enumerate(texts)
     ]
-    return ('#include "xla/tests/hlo_test_base.h"\n\nnamespace xla {\n\n// It isn\'t "quoted".\n' + "\n".join(cases) + "}\n").encode()
+    return (
+        '#include "xla/tests/hlo_test_base.h"\n\nnamespace xla {\n\n// It isn\'t "quoted".\n'
+        + "\n".join(cases)
+        + "}\n"
+    ).encode()
 
 
 def delimited(texts: list[str]) -> bytes:
@@ -51,13 +58,13 @@ def delimited(texts: list[str]) -> bytes:
 def adjacent(texts: list[str]) -> bytes:
     """Ordinary literals in a row."""
     lines = "\n".join("    " + json.dumps(line + "\n") for line in texts[0].splitlines())
-    return f'const std::string hlo_text =\n{lines};\n'.encode()
+    return f"const std::string hlo_text =\n{lines};\n".encode()
 
 
 def concatenated(texts: list[str]) -> bytes:
     """The same in Java."""
     lines = "\n      + ".join(json.dumps(line + "\n") for line in texts[0].splitlines())
-    return f'class Hlo {{\n  static final String TEXT = {lines};\n}}\n'.encode()
+    return f"class Hlo {{\n  static final String TEXT = {lines};\n}}\n".encode()
 
 
 def long_string(texts: list[str]) -> bytes:
@@ -93,14 +100,19 @@ def notebook(texts: list[str]) -> bytes:
     for text in texts[1:]:
         output = {"output_type": "stream", "name": "stdout", "text": text.splitlines(keepends=True)}
         cells.append({"cell_type": "code", "metadata": {}, "source": ["print(hlo)"], "outputs": [output]})
-    return json.dumps({"cells": cells, "nbformat": 4, "nbformat_minor": 5}, indent=1).encode()
+    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1).encode()
 
 
 def printed(texts: list[str]) -> bytes:
     """A notebook that printed the program, with a prose line before it."""
     output = {"output_type": "execute_result", "data": {"text/plain": [f"compiled:\n{texts[0]}"]}}
-    cell = {"cell_type": "code", "metadata": {}, "source": "print(f.lower(x).as_text('hlo'))", "outputs": [output]}
-    return json.dumps({"cells": [cell], "nbformat": 4, "nbformat_minor": 5}).encode()
+    cell = {
+        "cell_type": "code",
+        "metadata": {},
+        "source": "print(f.lower(x).as_text('hlo'))",
+        "outputs": [output],
+    }
+    return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
 
 
 def document(texts: list[str]) -> bytes:
@@ -115,7 +127,9 @@ def modules(texts: list[str]) -> bytes:
 
 def headings(texts: list[str]) -> bytes:
     """Several, with prose between them."""
-    return "".join(f"This is number {n}, the HloModule to look at.\n\n{text}\n" for n, text in enumerate(texts)).encode()
+    return "".join(
+        f"This is number {n}, the HloModule to look at.\n\n{text}\n" for n, text in enumerate(texts)
+    ).encode()
 
 
 def pasted(texts: list[str]) -> bytes:

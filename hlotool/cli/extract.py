@@ -48,7 +48,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     if arguments.height < 0:
         raise UsageError("--height counts from 0")
-    loaded = load_case(arguments.path, options_from(arguments), arguments.stage)
+    loaded = load_case(arguments.path, options_from(arguments), arguments.stage, may_be_cut=True)
     cut = cut_named(loaded.case, arguments.names, arguments.height, arguments.call)
     output = Path(arguments.output or default_output(arguments.path, "extracted"))
     write_case(cut.case, output)
@@ -67,6 +67,8 @@ def execute(arguments: argparse.Namespace) -> int:
         emit_json(record)
         return record.exit_code
     emit(cut.case.text if arguments.verbose else "")
+    if loaded.case.module.cut:
+        tell(f"hlotool: note: {arguments.path}: {loaded.case.module.cut}")
     tell(f"{output}: {cut.case.size} instructions, inputs {loaded.inputs.description}")
     if cut.calls > 1:
         print(f"executed {cut.calls} times; values of number {arguments.call}", file=sys.stderr)

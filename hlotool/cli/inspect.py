@@ -106,13 +106,14 @@ def _record(
     from hlotool.report.records import versions
 
     is_complete = not failures and not any(module.failures for module in modules)
+    cuts = [f"{stage.file}: {stage.cut}" for module in modules for stage in module.stages if stage.cut]
     return InspectRecord(
         versions=versions(),
         paths=arguments.paths,
         functions=functions_of(modules),
         modules=list(modules),
         failures=failures,
-        notes=[note for dump in dumps for note in dump.notes],
+        notes=[*(note for dump in dumps for note in dump.notes), *cuts],
         exit_code=ExitCode.AGREE if is_complete else ExitCode.USAGE,
         seconds=elapsed,
     )

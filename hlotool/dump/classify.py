@@ -10,8 +10,8 @@ from hlotool.dump.compression import Limits
 from hlotool.dump.listing import Listing
 from hlotool.dump.mlir import is_mlir
 from hlotool.dump.names import DumpName, Format, Kind, parse_name
-from hlotool.dump.records import DumpFile
 from hlotool.dump.profiles import is_profile, programs_in
+from hlotool.dump.records import DumpFile
 from hlotool.dump.sections import is_plain, looks_like_hlo, split_log, split_modules
 from hlotool.dump.source import Source
 from hlotool.dump.wrapped import Wrapped, wrapped_texts
@@ -65,19 +65,34 @@ def _proto_nesting(head: bytes, has_length: bool = False) -> int:
     """
     try:
         at, depth = varint(head)[0] if has_length else 0, 0
+        if head[at : at + 1] == _ENTRY_NAME and _is_nameless(head[at:]):
+            return 0
         while depth <= max(_NESTING) and head[at : at + 1] == b"\x0a":
             start, length = varint(head, at + 1)
             content = head[start : start + length]
             if len(content) == length and content and _is_name(content):
                 return depth
+            if content[:1] == _ENTRY_NAME and _is_nameless(content):
+                return depth + 1
             at, depth = start, depth + 1
     except ValueError:
         pass
     return -1
 
 
+#: The tags of a module's second and third field: the name of its entry, and its computations.
+_ENTRY_NAME, _COMPUTATION = b"\x12", b"\x1a"
+
+
+def _is_nameless(content: bytes) -> bool:
+    """Whether a module without a name begins like this."""
+    start, length = varint(content, 1)
+    after = content[start + length : start + length + 1]
+    return after == _COMPUTATION and _is_name(content[start : start + length])
+
+
 def _is_name(content: bytes) -> bool:
-    """Whether it is a name and no message, which begins with the tag of its first field: a control character."""
+    """Whether it is a name and no message: these begin with the tag of a field, a control character."""
     try:
         return content[0] >= 0x20 and len(content) < 4096 and bool(content.decode())
     except UnicodeDecodeError:
@@ -157,8 +172,9 @@ def _by_content(
         yield DumpFile(path, source, replace(name, kind=Kind.ARTEFACT, format=Format.OTHER))
     for i, part in enumerate(parts):
         whole = len(parts) == 1
+        ends = whole and not content[part.end :].strip()
         part_name = module_name(content[part.start : min(part.end, part.start + HEAD_BYTES)])
-        part_source = source if whole else source.part(part.start, part.end)
+        part_source = source if ends else source.part(part.start, part.end)
         plain = replace(name, kind=Kind.PLAIN, format=Format.TEXT)
         plain = _placed(plain, part_name, listing.is_single_file)
         yield DumpFile(path if whole else f"{path}#{i + 1}", part_source, plain)

@@ -82,7 +82,9 @@ def open_dumps(
         key = folder or "." if is_part else path
         try:
             if key not in found:
-                found[key] = _open_files(folder, together[folder], limits) if is_part else open_dump(path, limits)
+                found[key] = (
+                    _open_files(folder, together[folder], limits) if is_part else open_dump(path, limits)
+                )
         except DumpError as error:
             if unusable is None:
                 raise

@@ -1,4 +1,4 @@
-"""Programs as the frontends hand them over: StableHLO as text or bytecode, made HLO by jaxlib where it is there.
+"""Programs as frontends hand them over: StableHLO as text or bytecode, which jaxlib makes HLO.
 
 XLA may abort on a program, so it reads it in a process of its own.
 """
@@ -24,13 +24,14 @@ _CHILD = Path(__file__).with_name("mlir_child.py")
 #: The first bytes of MLIR bytecode. `jax.export` wraps it, after its length, in a message of its own.
 BYTECODE = b"ML\xefR"
 _MLIR = re.compile(
-    rb"(?:\s|//[^\n]*+\n)*+(?:#\w+ ?=|!\w+ ?=|(?:builtin\.)?module\b[^\n]*\{|\"builtin\.module\"|func\.func\b)"
+    rb"(?:\s|//[^\n]*+\n)*+"
+    rb"(?:#\w+ ?=|!\w+ ?=|(?:builtin\.)?module\b[^\n]*\{|\"builtin\.module\"|func\.func\b)"
 )
 _STABLEHLO = re.compile(rb"\b(?:stablehlo|mhlo|chlo|vhlo|func\.func|sdy)\b")
 
 
 def is_mlir(head: bytes) -> bool:
-    """Whether a file that begins with `head` is MLIR that may become HLO: text, bytecode, or `jax.export`'s."""
+    """Whether a file that begins with `head` is StableHLO: text, bytecode, or what `jax.export` writes."""
     if b"\0" in head:
         return _bytecode_start(head) >= 0
     return _MLIR.match(head) is not None and _STABLEHLO.search(head) is not None

@@ -9,15 +9,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from hlotool.dump.quoted import Lines, Quotation
-from hlotool.dump.sections import looks_like_hlo
+from hlotool.dump.sections import end_of_hlo
 
 #: The line with which a module begins, whatever stands in front of it.
-_HEADER = re.compile(
-    r"^(?P<prefix>[^\n]*?)(?P<header>HloModule[ \t]+%?[^\s,{]+(?:,[^\n]*)?)$", re.MULTILINE
-)
+_HEADER = re.compile(r"^(?P<prefix>[^\n]*?)(?P<header>HloModule[ \t]+%?[^\s,{]+(?:,[^\n]*)?)$", re.MULTILINE)
 _BLOCK = re.compile(r"^(?P<prefix>[^\n]+?)\*\*\* Begin [^\n]+ \*\*\*\r?$", re.MULTILINE)
-#: What changes from line to line in the prefixes of one log: days and times. Numbers of threads, processes and
-#: ranks do not: they tell whose line it is.
+#: What changes from line to line in the prefixes of one log: days and times. Numbers of threads, processes
+#: and ranks do not: they tell whose line it is.
 _CHANGING = re.compile(r"[IWEFDV]\d{4}(?=\s)|\d{4}[-/]\d\d[-/]\d\d|\d+:\d\d:[\d:.,]+|\d+\.\d+|\s+")
 #: The number of a line.
 _NUMBER = re.compile(r"\s*\d+(?P<end>[:|]?)")
@@ -29,8 +27,6 @@ _MESSAGE = re.compile(r"(?:[IWEF]\d{4}|\d{4}-\d\d-\d\d) [\d:.]+[\d: ]*\S* [^\s\]
 _BODY = re.compile(r"^\s*(?:ENTRY\b|FileNames|(?:ROOT\s+)?%?[\w.~-]+ (?:= |\{|\([^\n]*->))", re.MULTILINE)
 #: How many lines below it are looked at for that.
 _LOOKED_AT = 20
-_END = re.compile(r"^[ \t]*\}[^\n]*$|^[^\n]*(?:=|->|ENTRY)[^\n]*\}[ \t\r]*$", re.MULTILINE)
-_OPENING = re.compile(r"\{[ \t\r]*$", re.MULTILINE)
 
 
 def modules_amid_lines(text: str) -> Iterator[Quotation]:
@@ -64,8 +60,8 @@ def unprefixed(prefix: str, lines: Sequence[str]) -> list[str]:
 
     Args:
         prefix: of a first line, before these.
-        lines: where all have such prefixes, those without one belong to others. Where the first has none, those
-            with one belong to others.
+        lines: where all have such prefixes, those without one belong to others; where the first has none,
+            those with one do.
 
     Returns:
         as many lines, empty ones in the place of others' lines.
@@ -105,7 +101,5 @@ def _like(prefix: str) -> re.Pattern[str]:
 
 def without_tail(text: str) -> str:
     """`text` without the lines behind its last computation, unless they may be HLO that was cut short."""
-    end = max((found.end() for found in _END.finditer(text)), default=len(text))
-    tail = text[end:]
-    is_hlo = looks_like_hlo(tail.encode("utf-8", "surrogateescape")) or _OPENING.search(tail) is not None
-    return text if is_hlo else text[:end] + "\n"
+    content = text.encode("utf-8", "surrogateescape")
+    return content[: end_of_hlo(content, 0, len(content))].decode("utf-8", "surrogateescape")

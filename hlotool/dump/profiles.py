@@ -1,7 +1,7 @@
 """HLO in a profile: the programs that an `.xplane.pb` holds beside its events.
 
-The profiler keeps the HloProto of each program that ran as a statistic of an event's description, in the plane
-`/host:metadata`. They are found by the wire format: a profile may be large, and little of it is wanted.
+The profiler keeps the HloProto of each program that ran as a statistic of an event's description, in the
+plane `/host:metadata`. They are found by the wire format: a profile may be large, and little of it is wanted.
 
 XLA: tsl/profiler/protobuf/xplane.proto.
 """
@@ -18,7 +18,8 @@ Span = tuple[int, int]
 _PLANES, _PLANE_NAME, _EVENT_DESCRIPTIONS, _MAP_VALUE, _STATISTICS, _BYTES = 1, 2, 4, 2, 5, 6
 #: An XSpace begins with its first plane, a plane with its number (if not 0) and its name.
 _PROFILE = re.compile(
-    rb"\x0a[\x00-\xff]{1,5}?(?:\x08[\x00-\xff]{1,10}?)?\x12[\x01-\x40](?:/host:|/device:|Task Environment|#Chip)"
+    rb"\x0a[\x00-\xff]{1,5}?(?:\x08[\x00-\xff]{1,10}?)?"
+    rb"\x12[\x01-\x40](?:/host:|/device:|Task Environment|#Chip)"
 )
 _METADATA = b"/host:metadata"
 

@@ -1,6 +1,6 @@
 """HLO that is quoted in another language: fences of Markdown, preformatted HTML, string literals of programs.
 
-All of it is found from front to back by what opens it; what never closes is passed over or ends with the text.
+All of it is found from front to back by what opens it; what never closes is passed over.
 """
 
 from __future__ import annotations

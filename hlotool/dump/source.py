@@ -45,7 +45,7 @@ class Source:
     def __str__(self) -> str:
         path = self.shown or self.path
         whole = f"{path}!{self.member}" if self.member else path
-        return f"{whole}@{self.span[0]}" if self.span else whole
+        return f"{whole}@{self.span[0]}" if self.span and self.span[0] else whole
 
     @property
     def name(self) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlotool.dump.mlir import is_mlir
-from hlotool.dump.prefixed import blocks_unprefixed, modules_amid_lines, without_tail
+from hlotool.dump.prefixed import blocks_unprefixed, modules_amid_lines
 from hlotool.dump.quoted import Quotation, fenced, literals, preformatted
 from hlotool.dump.sections import is_plain, split_log, split_modules
 
@@ -82,7 +82,7 @@ def _quoted(quoted: Quotation, line: int, depth: int) -> Iterator[Wrapped]:
     elif is_plain(content):
         for part in split_modules(content):
             before = line + quoted.line + content.count(b"\n", 0, part.start)
-            yield Wrapped(before, _bytes(without_tail(_text(content[part.start : part.end]))))
+            yield Wrapped(before, content[part.start : part.end])
     else:
         yield from _programs(quoted.text, line + quoted.line, depth - 1)
 
@@ -130,7 +130,3 @@ def _of_records(text: str) -> Iterator[Quotation]:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
-
-
-def _text(content: bytes) -> str:
-    return content.decode("utf-8", "surrogateescape")

@@ -30,8 +30,8 @@ def select_stages(module: DumpModule, patterns: Sequence[str] = ()) -> Selection
     Args:
         module: of a dump.
         patterns: shell patterns of stage labels, the reference's first; of a single one the first stage that
-            it matches is the reference of the others. Without any, the program as the frontend gave it against
-            what was compiled for each platform.
+            it matches is the reference of the others. Without any, the program as the frontend gave it
+            against what was compiled for each platform.
 
     Raises:
         UsageError: no stage matches a pattern.

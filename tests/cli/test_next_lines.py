@@ -1,4 +1,4 @@
-"""Every `next:` line that a command printed while the tests ran is a command that works. Comes last of all tests."""
+"""Every `next:` line that commands printed while the tests ran is a command that works. Comes last of all."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shape(printed: Printed) -> tuple[str, ...]:
 
 
 def failure(printed: Printed, cache: Path) -> str:
-    """Why a line is no use; empty where it is. That a program differs or fails again is what it is to show."""
+    """Why a line is no use; empty where it is, whatever it says about the program."""
     program, *arguments = shlex.split(printed.command)
     assert program == "hlotool", printed
     ended = subprocess.run(
@@ -45,14 +45,18 @@ def failure(printed: Printed, cache: Path) -> str:
 
 
 @pytest.fixture
-def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> list[Printed]:
+def printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> list[Printed]:
     """What all tests before this one saw; where it runs alone, what a difference and an extraction print."""
     monkeypatch.chdir(tmp_path)
     text = "HloModule m\nENTRY e {{\n  x = f32[2] parameter(0)\n  ROOT y = f32[2] {}(x, x)\n}}\n"
     for stage, opcode in (("before_optimizations", "add"), ("cpu_after_optimizations", "multiply")):
         Path(f"module_0000.m.{stage}.txt").write_text(text.format(opcode))
     assert main(["run", "."]) == ExitCode.MISMATCH
-    assert main(["extract", "module_0000.m.before_optimizations.txt", "y", "-o", "a cut.hlo"]) == ExitCode.AGREE
+    assert (
+        main(["extract", "module_0000.m.before_optimizations.txt", "y", "-o", "a cut.hlo"]) == ExitCode.AGREE
+    )
     capsys.readouterr()
     return list(RECORDED.values())
 
@@ -64,12 +68,14 @@ def _execute(lines: Iterable[Printed], cache: Path) -> None:
 
 def test_one_line_of_each_kind(printed: list[Printed], tmp_path: Path) -> None:
     """Those of the documents, which take minutes, are left to the test of all."""
-    quick = {shape(line): line for line in printed if "--timeout" not in line.command and "/docs/" not in line.test}
+    quick = {
+        shape(line): line for line in printed if "--timeout" not in line.command and "/docs/" not in line.test
+    }
     assert {command for command, *_ in quick} >= {"run", "bisect"}
     _execute(quick.values(), tmp_path / "cache")
 
 
 @pytest.mark.slow
 def test_every_line(printed: list[Printed], tmp_path: Path) -> None:
-    """Run it as `pytest -m 'slow or not slow'`, or on some folders; what others printed is not known alone."""
+    """Those that the tests of the same session printed: `pytest -m 'slow or not slow'` knows all."""
     _execute(printed, tmp_path / "cache")

@@ -55,7 +55,9 @@ def rows(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[tuple[s
     """Name, verdict and origin of the inputs of each row of a run."""
     main(["run", *map(str, arguments), "--json"])
     record = json.loads(capsys.readouterr().out)
-    return [(row["name"], row["verdict"], (row["inputs"] or {}).get("origin", "")) for row in record["modules"]]
+    return [
+        (row["name"], row["verdict"], (row["inputs"] or {}).get("origin", "")) for row in record["modules"]
+    ]
 
 
 @pytest.mark.parametrize("pattern", ["*.txt", "*"])
