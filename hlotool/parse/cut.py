@@ -55,7 +55,7 @@ def parse_cut(text: str, path: str | None, error: HloSyntaxError) -> Module:
     Raises:
         HloSyntaxError: `error`.
     """
-    lines = text.split("\n")
+    lines = text.rstrip("\n").split("\n")
     found = _open_computation(lines)
     for kept, cut in _attempts(lines, found, text.endswith("\n")):
         try:
@@ -101,7 +101,7 @@ def _attempts(lines: list[str], found: _Open | None, ends_with_line: bool) -> It
     if found is not None:
         # Of a line without an end nobody knows whether it goes on.
         starts = [*found.starts, len(lines)]
-        whole = len(found.starts) - (0 if ends_with_line or lines[-1].strip() == "" else 1)
+        whole = len(found.starts) - (not ends_with_line)
         for count in range(whole, max(0, whole - _UNREADABLE), -1):
             end = starts[count]
             kept = _completed(lines, found, count, end)
