@@ -6,7 +6,9 @@ XLA: xla/tools/run_hlo_module.cc (RunIsolatedAndCompare).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
+from typing import Any
 
 from hlotool.errors import BackendFailed, HlotoolError, Unsupported
 from hlotool.findings.records import Record
@@ -63,7 +65,7 @@ def run(task: Run) -> Isolated:
         )
         if reference.runner.copies > 1:
             raise Unsupported("instructions of programs for several devices cannot be run alone")
-        arguments = generate_inputs(reference.module, task.options.seed).values
+        arguments: Sequence[Any] = generate_inputs(reference.module, task.options.seed).values
         budget = Budget(seconds=_SHARE * task.options.timeout)
         with closing(execute(on_one_device(reference.module, arguments), budget)) as execution:
             isolation = Isolation(execution, task.options.backend, _SHARE * task.options.timeout)

@@ -233,7 +233,7 @@ def _of_all_magnitudes(shape: ArrayShape, dims: tuple[int, ...], rng: np.random.
     import ml_dtypes
 
     dtype = dtype_of(shape.element_type)
-    limits = ml_dtypes.finfo(dtype)
+    limits = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     low, high = np.log2(float(limits.tiny)), np.log2(float(limits.max))
     magnitudes = np.exp2(rng.uniform(low, high, dims))
     with np.errstate(all="ignore"):

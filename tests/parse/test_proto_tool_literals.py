@@ -48,5 +48,5 @@ def test_what_is_written_is_read_in_both_forms() -> None:
     iteration = text_format.MessageToString(decode("RunHloModuleLiterals", content, "x").iterations[0])
     for form in (content, text.encode(), iteration.encode()):
         [execution] = read_executions(form, "x")
-        assert [from_literal(argument) for argument in execution.arguments][0] == 5
+        assert from_literal(execution.arguments[0]) == 5
         assert execution.result is None

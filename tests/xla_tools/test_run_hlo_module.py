@@ -79,7 +79,8 @@ def test_several_runs_on_xla(program: Path, tmp_path: Path, capsys: pytest.Captu
     for execution in (first, second):
         assert execution.result is not None
         assert execution.reference is not None
-        np.testing.assert_allclose(from_literal(execution.result)[0], from_literal(execution.reference)[0], 1e-6)
+        results = execution.result, execution.reference
+        np.testing.assert_allclose(*(from_literal(result)[0] for result in results), rtol=1e-6)
 
 
 def test_an_element_must_be_beyond_both_bounds(
@@ -134,9 +135,7 @@ def test_what_cannot_be_run(
     assert message in capsys.readouterr().err
 
 
-def test_arguments_that_do_not_fit(
-    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_arguments_that_do_not_fit(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = tmp_path / "in.pb"
     given.write_bytes(b"")
     command = ["--platform=Interpreter", "--reference_platform=", f"--input_literals_file={given}"]
