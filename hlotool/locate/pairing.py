@@ -281,6 +281,9 @@ class Pairing:
         """Whether a value is so particular that another one is hardly equal to it by chance."""
         if node.kept is None:
             return False
+        if node.is_exact:
+            # One word is one of some 10^9, unless it is a constant.
+            return any(map(is_parameter, backwards(node, ())))
         if not is_uniform(node.value) and (
             _size(node) >= thresholds.TELLING_SIZE.value
             or significant_bits(node.value) >= thresholds.TELLING_BITS.value
@@ -344,11 +347,10 @@ def is_uniform(value: Any) -> bool:
 
 def significant_bits(value: Any) -> int:
     """How many bits the different elements of an array need, without zeros at their ends."""
-    elements = np.unique(value[0] if isinstance(value, Parts) else value)
-    if elements.dtype.kind == "c":
-        elements = np.concatenate([elements.real, elements.imag])
-    wide = np.abs(elements.astype(np.float64))
-    mantissas = np.frexp(wide[np.isfinite(wide)])[0]
+    first = np.asarray(value[0] if isinstance(value, Parts) else value)
+    parts = (first.real, first.imag) if first.dtype.kind == "c" else (first,)
+    elements = np.unique(np.abs(np.stack(parts).astype(np.float64)))
+    mantissas = np.frexp(elements[np.isfinite(elements)])[0]
     whole = (mantissas * 2.0**53).astype(np.uint64)
     return int(sum(53 - _zeros_at_the_end(int(each)) for each in whole if each))
 

@@ -31,6 +31,7 @@ RANKS = {
     "passes": 3,
     "dump": 4,
     "backends": 4,
+    "coverage": 5,
     "locate": 5,
     "replay": 6,
     "search": 7,
@@ -42,6 +43,7 @@ RANKS = {
     "api": 8,
     "report": 9,
     "cli": 10,
+    "xla_tools": 10,
     "__main__": 11,
     "__init__": 11,
 }
