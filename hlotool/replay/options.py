@@ -29,7 +29,13 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
         rtol: relative tolerance that the user set.
         atol: absolute tolerance that the user set.
         either: one of the two is enough, as `run_hlo_module` compares.
+        output_rtol: those of single outputs, by the name that reports give these: `out[1]`; one for `out[1]`
+            is also one for `out[1][0]`.
+        output_atol: likewise.
+        compare_with: `SCRIPT.py:FUNCTION` of the user, which compares outputs before anything else does.
         save_outputs: folder that gets the compared arrays.
+        save_values: folder that gets the values of instructions.
+        values: regular expression of the instructions' names; all where it is empty.
         first_divergence: look for the instruction at which a differing program parts from the reference; None
             for: where that is cheap.
         thorough: explain every output that is wrong, not only the worst few.
@@ -51,7 +57,12 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
     rtol: float | None = None
     atol: float | None = None
     either: bool = False
+    output_rtol: tuple[tuple[str, float], ...] = ()
+    output_atol: tuple[tuple[str, float], ...] = ()
+    compare_with: str | None = None
     save_outputs: str | None = None
+    save_values: str | None = None
+    values: str = ""
     first_divergence: bool | None = None
     thorough: bool = False
     exact: bool = False

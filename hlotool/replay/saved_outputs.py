@@ -26,8 +26,8 @@ _WIDER: dict[ElementType, type[np.generic]] = {
 }
 
 
-def output_folder(root: str, *names: str) -> Path:
-    """A folder below `root`, made of names that may hold any character; created.
+def output_folder(root: str, *names: str, option: str = "--save-outputs") -> Path:
+    """A folder below `root`, which `option` names, made of names that may hold any character; created.
 
     Raises:
         UsageError: it cannot be created.
@@ -37,7 +37,7 @@ def output_folder(root: str, *names: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"--save-outputs {root}: {error}") from error
+        raise UsageError(f"{option} {root}: {error}") from error
     return folder
 
 
@@ -52,12 +52,17 @@ def save_leaves(folder: Path, side: str, shape: Shape, value: Value) -> Files:
     files: Files = {}
     for index, part, array in array_leaves(shape, value):
         path = folder / ".".join(["out", *map(str, index), side, "npy"])
-        try:
-            np.save(path, _plain(array, part.element_type))
-        except OSError as error:
-            raise UsageError(f"{path}: {error}") from error
+        save_array(path, array, part.element_type)
         files[index] = str(path)
     return files
+
+
+def save_array(path: Path, array: Array, element_type: ElementType) -> None:
+    """Write an array, widened where NumPy lacks its type; raises as `save_leaves`."""
+    try:
+        np.save(path, _plain(array, element_type))
+    except OSError as error:
+        raise UsageError(f"{path}: {error}") from error
 
 
 def _plain(array: Array, element_type: ElementType) -> Array:

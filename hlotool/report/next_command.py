@@ -26,7 +26,8 @@ _SAVE_FOLDER = "hlotool-outputs"
 
 #: What `hlotool bisect` does not take.
 _NOT_BISECTED: dict[str, object] = {
-    "backend": "numpy", "compare": (), "first_divergence": None, "save_outputs": None, "stages": (),
+    "backend": "numpy", "compare": (), "first_divergence": None, "save_outputs": None,
+    "save_values": None, "stages": (), "values": "",
 }  # fmt: skip
 
 
@@ -109,8 +110,9 @@ def _closer_look(run: RunRecord, module: ModuleRecord, verbose: bool) -> str:
 
 
 def _is_of_one_backend(options: RunOptions) -> bool:
-    """Whether a difference must come from the programs: what runs them is the same."""
-    return not options.compare and options.backend == options.reference
+    """Whether a difference must come from the programs, and `hlotool bisect` judges it as this run did."""
+    by_user = options.output_rtol or options.output_atol or options.compare_with
+    return not options.compare and options.backend == options.reference and not by_user
 
 
 def _worst(
@@ -130,6 +132,10 @@ def _flags(values: dict[str, object]) -> list[str]:
         name = f"--{field.replace('_', '-')}"
         if isinstance(value, bool):
             flags.append(name if value else f"--no-{name[2:]}")
+        elif field.startswith("output_") and isinstance(value, tuple):
+            # That of a single output is that of all, with the output's name before the value.
+            option = name.replace("--output-", "--")
+            flags += [part for output, amount in value for part in (option, f"{output}:{amount:g}")]
         elif field == "input_range" and isinstance(value, tuple):
             flags.append(f"{name}={value[0]:g},{value[1]:g}")
         else:
