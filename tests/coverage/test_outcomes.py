@@ -110,7 +110,10 @@ def test_gather(indices: list[int], expected: set[str]) -> None:
     assert of_entry(body, arguments, Kind.START_INDEX) == [expected]
 
 
-@pytest.mark.parametrize(("indices", "expected"), [([0, 1, 0], {"repeated"}), ([2, 1, 0], {"distinct"})])
+@pytest.mark.parametrize(
+    ("indices", "expected"),
+    [([0, 1, 0], {"repeated", "distinct"}), ([2, 2, 2], {"repeated"}), ([2, 1, 7], {"distinct"})],
+)
 def test_scatter(indices: list[int], expected: set[str]) -> None:
     text = """add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
     ENTRY e { x = f32[5] parameter(0) i = s32[3] parameter(1) u = f32[3] parameter(2)
