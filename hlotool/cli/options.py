@@ -93,6 +93,15 @@ def add_tolerance_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--atol", type=tolerance, help="absolute")
 
 
+def add_exact_option(group: argparse._ArgumentGroup) -> None:
+    """`--exact`, of commands that compare two programs."""
+    group.add_argument(
+        "--exact",
+        action="store_true",
+        help="other functions of real numbers are a mismatch, however close their values are",
+    )
+
+
 def add_repetition_options(group: argparse._ArgumentGroup, repeats: int, what: str) -> None:
     """`--repeats`, `--confidence`: of searches for what may fail only sometimes."""
     group.add_argument("--repeats", metavar="N", type=count, default=repeats, help=f"{what} [{repeats}]")

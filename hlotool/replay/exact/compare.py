@@ -22,7 +22,7 @@ from hlotool.replay.devices.arguments import device_arguments
 from hlotool.replay.devices.runners import Runner
 from hlotool.replay.exact.leaves import compared, explained, worst
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
-from hlotool.replay.rows import parameter_difference
+from hlotool.replay.parameters import parameter_difference
 from hlotool.values.flatten import flatten
 from hlotool.values.generate import generate_inputs
 
