@@ -91,6 +91,11 @@ def _add_comparison_options(parser: argparse.ArgumentParser) -> None:
         help="name the instruction at which a differing program goes wrong [where that takes seconds]",
     )
     group.add_argument(
+        "--coverage",
+        action=argparse.BooleanOptionalAction,
+        help="list by source line which branches, ties, signs, … the inputs made occur [counts, where cheap]",
+    )
+    group.add_argument(
         "--thorough", action="store_true", help="explain every wrong output, not only the worst three"
     )
     group.add_argument(

@@ -246,13 +246,14 @@ class OverlapWatch(_Jointly):
         if not starts:
             return
         indices = np.asarray(values[starts[0].operand])
-        position, inside = np.int64(0), np.True_
+        position: Any = 0
+        inside: Any = True
         for start in starts:
             component = indices if start.axis is None else np.take(indices, start.position, start.axis)
             component = as_int64(component)
             inside = inside & (component >= 0) & (component <= start.limit)
             position = position * (start.limit + 1) + component
-        found = np.asarray(position)[inside]
+        found = np.asarray(position)[np.asarray(inside)]
         places = prod(start.limit + 1 for start in starts)
         if places <= _SPARSE * found.size:
             counts = np.bincount(found, minlength=1)

@@ -31,6 +31,7 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
         save_outputs: folder that gets the compared arrays.
         first_divergence: look for the instruction at which a differing program parts from the reference; None
             for: where that is cheap.
+        coverage: look at what the inputs exercise, and list all decisions; None for: look where it is cheap.
         thorough: explain every output that is wrong, not only the worst few.
         exact: programs that are other functions of real numbers are a mismatch, however close their values
             are, also where every bit is the same.
@@ -51,6 +52,7 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
     atol: float | None = None
     save_outputs: str | None = None
     first_divergence: bool | None = None
+    coverage: bool | None = None
     thorough: bool = False
     exact: bool = False
     budget: str | None = None

@@ -5,6 +5,7 @@ Numbers that JSON cannot hold (NaN, infinities, complex values) appear as text, 
 
 from __future__ import annotations
 
+from hlotool.coverage.records import CoverageRecord
 from hlotool.findings.comparison import BucketRecord, EqualityRecord, EvidenceRecord, MinimumToleranceRecord
 from hlotool.findings.records import ErrorRecord, Record, SourceRecord
 from hlotool.findings.signature import Signature
@@ -153,6 +154,9 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
             are, unless `--thorough` asks for all.
         divergence: where a differing program parts from the reference, when it was looked for and found.
         divergence_missing: why it was not looked for, or not found.
+        coverage: which outcomes the decisions of the reference program had, on the inputs of this row and of
+            earlier ones of the module.
+        coverage_missing: why that was not looked at.
         error: why it came to nothing.
         notes: how the values of several devices became one result.
         seconds: wall time.
@@ -172,6 +176,8 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     unexplained: int = 0
     divergence: DivergenceRecord | None = None
     divergence_missing: str = ""
+    coverage: CoverageRecord | None = None
+    coverage_missing: str = ""
     error: ErrorRecord | None = None
     notes: list[str] = []
     seconds: float = 0.0

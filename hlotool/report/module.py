@@ -12,6 +12,7 @@ from rich.text import Text
 from hlotool.findings.records import ErrorRecord
 from hlotool.findings.verdict import AGREEING, Verdict
 from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord
+from hlotool.report.coverage import covered_text, never_texts, outcome_counts
 from hlotool.report.divergence import first_divergence
 from hlotool.report.leaf import leaf_diff, output_summary
 from hlotool.report.tables import facts
@@ -106,10 +107,23 @@ def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, st
     yield "file", module.path
     if module.divergence_missing:
         yield "first divergence", module.divergence_missing
+    yield from _coverage_facts(module, verbose)
     if saved := _saved(module):
         yield "saved in", saved
     if module.reason and module.error is None and not module.leaves:
         yield "reason", module.reason
+
+
+def _coverage_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str]]:
+    """What the inputs exercise: of an agreement the end of the report says it, unless everything is shown."""
+    if not verbose and module.verdict is not Verdict.NOT_COMPARED:
+        return
+    if module.coverage_missing:
+        yield "coverage", module.coverage_missing
+    if module.coverage is not None and (covers := covered_text([module.coverage])):
+        yield "coverage", f"{covers}, {outcome_counts(module.coverage)}"
+        if verbose:
+            yield from (("" if n else "never", text) for n, text in enumerate(never_texts([module.coverage])))
 
 
 def _saved(module: ModuleRecord) -> str:

@@ -26,7 +26,8 @@ _SAVE_FOLDER = "hlotool-outputs"
 
 #: What `hlotool bisect` does not take.
 _NOT_BISECTED: dict[str, object] = {
-    "backend": "numpy", "compare": (), "first_divergence": None, "save_outputs": None, "stages": (),
+    "backend": "numpy", "compare": (), "coverage": None, "first_divergence": None, "save_outputs": None,
+    "stages": (),
 }  # fmt: skip
 
 
