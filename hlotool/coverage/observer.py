@@ -45,6 +45,9 @@ class Instrumented:
 
     Attributes:
         program: its decisions.
+
+    Raises:
+        Unsupported: see `ProgramDecisions`.
     """
 
     def __init__(self, module: Module) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from hlotool.analysis.decisions import Decision
 from hlotool.coverage.coverage import Coverage
 from hlotool.coverage.records import CoverageRecord, DecisionRecord
-from hlotool.findings.provenance import source_of
 
 
 def coverage_record(coverage: Coverage, lists_all: bool = False) -> CoverageRecord:
@@ -37,12 +36,10 @@ def coverage_record(coverage: Coverage, lists_all: bool = False) -> CoverageReco
 def decision_record(coverage: Coverage, decision: Decision) -> DecisionRecord:
     """One decision with what it did and where it stands."""
     occurred, unreachable = coverage.outcomes(decision), coverage.unreachable(decision)
-    calls = coverage.program.calls
-    chain = (*reversed(list(calls.enclosing(decision.instruction))), decision.instruction)
     return DecisionRecord(
         kind=decision.kind.value,
         dimension=None if decision.start is None else decision.start.dimension,
-        source=source_of(coverage.program.module, chain),
+        source=coverage.program.source(decision.instruction),
         occurred=[outcome for outcome in decision.all_outcomes if outcome in occurred],
         never=list(coverage.missing(decision)),
         odd=list(coverage.missing(decision, odd=True)),

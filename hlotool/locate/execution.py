@@ -11,8 +11,8 @@ from hlotool.backends.base import Probe, Value
 from hlotool.backends.registry import get_backend
 from hlotool.errors import Unsupported
 from hlotool.ir.attributes import Mesh
+from hlotool.ir.edit_flatten import flatten_calls
 from hlotool.ir.module import Instruction, Module
-from hlotool.locate.flattening import flatten_calls
 from hlotool.locate.frames import Frame
 from hlotool.locate.recorder import Recorder, merged
 from hlotool.locate.store import Budget, Deadline

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from hlotool.backends.base import Probe, Value
-from hlotool.backends.registry import get_backend
 from hlotool.errors import HlotoolError
-from hlotool.replay.devices.runners import Probes
+from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program
 from hlotool.replay.records import ModuleRecord
@@ -18,9 +18,9 @@ from hlotool.workers.worker import tell
 
 if TYPE_CHECKING:
     from hlotool.coverage.coverage import Coverage
+    from hlotool.coverage.observer import Instrumented
     from hlotool.coverage.records import CoverageRecord
 
-_BACKEND = "numpy"
 #: Observed unasked where the reference ran no longer: observing takes about as long again.
 _CHEAP_SECONDS = 5.0
 
@@ -37,15 +37,15 @@ class Covering:
         self._program = program
         self._options = options
         self._coverage: Coverage | None = None
+        self._instrumented: Instrumented | None = None
         self._record: CoverageRecord | None = None
         self._missing = ""
 
-    def observe(self, trial: Trial, whole: Value | None, ran: float) -> None:
+    def observe(self, trial: Trial, ran: float) -> None:
         """See what a trial exercises.
 
         Args:
             trial: what the reference has run on.
-            whole: the result on global arrays, where the reference is a partitioned stage.
             ran: seconds that it took.
         """
         wanted = self._options.coverage
@@ -56,7 +56,7 @@ class Covering:
             return
         try:
             tell("looking at what the inputs exercise")
-            self._coverage = self._observed(trial, whole)
+            self._coverage = self._observed(trial)
         except HlotoolError as error:
             self._missing = str(error)
         except Exception as error:
@@ -71,25 +71,22 @@ class Covering:
         """The row, with the coverage."""
         return msgspec.structs.replace(row, coverage=self._record, coverage_missing=self._missing)
 
-    def _observed(self, trial: Trial, whole: Value | None) -> Coverage:
+    def _observed(self, trial: Trial) -> Coverage:
         # Imported where it is needed: every worker would pay for it as it starts.
         from hlotool.coverage.coverage import merged
-        from hlotool.coverage.observer import Observer
-        from hlotool.coverage.program import ProgramDecisions
+        from hlotool.coverage.observer import Instrumented, Observer
+        from hlotool.replay.devices.looking import subject
 
-        before = self._coverage
-        decisions = before.program if before is not None else ProgramDecisions(self._program.module)
+        if self._instrumented is None:
+            self._instrumented = Instrumented(self._program.module)
+        if isinstance(self._program.runner, OneDevice):
+            return self._instrumented.run(trial.arguments, self._coverage)
+        decisions = self._instrumented.program
         observers: list[Observer] = []
 
-        def probes(count: int) -> list[Probe]:
-            observers.extend(Observer(decisions, before) for _ in range(count))
-            return list(observers)
+        def watch(devices: Sequence[Sequence[Value]]) -> Sequence[Probe]:
+            observers.extend(Observer(decisions, self._coverage) for _ in devices)
+            return observers
 
-        self._run(trial.arguments, whole, probes)
+        subject(self._program, self._program, trial.arguments).run(decisions.module, watch)
         return merged(observer.coverage() for observer in observers)
-
-    def _run(self, arguments: Any, whole: Value | None, probes: Probes) -> None:
-        runner = self._program.runner
-        if self._options.reference != _BACKEND:
-            runner = self._program.compiled_by(get_backend(_BACKEND))
-        runner.run(arguments, whole, probes)

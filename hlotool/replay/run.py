@@ -124,7 +124,7 @@ def _trial_rows(
     began = time.perf_counter()
     expected = reference.runner.run(trial.arguments, whole).value
     ran = time.perf_counter() - began
-    covering.observe(trial, whole, ran)
+    covering.observe(trial, ran)
     last: tuple[Program, Value, ModuleRecord] | None = None
     for program in programs:
         if difference := parameter_difference(reference.runner, program.runner):

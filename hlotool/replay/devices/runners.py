@@ -8,13 +8,13 @@ device.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 
-from hlotool.backends.base import TOKEN, DevicesExecutable, Executable, Probe, Value, notes_of
+from hlotool.backends.base import TOKEN, DevicesExecutable, Executable, Value, notes_of
 from hlotool.ir.attributes import Mesh, Sharding
 from hlotool.ir.module import Module
 from hlotool.ir.printing.sharding import sharding_text
@@ -22,9 +22,6 @@ from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, TupleShape, leaves
 from hlotool.values.flatten import flatten, unflatten
 from hlotool.values.infer_sharding import infer_sharding, part_counts
 from hlotool.values.sharding import Disagreement, assemble, leaf_shardings, local_dims, split
-
-#: Gives a probe for each of so many devices.
-Probes: TypeAlias = Callable[[int], Sequence[Probe]]
 
 _REPLICATED = Sharding("replicated")
 
@@ -57,16 +54,8 @@ class Runner(Protocol):
     result: Shape
     copies: int
 
-    def run(
-        self, arguments: Sequence[Value], expected: Value | None = None, probes: Probes | None = None
-    ) -> Outcome:
-        """Execute once.
-
-        Args:
-            arguments: of the runner's parameters.
-            expected: another program's result, which helps to put this one's together.
-            probes: see what the program computes.
-        """
+    def run(self, arguments: Sequence[Value], expected: Value | None = None) -> Outcome:
+        """Execute once; `expected` is another program's result, which helps to put this one's together."""
 
     def on_devices(self, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
         """What each device gets of the arguments: one value per entry parameter of the module."""
@@ -82,12 +71,9 @@ class OneDevice:
         self.result = module.entry.root.shape
         self._executable = executable
 
-    def run(
-        self, arguments: Sequence[Value], expected: Value | None = None, probes: Probes | None = None
-    ) -> Outcome:
+    def run(self, arguments: Sequence[Value], expected: Value | None = None) -> Outcome:
         """See `Runner`."""
-        probe = None if probes is None else probes(1)[0]
-        return Outcome(self._executable.run(arguments, probe), notes=notes_of(self._executable))
+        return Outcome(self._executable.run(arguments), notes=notes_of(self._executable))
 
     def on_devices(self, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
         """See `Runner`."""
@@ -104,13 +90,9 @@ class EachDevice:
         self.copies = count
         self._executable = executable
 
-    def run(
-        self, arguments: Sequence[Any], expected: Value | None = None, probes: Probes | None = None
-    ) -> Outcome:
+    def run(self, arguments: Sequence[Any], expected: Value | None = None) -> Outcome:
         """See `Runner`; one tuple of arguments per device."""
-        seeing = None if probes is None else probes(self.copies)
-        results = self._executable.run_devices(arguments, seeing)
-        return Outcome(tuple(results), notes=notes_of(self._executable))
+        return Outcome(tuple(self._executable.run_devices(arguments)), notes=notes_of(self._executable))
 
     def on_devices(self, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
         """See `Runner`."""
@@ -153,12 +135,9 @@ class Partitioned:
         self._count = count
         self._meshes = meshes
 
-    def run(
-        self, arguments: Sequence[Value], expected: Value | None = None, probes: Probes | None = None
-    ) -> Outcome:
+    def run(self, arguments: Sequence[Value], expected: Value | None = None) -> Outcome:
         """See `Runner`."""
-        seeing = None if probes is None else probes(self._count)
-        results = self._executable.run_devices(self.on_devices(arguments), seeing)
+        results = self._executable.run_devices(self.on_devices(arguments))
         outcome = self._result.assemble(results, expected, self._meshes)
         return replace(outcome, notes=(*notes_of(self._executable), *outcome.notes))
 
