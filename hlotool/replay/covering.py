@@ -37,23 +37,24 @@ class Covering:
         self._program = program
         self._options = options
         self._coverage: Coverage | None = None
+        self._waiting: list[Trial] = []
         self._instrumented: Instrumented | None = None
         self._record: CoverageRecord | None = None
         self._missing = ""
 
-    def observe(self, trial: Trial, ran: float) -> None:
-        """See what a trial exercises.
+    def ran(self, trial: Trial, seconds: float) -> None:
+        """The reference has run on a trial; it is looked at with the next row.
 
         Args:
             trial: what the reference has run on.
-            ran: seconds that it took.
+            seconds: that it took.
         """
-        wanted = self._options.coverage
-        if wanted is False:
-            return
-        if wanted is None and ran > _CHEAP_SECONDS:
-            self._missing = f"the reference ran for {ran:.0f} s: only looked at with --coverage"
-            return
+        if self._options.coverage is None and seconds > _CHEAP_SECONDS:
+            self._missing = f"the reference ran for {seconds:.0f} s: only looked at with --coverage"
+        elif self._options.coverage is not False:
+            self._waiting.append(trial)
+
+    def _observe(self, trial: Trial) -> None:
         try:
             tell("looking at what the inputs exercise")
             self._coverage = self._observed(trial)
@@ -62,13 +63,17 @@ class Covering:
         except Exception as error:
             # The verdict stands without it.
             self._missing = f"internal error of coverage, please report: {type(error).__name__}: {error}"
-        else:
-            from hlotool.coverage.words import coverage_record
-
-            self._record = coverage_record(self._coverage, lists_all=bool(wanted))
 
     def noted(self, row: ModuleRecord) -> ModuleRecord:
-        """The row, with the coverage."""
+        """The row, with the coverage by all trials so far."""
+        if self._waiting:
+            from hlotool.coverage.words import coverage_record
+
+            for trial in self._waiting:
+                self._observe(trial)
+            self._waiting.clear()
+            if self._coverage is not None:
+                self._record = coverage_record(self._coverage, lists_all=bool(self._options.coverage))
         return msgspec.structs.replace(row, coverage=self._record, coverage_missing=self._missing)
 
     def _observed(self, trial: Trial) -> Coverage:
