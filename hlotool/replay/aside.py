@@ -1,4 +1,4 @@
-"""What is said of a module beside the verdict: what its inputs exercised, and where NaN and infinity come from.
+"""What is said of a module beside the verdict: what its inputs exercise, where NaN and infinity come from.
 
 The runs of the reference are looked at once their rows are made: nothing of this changes a verdict.
 """
@@ -24,8 +24,8 @@ from hlotool.replay.records import ModuleRecord, SpecialValuesRecord
 from hlotool.replay.trials import Trial
 from hlotool.workers.worker import tell
 
-#: Looked into unasked where the program ran no longer: every value on the way is kept.
-_CHEAP_SECONDS = 5.0
+#: Looked into unasked where the program ran no longer, and for no longer: every value on the way is kept.
+_CHEAP_SECONDS, _MOST_SECONDS = 5.0, 10.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +86,8 @@ class Aside:
 
     def with_origins(self, row: ModuleRecord, tested: Ran) -> ModuleRecord:
         """The row of a tested program, with what its NaNs come from where only it has any."""
-        if self._special or not any(leaf.nan_mismatches or leaf.inf_mismatches for leaf in row.leaves):
+        is_one_sided = any(leaf.nan_mismatches or leaf.inf_mismatches for leaf in row.leaves)
+        if self._special or row.divergence is not None or not is_one_sided:
             return row
         special = list(tested.special_values())
         return _with(row, special, _looked_into(tested, special, self._options)) if special else row
@@ -111,7 +112,8 @@ def _looked_into(run: Ran, special: list[SpecialValuesRecord], options: ReplayOp
     if run.seconds > _CHEAP_SECONDS and not options.fail_on:
         return _Found([], f"the program ran for {run.seconds:.0f} s: only looked for with --fail-on")
     try:
-        found = _origins(run, [tuple(one.index) for one in special])
+        budget = Budget() if options.fail_on else Budget(seconds=_MOST_SECONDS)
+        found = _origins(run, [tuple(one.index) for one in special], budget)
     except HlotoolError as error:
         return _Found([], str(error))
     except Exception as error:
@@ -120,14 +122,14 @@ def _looked_into(run: Ran, special: list[SpecialValuesRecord], options: ReplayOp
     return _Found(found, "" if found else "no instruction that was looked at makes them")
 
 
-def _origins(run: Ran, outputs: list[ShapeIndex]) -> list[NonFiniteRecord]:
+def _origins(run: Ran, outputs: list[ShapeIndex], budget: Budget) -> list[NonFiniteRecord]:
     # Imported where it is needed: most results are finite.
     from hlotool.locate.execution import execute
     from hlotool.locate.nonfinite import births
     from hlotool.replay.devices.looking import leaves_of, subject
 
     tell("looking for what makes NaN and infinity")
-    execution = execute(subject(run.program, run.program, run.trial.arguments), Budget())
+    execution = execute(subject(run.program, run.program, run.trial.arguments), budget)
     try:
         return list(births(execution, leaves_of(run.program, outputs)))
     finally:

@@ -119,7 +119,8 @@ def _trial_rows(
 ) -> Iterator[ModuleRecord]:
     """The reference runs once; a tested program that fails costs its own row only.
 
-    `whole` is the result on global arrays, where the reference is a partitioned stage; `aside` is told of runs.
+    `whole` is the result on global arrays, where the reference is a partitioned stage; `aside` is told
+    of runs.
     """
     began = time.perf_counter()
     expected = reference.runner.run(trial.arguments, whole).value

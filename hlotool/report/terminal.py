@@ -46,7 +46,9 @@ class RunReport(Report[RunRecord]):
 
     def _parts(self) -> Iterator[RenderableType]:
         modules = self.record.modules
-        listed = [m for m in modules if m.verdict not in AGREEING] if self.quiet else modules
+        listed = modules
+        if self.quiet:
+            listed = [m for m in modules if m.verdict not in AGREEING or m.nothing_but_nan]
         if len(modules) == 1:
             yield from (module_details(module, self.verbose) for module in listed)
             return
@@ -74,6 +76,8 @@ class RunReport(Report[RunRecord]):
         run = self.record
         text = Text.assemble((f"{plural(len(run.modules), 'result')}: ", "bold"))
         counts = [Text(f"{amount} {name}", style_of(Verdict(name))) for name, amount in run.summary.items()]
+        if empty := sum(bool(module.nothing_but_nan) for module in run.modules):
+            counts.append(Text(f"{empty} with an output that is all NaN", "yellow"))
         text.append_text(Text(" · ", "dim").join(counts))
         text.append(f" · {seconds(run.seconds)}", "dim")
         if run.interrupted:
