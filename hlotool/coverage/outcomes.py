@@ -22,7 +22,7 @@ Test: TypeAlias = Callable[[Sequence[Any]], bool]
 Tests: TypeAlias = Mapping[str, Test]
 
 
-def tests_of(decision: Decision) -> Tests:
+def outcome_tests(decision: Decision) -> Tests:
     """A test for each outcome of a decision that operands alone show; none for what needs more."""
     rule = _RULES.get(decision.kind)
     return {} if rule is None else rule(decision)

@@ -14,7 +14,7 @@ from hlotool.backends.base import ResultReader, Value
 from hlotool.backends.numpy.index_windows import as_int64
 from hlotool.backends.numpy.lanes import lanes
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.coverage.outcomes import has_nan, some, tests_of
+from hlotool.coverage.outcomes import has_nan, outcome_tests, some
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape
 
@@ -58,7 +58,7 @@ class OperandWatch:
     """
 
     def __init__(self, decision: Decision, seen: set[str], wanted: Sequence[str]) -> None:
-        tests = tests_of(decision)
+        tests = outcome_tests(decision)
         self._seen = seen
         self._open = [(outcome, tests[outcome]) for outcome in wanted]
         self._is_of_numbers = decision.kind in _OF_NUMBERS and all(

@@ -51,7 +51,7 @@ def _birth(ends: Sequence[Node], kind: Kind) -> Node | None:
 
 
 def _origins(ends: Sequence[Node], kind: Kind) -> Iterator[Node]:
-    """Operations that make a value of the kind of values that are not; arguments and constants that are one."""
+    """What makes a value of the kind of values that are not; arguments and constants that have it."""
     queue = list(dict.fromkeys(ends))
     seen = set(queue)
     for node in queue:
