@@ -38,6 +38,8 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
         values: regular expression of the instructions' names; all where it is empty.
         first_divergence: look for the instruction at which a differing program parts from the reference; None
             for: where that is cheap.
+        fail_on: kinds of values, `nan` and `inf`, that are a finding in a result even where both sides agree.
+        coverage: look at what the inputs exercise, and list all decisions; None for: look where it is cheap.
         thorough: explain every output that is wrong, not only the worst few.
         exact: programs that are other functions of real numbers are a mismatch, however close their values
             are, also where every bit is the same.
@@ -64,6 +66,8 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
     save_values: str | None = None
     values: str = ""
     first_divergence: bool | None = None
+    fail_on: tuple[str, ...] = ()
+    coverage: bool | None = None
     thorough: bool = False
     exact: bool = False
     budget: str | None = None
