@@ -7,6 +7,7 @@ import re
 import time
 from typing import TYPE_CHECKING
 
+from hlotool.cli.numbers import quoted
 from hlotool.cli.options import (
     add_only_option,
     add_output_options,
@@ -58,8 +59,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _architecture(text: str) -> str:
-    if not re.fullmatch(r"sm_\d+[af]?", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no architecture; write it like sm_90")
+    if not re.fullmatch(r"sm_[0-9]{2,3}[af]?", text):
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is no architecture; write it like sm_90")
     return text
 
 
@@ -83,7 +84,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _dumps(paths: Sequence[str], failures: list[FailedFile]) -> list[Dump]:
-    """The dumps under `paths`; one that holds nothing is a failure among others, and an error alone."""
+    """The dumps under `paths`; one that holds nothing is a failure among others."""
     from hlotool.check.findings import FailedFile
     from hlotool.dump.directory import open_dump
     from hlotool.findings.errors import error_record
@@ -93,9 +94,9 @@ def _dumps(paths: Sequence[str], failures: list[FailedFile]) -> list[Dump]:
         try:
             found.append(open_dump(path))
         except DumpError as error:
-            if len(paths) == 1:
-                raise
             failures.append(FailedFile(file=path, module="", error=error_record(error)))
+    if not found:
+        raise DumpError("; ".join(failure.error.message for failure in failures))
     return found
 
 

@@ -24,10 +24,14 @@ _LONGEST = 1 << 32
 
 
 class Call(msgspec.Struct, frozen=True, tag=True):
-    """Parent to worker: run `function` (`package.module:name`) on the unpickled `argument`."""
+    """Parent to worker: run `function` (`package.module:name`) on the unpickled `argument`.
+
+    Meanwhile it may take `memory_share` bytes more than it has, 0 for no limit.
+    """
 
     function: str
     argument: bytes
+    memory_share: int = 0
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
