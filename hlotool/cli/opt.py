@@ -86,8 +86,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _load(path: str, form: str | None) -> Module:
-    """The program, verified; `form` says what it is, None looks inside."""
-    if path != "-" and form is None:
+    """The program, verified; `form` says what it is, None looks inside the file."""
+    if form is None:
         from hlotool.api import load
 
         return load(path)
@@ -99,7 +99,7 @@ def _load(path: str, form: str | None) -> Module:
 
     content = sys.stdin.buffer.read() if path == "-" else read_whole(Path(path), DumpError)
     shown = "<stdin>" if path == "-" else path
-    if form == "proto" or (form is None and b"\0" in content):
+    if form == "proto":
         module = parse_module_proto(content, shown)
     else:
         module = parse_module(content.decode("utf-8", "surrogateescape"), shown)
