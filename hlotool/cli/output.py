@@ -82,7 +82,9 @@ def emit_json(record: object) -> None:
     """Write a record as one line of JSON."""
     import msgspec
 
-    emit_bytes(msgspec.json.encode(record) + b"\n")
+    from hlotool.workers.plain import encoded
+
+    emit_bytes(encoded(record, msgspec.json.encode) + b"\n")
 
 
 def emit_report(report: RenderableType) -> None:

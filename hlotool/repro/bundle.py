@@ -33,6 +33,7 @@ from hlotool.parse.reader import parse_module
 from hlotool.search.arrays import npz_arrays
 from hlotool.search.bisection.records import TriggerRecord
 from hlotool.values.captured import read_arguments
+from hlotool.workers.plain import legible
 
 SCHEMA = "hlotool.repro/1"
 
@@ -148,7 +149,7 @@ def write_bundle(bundle: Bundle, folder: Path) -> None:
         PASS_INPUTS: bundle.pass_inputs,
         KERNEL_INPUTS: bundle.kernel_inputs,
     }
-    contents = {name: text.encode() for name, text in texts.items()} | arrays
+    contents = {name: legible(text).encode() for name, text in texts.items()} | arrays
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():

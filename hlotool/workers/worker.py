@@ -36,6 +36,7 @@ from hlotool.workers.messages import (
     read_call,
     write_message,
 )
+from hlotool.workers.plain import encoded
 
 #: For `python -c`: the parent's search path, so that the worker imports the same packages, installed or not.
 BOOT = "import sys; sys.path[:] = sys.argv[2:]; from hlotool.workers.worker import main; main(sys.argv[1])"
@@ -124,7 +125,7 @@ def execute(call: Call) -> Answer:
     start = time.perf_counter()
     try:
         value = _resolve(call.function)(pickle.loads(call.argument))
-        return Returned(msgspec.msgpack.encode(value), time.perf_counter() - start)
+        return Returned(encoded(value, msgspec.msgpack.encode), time.perf_counter() - start)
     except MemoryError as error:
         return _raised("memory", str(error), start)
     except Exception as error:
