@@ -78,7 +78,7 @@ def test_no_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None
         (["run"], "the following arguments are required: PATH"),
         (["run", "x", "--frobnicate"], "unrecognized arguments: --frobnicate"),
         (["run", "x", "--timeout", "0"], "no positive number of seconds"),
-        (["run", "x", "--timeout", "nan"], "no positive number of seconds"),
+        (["run", "x", "--timeout", "nan"], "is no number"),
         (["run", "x", "--memory-limit", "much"], "write it like 8G"),
         (["run", "x", "--memory-limit", "0"], "write it like 8G"),
         (["run", "x", "--jobs", "0"], "no whole number from 1 to 1024"),
