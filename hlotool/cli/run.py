@@ -31,6 +31,7 @@ from hlotool.cli.output import Ending, emit_error, ending, finish
 from hlotool.errors import BackendUnavailable
 
 if TYPE_CHECKING:
+    from hlotool.cache.journal import Journal
     from hlotool.findings.records import ErrorRecord
     from hlotool.replay.batch import Batch
     from hlotool.replay.options import RunOptions
@@ -129,6 +130,7 @@ def execute(arguments: argparse.Namespace) -> int:
     limits = Limits(options.workers, options.timeout, options.memory_limit)
     notes: list[str] = []
     rows: list[ModuleRecord] = []
+    journal: Journal | None = None
     label = " or ".join(dict.fromkeys((options.reference, *options.tested_backends)))
     with ending(arguments) as end, Pool(limits, PRELOAD, label) as pool:
         pool.start()
@@ -136,7 +138,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
         missing = check_backends(options)
         tasks = for_each_backend(find_tasks(arguments.paths, options, notes), missing)
-        batch = _replay(tasks, pool, arguments, options, notes)
+        journal = _journal(tasks, arguments, options)
+        batch = _replay(tasks, pool, arguments, journal, notes)
         end.interrupted = batch.interrupted
         if not batch.interrupted:
             notes += _unsafe_updates(tasks, batch.records, pool)
@@ -146,7 +149,19 @@ def execute(arguments: argparse.Namespace) -> int:
     if not arguments.json and (problem := _lonely_problem(record)):
         emit_error(problem)
         return record.exit_code
-    return finish(record, arguments)
+    code = finish(record, arguments)
+    if journal is not None and not end.interrupted:
+        # Only when everything is printed nothing is lost any more.
+        journal.remove()
+    return code
+
+
+def _journal(tasks: Sequence[Task], arguments: argparse.Namespace, options: RunOptions) -> Journal | None:
+    """Where rows are kept; None for one module, no part of which could be finished before the others."""
+    from hlotool.cache.journal import journal_of
+    from hlotool.replay.keys import command_key
+
+    return journal_of("run", command_key(arguments.paths, options)) if len(tasks) > 1 else None
 
 
 def _unsafe_updates(tasks: Sequence[Task], rows: Sequence[ModuleRecord], pool: Pool) -> Iterator[str]:
@@ -207,16 +222,12 @@ def _replay(
     tasks: Sequence[Task],
     pool: Pool,
     arguments: argparse.Namespace,
-    options: RunOptions,
+    journal: Journal | None,
     notes: list[str],
 ) -> Batch:
-    from hlotool.cache.journal import journal_of
     from hlotool.replay.batch import replay_all
-    from hlotool.replay.keys import command_key
     from hlotool.report.progress import progress_for
 
-    # One module has no part that could be finished before the others.
-    journal = journal_of("run", command_key(arguments.paths, options)) if len(tasks) > 1 else None
     if not arguments.json:
         # The workers are still busy with imports of their own: a good time for those of the report.
         import hlotool.report.terminal  # noqa: F401

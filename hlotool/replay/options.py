@@ -89,13 +89,14 @@ class RunOptions(ReplayOptions, frozen=True, kw_only=True):
 
     Attributes:
         timeout: seconds per module.
-        memory_limit: bytes of address space per worker process, 0 for no limit.
+        memory_limit: bytes of address space per worker process, 0 for no limit; None for a share of what
+            is free when a module begins.
         jobs: worker processes, 0 for as many as suit the machine.
         only: regular expression that chose modules.
     """
 
     timeout: float = 300.0
-    memory_limit: int = 0
+    memory_limit: int | None = None
     jobs: int = 0
     only: str | None = None
 

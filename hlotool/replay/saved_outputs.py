@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from hlotool.backends.base import Value
-from hlotool.errors import UsageError
+from hlotool.findings.files import writing
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ElementType, Shape
 from hlotool.replay.leaf_records import array_leaves
@@ -26,18 +26,16 @@ _WIDER: dict[ElementType, type[np.generic]] = {
 }
 
 
-def output_folder(root: str, *names: str, option: str = "--save-outputs") -> Path:
-    """A folder below `root`, which `option` names, made of names that may hold any character; created.
+def output_folder(root: str, *names: str) -> Path:
+    """A folder below `root`, made of names that may hold any character; created.
 
     Raises:
         UsageError: it cannot be created.
     """
     parts = [part for name in names for part in name.split("/")]
     folder = Path(root, *(re.sub(r"[^\w.+=-]|^\.+", "_", part) for part in parts if part))
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{option} {root}: {error}") from error
     return folder
 
 
@@ -59,10 +57,8 @@ def save_leaves(folder: Path, side: str, shape: Shape, value: Value) -> Files:
 
 def save_array(path: Path, array: Array, element_type: ElementType) -> None:
     """Write an array, widened where NumPy lacks its type; raises as `save_leaves`."""
-    try:
+    with writing(path):
         np.save(path, _plain(array, element_type))
-    except OSError as error:
-        raise UsageError(f"{path}: {error}") from error
 
 
 def _plain(array: Array, element_type: ElementType) -> Array:

@@ -36,7 +36,7 @@ def save_values(task: Task, trial: Trial, program: Program) -> list[str]:
     if program.runner.copies > 1 or program.whole is not None:
         return [f"--save-values: nothing of {program.label}, which runs on several devices"]
     names = task.module.title, trial.name, program.label, task.options.one_of_several
-    saved = _Saved(output_folder(root, *names, option="--save-values"), re.compile(task.options.values))
+    saved = _Saved(output_folder(root, *names), re.compile(task.options.values))
     get_backend("numpy").compile(program.module).run(trial.arguments, saved)
     notes = [f"values of {len(saved.calls)} instructions of {program.label} are in {saved.folder}"]
     if dropped := sum(count > MOST_CALLS for count in saved.calls.values()):

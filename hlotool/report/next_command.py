@@ -42,7 +42,7 @@ def command_after_run(run: RunRecord, verbose: bool) -> str:
     if found := _worst(ending, {Verdict.TIMEOUT}):
         return command_line(run, found, timeout=10 * run.options.timeout)
     if found := _worst(run.modules, {Verdict.OUT_OF_MEMORY}):
-        return command_line(run, found, memory_limit=4 * run.options.memory_limit, jobs=1)
+        return _with_more_memory(run, found)
     if found := _worst(ending, FAILED):
         return command_line(run, found) + " --verbose"
     special = [module for module in run.modules if module.fails_on(run.options.fail_on)]
@@ -118,6 +118,14 @@ def _is_of_one_backend(options: RunOptions) -> bool:
     return not options.compare and options.backend == options.reference and not by_user
 
 
+def _with_more_memory(run: RunRecord, module: ModuleRecord) -> str:
+    """The module alone with more memory; empty where it had all that there is."""
+    limit = run.options.memory_limit
+    if not limit and (run.options.jobs == 1 or len(run.modules) == 1):
+        return ""
+    return command_line(run, module, memory_limit=4 * limit if limit else limit, jobs=1)
+
+
 def _worst(
     modules: Sequence[ModuleRecord], verdicts: set[Verdict] | frozenset[Verdict]
 ) -> ModuleRecord | None:
@@ -155,7 +163,9 @@ def _typed(field: str, value: object) -> str:
 
 
 def _size(size: int) -> str:
-    """`8G` rather than `8589934592`."""
+    """`8G` rather than `8589934592`; 0 is no limit."""
+    if not size:
+        return "none"
     for unit, shift in (("G", 30), ("M", 20), ("K", 10)):
         if size % (1 << shift) == 0:
             return f"{size >> shift}{unit}"
