@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import prod
@@ -15,6 +15,7 @@ from hlotool.ir.attributes import Mesh
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ArrayShape, leaves, subshape
 from hlotool.ir.walk import reachable
+from hlotool.locate.cone import backwards, is_parameter
 from hlotool.locate.distance import distance, rounding
 from hlotool.locate.frames import (
     Frame,
@@ -25,7 +26,6 @@ from hlotool.locate.frames import (
     calls_around,
     iteration_of,
     made,
-    operand_nodes,
     same_place,
 )
 from hlotool.locate.store import Sample
@@ -423,37 +423,3 @@ def _path(node: Node) -> _Path | None:
     metadata = node.instruction.metadata
     tail = metadata.op_name.rpartition("/")[2] if metadata is not None else ""
     return (tail, iteration_of(node.frame)) if tail else None
-
-
-def is_parameter(node: Node) -> bool:
-    """Whether it is an argument of the whole program."""
-    return node.instruction.opcode == "parameter"
-
-
-def backwards(root: Node, ends: Collection[Node]) -> Iterator[Node]:
-    """`root` and what it needs, breadth first; not beyond what is in `ends` once it was yielded."""
-    queue = [root]
-    seen = {root}
-    for node in queue:
-        yield node
-        if node in ends:
-            continue
-        for operand in operand_nodes(node):
-            if operand not in seen:
-                seen.add(operand)
-                queue.append(operand)
-
-
-def operands_first(root: Node, members: Sequence[Node]) -> tuple[Node, ...]:
-    """The members in an order of execution; `root` is the last."""
-    inside = set(members)
-    order: dict[Node, None] = {}
-    stack = [root]
-    while stack:
-        node = stack[-1]
-        waiting = [o for o in operand_nodes(node) if o in inside and o not in order]
-        if waiting:
-            stack += waiting
-        else:
-            order.setdefault(stack.pop())
-    return tuple(order)
