@@ -17,9 +17,7 @@ from hlotool.locate.control import (
 )
 from hlotool.locate.evaluation import Evaluator
 from hlotool.locate.frames import Node, calls_around, chain, iteration_of, made, operand_uses
-from hlotool.locate.pairing import (
-    Pairing,
-)
+from hlotool.locate.pairing import Pairing
 
 
 def other_control(one: Node, other: Node) -> Pair | Blame | None:

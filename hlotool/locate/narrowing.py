@@ -14,8 +14,9 @@ from math import prod
 from hlotool.locate.cone import cone_size, is_constant
 from hlotool.locate.evaluation import Evaluator, Way, fitted
 from hlotool.locate.frames import FORMS, Node, iteration_of, same_place
-from hlotool.locate.pairing import Pairing, is_uniform
+from hlotool.locate.pairing import Pairing
 from hlotool.locate.store import Sample
+from hlotool.locate.telling import is_uniform
 
 #: Values that are tried in all.
 _MOST_TRIALS = 2_000

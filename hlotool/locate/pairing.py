@@ -8,8 +8,6 @@ from itertools import islice
 from math import prod
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from hlotool.errors import HlotoolError
 from hlotool.ir.attributes import Mesh
 from hlotool.ir.dtypes import Array
@@ -29,6 +27,7 @@ from hlotool.locate.frames import (
     same_place,
 )
 from hlotool.locate.store import Sample
+from hlotool.locate.telling import is_uniform, significant_bits
 from hlotool.numerics import thresholds
 from hlotool.values.infer_sharding import infer_sharding, part_counts
 from hlotool.values.sharding import assemble, split
@@ -335,28 +334,6 @@ def assembled(parts: Parts, expected: Array, meshes: Sequence[Mesh]) -> Array | 
         return assemble(parts, expected.shape, infer_sharding(parts, expected, meshes))[0]
     except (ValueError, HlotoolError):
         return None
-
-
-def is_uniform(value: Any) -> bool:
-    """Whether it is not known, or is the same everywhere: nothing tells it from others."""
-    if value is None:
-        return True
-    first = value[0] if isinstance(value, Parts) else value
-    return bool((first == first.flat[0]).all())
-
-
-def significant_bits(value: Any) -> int:
-    """How many bits the different elements of an array need, without zeros at their ends."""
-    first = np.asarray(value[0] if isinstance(value, Parts) else value)
-    parts = (first.real, first.imag) if first.dtype.kind == "c" else (first,)
-    elements = np.unique(np.abs(np.stack(parts).astype(np.float64)))
-    mantissas = np.frexp(elements[np.isfinite(elements)])[0]
-    whole = (mantissas * 2.0**53).astype(np.uint64)
-    return int(sum(53 - _zeros_at_the_end(int(each)) for each in whole if each))
-
-
-def _zeros_at_the_end(number: int) -> int:
-    return (number & -number).bit_length() - 1
 
 
 def _digests(kept: Sample | Spread) -> Any:

@@ -30,12 +30,8 @@ from hlotool.locate.control import (
 from hlotool.locate.embedded import same_operation
 from hlotool.locate.evaluation import Evaluator
 from hlotool.locate.frames import Node, made, operand_nodes, operand_uses
-from hlotool.locate.narrowing import (
-    Narrowing,
-)
-from hlotool.locate.pairing import (
-    Pairing,
-)
+from hlotool.locate.narrowing import Narrowing
+from hlotool.locate.pairing import Pairing
 from hlotool.locate.wiring import miswired
 
 
