@@ -172,13 +172,13 @@ def test_a_tuple_that_a_pass_made_is_one_of_its_suspects() -> None:
 EMPTY = """HloModule m
 ENTRY e {
   p = f32[12] parameter(0)
-  none = f32[0] slice(p), slice={[3:3]}
-  turned = f32[0] negate(none)
-  made = f32[12] OPCODE(p)
-  ROOT out = f32[12] concatenate(made, turned), dimensions={0}
+  PREFIXnone = f32[0] slice(p), slice={[3:3]}
+  PREFIXmade = f32[12] OPCODE(p)
+  ROOT PREFIXout = f32[12] concatenate(PREFIXmade, PREFIXnone), dimensions={0}
 }"""
 
 
-def test_arrays_without_elements_are_passed_by() -> None:
-    before, after = (EMPTY.replace("OPCODE", opcode) for opcode in ("sine", "cosine"))
-    assert located(before, after, X).instructions == ["made"]
+def test_arrays_without_elements_tell_nothing() -> None:
+    before = EMPTY.replace("OPCODE", "sine").replace("PREFIX", "")
+    after = EMPTY.replace("OPCODE", "cosine").replace("PREFIX", "x.")
+    assert "x.made" in located(before, after, X).instructions
