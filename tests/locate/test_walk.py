@@ -167,18 +167,3 @@ def test_a_tuple_that_a_pass_made_is_one_of_its_suspects() -> None:
     """The numbers are handed on as they were before the sort, which nothing in the right program tells."""
     x = np.outer(X[:4], Y) * np.array([[1], [-1], [2], [-3]], np.float32)
     assert located(CHOSEN, SORTED, x).instructions == ["numbers", "both", "first"]
-
-
-EMPTY = """HloModule m
-ENTRY e {
-  p = f32[12] parameter(0)
-  PREFIXnone = f32[0] slice(p), slice={[3:3]}
-  PREFIXmade = f32[12] OPCODE(p)
-  ROOT PREFIXout = f32[12] concatenate(PREFIXmade, PREFIXnone), dimensions={0}
-}"""
-
-
-def test_arrays_without_elements_tell_nothing() -> None:
-    before = EMPTY.replace("OPCODE", "sine").replace("PREFIX", "")
-    after = EMPTY.replace("OPCODE", "cosine").replace("PREFIX", "x.")
-    assert "x.made" in located(before, after, X).instructions
