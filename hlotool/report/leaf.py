@@ -70,6 +70,8 @@ def _leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
         yield from _evidence_facts(leaf, leaf.evidence)
     elif leaf.verdict not in (Verdict.IDENTICAL, Verdict.WRONG):
         yield "reason", leaf.reason
+    if leaf.exact is not None and leaf.exact.relation == "refused":
+        yield "exactly", f"nothing is known: {leaf.exact.reason}"
     if leaf.mismatched and leaf.evidence is None:
         yield "mismatched", share(leaf.mismatched, leaf.total)
     if leaf.worst_absolute:

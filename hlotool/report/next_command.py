@@ -44,6 +44,8 @@ def command_after_run(run: RunRecord, verbose: bool) -> str:
         return command_line(run, found, memory_limit=4 * run.options.memory_limit, jobs=1)
     if found := _worst(ending, FAILED):
         return command_line(run, found) + " --verbose"
+    if found := _worst(run.modules, {Verdict.DIFFERS}):
+        return _typed_command("bisect", run, found, _NOT_BISECTED | {"exact": True})
     return ""
 
 
