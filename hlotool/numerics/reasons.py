@@ -54,14 +54,6 @@ def flipping_reason(count: int, differing: int) -> str:
     )
 
 
-def bounded_reason(facts: Facts) -> str:
-    """The reason of `rounding` where errors stay below what the operations may add up to."""
-    text = "every element is within the rounding errors of the operations before it"
-    if facts.sum is not None:
-        return f"{text}; the longest sum has {facts.sum.length} terms, in {facts.sum.origin}"
-    return text
-
-
 def same_function_reason(trials: int, reason: str) -> str:
     """The reason of a difference between programs that mean the same; `reason` is what their values say."""
     return f"the same function of real numbers, exactly ({trials} trials); {reason}"

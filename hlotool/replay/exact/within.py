@@ -40,6 +40,8 @@ def comparing(
         arguments: whose integers and preds are taken at the first point.
         is_limited: programs that compute more than EXACT_ELEMENTS are refused: seconds depend on the machine
             and on what else it does, and a verdict should not.
+
+    Its function raises BackendFailed where this process is of no more use.
     """
 
     def compared(seconds: float, trials: int) -> ExactResult:
@@ -48,8 +50,10 @@ def comparing(
             return ExactResult(refused=f"{count:.2g} elements are computed, more than {most:.2g}")
         try:
             return compare(reference, tested, Options(trials, seed, seconds, arguments))
-        except (HlotoolError, MemoryError):
+        except HlotoolError:
             raise
+        except MemoryError:
+            return ExactResult(refused="it needs more memory than there is")
         except Exception as error:
             # The verdict stands without it; a bug of exact arithmetic must not cost it.
             return ExactResult(refused=f"internal error, please report: {type(error).__name__}: {error}")
