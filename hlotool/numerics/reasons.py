@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from hlotool.findings.comparison import EqualityRecord, EvidenceRecord
+from hlotool.findings.verdict import Verdict
 from hlotool.numerics.exchangeability import Score
 from hlotool.numerics.facts import Facts, Origin
 from hlotool.numerics.flips import Flips
-from hlotool.numerics.verdict import format_position
+from hlotool.numerics.verdict import LeafComparison, format_position
 
 #: How a result stands to an ensemble.
 Finding: TypeAlias = Score | Flips
@@ -67,10 +68,15 @@ def harmful_reason(trials: int, reason: str) -> str:
     )
 
 
-def other_function_reason(found: EqualityRecord, reason: str) -> str:
-    """The reason of a difference between programs that do not mean the same."""
+def other_function_reason(found: EqualityRecord, said: LeafComparison) -> str:
+    """The reason of a difference between programs that do not mean the same; `said` is by their values."""
     what = found.reason or f"{found.differing} of {found.total} elements at a random point"
-    return f"other functions of real numbers: {what}; the values: {reason}"
+    here = _HERE.get(said.verdict, said.reason)
+    return f"other functions of real numbers ({what}); here: {here}"
+
+
+#: How close the values of other functions are.
+_HERE = {Verdict.IDENTICAL: "the same bits", Verdict.AGREE: "a few ulps apart"}
 
 
 def unstable_reason(found: Finding, facts: Facts) -> str:

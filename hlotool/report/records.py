@@ -20,7 +20,7 @@ from hlotool.findings import verdict
 from hlotool.findings.records import CommandRecord, ErrorRecord, Record
 from hlotool.findings.verdict import Verdict
 from hlotool.replay.options import RunOptions
-from hlotool.replay.records import ModuleRecord
+from hlotool.replay.records import REALITY, ModuleRecord
 
 
 class RunRecord(CommandRecord, frozen=True, kw_only=True):
@@ -167,9 +167,10 @@ def exit_code_of(modules: Sequence[ModuleRecord], interrupted: bool = False, exa
 
 
 def is_unproved(module: ModuleRecord) -> bool:
-    """Whether its sides agree, and yet are not known to be the same function in every output."""
+    """Whether two programs agree that are not known to be the same function in every output."""
     relations = {leaf.exact.relation if leaf.exact is not None else "" for leaf in module.leaves}
-    return module.verdict in verdict.AGREEING and not relations <= {"equal"}
+    is_program = module.stage_tested != REALITY
+    return is_program and module.verdict in verdict.AGREEING and not relations <= {"equal"}
 
 
 def versions() -> dict[str, str]:

@@ -123,9 +123,7 @@ class Equality:
             return replace(said, exact=found)
         if found.relation == "unequal":
             verdict = Verdict.DIFFERS if said.verdict in _CLOSE else said.verdict
-            return replace(
-                said, verdict=verdict, reason=other_function_reason(found, said.reason), exact=found
-            )
+            return replace(said, verdict=verdict, reason=other_function_reason(found, said), exact=found)
         if said.verdict is Verdict.WRONG:
             return replace(said, reason=harmful_reason(found.trials, said.reason), exact=found)
         return replace(said, reason=same_function_reason(found.trials, said.reason), exact=found)

@@ -92,7 +92,7 @@ def test_the_same_function_agrees_with_a_reason() -> None:
 def test_a_dropped_epsilon_differs_by_less_than_rounding_shows() -> None:
     leaf = _pair(DIVIDED, WITHOUT_EPSILON, [_normal(8, 32)])
     assert leaf.verdict is Verdict.DIFFERS
-    assert leaf.reason.startswith("other functions of real numbers: 256 of 256 elements at a random point")
+    assert leaf.reason.startswith("other functions of real numbers (256 of 256 elements at a random point)")
     assert _pair(DIVIDED, WITHOUT_EPSILON, [_normal(8, 32)], exact=True).verdict is Verdict.UNEQUAL
 
 
