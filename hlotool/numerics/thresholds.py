@@ -18,6 +18,7 @@ LEGAL = "Legal pairs"
 FAULTS = "Planted faults"
 LOCATOR = "Thresholds of the locator"
 EXACT = "Thresholds of constants"
+ARBITER = "Programs as functions in verdicts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,31 +226,31 @@ EXACT_TRIALS = Threshold(
     2,
     decides="random points at which programs are compared as functions",
     why="each shows other rational functions with all but a millionth of probability",
-    table=EXACT,
+    table=ARBITER,
 )
 EXACT_TRIALS_OF_DECISIONS = Threshold(
     8,
     decides="those that must agree before equality excuses what comparisons and steps decide",
     why="of a branch with even chances, one side is missed by eight points once in 128 times",
-    table=EXACT,
+    table=ARBITER,
 )
 EXACT_ELEMENTS = Threshold(
     2e6,
     decides="elements that both programs may compute to be compared unasked",
     why="that takes a second or two; a training step of a thousand instructions computes 3e5",
-    table=EXACT,
+    table=ARBITER,
 )
 EXACT_SECONDS = Threshold(
     10.0,
     decides="seconds after which it is given up all the same",
     why="several times what EXACT_ELEMENTS take on a machine that does nothing else",
-    table=EXACT,
+    table=ARBITER,
 )
 EXACT_SHARE = Threshold(
     0.5,
     decides="the share of the time left for a judgement that it may take",
     why="what it leaves open needs executions, and those are cheaper",
-    table=EXACT,
+    table=ARBITER,
 )
 
 # Explanations: which pattern a wrong result shows.
