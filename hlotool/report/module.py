@@ -36,7 +36,7 @@ def module_details(module: ModuleRecord, verbose: bool = False) -> RenderResult:
     if module.error is not None:
         yield from _error_lines(module.error, verbose)
     if module.divergence is not None:
-        yield _block(first_divergence(module.divergence))
+        yield _block(first_divergence(module.divergence, module.verdict is not Verdict.DIFFERS))
     yield from map(_block, _outputs(module, verbose))
 
 

@@ -19,6 +19,7 @@ README = ROOT / "README.md"
 DOCUMENTS = [
     README,
     ROOT / "CONTRIBUTING.md",
+    *sorted(ROOT.glob("docs/*.md")),
     *sorted(ROOT.glob("*/README.md")),
     *ROOT.glob("*/*/README.md"),
 ]
