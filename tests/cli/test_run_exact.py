@@ -81,7 +81,9 @@ def test_bisection_searches_for_another_function_on_demand(
     write_module(dump, 0, DOUBLE, NEARLY_DOUBLE)
     options = ["--try-on", "none", "--no-repro"]
     assert main(["bisect", str(dump), *options]) == ExitCode.INCONCLUSIVE
-    assert "module_0000.jit_f: differs, right up to before_optimizations" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "module_0000.jit_f: differs, right up to before_optimizations" in shown
+    assert shown.splitlines()[-1] == f"next: hlotool bisect {dump} --exact"
     assert main(["bisect", str(dump), "--exact", *options]) == ExitCode.MISMATCH
     shown = capsys.readouterr().out
     assert "failure      unequal: function of multiply" in shown
