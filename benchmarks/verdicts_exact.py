@@ -159,7 +159,7 @@ def print_thresholds(questions: Sequence[Question]) -> None:
 def _changed(
     name: str, value: Threshold, factor: float, questions: Sequence[Question], usual: Sequence[str]
 ) -> str:
-    setattr(thresholds, name, replace(value, value=max(1.0, value.value * factor)))
+    setattr(thresholds, name, replace(value, value=value.value * factor))
     try:
         now = ask(questions)
     finally:
@@ -180,7 +180,9 @@ def main() -> int:
     legal = list(legal_questions(chosen, arguments.seed))
     faults = list(fault_questions(chosen, arguments.seed, arguments.faults))
     if arguments.thresholds:
-        print_thresholds([*legal, *faults])
+        everything = [*legal, *faults]
+        said = ask(everything, exactly=False)
+        print_thresholds([q for q, verdict in zip(everything, said) if verdict != "identical"])
         return 0
     print_transitions("legal pairs", legal)
     print_transitions("faults", faults)

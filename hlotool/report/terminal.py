@@ -104,8 +104,8 @@ def _exactness(run: RunRecord) -> Iterator[str]:
     others = sum(module.verdict is Verdict.DIFFERS for module in run.modules)
     if others:
         yield (
-            f"{others} of {len(run.modules)} are other functions of real numbers than they should be, by less than "
-            "rounding shows here: a mismatch with --exact"
+            f"{others} of {len(run.modules)} are other functions of real numbers than they should be, "
+            "by less than rounding shows here: a mismatch with --exact"
         )
     unknown = [module for module in run.modules if is_unproved(module)]
     if run.options.exact and unknown:
