@@ -43,7 +43,9 @@ def exit_code_text() -> str:
 
 def add_paths(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
     """`PATH ...`: where programs are."""
-    parser.add_argument("paths", nargs=nargs, metavar="PATH", help="dump directory, HLO file, archive or log")
+    parser.add_argument(
+        "paths", nargs=nargs, metavar="PATH", help="dump directory, HLO file, archive, log; - for stdin"
+    )
 
 
 def add_only_option(group: argparse._ArgumentGroup) -> None:

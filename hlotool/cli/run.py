@@ -75,7 +75,7 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
         metavar="REF,TESTED",
         type=words,
         default=(),
-        help="shell patterns of stage names, the reference first; '*' tests every stage",
+        help="shell patterns of stage names, the reference first; '*': all stages by the first",
     )
     add_backend_options(group)
 
