@@ -60,6 +60,11 @@ def same_function_reason(trials: int, reason: str) -> str:
     return f"the same function of real numbers, exactly ({trials} trials); {reason}"
 
 
+def excusing_reason(trials: int, reason: str) -> str:
+    """The reason of `rounding` where legal executions say nothing; `reason` is that of `unstable`."""
+    return f"the same function of real numbers, exactly ({trials} trials), which values do not show: {reason}"
+
+
 def harmful_reason(trials: int, reason: str) -> str:
     """The reason of `wrong` where the programs mean the same all the same."""
     return (

@@ -36,7 +36,12 @@ from hlotool.findings.comparison import EqualityRecord, EvidenceRecord
 from hlotool.findings.verdict import DIFFERING, Verdict
 from hlotool.ir.types import ShapeIndex, leaves
 from hlotool.numerics import thresholds
-from hlotool.numerics.reasons import harmful_reason, other_function_reason, same_function_reason
+from hlotool.numerics.reasons import (
+    excusing_reason,
+    harmful_reason,
+    other_function_reason,
+    same_function_reason,
+)
 from hlotool.numerics.verdict import LeafComparison
 from hlotool.replay.judge.f64_check import coarsest
 from hlotool.replay.judge.judgement import Judgement, Leaf
@@ -116,7 +121,7 @@ class Equality:
 
     def _weighed(self, leaf: Leaf, said: LeafComparison) -> LeafComparison:
         if said.verdict is Verdict.UNSTABLE and (excuse := self._excuse(leaf)) is not None:
-            reason = same_function_reason(excuse.trials, said.reason)
+            reason = excusing_reason(excuse.trials, said.reason)
             return replace(said, verdict=Verdict.ROUNDING, reason=reason, exact=excuse)
         found = self.of(leaf)
         if found is None or found.relation == "refused":
