@@ -28,6 +28,7 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
         input_range: bounds of generated inputs, None for what suits each parameter.
         rtol: relative tolerance that the user set.
         atol: absolute tolerance that the user set.
+        either: one of the two is enough, as `run_hlo_module` compares.
         save_outputs: folder that gets the compared arrays.
         first_divergence: look for the instruction at which a differing program parts from the reference; None
             for: where that is cheap.
@@ -49,6 +50,7 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
     input_range: tuple[float, float] | None = None
     rtol: float | None = None
     atol: float | None = None
+    either: bool = False
     save_outputs: str | None = None
     first_divergence: bool | None = None
     thorough: bool = False

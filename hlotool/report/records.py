@@ -168,9 +168,8 @@ def exit_code_of(modules: Sequence[ModuleRecord], interrupted: bool = False, exa
 
 def is_unproved(module: ModuleRecord) -> bool:
     """Whether two programs agree that are not known to be the same function in every output."""
-    relations = {leaf.exact.relation if leaf.exact is not None else "" for leaf in module.leaves}
     is_program = module.stage_tested != REALITY
-    return is_program and module.verdict in verdict.AGREEING and not relations <= {"equal"}
+    return is_program and module.verdict in verdict.AGREEING and module.exact_refusal != ""
 
 
 def versions() -> dict[str, str]:

@@ -109,13 +109,7 @@ def _exactness(run: RunRecord) -> Iterator[str]:
         )
     unknown = [module for module in run.modules if is_unproved(module)]
     if run.options.exact and unknown:
-        yield f"{len(unknown)} of {len(run.modules)} could not be compared exactly: {_why(unknown[0])}"
-
-
-def _why(module: ModuleRecord) -> str:
-    """Why it could not be compared exactly."""
-    reasons = (leaf.exact.reason for leaf in module.leaves if leaf.exact is not None)
-    return next(filter(None, reasons), "a result that the reference did not compute itself")
+        yield f"{len(unknown)} of {len(run.modules)} could not be compared exactly: {unknown[0].exact_refusal}"
 
 
 def _is_of_real_code(module: ModuleRecord) -> bool:
