@@ -109,7 +109,8 @@ def _exactness(run: RunRecord) -> Iterator[str]:
         )
     unknown = [module for module in run.modules if is_unproved(module)]
     if run.options.exact and unknown:
-        yield f"{len(unknown)} of {len(run.modules)} could not be compared exactly: {unknown[0].exact_refusal}"
+        why = unknown[0].exact_refusal
+        yield f"{len(unknown)} of {len(run.modules)} could not be compared exactly: {why}"
 
 
 def _is_of_real_code(module: ModuleRecord) -> bool:
