@@ -72,7 +72,7 @@ _EXTREMUM: Final[Tests] = {
 
 _LOGIC: Final[Tests] = {
     "both": lambda v: some(np.logical_and(v[0], v[1])),
-    "neither": lambda v: not some(np.logical_or(v[0], v[1])) or not _all(np.logical_or(v[0], v[1])),
+    "neither": lambda v: not _all(np.logical_or(v[0], v[1])),
     "only the first": lambda v: some(v[0] > v[1]),
     "only the second": lambda v: some(v[1] > v[0]),
 }

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from hlotool.coverage.records import CoverageRecord
 from hlotool.findings.comparison import BucketRecord, EqualityRecord, EvidenceRecord, MinimumToleranceRecord
 from hlotool.findings.records import ErrorRecord, Record, SourceRecord
@@ -84,12 +86,17 @@ class LeafRecord(Record, frozen=True, kw_only=True):
     actual_file: str = ""
 
     @property
+    def is_unequal(self) -> bool:
+        """Whether it is known to be another function of real numbers."""
+        return self.exact is not None and self.exact.relation == "unequal"
+
+    @property
     def fault(self) -> str:
         """What is wrong about a leaf that does not agree, as signatures say it."""
         if self.verdict is Verdict.STRUCTURAL:
             return "shape"
         if self.verdict is Verdict.UNEQUAL:
-            return "function"
+            return "integers" if self.shape.startswith(("s", "u", "pred")) else "function"
         return "NaN" if self.nan_mismatches else "infinity" if self.inf_mismatches else "value"
 
 
@@ -217,6 +224,37 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
         nan = any(v.nan for v in self.special_values) or any(leaf.nan_mismatches for leaf in self.leaves)
         inf = any(v.inf for v in self.special_values) or any(leaf.inf_mismatches for leaf in self.leaves)
         return ("nan" in kinds and nan) or ("inf" in kinds and inf)
+
+    @property
+    def is_unequal(self) -> bool:
+        """Whether the two programs are known to be other functions of real numbers."""
+        return any(leaf.is_unequal for leaf in self.leaves)
+
+    @property
+    def exact_refusal(self) -> str:
+        """Why nothing is known of some output as a function of real numbers; empty where that was answered.
+
+        It is asked where the same function is demanded (`ReplayOptions.exact`).
+        """
+        if self.is_unequal or not self.leaves:
+            return ""
+        found = [leaf.exact for leaf in self.leaves]
+        if not any(found):
+            return "one side is no program that the reference's interpreter ran"
+        return next((each.reason for each in found if each and each.relation == "refused"), "")
+
+    def as_functions(self) -> ModuleRecord:
+        """The comparison where nothing but what the programs mean counts, however far their values are apart.
+
+        Of programs that are not known to be other functions it is the same.
+        """
+        if not self.is_unequal:
+            return self
+        leaves = [
+            msgspec.structs.replace(leaf, verdict=Verdict.UNEQUAL if leaf.is_unequal else Verdict.AGREE)
+            for leaf in self.leaves
+        ]
+        return msgspec.structs.replace(self, verdict=Verdict.UNEQUAL, leaves=leaves)
 
     @property
     def signature(self) -> Signature:
