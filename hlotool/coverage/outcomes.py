@@ -150,7 +150,13 @@ def _shift(decision: Decision) -> Tests:
 
 def _overflow(decision: Decision) -> Tests:
     instruction = decision.instruction
-    wraps = integers.wraps(instruction.opcode, instruction.element_type)
+    kind = instruction.element_type
+    if instruction.opcode in ("abs", "negate"):
+        wraps = integers.negates_out_of_range(kind)
+    elif instruction.opcode == "reduce":
+        wraps = integers.sum_wraps(tuple(instruction.integers("dimensions")), kind)
+    else:
+        wraps = integers.wraps(instruction.opcode, kind)
     return {"fits": lambda _: True, "wraps": wraps}
 
 

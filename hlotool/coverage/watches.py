@@ -12,7 +12,7 @@ from hlotool.analysis.decisions import Decision, Kind
 from hlotool.analysis.start_indices import start_indices
 from hlotool.backends.base import ResultReader, Value
 from hlotool.backends.numpy.index_windows import as_int64
-from hlotool.backends.numpy.lanes import lanes
+from hlotool.backends.numpy.lanes import Lanes, lanes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.coverage.outcomes import has_nan, outcome_tests, some
 from hlotool.ir.module import Computation, Instruction
@@ -204,7 +204,7 @@ class _Jointly:
 
 
 class OrderWatch(_Jointly):
-    """Whether a sort meets elements that its comparator does not tell apart.
+    """Whether a sort or a choice of the largest meets elements that it does not tell apart.
 
     Args:
         decision: in question.
@@ -216,8 +216,11 @@ class OrderWatch(_Jointly):
     def __init__(self, decision: Decision, seen: set[str], wanted: Sequence[str], lowering: Lowering) -> None:
         super().__init__(decision, seen, wanted)
         self._odd = decision.odd
-        self._less = lanes(self._instruction.computation("to_apply"), lowering)
-        (self._axis,) = self._instruction.integers("dimensions")
+        self._less: Lanes | None = None
+        self._axis = -1
+        if self._instruction.opcode == "sort":
+            self._less = lanes(self._instruction.computation("to_apply"), lowering)
+            (self._axis,) = self._instruction.integers("dimensions")
 
     def look(self, values: Sequence[Any]) -> ResultReader | None:
         """See `Watch`."""
@@ -225,19 +228,21 @@ class OrderWatch(_Jointly):
         return self._compare_neighbours
 
     def _compare_neighbours(self, value: Any) -> None:
-        rows = [np.moveaxis(v, self._axis, -1) for v in (value if isinstance(value, tuple) else (value,))]
+        results = value if isinstance(value, tuple) else (value,)
+        rows = [np.moveaxis(result, self._axis, -1) for result in results]
         earlier, later = ([r[..., part] for r in rows] for part in (slice(-1), slice(1, None)))
         if earlier[0].size == 0:
             return
-        ascends = self._less(*(side for pair in zip(earlier, later) for side in pair))[0]
-        if some(ascends):
-            self._seen.add("distinct")
-        if not ascends.all():
-            self._seen.add("ties")
+        if self._less is None:
+            differ = earlier[0] != later[0]
+        else:
+            differ = self._less(*(side for pair in zip(earlier, later) for side in pair))[0]
+        self._seen.update(["distinct"] if differ.any() else [])
+        self._seen.update([] if differ.all() else ["ties"])
 
 
 class OverlapWatch(_Jointly):
-    """Whether a scatter writes windows once, or the same one again."""
+    """Whether a gather reads, a scatter writes windows once, or the same one again."""
 
     def look(self, values: Sequence[Any]) -> None:
         """See `Watch`."""

@@ -222,6 +222,8 @@ def test_elementwise(root: str, a: Any, b: Any, kind: Kind, expected: set[str]) 
 
 
 INTEGERS = [
+    ("negate(a)", s32(-(2**31), 1), s32(0, 0), Kind.OVERFLOW, {"fits", "wraps"}),
+    ("abs(a)", s32(-5, 1), s32(0, 0), Kind.OVERFLOW, {"fits"}),
     ("shift-left(a, b)", s32(1, 1), s32(0, 31), Kind.SHIFT, {"zero", "in range"}),
     ("shift-right-logical(a, b)", s32(1, 1), s32(32, -1), Kind.SHIFT, {"too large"}),
     ("shift-right-arithmetic(a, b)", s32(-1, 1), s32(1, 1), Kind.SIGN, {"negative", "not negative"}),
@@ -301,3 +303,24 @@ def test_ragged_groups(sizes: list[int], expected: set[str]) -> None:
         lhs_ragged_dims={0}, rhs_group_dims={0}"""
     arguments = [np.zeros((4, 3), np.float32), np.zeros((2, 3, 5), np.float32), s32(*sizes)]
     assert of_entry(body, arguments, Kind.GROUPS) == [expected]
+
+
+@pytest.mark.parametrize(("values", "expected"), [([100, 27], {"fits"}), ([100, 28], {"fits", "wraps"})])
+def test_sums_of_integers(values: list[int], expected: set[str]) -> None:
+    text = """f { a = s8[] parameter(0) b = s8[] parameter(1) ROOT r = s8[] add(a, b) }
+      ENTRY e { x = s8[2] parameter(0) i = s8[] constant(0)
+        ROOT r = s8[] reduce(x, i), dimensions={0}, to_apply=f }"""
+    assert outcomes(text, [np.array(values, np.int8)], Kind.OVERFLOW) == [expected]
+
+
+@pytest.mark.parametrize(("values", "expected"), [([3, 1, 3], {"ties"}), ([1, 1, 2], {"distinct"})])
+def test_topk(values: list[float], expected: set[str]) -> None:
+    body = "x = f32[3] parameter(0) ROOT t = (f32[2], s32[2]) topk(x), k=2, largest=true"
+    assert of_entry(body, [f32(*values)], Kind.ORDER) == [expected]
+
+
+def test_windows_over_nan() -> None:
+    text = """f { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }
+      ENTRY e { x = f32[4] parameter(0) i = f32[] constant(-inf)
+        ROOT r = f32[2] reduce-window(x, i), window={size=2 stride=2}, to_apply=f }"""
+    assert outcomes(text, [f32(1, 2, NAN, 3)], Kind.NAN) == [{"NaN"}]
