@@ -230,15 +230,6 @@ def _number(value: Any) -> Any:
     return array if array.dtype in _PROPAGATE_NAN else array.astype(np.float32)
 
 
-def _nan_among_terms(decision: Decision) -> Tests:
-    inputs = decision.operands
-
-    def holds(values: Sequence[Any]) -> bool:
-        return any(has_nan(values[number]) for number in inputs)
-
-    return {"numbers": lambda v: not holds(v), "NaN": holds}
-
-
 def _all_or_any(decision: Decision) -> Tests:
     axes = tuple(decision.instruction.integers("dimensions"))
 
@@ -269,7 +260,6 @@ _RULES: Final[dict[Kind, Callable[[Decision], Tests]]] = {
     Kind.CONVERSION: _conversion,
     Kind.OVERFLOW: _overflow,
     Kind.FINITENESS: _fixed(_FINITENESS),
-    Kind.NAN: _nan_among_terms,
     Kind.ALL_OR_ANY: _all_or_any,
     Kind.GROUPS: _fixed(_GROUPS),
 }
