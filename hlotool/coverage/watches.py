@@ -244,7 +244,7 @@ class OrderWatch(_Jointly):
 class NanWatch(_Jointly):
     """Whether NaN is among what is combined.
 
-    Sums, products and extrema of NaN are NaN: where the result, which is smaller, has none, neither have they.
+    Sums, products and extrema of NaN are NaN: where the result, which is smaller, has none, no term is one.
     """
 
     def look(self, values: Sequence[Any]) -> ResultReader | None:
