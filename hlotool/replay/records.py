@@ -10,7 +10,13 @@ from collections.abc import Sequence
 import msgspec
 
 from hlotool.coverage.records import CoverageRecord
-from hlotool.findings.comparison import BucketRecord, EqualityRecord, EvidenceRecord, MinimumToleranceRecord
+from hlotool.findings.comparison import (
+    BucketRecord,
+    EqualityRecord,
+    EvidenceRecord,
+    HeatMapRecord,
+    MinimumToleranceRecord,
+)
 from hlotool.findings.records import ErrorRecord, Record, SourceRecord
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer, Verdict
@@ -27,11 +33,13 @@ class ToleranceRecord(Record, frozen=True, kw_only=True):
         relative: factor of the larger magnitude.
         absolute: added to it.
         origin: where the two come from, in words.
+        either: instead of their sum one of the two is enough, `relative` being a factor of what is expected.
     """
 
     relative: float
     absolute: float
     origin: str = ""
+    either: bool = False
 
 
 class LeafRecord(Record, frozen=True, kw_only=True):
@@ -53,6 +61,7 @@ class LeafRecord(Record, frozen=True, kw_only=True):
         top: up to five mismatched elements, the worst first.
         histogram: mismatches by magnitude.
         tolerance: what was accepted.
+        heat: where a wrong leaf differs, if it has two dimensions.
         minimum_tolerance: what would have been enough.
         decision: of a differing integer or pred: the instruction that makes it of floats, where one ulp may
             flip it.
@@ -77,6 +86,7 @@ class LeafRecord(Record, frozen=True, kw_only=True):
     top: list[ElementRecord] = []
     histogram: list[BucketRecord] = []
     tolerance: ToleranceRecord | None = None
+    heat: HeatMapRecord | None = None
     minimum_tolerance: MinimumToleranceRecord | None = None
     decision: str = ""
     evidence: EvidenceRecord | None = None
@@ -215,17 +225,6 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     seconds: float = 0.0
 
     @property
-    def nothing_but_nan(self) -> list[list[int]]:
-        """Shape indices of arrays that agree in having no number at all: such agreement says little."""
-        return [found.index for found in self.special_values if found.nan == found.total]
-
-    def fails_on(self, kinds: Sequence[str]) -> bool:
-        """Whether one side's result holds a value of one of the kinds `nan` and `inf`."""
-        nan = any(v.nan for v in self.special_values) or any(leaf.nan_mismatches for leaf in self.leaves)
-        inf = any(v.inf for v in self.special_values) or any(leaf.inf_mismatches for leaf in self.leaves)
-        return ("nan" in kinds and nan) or ("inf" in kinds and inf)
-
-    @property
     def is_unequal(self) -> bool:
         """Whether the two programs are known to be other functions of real numbers."""
         return any(leaf.is_unequal for leaf in self.leaves)
@@ -255,6 +254,17 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
             for leaf in self.leaves
         ]
         return msgspec.structs.replace(self, verdict=Verdict.UNEQUAL, leaves=leaves)
+
+    @property
+    def nothing_but_nan(self) -> list[list[int]]:
+        """Shape indices of arrays that agree in having no number at all: such agreement says little."""
+        return [found.index for found in self.special_values if found.nan == found.total]
+
+    def fails_on(self, kinds: Sequence[str]) -> bool:
+        """Whether one side's result holds a value of one of the kinds `nan` and `inf`."""
+        nan = any(v.nan for v in self.special_values) or any(leaf.nan_mismatches for leaf in self.leaves)
+        inf = any(v.inf for v in self.special_values) or any(leaf.inf_mismatches for leaf in self.leaves)
+        return ("nan" in kinds and nan) or ("inf" in kinds and inf)
 
     @property
     def signature(self) -> Signature:
