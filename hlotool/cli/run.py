@@ -217,7 +217,7 @@ def _record(
         notes=list(notes),
         error=end.error,
         interrupted=end.interrupted,
-        exit_code=end.exit_code(exit_code_of(rows)),
+        exit_code=end.exit_code(exit_code_of(rows, exact=options.exact)),
         seconds=elapsed,
     )
 

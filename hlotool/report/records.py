@@ -20,7 +20,7 @@ from hlotool.findings import verdict
 from hlotool.findings.records import CommandRecord, ErrorRecord, Record
 from hlotool.findings.verdict import Verdict
 from hlotool.replay.options import RunOptions
-from hlotool.replay.records import ModuleRecord
+from hlotool.replay.records import REALITY, ModuleRecord
 
 
 class RunRecord(CommandRecord, frozen=True, kw_only=True):
@@ -150,9 +150,27 @@ def summary_of(modules: Iterable[ModuleRecord]) -> dict[str, int]:
     return {known.value: counts[known] for known in Verdict if counts[known]}
 
 
-def exit_code_of(modules: Sequence[ModuleRecord], interrupted: bool = False) -> ExitCode:
-    """The exit status that the records deserve: the gravest finding wins."""
-    return ExitCode.INTERRUPTED if interrupted else verdict.exit_code_of(module.verdict for module in modules)
+def exit_code_of(modules: Sequence[ModuleRecord], interrupted: bool = False, exact: bool = False) -> ExitCode:
+    """The exit status that the records deserve: the gravest finding wins.
+
+    Args:
+        modules: all of them.
+        interrupted: some are missing.
+        exact: the user wants programs that are the same function, and close values do not show that.
+    """
+    if interrupted:
+        return ExitCode.INTERRUPTED
+    code = verdict.exit_code_of(module.verdict for module in modules)
+    if exact and code is ExitCode.AGREE and any(map(is_unproved, modules)):
+        return ExitCode.INCONCLUSIVE
+    return code
+
+
+def is_unproved(module: ModuleRecord) -> bool:
+    """Whether two programs agree that are not known to be the same function in every output."""
+    relations = {leaf.exact.relation if leaf.exact is not None else "" for leaf in module.leaves}
+    is_program = module.stage_tested != REALITY
+    return is_program and module.verdict in verdict.AGREEING and not relations <= {"equal"}
 
 
 def versions() -> dict[str, str]:
