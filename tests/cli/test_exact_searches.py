@@ -76,7 +76,7 @@ def test_without_exact_nothing_is_accused_and_it_is_said(
     assert found["culprits"] == []
     [module] = found["modules"]
     assert module["verdict"] == "differs"
-    assert module["reason"].endswith("--exact searches for where that comes from")
+    assert module["reason"].startswith("right up to 0022 ")
 
 
 def test_healthy_dumps_accuse_nobody(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
