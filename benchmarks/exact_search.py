@@ -6,7 +6,8 @@
 `hidden`: faults that rounding hides, each planted in one stage of a dump of all passes: the verdict by values
 calls both that stage and the last one right. `bisect --exact` is asked for the pass and the instruction; the
 bundle of what it finds is written and verified. Faults that show in values, or that are none of the function
-(one ulp of a constant, what only a NaN would show), are counted and drawn again.
+(one ulp of a constant, what only a NaN would show), are counted and drawn again. The edit is made again in
+later stages as long as that gives the same function.
 
 `catalogue`: faults that show in values. The locator is asked on numbers and in exact arithmetic, from the
 stage before the fault to the stage with it, and from the first stage to the last; where the programs are
@@ -77,7 +78,7 @@ def hidden(cases: int, seed: int) -> tuple[Results, int]:
         while results.cases < cases:
             kind = BELOW_ROUNDING[number % len(BELOW_ROUNDING)]
             place = Path(root, str(number))
-            case = draw(kind, folders, place, rng, results, is_hidden)
+            case = draw(kind, folders, place, rng, results, is_hidden, exact=True)
             number += 1
             if case is not None:
                 culprit = judge(case, results, exact=True)
