@@ -3,8 +3,8 @@
     python benchmarks/exact_search.py hidden [--cases 100] [--seed 0] [--json FILE]
     python benchmarks/exact_search.py catalogue [--cases 100] [--seed 0] [--json FILE]
 
-`hidden`: faults that rounding hides, each planted in one stage of a dump of all passes: by their values neither
-that stage nor the last one is wrong. `bisect --exact` is asked for the pass and the instruction; the
+`hidden`: faults that rounding hides, each planted in one stage of a dump of all passes: by their values
+neither that stage nor the last one is wrong. `bisect --exact` is asked for the pass and the instruction; the
 bundle of what it finds is written and verified. Faults that show in values, or that are none of the function
 (one ulp of a constant, what only a NaN would show), are counted and drawn again. The edit is made again in
 later stages as long as that gives the same function.

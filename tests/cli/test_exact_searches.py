@@ -58,6 +58,7 @@ def test_bisect_finds_the_stage_and_the_constant(
 
     bundle = Path(culprit["repro"])
     assert "exact = true" in (bundle / FACTS).read_text(encoding="utf-8")
+    assert "hlotool prove repro.hlo repro.after.hlo" in (bundle / "issue.md").read_text(encoding="utf-8")
     with np.load(bundle / "inputs.npz") as given:
         np.savez(bundle / "inputs.npz", **{name: np.zeros_like(given[name]) for name in given})
     assert verify(bundle).same
