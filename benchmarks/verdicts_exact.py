@@ -149,6 +149,7 @@ def print_transitions(title: str, questions: Sequence[Question]) -> None:
 def print_thresholds(questions: Sequence[Question]) -> None:
     """How many verdicts change when a threshold is halved or doubled."""
     usual = ask(questions)
+    print(f"{len(questions)} pairs whose bits are not equal\n")
     print("| threshold | value | half | double |\n|---|---|---|---|")
     for name, value in vars(thresholds).items():
         if isinstance(value, Threshold) and value.table == thresholds.ARBITER:

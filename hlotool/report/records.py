@@ -150,16 +150,24 @@ def summary_of(modules: Iterable[ModuleRecord]) -> dict[str, int]:
     return {known.value: counts[known] for known in Verdict if counts[known]}
 
 
-def exit_code_of(modules: Sequence[ModuleRecord], interrupted: bool = False, exact: bool = False) -> ExitCode:
+def exit_code_of(
+    modules: Sequence[ModuleRecord],
+    interrupted: bool = False,
+    fail_on: Sequence[str] = (),
+    exact: bool = False,
+) -> ExitCode:
     """The exit status that the records deserve: the gravest finding wins.
 
     Args:
-        modules: all of them.
-        interrupted: some are missing.
+        modules: the records.
+        interrupted: the user stopped it.
+        fail_on: kinds of values, `nan` and `inf`, that are a finding.
         exact: the user wants programs that are the same function, and close values do not show that.
     """
     if interrupted:
         return ExitCode.INTERRUPTED
+    if any(module.fails_on(fail_on) for module in modules):
+        return ExitCode.MISMATCH
     code = verdict.exit_code_of(module.verdict for module in modules)
     if exact and code is ExitCode.AGREE and any(map(is_unproved, modules)):
         return ExitCode.INCONCLUSIVE
@@ -168,9 +176,8 @@ def exit_code_of(modules: Sequence[ModuleRecord], interrupted: bool = False, exa
 
 def is_unproved(module: ModuleRecord) -> bool:
     """Whether two programs agree that are not known to be the same function in every output."""
-    relations = {leaf.exact.relation if leaf.exact is not None else "" for leaf in module.leaves}
     is_program = module.stage_tested != REALITY
-    return is_program and module.verdict in verdict.AGREEING and not relations <= {"equal"}
+    return is_program and module.verdict in verdict.AGREEING and module.exact_refusal != ""
 
 
 def versions() -> dict[str, str]:
