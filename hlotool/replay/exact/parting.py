@@ -102,7 +102,7 @@ def parting(reference: Side, tested: Side, outputs: Collection[ShapeIndex], opti
 def _differences(
     reference: Side, tested: Side, outputs: Collection[ShapeIndex], options: Options
 ) -> Iterator[tuple[int, Assumed, tuple[ShapeIndex, ...]]]:
-    """The points at which outputs differ whatever is assumed, the best assumption, and these outputs."""
+    """The points at which outputs differ, the assumption by which fewest do, and these outputs."""
     deadline = time.monotonic() + options.time_limit
     for number in range(options.trials):
         best: tuple[Assumed, tuple[ShapeIndex, ...]] | None = None
@@ -110,12 +110,13 @@ def _differences(
             if assumed.roots:
                 continue  # it has points of its own
             found = _differing(reference, tested, options, number, assumed, deadline)
-            differing = None if found is None else tuple(index for index in found if index in outputs)
-            if differing is not None and (best is None or len(differing) < len(best[1])):
-                best = assumed, differing
-            if best is not None and not best[1]:
+            differing = tuple(index for index in found or () if index in outputs)
+            if not differing and best is None:
                 break
-        if best is not None and best[1]:
+            # One point at which nothing differs by an assumption proves nothing: the outputs are unequal.
+            if differing and (best is None or len(differing) < len(best[1])):
+                best = assumed, differing
+        if best is not None:
             yield number, *best
 
 
