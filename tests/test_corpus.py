@@ -64,7 +64,7 @@ def test_the_manifest_lists_every_directory() -> None:
         for framework in ("jax", "tf", "planted", "miscompiles")
         for path in (CORPUS / framework).iterdir()
     }
-    assert {entry["path"] for entry in MANIFEST} == made | {"modules", "malformed"}
+    assert {entry["path"] for entry in MANIFEST} == made | {"modules", "malformed", "found"}
 
 
 def test_the_manifest_says_how_each_dump_was_made() -> None:
