@@ -78,6 +78,12 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
         help="shell patterns of stage names, the reference first; '*': all stages by the first",
     )
     add_backend_options(group)
+    group.add_argument(
+        "--elided",
+        choices=("refuse", "generate"),
+        default="refuse",
+        help="constants that are not in the dump: both sides get the same generated values [refuse]",
+    )
 
 
 def _add_comparison_options(parser: argparse.ArgumentParser) -> None:

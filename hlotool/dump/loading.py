@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hlotool.dump.elided import elided_constants, refill
@@ -15,7 +16,12 @@ if TYPE_CHECKING:
 
 
 def load_stage(
-    owner: DumpModule, stage: Stage, *, may_compile: bool = True, may_be_cut: bool = False
+    owner: DumpModule,
+    stage: Stage,
+    *,
+    may_compile: bool = True,
+    may_be_cut: bool = False,
+    may_be_elided: bool = False,
 ) -> Module:
     """Parse a stage and fill in the constants that its text elides.
 
@@ -25,6 +31,7 @@ def load_stage(
         may_compile: elided constants may be recovered by compiling `module.mlir` again, if jaxlib is
             installed; this takes as long as the compilation.
         may_be_cut: a text that ends too early will do.
+        may_be_elided: constants whose values cannot be found may stay without.
 
     Raises:
         DumpError: the file cannot be read.
@@ -38,6 +45,12 @@ def load_stage(
         raise Unsupported(f"{module.cut}: the rest of the program is missing", location=Location(module.path))
     if elided_constants(module):
         refill(module, owner, stage, read_stage, _recompile if may_compile else _never)
+    if not may_be_elided and (missing := elided_constants(module)):
+        if owner.generates_elided is None:
+            raise ElidedConstant(missing[0].name, module.location(missing[0]))
+        from hlotool.dump.generated import fill_generated
+
+        fill_generated(module, owner, stage, partial(load_stage, owner, may_compile=may_compile))
     return module
 
 

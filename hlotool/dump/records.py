@@ -117,6 +117,7 @@ class DumpModule:
             they serve to fill in elided constants.
         artefacts: other files of the module.
         arguments: path of the .npz beside a file that was asked for by name: what the program is run on.
+        generates_elided: seed of values for constants that are elided for good; None: these are refused.
         has_namesakes: other modules of the dump have the same name.
     """
 
@@ -131,6 +132,7 @@ class DumpModule:
     companions: tuple[Stage, ...] = ()
     artefacts: tuple[DumpFile, ...] = ()
     arguments: str = ""
+    generates_elided: int | None = None
     has_namesakes: bool = False
 
     @property

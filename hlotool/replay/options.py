@@ -36,6 +36,7 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
             are, also where every bit is the same.
         budget: what judging one comparison may take: seconds (`30`), or a multiple of what the runs that are
             compared took (`5x`); None for a share of the time limit.
+        elided: what becomes of constants whose values are not in the dump: `refuse`, or `generate`.
         compare: backends of which the first is the reference and every other one is tested, each by itself;
             without any, `reference` and `backend` are.
     """
@@ -54,7 +55,13 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
     thorough: bool = False
     exact: bool = False
     budget: str | None = None
+    elided: str = "refuse"
     compare: tuple[str, ...] = ()
+
+    @property
+    def elided_seed(self) -> int | None:
+        """The seed of values for elided constants; None where these are refused."""
+        return self.seed if self.elided == "generate" else None
 
     @property
     def tested_backends(self) -> tuple[str, ...]:

@@ -151,6 +151,7 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
         outputs: summaries, when there was nothing to compare with.
         unexplained: wrong outputs whose errors were not looked at for a pattern: of many only the worst few
             are, unless `--thorough` asks for all.
+        generated_constants: how many constants, whose values the dump leaves out, have generated ones.
         divergence: where a differing program parts from the reference, when it was looked for and found.
         divergence_missing: why it was not looked for, or not found.
         error: why it came to nothing.
@@ -170,6 +171,7 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     leaves: list[LeafRecord] = []
     outputs: list[OutputRecord] = []
     unexplained: int = 0
+    generated_constants: int = 0
     divergence: DivergenceRecord | None = None
     divergence_missing: str = ""
     error: ErrorRecord | None = None

@@ -119,6 +119,7 @@ def compare_row(
         inputs=trial.inputs,
         leaves=records,
         unexplained=sum(leaf.evidence is not None and not leaf.evidence.explained for leaf in records),
+        generated_constants=max(len(reference.module.generated), len(actual.module.generated)),
         notes=[
             *_warnings(reference, actual.program),
             *actual.outcome.notes,
@@ -190,6 +191,7 @@ def lonely_row(task: Task, program: Program, trial: Trial, value: Value) -> Modu
         reason=task.module.unpaired_reason or "no stage to compare it with was asked for",
         inputs=trial.inputs,
         outputs=outputs,
+        generated_constants=len(program.module.generated),
         notes=list(program.warnings),
     )
 

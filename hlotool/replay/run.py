@@ -13,16 +13,17 @@ import msgspec
 
 from hlotool.backends.base import SlowToStart, Value
 from hlotool.backends.registry import get_backend
+from hlotool.dump.generated import doubt
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError, Location, Unsupported
-from hlotool.findings.verdict import AGREEING
+from hlotool.findings.verdict import AGREEING, DIFFERING
 from hlotool.replay.devices.runners import Outcome
 from hlotool.replay.divergence_row import with_divergence
 from hlotool.replay.inheritance import inherited_row
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program, load_program, snapshot_program
-from hlotool.replay.records import ModuleRecord
+from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.rows import Actual, compare_row, lonely_row, structural_row
 from hlotool.replay.stages import select_stages
 from hlotool.replay.task import Task, failed_row
@@ -135,13 +136,19 @@ def _trial_rows(
         else:
             both = ran + time.perf_counter() - started
             row = compare_row(task, reference, trial, expected, Actual.computed(program, outcome, both))
+            if row.verdict in DIFFERING and (why := doubt(reference.module, program.module)):
+                yield _failed(task, reference, program.label, program.path, Unsupported(why))
+                continue
             if program.backend != reference.backend:
                 row = _as_on_reference(task, row, reference, program, trial, expected, outcome)
             else:
                 last = program, outcome.value, row
             elapsed = time.perf_counter() - began
             yield with_divergence(row, task.options, reference, program, trial, elapsed)
-    if trial.result is not None:
+    if trial.result is not None and reference.module.generated:
+        why = f"the result ({trial.origin}) is of the true constants, and some are generated here"
+        yield _failed(task, reference, REALITY, task.path, Unsupported(why))
+    elif trial.result is not None:
         real = Actual.given(reference, trial.result, trial.origin, task.path, ran)
         row = compare_row(task, reference, trial, expected, real)
         yield row if row.verdict in AGREEING or last is None else _explained(task, row, trial, *last)
