@@ -4,9 +4,9 @@
     python benchmarks/found.py elided [--json]     every pair of the corpus with its large constants left out,
                                                    run with --elided generate: none may be called wrong
 
-`forms` counts files that a command reads and answers for; where something is missing (the end of a cut text) it
-has to say so. `elided` prints verdicts; the true ones are agreement, for XLA compiled these programs correctly,
-but for the faults that the corpus keeps, which are left out.
+`forms` counts files that a command reads and answers for; where something is missing (the end of a cut text)
+it has to say so. `elided` prints verdicts; the true ones are agreement, for XLA compiled these programs
+correctly, but for the faults that the corpus keeps, which are left out.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from hlotool.cli.options import (
     add_tolerance_options,
     budget,
     chosen_backends,
+    count,
     options_from,
     words,
 )
@@ -84,6 +85,13 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
         default="refuse",
         help="constants that are not in the dump: both sides get the same generated values [refuse]",
     )
+    group.add_argument(
+        "--opaque",
+        action="store_true",
+        help="private kernels get stand-ins, the same on both sides: compare what is around them",
+    )
+    group.add_argument("--replicas", metavar="N", type=count, default=0, help="of programs that do not say")
+    group.add_argument("--partitions", metavar="N", type=count, default=0, help="likewise")
 
 
 def _add_comparison_options(parser: argparse.ArgumentParser) -> None:

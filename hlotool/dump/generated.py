@@ -41,20 +41,3 @@ def fill_generated(module: Module, owner: DumpModule, stage: Stage, load: Callab
         raise module.unsupported(embedded[0], "a literal among its attributes is elided")
     generate_constants(module, left, owner.generates_elided or 0)
     module.generated = tuple(constant.name for constant in missing)
-
-
-def doubt(reference: Module, tested: Module) -> str:
-    """Why a difference of two programs may come from generated constants alone; empty where it cannot.
-
-    A compiler that knew the true values may have computed with them: then a constant is gone, or there is one
-    that the original program does not have.
-    """
-    if not reference.generated and not tested.generated:
-        return ""
-    names = {i.name for i in tested.instructions()}
-    if gone := [name for name in reference.generated if name not in names]:
-        return f"the compiler may have computed with the true value of %{gone[0]}, which is generated here"
-    known = {i.literal.key for i in reference.instructions() if i.opcode == "constant" and i.literal}
-    own = (i for i in tested.instructions() if i.opcode == "constant" and i.literal)
-    made = next((i.name for i in own if i.literal and i.literal.key not in known), None)
-    return f"%{made} may be computed from the true value of a constant that is generated here" if made else ""

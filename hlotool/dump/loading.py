@@ -9,7 +9,9 @@ from hlotool.dump.elided import elided_constants, refill
 from hlotool.dump.names import Format, Kind
 from hlotool.dump.records import Capture, DumpModule, Stage
 from hlotool.errors import ElidedConstant, HloSyntaxError, Location, Unsupported
+from hlotool.ir.inferred_devices import inferred_grid
 from hlotool.ir.module import Module
+from hlotool.ir.partitioning import for_grid
 
 if TYPE_CHECKING:
     from hlotool.parse.proto.snapshot import Execution
@@ -43,6 +45,8 @@ def load_stage(
     module = read_stage(stage)
     if module.cut and not may_be_cut:
         raise Unsupported(f"{module.cut}: the rest of the program is missing", location=Location(module.path))
+    _give_devices(module, owner)
+    module.has_stand_ins = owner.takes_opaque
     if elided_constants(module):
         refill(module, owner, stage, read_stage, _recompile if may_compile else _never)
     if not may_be_elided and (missing := elided_constants(module)):
@@ -52,6 +56,13 @@ def load_stage(
 
         fill_generated(module, owner, stage, partial(load_stage, owner, may_compile=may_compile))
     return module
+
+
+def _give_devices(module: Module, owner: DumpModule) -> None:
+    """Let the header speak of the devices that the user names, or else of those that collectives speak of."""
+    grid = owner.devices or inferred_grid(module)
+    if len(grid) > 1 and (module.replica_count, module.num_partitions) != (grid.replicas, grid.partitions):
+        module.attributes = for_grid(module, grid).attributes
 
 
 def read_stage(stage: Stage) -> Module:

@@ -14,6 +14,7 @@ from hlotool.findings.verdict import Verdict
 from hlotool.ir.module import Module
 from hlotool.numerics.dataflow import Leaves, join_leaves
 from hlotool.replay.devices.runners import Outcome, Runner
+from hlotool.replay.doubts import opaque_calls
 from hlotool.replay.leaf_records import leaf_records, output_records
 from hlotool.replay.program import Program
 from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord, OutputRecord
@@ -120,6 +121,7 @@ def compare_row(
         leaves=records,
         unexplained=sum(leaf.evidence is not None and not leaf.evidence.explained for leaf in records),
         generated_constants=max(len(reference.module.generated), len(actual.module.generated)),
+        opaque_calls=max(len(opaque_calls(reference.module)), len(opaque_calls(actual.module))),
         notes=[
             *_warnings(reference, actual.program),
             *actual.outcome.notes,
@@ -192,6 +194,7 @@ def lonely_row(task: Task, program: Program, trial: Trial, value: Value) -> Modu
         inputs=trial.inputs,
         outputs=outputs,
         generated_constants=len(program.module.generated),
+        opaque_calls=len(opaque_calls(program.module)),
         notes=list(program.warnings),
     )
 

@@ -13,12 +13,12 @@ import msgspec
 
 from hlotool.backends.base import SlowToStart, Value
 from hlotool.backends.registry import get_backend
-from hlotool.dump.generated import doubt
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError, Location, Unsupported
 from hlotool.findings.verdict import AGREEING, DIFFERING
 from hlotool.replay.devices.runners import Outcome
 from hlotool.replay.divergence_row import with_divergence
+from hlotool.replay.doubts import doubt
 from hlotool.replay.inheritance import inherited_row
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.parameters import parameter_difference

@@ -84,8 +84,10 @@ def _basis(run: RunRecord) -> Iterator[str]:
     origins = sorted({_origin(module.inputs) for module in agreeing if module.inputs})
     backends = sorted({module.reference for module in agreeing if module.reference})
     made = sum(module.generated_constants for module in agreeing)
-    constants = f"; {plural(made, 'generated constant')}" if made else ""
-    yield f"agreement rests on: inputs {' and '.join(origins)}{constants}; reference {', '.join(backends)}"
+    calls = sum(module.opaque_calls for module in agreeing)
+    unknown = f"; {plural(made, 'generated constant')}" if made else ""
+    unknown += f"; stand-ins for {plural(calls, 'opaque call')}" if calls else ""
+    yield f"agreement rests on: inputs {' and '.join(origins)}{unknown}; reference {', '.join(backends)}"
     if any(module.verdict is not Verdict.IDENTICAL for module in agreeing):
         yield f"tolerance: {_tolerance(run)}"
     excused = sum(module.verdict in EXCUSED for module in run.modules)
