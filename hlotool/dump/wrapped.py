@@ -49,7 +49,7 @@ class Wrapped:
 def wrapped_texts(content: bytes) -> tuple[Wrapped, ...]:
     """The programs inside of `content`, each once; none where nothing is wrapped."""
     text = content.decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n")
-    found = {one.content: one for one in reversed(list(_programs(text, 0, _DEEPEST)))}
+    found = {(one.name, one.content): one for one in reversed(list(_programs(text, 0, _DEEPEST)))}
     return tuple(reversed(found.values()))
 
 
