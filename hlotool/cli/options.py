@@ -212,6 +212,14 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
+def special_kinds(text: str) -> tuple[str, ...]:
+    """`nan`, `inf` or both."""
+    kinds = words(text)
+    if not kinds or not set(kinds) <= {"nan", "inf"}:
+        raise argparse.ArgumentTypeError(f"{text!r}: write nan, inf or nan,inf")
+    return kinds
+
+
 def regex(text: str) -> str:
     """A regular expression."""
     try:

@@ -24,6 +24,7 @@ from hlotool.cli.options import (
     chosen_backends,
     count,
     options_from,
+    special_kinds,
     words,
 )
 from hlotool.cli.output import Ending, emit_error, ending, finish
@@ -103,6 +104,18 @@ def _add_comparison_options(parser: argparse.ArgumentParser) -> None:
         "--first-divergence",
         action=argparse.BooleanOptionalAction,
         help="name the instruction at which a differing program goes wrong [where that takes seconds]",
+    )
+    group.add_argument(
+        "--fail-on",
+        metavar="nan,inf",
+        type=special_kinds,
+        default=(),
+        help="exit 1 where a result holds such a value, even if both sides agree",
+    )
+    group.add_argument(
+        "--coverage",
+        action=argparse.BooleanOptionalAction,
+        help="list by source line which branches, ties, signs, … the inputs made occur [counts, where cheap]",
     )
     group.add_argument(
         "--thorough", action="store_true", help="explain every wrong output, not only the worst three"
@@ -231,7 +244,7 @@ def _record(
         notes=list(notes),
         error=end.error,
         interrupted=end.interrupted,
-        exit_code=end.exit_code(exit_code_of(rows)),
+        exit_code=end.exit_code(exit_code_of(rows, fail_on=options.fail_on)),
         seconds=elapsed,
     )
 

@@ -64,7 +64,7 @@ def judged(
         facts=facts,
         tested=_side(tested, trial, expected) if tested is not None and is_other else None,
         seed=options.seed,
-        tolerance=chosen_by_user(options.rtol, options.atol),
+        tolerance=chosen_by_user(options.rtol, options.atol, options.either),
         deadline=time.monotonic() + _seconds(task, actual.seconds),
         thorough=options.thorough,
         product_unit=_product_unit(task) if tested is None else 0.0,

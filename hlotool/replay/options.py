@@ -29,9 +29,12 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
         input_range: bounds of generated inputs, None for what suits each parameter.
         rtol: relative tolerance that the user set.
         atol: absolute tolerance that the user set.
+        either: one of the two is enough, as `run_hlo_module` compares.
         save_outputs: folder that gets the compared arrays.
         first_divergence: look for the instruction at which a differing program parts from the reference; None
             for: where that is cheap.
+        fail_on: kinds of values, `nan` and `inf`, that are a finding in a result even where both sides agree.
+        coverage: look at what the inputs exercise, and list all decisions; None for: look where it is cheap.
         thorough: explain every output that is wrong, not only the worst few.
         exact: programs that are other functions of real numbers are a mismatch, however close their values
             are, also where every bit is the same.
@@ -54,8 +57,11 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
     input_range: tuple[float, float] | None = None
     rtol: float | None = None
     atol: float | None = None
+    either: bool = False
     save_outputs: str | None = None
     first_divergence: bool | None = None
+    fail_on: tuple[str, ...] = ()
+    coverage: bool | None = None
     thorough: bool = False
     exact: bool = False
     budget: str | None = None

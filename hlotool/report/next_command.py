@@ -26,7 +26,8 @@ _SAVE_FOLDER = "hlotool-outputs"
 
 #: What `hlotool bisect` does not take.
 _NOT_BISECTED: dict[str, object] = {
-    "backend": "numpy", "compare": (), "first_divergence": None, "save_outputs": None, "stages": (),
+    "backend": "numpy", "compare": (), "coverage": None, "fail_on": (), "first_divergence": None,
+    "save_outputs": None, "stages": (),
 }  # fmt: skip
 
 
@@ -44,6 +45,9 @@ def command_after_run(run: RunRecord, verbose: bool) -> str:
         return command_line(run, found, memory_limit=4 * run.options.memory_limit, jobs=1)
     if found := _worst(ending, FAILED):
         return command_line(run, found) + " --verbose"
+    special = [module for module in run.modules if module.fails_on(run.options.fail_on)]
+    if special and not verbose:
+        return command_line(run, special[-1]) + " --verbose"
     return ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 
-from hlotool.findings.verdict import Verdict
+from hlotool.findings.verdict import AGREEING, Verdict
 from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord, ToleranceRecord
 
 _GOOD, _NEUTRAL, _WARNING, _FAILED, _BAD = "green", "dim", "yellow", "magenta", "bold red"
@@ -45,6 +45,13 @@ def style_of(verdict: Verdict) -> str:
 def verdict_text(verdict: Verdict) -> str:
     """`✗ mismatch`."""
     return f"{LOOKS[verdict][0]} {verdict.value}"
+
+
+def row_verdict(module: ModuleRecord) -> tuple[str, str]:
+    """The verdict on a module and its style; agreement on nothing but NaN is no plain success."""
+    if module.verdict in AGREEING and module.nothing_but_nan:
+        return f"~ {module.verdict.value}, all NaN", _WARNING
+    return verdict_text(module.verdict), style_of(module.verdict)
 
 
 def number(value: float | None, digits: int = 3) -> str:
