@@ -15,7 +15,7 @@ from hlotool.backends.base import SlowToStart, Value
 from hlotool.backends.registry import get_backend
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError, Location, Unsupported
-from hlotool.findings.verdict import AGREEING, DIFFERING
+from hlotool.findings.verdict import AGREEING, DIFFERING, Verdict
 from hlotool.replay.aside import Aside, Ran
 from hlotool.replay.devices.runners import Outcome
 from hlotool.replay.divergence_row import with_divergence
@@ -29,6 +29,9 @@ from hlotool.replay.rows import Actual, compare_row, lonely_row, structural_row
 from hlotool.replay.stages import select_stages
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
+
+#: Verdicts that say that the programs are not the same.
+_DOUBTED = DIFFERING | {Verdict.DIFFERS}
 
 
 def replay_module(task: Task) -> list[ModuleRecord]:
@@ -142,7 +145,7 @@ def _trial_rows(
         else:
             both = ran + time.perf_counter() - started
             row = compare_row(task, reference, trial, expected, Actual.computed(program, outcome, both))
-            if row.verdict in DIFFERING and (why := doubt(reference.module, program.module)):
+            if row.verdict in _DOUBTED and (why := doubt(reference.module, program.module)):
                 yield _failed(task, reference, program.label, program.path, Unsupported(why))
                 continue
             if program.backend != reference.backend:

@@ -37,8 +37,8 @@ def gelu_by_tanh(instruction: Instruction, lowering: Lowering) -> Kernel:
     """GELU with Φ approximated by tanh. Source: transformers-neuronx, layers and activations (gelu_new)."""
 
     def function(x: Array) -> Array:
-        bent = np.tanh(_ROOT_OF_TWO_OVER_PI * (x + _CUBIC * x**3))
-        return np.multiply(0.5 * x, 1 + bent)
+        result: Array = 0.5 * x * (1 + np.tanh(_ROOT_OF_TWO_OVER_PI * (x + _CUBIC * x**3)))
+        return result
 
     return _elementwise(instruction, function)
 
