@@ -146,7 +146,8 @@ def _trial_rows(
             both = ran + time.perf_counter() - started
             row = compare_row(task, reference, trial, expected, Actual.computed(program, outcome, both))
             if row.verdict in _DOUBTED and (why := doubt(reference.module, program.module)):
-                yield _failed(task, reference, program.label, program.path, Unsupported(why))
+                problem = Unsupported(why, location=Location(program.path))
+                yield _failed(task, reference, program.label, program.path, problem)
                 continue
             if program.backend != reference.backend:
                 row = _as_on_reference(task, row, reference, program, trial, expected, outcome)
@@ -157,7 +158,8 @@ def _trial_rows(
             yield aside.with_origins(row, Ran(program, trial, outcome.value, both))
     if trial.result is not None and reference.module.generated:
         why = f"the result ({trial.origin}) is of the true constants, and some are generated here"
-        yield _failed(task, reference, REALITY, task.path, Unsupported(why))
+        problem = Unsupported(why, location=Location(task.path))
+        yield _failed(task, reference, REALITY, task.path, problem)
     elif trial.result is not None:
         real = Actual.given(reference, trial.result, trial.origin, task.path, ran)
         row = compare_row(task, reference, trial, expected, real)
