@@ -10,7 +10,13 @@ from collections.abc import Sequence
 import msgspec
 
 from hlotool.coverage.records import CoverageRecord
-from hlotool.findings.comparison import BucketRecord, EqualityRecord, EvidenceRecord, MinimumToleranceRecord
+from hlotool.findings.comparison import (
+    BucketRecord,
+    EqualityRecord,
+    EvidenceRecord,
+    HeatMapRecord,
+    MinimumToleranceRecord,
+)
 from hlotool.findings.records import ErrorRecord, Record, SourceRecord
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer, Verdict
@@ -27,11 +33,13 @@ class ToleranceRecord(Record, frozen=True, kw_only=True):
         relative: factor of the larger magnitude.
         absolute: added to it.
         origin: where the two come from, in words.
+        either: instead of their sum one of the two is enough, `relative` being a factor of what is expected.
     """
 
     relative: float
     absolute: float
     origin: str = ""
+    either: bool = False
 
 
 class LeafRecord(Record, frozen=True, kw_only=True):
@@ -53,6 +61,7 @@ class LeafRecord(Record, frozen=True, kw_only=True):
         top: up to five mismatched elements, the worst first.
         histogram: mismatches by magnitude.
         tolerance: what was accepted.
+        heat: where a wrong leaf differs, if it has two dimensions.
         minimum_tolerance: what would have been enough.
         decision: of a differing integer or pred: the instruction that makes it of floats, where one ulp may
             flip it.
@@ -77,6 +86,7 @@ class LeafRecord(Record, frozen=True, kw_only=True):
     top: list[ElementRecord] = []
     histogram: list[BucketRecord] = []
     tolerance: ToleranceRecord | None = None
+    heat: HeatMapRecord | None = None
     minimum_tolerance: MinimumToleranceRecord | None = None
     decision: str = ""
     evidence: EvidenceRecord | None = None

@@ -85,6 +85,8 @@ def _rows(task: Task) -> Iterator[ModuleRecord]:
     for trial in trials(task.module, origin.module, task.options, origin.runner.copies):
         whole = None if origin is reference else origin.runner.run(trial.arguments).value
         rows = _trial_rows(task, reference, programs, trial, whole, aside, is_alone=not stages)
+        if task.options.save_values is not None:
+            rows = _saving(rows, task, reference, programs, trial)
         yield from map(aside.noted, rows)
 
 
@@ -166,6 +168,19 @@ def _trial_rows(
         yield row if row.verdict in AGREEING or last is None else _explained(task, row, trial, *last)
     elif is_alone:
         yield lonely_row(task, reference, trial, expected)
+
+
+def _saving(
+    rows: Iterator[ModuleRecord], task: Task, reference: Program, programs: Sequence[Program], trial: Trial
+) -> Iterator[ModuleRecord]:
+    """The rows, of which the first says where the values of all programs are."""
+    from hlotool.replay.saved_values import save_values
+
+    different = {program.path: program for program in (reference, *programs)}
+    notes = [note for program in different.values() for note in save_values(task, trial, program)]
+    for row in rows:
+        yield msgspec.structs.replace(row, notes=[*row.notes, *notes])
+        notes = []
 
 
 def _explained(

@@ -47,7 +47,7 @@ def _outputs(module: ModuleRecord, verbose: bool) -> Iterator[RenderableType]:
     limit = None if verbose else _DETAILED
     if limit is not None:
         shown.sort(key=_is_unexplained)
-    yield from map(leaf_diff, shown[:limit])
+    yield from (leaf_diff(leaf, verbose=verbose) for leaf in shown[:limit])
     yield from map(output_summary, module.outputs)
     if limit is not None and (hidden := shown[limit:]):
         names = ", ".join(leaf_name(leaf.index) for leaf in hidden)

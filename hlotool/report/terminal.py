@@ -8,6 +8,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from hlotool.findings.verdict import AGREEING, DIFFERING, EXCUSED, Verdict
+from hlotool.replay.options import RunOptions
 from hlotool.replay.records import REALITY, InputsRecord, ModuleRecord
 from hlotool.report.coverage import AnnotatedSource, coverages_of, covered_text, never_texts
 from hlotool.report.module import module_details
@@ -133,7 +134,19 @@ def _hint(run: RunRecord) -> Iterator[str]:
 
 
 def _tolerance(run: RunRecord) -> str:
-    options = run.options
+    return "; ".join([_of_all_outputs(run.options), *_of_single_outputs(run.options)])
+
+
+def _of_single_outputs(options: RunOptions) -> Iterator[str]:
+    for name, given in (("rtol", options.output_rtol), ("atol", options.output_atol)):
+        yield from (f"--{name} {output}:{value:g}" for output, value in given)
+    if options.compare_with is not None:
+        yield f"--compare-with {options.compare_with}"
+
+
+def _of_all_outputs(options: RunOptions) -> str:
     if options.rtol is None and options.atol is None:
         return "a few ulps; further off, other legal executions of the program decide (--verbose shows them)"
-    return f"--rtol {options.rtol or 0:g} --atol {options.atol or 0:g} for all outputs, set by the user"
+    joined = " or " if options.either else " "
+    given = f"--rtol {options.rtol or 0:g}{joined}--atol {options.atol or 0:g}"
+    return f"{given} for all outputs, set by the user"

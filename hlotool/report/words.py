@@ -132,7 +132,11 @@ def accepted(tolerance: ToleranceRecord) -> str:
     """The tolerance as an inequality with its origin."""
     if not tolerance.relative and not tolerance.absolute:
         return "none: the values must be equal"
-    bound = f"|expected − actual| ≤ {number(tolerance.absolute)} + {number(tolerance.relative)} · magnitude"
+    absolute, relative = number(tolerance.absolute), number(tolerance.relative)
+    if tolerance.either:
+        bound = f"|expected − actual| ≤ {absolute}, or ≤ {relative} · |expected|"
+    else:
+        bound = f"|expected − actual| ≤ {absolute} + {relative} · magnitude"
     return f"{bound}  ({tolerance.origin})" if tolerance.origin else bound
 
 
