@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from hlotool.cli.numbers import devices
 from hlotool.cli.options import (
     add_backend_options,
     add_exact_option,
@@ -22,7 +23,6 @@ from hlotool.cli.options import (
     add_tolerance_options,
     budget,
     chosen_backends,
-    count,
     options_from,
     regex,
     special_kinds,
@@ -93,8 +93,8 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="private kernels get stand-ins, the same on both sides: compare what is around them",
     )
-    group.add_argument("--replicas", metavar="N", type=count, default=0, help="of programs that do not say")
-    group.add_argument("--partitions", metavar="N", type=count, default=0, help="likewise")
+    group.add_argument("--replicas", metavar="N", type=devices, default=0, help="of programs that do not say")
+    group.add_argument("--partitions", metavar="N", type=devices, default=0, help="likewise")
 
 
 def _add_comparison_options(parser: argparse.ArgumentParser) -> None:
