@@ -32,13 +32,12 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
-from faults import CATALOGUE, FaultKind, Site, poisoned  # noqa: E402
-
 import hlotool  # noqa: E402
 from hlotool.dump.directory import open_dump  # noqa: E402
 from hlotool.dump.loading import load_stage  # noqa: E402
 from hlotool.dump.records import DumpModule  # noqa: E402
 from hlotool.errors import HlotoolError  # noqa: E402
+from hlotool.faults import CATALOGUE, FaultKind, Site, poisoned  # noqa: E402
 from hlotool.findings.verdict import Answer  # noqa: E402
 from hlotool.ir.module import Instruction, Module  # noqa: E402
 from hlotool.ir.verifier import verify_or_raise  # noqa: E402

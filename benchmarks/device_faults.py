@@ -42,10 +42,10 @@ from bisection import (  # noqa: E402
     task_of,
 )
 from device_programs import PROGRAMS, REPLICAS  # noqa: E402
-from faults import CATALOGUE, DEVICES, FaultKind, Site  # noqa: E402
 
 from hlotool.backends.registry import get_devices_backend  # noqa: E402
 from hlotool.errors import HlotoolError, Unsupported  # noqa: E402
+from hlotool.faults import CATALOGUE, DEVICES, FaultKind, Site  # noqa: E402
 from hlotool.ir.devices import DeviceGrid  # noqa: E402
 from hlotool.ir.module import Instruction, Module  # noqa: E402
 from hlotool.ir.partitioning import is_per_device  # noqa: E402

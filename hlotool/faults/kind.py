@@ -8,14 +8,13 @@ from typing import TypeAlias
 
 import numpy as np
 
+from hlotool.faults.edit import Edit
 from hlotool.ir.edit import editing
 from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.edit_dead import remove_dead_code
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.walk import call_sites, reachable
-
-from .edit import Edit
 
 #: Callers that need their computation as it is: XLA recognises it, or its misbehaviour has no meaning.
 _PARTICULAR = frozenset({"sort", "custom-call", "topk", "select-and-scatter", "async-start"})

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from hlotool.faults.edit import Edit
+from hlotool.faults.fits import INTEGERS, both, is_opcode
+from hlotool.faults.kind import FaultKind, Place
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
-
-from .edit import Edit
-from .fits import INTEGERS, both, is_opcode
-from .kind import FaultKind, Place
 
 _INCLUSIVE = {"LT": "LE", "LE": "LT", "GT": "GE", "GE": "GT"}
 

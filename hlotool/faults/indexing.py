@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from hlotool.faults.attrs import ints
+from hlotool.faults.edit import Edit
+from hlotool.faults.fits import INTEGERS, array_of, both, is_opcode
+from hlotool.faults.kind import FaultKind, Place
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
-
-from .attrs import ints
-from .edit import Edit
-from .fits import INTEGERS, array_of, both, is_opcode
-from .kind import FaultKind, Place
 
 
 def _next_index(number: int, edit: Edit, target: Instruction) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from hlotool.faults.edit import Edit
+from hlotool.faults.fits import array_of, both, is_float, is_opcode
+from hlotool.faults.kind import FaultKind, Place
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
-
-from .edit import Edit
-from .fits import array_of, both, is_float, is_opcode
-from .kind import FaultKind, Place
 
 _TRANSCENDENTAL = (
     "exponential",

@@ -5,16 +5,18 @@
             wrong = kind.plant(module, site, seed=0)
 
 Every planted module is valid HLO of the same interface. Whether the fault changes the result depends on the
-program and its inputs. `DEVICES` holds the kinds that need a program for several devices.
+program and its inputs. `DEVICES` holds the kinds that need a program for several devices, `DECISIONS` those that
+show only where the inputs reach a corner of a decision.
 """
 
 from __future__ import annotations
 
-from . import (
+from hlotool.faults import (
     arithmetic,
     branches,
     constants,
     contractions,
+    decisions,
     elements,
     exchanges,
     indexing,
@@ -27,10 +29,10 @@ from . import (
     sorting,
     specials,
 )
-from .inputs import poisoned
-from .kind import FaultKind, Place, Site, places
+from hlotool.faults.inputs import poisoned
+from hlotool.faults.kind import FaultKind, Place, Site, places
 
-__all__ = ["CATALOGUE", "DEVICES", "FaultKind", "Place", "Site", "places", "poisoned"]
+__all__ = ["CATALOGUE", "DECISIONS", "DEVICES", "FaultKind", "Place", "Site", "places", "poisoned"]
 
 CATALOGUE: tuple[FaultKind, ...] = (
     *elements.KINDS,
@@ -50,3 +52,5 @@ CATALOGUE: tuple[FaultKind, ...] = (
 )
 
 DEVICES: tuple[FaultKind, ...] = exchanges.KINDS
+
+DECISIONS: tuple[FaultKind, ...] = decisions.KINDS

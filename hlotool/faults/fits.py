@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from hlotool.faults.kind import Fits, Place
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
-
-from .kind import Fits, Place
 
 #: Float types that XLA computes with everywhere.
 FLOATS = frozenset({ElementType.F16, ElementType.BF16, ElementType.F32, ElementType.F64})

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from hlotool.faults.attrs import ints
+from hlotool.faults.edit import Edit
+from hlotool.faults.fits import array_of, both, is_opcode
+from hlotool.faults.kind import FaultKind, Place
 from hlotool.ir.module import Instruction
-
-from .attrs import ints
-from .edit import Edit
-from .fits import array_of, both, is_opcode
-from .kind import FaultKind, Place
 
 
 def _descending(edit: Edit, target: Instruction) -> None:

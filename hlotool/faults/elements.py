@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from hlotool.faults.edit import Edit
+from hlotool.faults.fits import array_of, both, is_array, is_float
+from hlotool.faults.kind import FaultKind, Place
+from hlotool.faults.values import scaled, shifted_by
 from hlotool.ir.module import Instruction
-
-from .edit import Edit
-from .fits import array_of, both, is_array, is_float
-from .kind import FaultKind, Place
-from .values import scaled, shifted_by
 
 #: Vector lanes of the machine that "one lane" speaks of.
 _LANES = 4

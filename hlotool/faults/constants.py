@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from hlotool.faults.edit import Edit
+from hlotool.faults.fits import FLOATS, INTEGERS, array_of
+from hlotool.faults.kind import FaultKind, Place
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction
-
-from .edit import Edit
-from .fits import FLOATS, INTEGERS, array_of
-from .kind import FaultKind, Place
 
 
 def _factor(edit: Edit, target: Instruction) -> None:

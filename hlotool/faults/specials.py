@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from hlotool.faults.edit import Edit
+from hlotool.faults.fits import array_of, is_float
+from hlotool.faults.kind import FaultKind
 from hlotool.ir.module import Instruction
-
-from .edit import Edit
-from .fits import array_of, is_float
-from .kind import FaultKind
 
 
 def _nan_lost(edit: Edit, target: Instruction) -> None:

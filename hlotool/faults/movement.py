@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hlotool.faults.attrs import ints, padding, slice_ranges
+from hlotool.faults.edit import Edit
+from hlotool.faults.fits import array_of, both, equal_dimensions, is_array, is_opcode, longest
+from hlotool.faults.kind import FaultKind, Place
+from hlotool.faults.values import shifted_by
 from hlotool.ir.attributes import SliceDim
 from hlotool.ir.module import Instruction
-
-from .attrs import ints, padding, slice_ranges
-from .edit import Edit
-from .fits import array_of, both, equal_dimensions, is_array, is_opcode, longest
-from .kind import FaultKind, Place
-from .values import shifted_by
 
 
 def _shift(edit: Edit, target: Instruction) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from hlotool.faults.edit import Edit
+from hlotool.faults.fits import array_of
 from hlotool.ir.attributes import SliceDim
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
-
-from .edit import Edit
-from .fits import array_of
 
 
 def scaled(edit: Edit, value: Instruction, factor: float) -> Instruction:

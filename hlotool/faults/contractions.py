@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hlotool.faults.attrs import ints, window
+from hlotool.faults.edit import Edit
+from hlotool.faults.fits import array_of, both, equal_dimensions, is_opcode
+from hlotool.faults.kind import FaultKind, Place
+from hlotool.faults.values import part
 from hlotool.ir.attributes import Window, WindowDim
 from hlotool.ir.module import Instruction
-
-from .attrs import ints, window
-from .edit import Edit
-from .fits import array_of, both, equal_dimensions, is_opcode
-from .kind import FaultKind, Place
-from .values import part
 
 
 def _contracting(edit: Edit, target: Instruction) -> None:

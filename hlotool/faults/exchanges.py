@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from hlotool.faults.attrs import ints
+from hlotool.faults.edit import Edit
+from hlotool.faults.fits import NUMBERS, array_of, both, is_opcode
+from hlotool.faults.kind import FaultKind, Fits, Place
 from hlotool.ir.attributes import Ints, IotaTiles, ReplicaGroups, Sharding
 from hlotool.ir.devices import expand_groups, source_target_ids
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
-
-from .attrs import ints
-from .edit import Edit
-from .fits import NUMBERS, array_of, both, is_opcode
-from .kind import FaultKind, Fits, Place
 
 #: What each reducer is taken for.
 _REDUCERS = {"add": "maximum", "maximum": "minimum", "minimum": "maximum", "multiply": "add"}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from hlotool.faults.edit import Edit
+from hlotool.faults.fits import array_of, both, is_float, is_opcode, is_value
+from hlotool.faults.kind import FaultKind, Place
 from hlotool.ir.module import Instruction
-
-from .edit import Edit
-from .fits import array_of, both, is_float, is_opcode, is_value
-from .kind import FaultKind, Place
 
 _ASYMMETRIC = ("subtract", "divide", "power", "remainder", "atan2", "shift-left", "complex")
 _CONFUSED = {

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from hlotool.faults.edit import Edit
+from hlotool.faults.fits import both, is_opcode
+from hlotool.faults.kind import FaultKind, Place
 from hlotool.ir.module import Instruction
 from hlotool.ir.walk import branches
-
-from .edit import Edit
-from .fits import both, is_opcode
-from .kind import FaultKind, Place
 
 _OPPOSITE = {"LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT", "EQ": "NE", "NE": "EQ"}
 _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}

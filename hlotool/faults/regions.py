@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from hlotool.faults.edit import Edit
+from hlotool.faults.fits import array_of, both, is_array, is_value
+from hlotool.faults.kind import FaultKind, Place
+from hlotool.faults.values import part, shifted_by
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
-
-from .edit import Edit
-from .fits import array_of, both, is_array, is_value
-from .kind import FaultKind, Place
-from .values import part, shifted_by
 
 
 def _untouched(edit: Edit, target: Instruction) -> None:

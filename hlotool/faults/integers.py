@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from hlotool.faults.edit import Edit, of_type
+from hlotool.faults.fits import array_of, both, is_integer, is_opcode
+from hlotool.faults.kind import FaultKind, Place
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
-
-from .edit import Edit, of_type
-from .fits import array_of, both, is_integer, is_opcode
-from .kind import FaultKind, Place
 
 _UNSIGNED = {
     ElementType.S8: ElementType.U8,

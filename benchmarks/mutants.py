@@ -1,0 +1,224 @@
+"""Would the inputs of a replay notice a fault? Mutants of unseen programs, and what becomes of them.
+
+    python benchmarks/mutants.py [--programs corpus,xla,generated] [--cases 2000] [--seed 0]
+                                 [--sets plain|default|thorough] [--json FILE] [--survivors]
+
+Single faults of the catalogue (`hlotool.faults`) at random places of programs: of the corpus, of XLA's own
+tests in `shared/hlo/xla`, and generated for this benchmark (`mutant_programs`). Where a program is there before
+and after optimisation, the fault goes into the latter half of the time and the former judges, as in a replay.
+
+A mutant is *killed* when `run` would say `wrong` on some set of inputs, *equivalent* when it is proved that no
+inputs can show it (see `hlotool.search.mutation.equivalence`); the others *survive*, with the best verdict that
+was excused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from modules import ROOT
+from mutant_programs import generated_programs
+from verdicts_limit import TooSlow, time_limit
+from verdicts_programs import subjects
+
+from hlotool.directed.sets import InputSet
+from hlotool.errors import HlotoolError
+from hlotool.ir.module import Module
+from hlotool.parse.reader import parse_module
+from hlotool.replay.program import Program, compile_program
+from hlotool.search.mutation.fates import Examiner, Fate, Found
+from hlotool.search.mutation.mutants import Mutant, draw
+
+#: Seconds for one mutant, and for the sets of one program.
+_SECONDS = 60.0
+#: Mutants of one program, so that no program outweighs the others.
+_OF_ONE = 12
+#: Larger programs take longer than they tell.
+_LARGEST_TEXT = 150_000
+
+#: Classes that the goals name; all other kinds belong to the class of their module.
+_CLASSES = {
+    "clamped index": ("index wraps instead of clamping", "gather index wraps"),
+    "loop bound": ("loop bound off by one",),
+    "branch": (
+        "wrong branch", "negated comparison", "mirrored comparison", "swapped sides of a select",
+        "select without its mask",
+    ),
+    "tie": ("tie decided the other way", "equal keys in the other order"),
+    "sign of remainder": ("remainder of the other sign", "quotient rounded down"),
+}  # fmt: skip
+_CLASS_OF = {kind: name for name, kinds in _CLASSES.items() for kind in kinds}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A program, and the later stage of it that faults may go into."""
+
+    group: str
+    name: str
+    before: Module
+    after: Module | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One mutant."""
+
+    group: str
+    program: str
+    stage: str
+    fault: str
+    kind: str
+    site: str
+    seed: int
+    fate: str
+    by: str
+    seconds: float
+
+
+def sources(groups: Sequence[str], seed: int, count: int) -> Iterator[Source]:
+    """The programs of the groups in random order."""
+    found: list[Callable[[], Source]] = []
+    if "corpus" in groups:
+        found += [
+            lambda s=s: Source("corpus", s.name, s.module, s.optimized_module)  # type: ignore[misc]
+            for s in subjects()
+            if len(s.text) < _LARGEST_TEXT and not re.search(r"\brng|rng_default", s.text)
+        ]
+    if "xla" in groups:
+        texts = sorted((ROOT.parent / "shared" / "hlo" / "xla").rglob("*.hlo"))
+        small = [path for path in texts if path.stat().st_size < _LARGEST_TEXT]
+        found += [
+            lambda p=p: Source("xla", p.stem, parse_module(p.read_text(), p.stem))  # type: ignore[misc]
+            for p in small
+        ]
+    order = np.random.default_rng(seed).permutation(len(found))
+    queue = [found[n] for n in order]
+    made = generated_programs(count, seed) if "generated" in groups else iter(())
+    while queue or made is not None:
+        for _ in range(2):
+            if queue:
+                try:
+                    yield queue.pop()()
+                except HlotoolError as error:
+                    print("left out:", error, file=sys.stderr)
+        new = next(made, None) if made is not None else None
+        if new is None:
+            made = None  # type: ignore[assignment]
+        else:
+            yield Source("generated", new.name, parse_module(new.before), parse_module(new.after))
+
+
+def rows(source: Source, sets: str, seed: int) -> Iterator[Row]:
+    """The mutants of one program."""
+    rng = np.random.default_rng([seed, len(source.name)])
+    try:
+        reference = compile_program("before", "", source.before, "numpy")
+        if reference.runner.copies > 1:
+            return
+        with time_limit(_SECONDS):
+            examiner = Examiner(reference, input_sets(reference, sets))
+    except (HlotoolError, TooSlow) as error:
+        print(f"left out: {source.name}: {error}", file=sys.stderr)
+        return
+    if not examiner.sets:
+        return
+    for stage, module in (("before", source.before), ("after", source.after)):
+        share = _OF_ONE if source.after is None else _OF_ONE // 2
+        if module is not None and _runs(module, stage, examiner):
+            for mutant in draw(module, share, int(rng.integers(1 << 30))):
+                yield _row(source, stage, mutant, examiner)
+
+
+def _runs(module: Module, stage: str, examiner: Examiner) -> bool:
+    """Whether a stage is right: what is wrong without a fault says nothing of faults."""
+    from hlotool.faults import CATALOGUE, Site
+
+    if stage == "before":
+        return True
+    whole = Mutant(module, CATALOGUE[0], Site("", ""), 0)
+    object.__setattr__(whole, "module", module)
+    try:
+        return examiner.fate(whole).fate in (Fate.EQUIVALENT, Fate.SURVIVED)
+    except HlotoolError:
+        return False
+
+
+def _row(source: Source, stage: str, mutant: Mutant, examiner: Examiner) -> Row:
+    began = time.perf_counter()
+    try:
+        with time_limit(_SECONDS):
+            found = examiner.fate(mutant)
+    except TooSlow:
+        found = Found(Fate.KILLED, "it takes too long")
+    kind = mutant.kind.name
+    fault = _CLASS_OF.get(kind) or mutant.kind.rewrite.__module__.rpartition(".")[2]
+    taken = time.perf_counter() - began
+    site, fate = str(mutant.site), found.fate.value
+    return Row(source.group, source.name, stage, fault, kind, site, mutant.seed, fate, found.by, taken)
+
+
+def input_sets(reference: Program, sets: str) -> list[InputSet]:
+    """The plain set, or what `run` takes by default, or all."""
+    from hlotool.directed.families import family_sets
+    from hlotool.values.generate import generate_inputs
+
+    plain = generate_inputs(reference.module, 0).values
+    further = family_sets(reference.module, plain, 0) if sets != "plain" else ()
+    return [InputSet("plain", plain), *further]
+
+
+def table(found: Sequence[Row]) -> Iterator[str]:
+    """Markdown, by class of fault and by group of programs."""
+    yield "| mutants | | killed | equivalent | survived | killed or equivalent |"
+    yield "|---|---|---|---|---|---|"
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in found:
+        groups[f"1{row.group}"].append(row)
+        groups[f"2{row.fault}"].append(row)
+    for name in [*sorted(groups), ""]:
+        some = [r for r in (groups[name] if name else found) if r.fate != Fate.UNUSABLE.value]
+        count = Counter(row.fate for row in some)
+        killed, equal, survived = (count[f.value] for f in (Fate.KILLED, Fate.EQUIVALENT, Fate.SURVIVED))
+        share = 100 * (killed + equal) / max(1, len(some))
+        yield f"| {name[1:] or 'all'} | {len(some)} | {killed} | {equal} | {survived} | {share:.1f} % |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--programs", default="corpus,xla,generated")
+    parser.add_argument("--cases", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--sets", choices=["plain", "default", "thorough"], default="plain")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--survivors", action="store_true", help="name the mutants that survive")
+    arguments = parser.parse_args()
+    began = time.perf_counter()
+    found: list[Row] = []
+    for source in sources(arguments.programs.split(","), arguments.seed, arguments.cases // 10):
+        for row in rows(source, arguments.sets, arguments.seed):
+            found.append(row)
+            if arguments.survivors and row.fate == Fate.SURVIVED.value:
+                where = f"{row.program} ({row.stage}) {row.site}"
+                print(f"survives: {row.fault}: {row.kind} at {where}: {row.by}", file=sys.stderr, flush=True)
+        if arguments.json is not None:
+            arguments.json.write_text(json.dumps([asdict(r) for r in found]), encoding="utf-8")
+        if sum(row.fate != Fate.UNUSABLE.value for row in found) >= arguments.cases:
+            break
+    seconds = time.perf_counter() - began
+    print(f"seed {arguments.seed}, sets: {arguments.sets}, {seconds:.0f} s, load {os.getloadavg()[0]:.1f}\n")
+    print("\n".join(table(found)))
+
+
+if __name__ == "__main__":
+    main()

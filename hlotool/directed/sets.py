@@ -1,0 +1,33 @@
+"""What a set of inputs is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlotool.backends.base import Value
+
+#: The name of the set that a replay always takes.
+PLAIN = "plain"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InputSet:
+    """Arguments for one run.
+
+    Attributes:
+        name: short, such as `ties`; unique among the sets of a program.
+        values: one per entry parameter.
+        odd: what is legal about them, and yet such that a framework may never pass it: `NaN`, `indices out of
+            range`; empty for ordinary values.
+        aims: the outcomes that it was made for, in words.
+    """
+
+    name: str
+    values: tuple[Value, ...]
+    odd: tuple[str, ...] = ()
+    aims: tuple[str, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is the set that every replay takes."""
+        return self.name == PLAIN

@@ -1,0 +1,117 @@
+"""What becomes of a mutant: killed by a set of inputs, proved equivalent, or not noticed."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hlotool.backends.base import Value
+from hlotool.directed.sets import InputSet
+from hlotool.errors import BackendFailed, EndlessLoop, HlotoolError
+from hlotool.findings.verdict import Answer, Verdict
+from hlotool.ir.types import ArrayShape
+from hlotool.replay.options import ReplayOptions
+from hlotool.replay.program import Program, compile_program
+from hlotool.search.comparing import compare_results
+from hlotool.search.mutation.equivalence import why_equivalent
+from hlotool.search.mutation.mutants import Mutant
+from hlotool.values.flatten import flatten
+
+#: Seconds that the judge may take for one comparison: there are many.
+_JUDGING = "5"
+
+
+class Fate(enum.Enum):
+    """What is known of a mutant."""
+
+    #: A set of inputs shows it: the verdict is `wrong`.
+    KILLED = "killed"
+    #: No inputs can show it.
+    EQUIVALENT = "equivalent"
+    #: Nothing shows it, and nothing proves that nothing can.
+    SURVIVED = "survived"
+    #: It cannot be executed, or not on any set.
+    UNUSABLE = "unusable"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The fate of a mutant, and what it rests on.
+
+    Attributes:
+        fate: of the mutant.
+        by: the set that kills it, the proof of equivalence, or the best verdict that was excused.
+    """
+
+    fate: Fate
+    by: str = ""
+
+
+class Examiner:
+    """Runs mutants of one program on sets of inputs.
+
+    Args:
+        reference: the program as it should be, which judges; before optimisation, say.
+        sets: of its inputs, the plain one first; those on which it cannot run are passed over.
+    """
+
+    def __init__(self, reference: Program, sets: Iterable[InputSet]) -> None:
+        self.reference = reference
+        self._runs: list[tuple[InputSet, Value]] = []
+        for one in sets:
+            try:
+                self._runs.append((one, reference.runner.run(one.values).value))
+            except HlotoolError as error:
+                if isinstance(error, BackendFailed) and error.here:
+                    raise
+
+    @property
+    def sets(self) -> Sequence[InputSet]:
+        """The sets that the program runs on."""
+        return [one for one, _ in self._runs]
+
+    def fate(self, mutant: Mutant) -> Found:
+        """What becomes of a mutant of the program, or of a later stage of it."""
+        try:
+            tested = compile_program("mutant", "", mutant.module, "numpy", self.reference)
+        except HlotoolError as error:
+            return Found(Fate.UNUSABLE, error.message)
+        excused = ""
+        ran = False
+        for one, expected in self._runs:
+            try:
+                verdict = self._verdict(tested, one, expected)
+            except EndlessLoop:
+                return Found(Fate.KILLED, f"{one.name}: it never ends")
+            except HlotoolError:
+                continue
+            ran = True
+            if verdict.answer is Answer.BAD:
+                return Found(Fate.KILLED, one.name)
+            if verdict is not Verdict.IDENTICAL and not excused:
+                excused = f"{verdict.value} on {one.name}"
+        if not ran:
+            return Found(Fate.UNUSABLE, "it runs on no set")
+        if proof := why_equivalent(self.reference, mutant, tested, self._runs[0][0].values):
+            return Found(Fate.EQUIVALENT, proof)
+        return Found(Fate.SURVIVED, excused)
+
+    def _verdict(self, tested: Program, one: InputSet, expected: Value) -> Verdict:
+        outcome = tested.runner.run(one.values, expected)
+        if _same_bits(tested, expected, outcome.value):
+            return Verdict.IDENTICAL
+        options = ReplayOptions(budget=_JUDGING, first_divergence=False)
+        return compare_results(self.reference, tested, one.values, expected, outcome, options).verdict
+
+
+def _same_bits(program: Program, expected: Value, actual: Value) -> bool:
+    shape = program.runner.result
+    for (_, part, left), (_, _, right) in zip(flatten(shape, expected), flatten(shape, actual)):
+        if isinstance(part, ArrayShape):
+            one, other = np.asarray(left), np.asarray(right)
+            if one.shape != other.shape or one.tobytes() != other.tobytes():
+                return False
+    return True
