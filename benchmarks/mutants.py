@@ -4,12 +4,13 @@
                                  [--sets plain|default|thorough] [--json FILE] [--survivors]
 
 Single faults of the catalogue (`hlotool.faults`) at random places of programs: of the corpus, of XLA's own
-tests in `shared/hlo/xla`, and generated for this benchmark (`mutant_programs`). Where a program is there before
-and after optimisation, the fault goes into the latter half of the time and the former judges, as in a replay.
+tests in `shared/hlo/xla`, and generated for this benchmark (`mutant_programs`). Where a program is there
+before and after optimisation, the fault goes into the latter half of the time and the former judges, as in a
+replay.
 
-A mutant is *killed* when `run` would say `wrong` on some set of inputs, *equivalent* when it is proved that no
-inputs can show it (see `hlotool.search.mutation.equivalence`); the others *survive*, with the best verdict that
-was excused.
+A mutant is *killed* when `run` would say `wrong` on some set of inputs, *equivalent* when it is proved that
+no inputs can show it (see `hlotool.search.mutation.equivalence`); the others *survive*, with the best verdict
+that was excused.
 """
 
 from __future__ import annotations
@@ -31,13 +32,15 @@ from mutant_programs import generated_programs
 from verdicts_limit import TooSlow, time_limit
 from verdicts_programs import subjects
 
-from hlotool.directed.sets import InputSet
+from hlotool.directed.plan import directed_sets
+from hlotool.directed.sets import PLAIN, InputSet
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
 from hlotool.replay.program import Program, compile_program
 from hlotool.search.mutation.fates import Examiner, Fate, Found
 from hlotool.search.mutation.mutants import Mutant, draw
+from hlotool.values.generate import generate_inputs
 
 #: Seconds for one mutant, and for the sets of one program.
 _SECONDS = 60.0
@@ -127,7 +130,7 @@ def rows(source: Source, sets: str, seed: int) -> Iterator[Row]:
         if reference.runner.copies > 1:
             return
         with time_limit(_SECONDS):
-            examiner = Examiner(reference, input_sets(reference, sets))
+            examiner = Examiner(reference, input_sets(source, reference, sets))
     except (HlotoolError, TooSlow) as error:
         print(f"left out: {source.name}: {error}", file=sys.stderr)
         return
@@ -168,14 +171,25 @@ def _row(source: Source, stage: str, mutant: Mutant, examiner: Examiner) -> Row:
     return Row(source.group, source.name, stage, fault, kind, site, mutant.seed, fate, found.by, taken)
 
 
-def input_sets(reference: Program, sets: str) -> list[InputSet]:
-    """The plain set, or what `run` takes by default, or all."""
-    from hlotool.directed.families import family_sets
-    from hlotool.values.generate import generate_inputs
-
+def input_sets(source: Source, reference: Program, sets: str) -> Iterator[InputSet]:
+    """The plain set; by default as many more as take no longer than reading and running both sides; or all."""
+    began = time.perf_counter()
+    parse_module(source.before.to_text())
     plain = generate_inputs(reference.module, 0).values
-    further = family_sets(reference.module, plain, 0) if sets != "plain" else ()
-    return [InputSet("plain", plain), *further]
+    other = source.after or parse_module(source.before.to_text())
+    tested = compile_program("after", "", other, "numpy", reference)
+    for program in (reference, tested):
+        program.runner.run(plain)
+    spent = time.perf_counter() - began
+    yield InputSet(PLAIN, plain)
+    if sets == "plain":
+        return
+    began = time.perf_counter()
+    for one in directed_sets(reference.module, plain, 0):
+        yield one
+        # Examining a set runs the reference, a replay the other side, too.
+        if sets == "default" and 2 * (time.perf_counter() - began) > spent:
+            return
 
 
 def table(found: Sequence[Row]) -> Iterator[str]:

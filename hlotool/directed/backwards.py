@@ -1,8 +1,8 @@
 """From a number that one element should have back to the arguments that give it.
 
-The way goes through data movement by indices, through arithmetic by its inverse (`inverses`), through sums and
-products of matrices by one of their terms, through tuples, calls and the first iteration of loops, by the values
-of a run on other inputs. It ends at elements of entry parameters.
+The way goes through data movement by indices, through arithmetic by its inverse (`inverses`), through sums
+and products of matrices by one of their terms, through tuples, calls and the first iteration of loops, by the
+values of a run on other inputs. It ends at elements of entry parameters.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from hlotool.locate.evaluation import Evaluator
 
 #: Instructions visited for one element at most: products of many choices must not blow up.
 _MOST_VISITS: Final = 160
+#: Terms of a sum that are changed together.
+_MOST_TERMS: Final = 64
 #: Places of operands whose elements reappear in the result; start indices and the like stay as they were.
 _MOVED: Final[Mapping[str, slice]] = {
     **dict.fromkeys(("broadcast", "reshape", "bitcast", "transpose", "slice", "reverse", "copy"), slice(1)),
@@ -130,9 +132,7 @@ class Backwards:
 
     def _number(self, operand: Instruction, reader: Instruction, element: int) -> float | None:
         """The number of an operand at the reader's element."""
-        value = self._values.get(operand)
-        if value is None:
-            value = self._handed_value(operand)
+        value = self.value_of(operand)
         if value is None or np.iscomplexobj(value) or not value.size:
             return None
         flat = value.reshape(-1)
@@ -148,12 +148,15 @@ class Backwards:
             if not sources:
                 return None
             part = sources[-1]  # type: ignore[assignment]
-            if not part[1] and part[0] in self._values:
-                return self._values[part[0]]
+            if not part[1] and (part[0] in self._values or part[0].literal is not None):
+                return self.value_of(part[0])
         return None
 
     def value_of(self, instruction: Instruction) -> Array | None:
         """The value that an instruction had."""
+        literal = instruction.literal
+        if literal is not None and isinstance(instruction.shape, ArrayShape) and not literal.has_elided:
+            return literal.array
         value = self._values.get(instruction)
         return self._handed_value(instruction) if value is None else value
 
@@ -218,6 +221,9 @@ class Backwards:
             rest = wanted - sum(numbers)
             for place in (0, len(group) // 2, len(group) - 1):
                 yield [(terms, int(group[place]), numbers[place] + rest)]
+            if sum(numbers) and len(group) <= _MOST_TERMS:
+                factor = wanted / sum(numbers)
+                yield [(terms, int(place), number * factor) for place, number in zip(group, numbers)]
         elif opcode in ("maximum", "minimum", "or", "and"):
             is_upper = opcode in ("maximum", "or")
             best = max(numbers) if is_upper else min(numbers)

@@ -1,4 +1,5 @@
-"""Corner values: arrays of what programs go wrong at, inside of what their uses ask for, or on purpose outside.
+"""Corner values: arrays of what programs go wrong at, inside of what their uses ask for, or on purpose
+outside.
 
 Each function is a `Chooser`, or makes one: new values for one leaf, None where it has none to offer.
 """
@@ -95,6 +96,53 @@ def wide(rng: Rng) -> Chooser:
     return choose
 
 
+def one_sided(rng: Rng, sign: int) -> Chooser:
+    """Numbers of one sign, small ones and some tens."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or leaf.element_type is ElementType.PRED:
+            return None
+        if leaf.element_type.is_integer:
+            return _kept(leaf, sign * rng.integers(1, 30, leaf.plain.shape))
+        return _kept(leaf, sign * 10 ** rng.uniform(-1, 1.5, leaf.plain.shape))
+
+    return choose
+
+
+def peak(place: int) -> Chooser:
+    """The plain values with the largest one at another place of every row."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        is_number = leaf.element_type is not ElementType.PRED and not leaf.element_type.is_complex
+        if not is_number or not leaf.plain.ndim or leaf.needs_order or leaf.plain.shape[-1] < 2:
+            return None
+        new = np.array(leaf.plain)
+        row = (np.arange(new.size // new.shape[-1]) + place) % new.shape[-1]
+        beyond = new.astype(np.float64).max() + 1
+        flat = new.reshape(-1, new.shape[-1]).astype(np.float64)
+        flat[np.arange(len(row)), row] = beyond
+        return _kept(leaf, flat.reshape(new.shape))
+
+    return choose
+
+
+def large(rng: Rng) -> Chooser:
+    """Floats beyond what f16 holds, and integers of most bits, alternating in sign."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or leaf.element_type is ElementType.PRED:
+            return None
+        signs = rng.choice([-1.0, 1.0], leaf.plain.shape)
+        if leaf.element_type.is_integer:
+            low, high = integer_limits(leaf.element_type)
+            reach = min(high, 2**62) // 3
+            drawn = rng.integers(reach // 2, reach, leaf.plain.shape, endpoint=True)
+            return _kept(leaf, np.where((signs < 0) & (low < 0), -drawn, drawn))
+        return _kept(leaf, signs * 10 ** rng.uniform(5, 6, leaf.plain.shape))
+
+    return choose
+
+
 def signed(rng: Rng) -> Chooser:
     """Small integers of both signs, and floats far enough apart to have whole parts of both signs."""
 
@@ -134,6 +182,20 @@ def outside(rng: Rng, above: bool) -> Chooser:
     return choose
 
 
+def far_outside(leaf: Leaf) -> Array | None:
+    """Positions that are in range again where an index has but half of its bits."""
+    if (
+        not leaf.is_index
+        or leaf.needs_order
+        or leaf.element_type.bits < 16
+        or not leaf.element_type.is_integer
+    ):
+        return None
+    beyond = leaf.plain.astype(np.int64) + (1 << leaf.element_type.bits // 2)
+    required = InRange(leaf.required.intervals).narrowest
+    return _cast(leaf, beyond) if all(_allows(leaf, int(v), required) for v in beyond.flat[:4]) else None
+
+
 def special(rng: Rng, value: float, all_elements: bool = False) -> Chooser:
     """`value` (NaN, an infinity, -0) in some elements of a float array."""
 
@@ -168,8 +230,9 @@ def extreme(rng: Rng) -> Chooser:
             values = np.array(
                 [float(info.max), -float(info.max), float(info.tiny), float(info.smallest_subnormal), 1.0]
             ).astype(leaf.plain.dtype)
-        drawn = rng.choice(len(values), leaf.plain.shape)
-        return _kept(leaf, values[drawn])
+        # Every one of them, in an array that has room for them.
+        order = np.resize(rng.permutation(len(values)), leaf.plain.size)
+        return _kept(leaf, values[order].reshape(leaf.plain.shape))
 
     return choose
 

@@ -1,7 +1,8 @@
-"""Sets that need no look at what the program decides: other seeds, ties, signs, corner values of its parameters.
+"""Sets that need no look at what the program decides: other seeds, ties, signs, corner values of its
+parameters.
 
-Those of ordinary values come first; what is legal but odd (NaN, positions out of range) follows, one array at a
-time where one odd value would hide another.
+Those of ordinary values come first; what is legal but odd (NaN, positions out of range) follows, one array at
+a time where one odd value would hide another.
 """
 
 from __future__ import annotations
@@ -15,12 +16,17 @@ from hlotool.backends.base import Value
 from hlotool.directed import corners
 from hlotool.directed.leaves import Chooser, Leaf, leaves_of, with_chosen
 from hlotool.directed.sets import InputSet
-from hlotool.ir.module import Module
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape
 from hlotool.values.generate import generate_inputs
 
 #: Constants of a program that are larger say nothing that a parameter could be compared with.
 _LARGEST = 1e6
+
+
+#: Places that the largest number of a row has in turn.
+_PLACES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +38,8 @@ class _Family:
     apart: bool = False
 
 
-def family_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
-    """The sets, ordinary values first; equal seeds give equal sets.
+def ordinary_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
+    """Sets of values that any framework may pass; equal seeds give equal sets.
 
     Args:
         module: the program.
@@ -42,12 +48,26 @@ def family_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[I
     """
     leaves = leaves_of(module, plain)
     rng = np.random.default_rng([seed, 1])
-    constants = _constants(module)
     if leaves:
         for step in (1, 2):
             yield InputSet(f"seed {seed + step}", generate_inputs(module, seed + step).values)
-    for family in _families(rng, constants):
+    for family in _ordinary(rng, _constants(module)):
         yield from _of(module, plain, leaves, family)
+
+
+def odd_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
+    """Sets of what is legal and yet may never be passed; see `ordinary_sets`."""
+    leaves = leaves_of(module, plain)
+    rng = np.random.default_rng([seed, 3])
+    has_library = any(map(_is_library, module.instructions()))
+    for family in _odd(rng):
+        # What a library of linear algebra does with NaN is its own affair.
+        if not (has_library and family.name in ("NaN", "infinity", "extremes")):
+            yield from _of(module, plain, leaves, family)
+
+
+def _is_library(instruction: Instruction) -> bool:
+    return instruction.opcode == "custom-call" or instruction.row.opcode_class is Class.LIBRARY
 
 
 def _of(
@@ -64,17 +84,28 @@ def _of(
             yield InputSet(f"{family.name} in {leaf.name}", values, family.odd)
 
 
-def _families(rng: corners.Rng, constants: Sequence[float]) -> Iterator[_Family]:
+def _ordinary(rng: corners.Rng, constants: Sequence[float]) -> Iterator[_Family]:
     yield _Family("ties", corners.ties(rng, constants))
     yield _Family("both signs", corners.signed(rng))
     yield _Family("all magnitudes", corners.wide(rng))
+    yield _Family("negative numbers", corners.one_sided(rng, -1))
+    yield _Family("positive numbers", corners.one_sided(rng, 1))
+    yield _Family("large numbers", corners.large(rng))
     yield _Family("zeros", corners.constant(0))
     yield _Family("ones", corners.constant(1))
+    yield _Family("minus ones", corners.constant(-1))
     yield _Family("ascending", corners.ascending)
     yield _Family("descending", corners.descending)
     yield _Family("more ties", corners.ties(rng, constants))
+    yield _Family("more signs", corners.signed(rng))
+    for place in range(_PLACES):
+        yield _Family(f"largest at {place}", corners.peak(place))
+
+
+def _odd(rng: corners.Rng) -> Iterator[_Family]:
     yield _Family("positions beyond the end", corners.outside(rng, above=True), ("indices out of range",))
     yield _Family("positions before the start", corners.outside(rng, above=False), ("indices out of range",))
+    yield _Family("positions far beyond", corners.far_outside, ("indices out of range",))
     yield _Family("negative zeros", corners.special(rng, -0.0), ("negative zeros",))
     yield _Family("NaN", corners.special(rng, np.nan), ("NaN",), apart=True)
     yield _Family("infinity", corners.special(rng, np.inf), ("infinity",), apart=True)

@@ -1,8 +1,8 @@
 """Inverse arithmetic on single elements: what an operand must be so that the result is a given number.
 
-A rule gets the operands' numbers at the element as they were and the number that is wanted, and yields operands
-by number with what each would have to be, all others staying as they are. Rules are tried, not believed: a run
-with the new inputs shows what became of it.
+A rule gets the operands' numbers at the element as they were and the number that is wanted, and yields
+operands by number with what each would have to be, all others staying as they are. Rules are tried, not
+believed: a run with the new inputs shows what became of it.
 """
 
 from __future__ import annotations

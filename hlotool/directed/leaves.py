@@ -48,7 +48,7 @@ class Leaf:
 
     @property
     def is_free(self) -> bool:
-        """Whether other values are worth a try: no identity of a reduction, matrix or state of random numbers."""
+        """Whether other values are worth a try: it is no identity, no matrix, no state of random numbers."""
         asked = self.constraint
         return asked.exactly is None and asked.matrix is None and not asked.all_bits and self.plain.size > 0
 
@@ -59,8 +59,16 @@ class Leaf:
 
     @property
     def needs_order(self) -> bool:
-        """Whether the program declares that its elements are distinct or sorted: a promise."""
-        return self.constraint.order is not None
+        """Whether the program declares that its elements are distinct or sorted: a promise.
+
+        One element, or one vector, always is.
+        """
+        order = self.constraint.order
+        if order is None:
+            return False
+        axis = self.constraint.axis if order.axis is None else order.axis
+        vector = 1 if axis is None or axis >= self.plain.ndim else self.plain.shape[axis]
+        return self.plain.size > vector
 
 
 #: New values for a leaf; None leaves it as it is in the plain set.

@@ -1,4 +1,4 @@
-"""The values of one run that inverse arithmetic goes by: of every instruction, when it ran for the first time."""
+"""The values of one run that inverse arithmetic goes by: those of the first time that an instruction ran."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Sets made by inverse arithmetic: what decisions would need to see, as far as arguments can give it.
 
-A wish (`wishes`) is solved backwards (`backwards`) for some elements. Wishes that ask different elements of the
-arguments go into one set, so that few runs serve many decisions.
+A wish (`wishes`) is solved backwards (`backwards`) for some elements. Wishes that ask different elements of
+the arguments go into one set, so that few runs serve many decisions.
 """
 
 from __future__ import annotations

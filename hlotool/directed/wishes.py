@@ -1,4 +1,4 @@
-"""What the decisions of a program would need to see: other numbers for their operands, near the corner and at it."""
+"""What the decisions of a program would need to see: other numbers, at the corner and close to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from hlotool.ir.dtypes import Array, integer_limits
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 
-#: How far beside a tie `just less` is, in parts of the number: closer than what a thousandth of it would hide.
+#: How far beside a tie `just less` is, in parts of the number: closer than what a thousandth of it would
+#: hide.
 _NEAR: Final = 3e-4
 
 
@@ -75,7 +76,7 @@ def instruction_dtype(instruction: Instruction) -> np.dtype[Any]:
 
 def _beside(instruction: Instruction, operand: int, value: Array, name: str = "") -> Iterator[Wish]:
     """At a number, and just beside it."""
-    around = _number(value)
+    around = np.nan_to_num(_number(value))
     step = _step(instruction, operand, around)
     of = f" {name}" if name else ""
     yield Wish(instruction, operand, around, f"equal{of}")

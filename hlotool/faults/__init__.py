@@ -5,8 +5,8 @@
             wrong = kind.plant(module, site, seed=0)
 
 Every planted module is valid HLO of the same interface. Whether the fault changes the result depends on the
-program and its inputs. `DEVICES` holds the kinds that need a program for several devices, `DECISIONS` those that
-show only where the inputs reach a corner of a decision.
+program and its inputs. `DEVICES` holds the kinds that need a program for several devices, `DECISIONS` those
+that show only where the inputs reach a corner of a decision.
 """
 
 from __future__ import annotations

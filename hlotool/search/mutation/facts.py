@@ -1,7 +1,8 @@
-"""What the values of an array are sure to be: bounds that hold whatever the parameters are, wrap-around included.
+"""What the values of an array are sure to be: bounds that hold whatever the parameters are, wrap-around
+included.
 
-Other than `analysis.ranges`, which serves to choose inputs, this is made for proofs: what may wrap around, or be
-NaN, is known to be nothing but its type.
+Other than `analysis.ranges`, which serves to choose inputs, this is made for proofs: what may wrap around, or
+be NaN, is known to be nothing but its type.
 """
 
 from __future__ import annotations
@@ -245,6 +246,7 @@ _RULES: dict[str, _Rule] = {
     "shift-right-arithmetic": _shift_right,
     **dict.fromkeys(("concatenate", "pad"), _all),
     "dynamic-update-slice": lambda i, operands: _all(i, operands[:2]),
+    "bitcast": lambda i, operands: operands[0] if i.operands[0].element_type is i.element_type else None,
     **dict.fromkeys(
         ("broadcast", "copy", "dynamic-slice", "gather", "reshape", "reverse", "slice", "transpose"), _same
     ),

@@ -136,7 +136,7 @@ def _outcome(direction: str, a: Term, b: Term) -> bool | None:
 
 
 def neutral(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
-    """Zero added, one multiplied, masks that take all or nothing, remainders of small numbers; of integers."""
+    """Integers: zero added, one multiplied, masks of all or nothing, remainders of small numbers."""
     if len(operands) != 2 or not _is_integer(instruction):
         return None
     a, b = operands

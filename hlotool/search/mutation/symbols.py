@@ -1,9 +1,10 @@
-"""Programs as terms: two with the same term for every element of the result are the same, whatever they run on.
+"""Programs as terms: two with the same term for every element of the result are the same, whatever they run
+on.
 
-Every element of every array gets a symbol, a hash of how it is computed of the parameters. Data movement moves
-symbols, operations on elements hash those of their operands, everything else hashes all of them. What depends on
-constants alone is computed, and a few laws that hold for every bit (`laws`) are applied. Equal symbols are a
-proof, up to collisions of 64 bits; different ones say nothing.
+Every element of every array gets a symbol, a hash of how it is computed of the parameters. Data movement
+moves symbols, operations on elements hash those of their operands, everything else hashes all of them. What
+depends on constants alone is computed, and a few laws that hold for every bit (`laws`) are applied. Equal
+symbols are a proof, up to collisions of 64 bits; different ones say nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from hlotool.errors import Unsupported
 from hlotool.ir.attributes import AttributeValue
-from hlotool.ir.dtypes import Array
+from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import COMMON_ATTRIBUTES, Class
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
@@ -183,8 +184,6 @@ class _Reader:
             values = np.arange(instruction.dims[dimension])
             along_it = [1] * len(instruction.dims)
             along_it[dimension] = -1
-            from hlotool.ir.dtypes import dtype_of
-
             wide = np.broadcast_to(values.reshape(along_it), instruction.dims)
             return wide.astype(dtype_of(instruction.element_type))
         values_known = [o.known for o in operands]
@@ -201,11 +200,7 @@ class _Reader:
         if opcode in _MOVEMENT and self._keeps_type(instruction):
             return self._moved(instruction, [o.symbols for o in operands], [])
         if opcode in ("dynamic-slice", "dynamic-update-slice"):
-            count = 1 if opcode == "dynamic-slice" else 2
-            starts = [o.known for o in operands[count:]]
-            if starts and all(s is not None and s.ndim == 0 for s in starts):
-                return self._moved(instruction, [o.symbols for o in operands[:count]], starts)
-            return None
+            return self._sliced(instruction, operands)
         if opcode == "dot":
             return self._dot(instruction, operands)
         if opcode == "reduce" and len(operands) == 2:
@@ -243,6 +238,26 @@ class _Reader:
         )
         value = self._evaluator.apply(moving, [*map(np.ascontiguousarray, arrays), *starts])
         return None if value is None else np.asarray(value, np.uint64)
+
+    def _sliced(self, instruction: Instruction, operands: Sequence[Term]) -> Symbols | None:
+        """The part at known starts; at others, what it is depends on where XLA's clamp puts them."""
+        count = 1 if instruction.opcode == "dynamic-slice" else 2
+        starts = operands[count:]
+        sizes = instruction.dims if count == 1 else instruction.operands[1].dims
+        if len(starts) != len(sizes):
+            return None
+        limits = [dim - size for dim, size in zip(instruction.operands[0].dims, sizes)]
+        effective = [_clamped(start, limit) for start, limit in zip(starts, limits)]
+        parts = [o.symbols for o in operands[:count]]
+        if all(start.known is not None for start in effective):
+            places = [
+                np.asarray(start.known).astype(dtype_of(o.element_type))
+                for start, o in zip(effective, instruction.operands[count:])
+            ]
+            return self._moved(instruction, parts, places)
+        key = key_of(instruction.opcode, instruction.shape)
+        whole_key = combined(key, *map(whole, parts), *(start.symbols for start in effective))
+        return numbered(np.uint64(whole_key), instruction.dims)
 
     def _dot(self, instruction: Instruction, operands: Sequence[Term]) -> Symbols:
         """A row and a column make an element, whatever their product is."""
@@ -303,6 +318,17 @@ class _Reader:
             returned = _flat(self.result(computation, self.fresh(computation)))
             self._meanings[computation] = combined(key_of("function"), *(whole(t.symbols) for t in returned))
         return self._meanings[computation]
+
+
+def _clamped(start: Term, limit: int) -> Term:
+    """Where a slice really starts."""
+    low, high = min(max(start.facts.low, 0), limit), min(max(start.facts.high, 0), limit)
+    if low == high:
+        value = np.asarray(int(low))
+        return Term(of_values(value), Facts(low, high, False, False), value)
+    if start.facts.within(0, limit):
+        return start
+    return Term(combined(key_of("start", limit), start.symbols), Facts(low, high, False, False))
 
 
 def _as_words(shape: Shape) -> Shape:
