@@ -43,7 +43,6 @@ from hlotool.ir.module import Instruction, Module  # noqa: E402
 from hlotool.ir.verifier import verify_or_raise  # noqa: E402
 from hlotool.replay.options import ReplayOptions  # noqa: E402
 from hlotool.replay.task import Task  # noqa: E402
-from hlotool.search.arrays import npz_bytes  # noqa: E402
 from hlotool.search.bisection.directory import Findings, bisect_directory  # noqa: E402
 from hlotool.search.bisection.records import CulpritRecord  # noqa: E402
 from hlotool.search.bisection.stage_oracle import StageOracle  # noqa: E402
@@ -51,6 +50,7 @@ from hlotool.search.bisection.stage_worker import Question, judge_stage  # noqa:
 from hlotool.search.reduction.case import Case, executed, terminates  # noqa: E402
 from hlotool.search.steps import Steps  # noqa: E402
 from hlotool.values.generate import generate_inputs  # noqa: E402
+from hlotool.values.npz import npz_bytes  # noqa: E402
 from hlotool.workers.pool import Done, Pool  # noqa: E402
 
 CORPUS = Path(__file__).parents[1] / "corpus"

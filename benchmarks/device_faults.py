@@ -55,9 +55,9 @@ from hlotool.replay.program import compile_program  # noqa: E402
 from hlotool.repro.bundle import write_bundle  # noqa: E402
 from hlotool.repro.from_culprit import bundle_of  # noqa: E402
 from hlotool.repro.verify import verify  # noqa: E402
-from hlotool.search.arrays import arrays_in, npz_bytes  # noqa: E402
 from hlotool.search.bisection.records import CulpritRecord  # noqa: E402
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials  # noqa: E402
+from hlotool.values.npz import arrays_in, npz_bytes  # noqa: E402
 
 #: Numbers of devices that each program is compiled for.
 _DEVICES = (2, 4, 8)

@@ -29,7 +29,6 @@ from pathlib import Path
 import numpy as np
 from modules import ROOT
 from mutant_programs import generated_programs
-from verdicts_limit import TooSlow, time_limit
 from verdicts_programs import subjects
 
 from hlotool.directed.plan import directed_sets
@@ -41,6 +40,7 @@ from hlotool.replay.program import Program, compile_program
 from hlotool.search.mutation.fates import Examiner, Fate, Found
 from hlotool.search.mutation.mutants import Mutant, draw
 from hlotool.values.generate import generate_inputs
+from hlotool.workers.time_limit import TooSlow, time_limit
 
 #: Seconds for one mutant, and for the sets of one program.
 _SECONDS = 60.0

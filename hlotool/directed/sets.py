@@ -8,6 +8,8 @@ from hlotool.backends.base import Value
 
 #: The name of the set that a replay always takes.
 PLAIN = "plain"
+#: What is odd about a set with such indices, which XLA clamps or skips.
+OUT_OF_RANGE = "indices out of range"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +28,11 @@ class InputSet:
     values: tuple[Value, ...]
     odd: tuple[str, ...] = ()
     aims: tuple[str, ...] = ()
+
+    @property
+    def suits_other_backends(self) -> bool:
+        """Whether all backends agree on what it means: of odd values only indices out of range do."""
+        return set(self.odd) <= {OUT_OF_RANGE}
 
     @property
     def is_plain(self) -> bool:

@@ -31,11 +31,13 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
         save_outputs: folder that gets the compared arrays.
         first_divergence: look for the instruction at which a differing program parts from the reference; None
             for: where that is cheap.
-        thorough: explain every output that is wrong, not only the worst few.
-        budget: what judging one comparison may take: seconds (`30`), or a multiple of what the runs that are
-            compared took (`5x`); None for a share of the time limit.
+        thorough: explain every output that is wrong, not only the worst few; and run all further sets.
+        budget: what judging one comparison may take, and what further sets may: seconds (`30`), or a multiple
+            of what the runs that are compared took (`5x`); None for a share of the time limit, and for as
+            long as the module took without further sets.
         compare: backends of which the first is the reference and every other one is tested, each by itself;
             without any, `reference` and `backend` are.
+        further_sets: whether generated inputs are followed by sets that reach more of the program.
     """
 
     reference: str = "numpy"
@@ -52,6 +54,7 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
     thorough: bool = False
     budget: str | None = None
     compare: tuple[str, ...] = ()
+    further_sets: bool = True
 
     @property
     def tested_backends(self) -> tuple[str, ...]:

@@ -60,6 +60,14 @@ def save_leaves(folder: Path, side: str, shape: Shape, value: Value) -> Files:
     return files
 
 
+def same_bits(shape: Shape, expected: Value, actual: Value) -> bool:
+    """Whether two values of one shape hold the same bits."""
+    pairs = zip(array_leaves(shape, expected), array_leaves(shape, actual))
+    return all(
+        one.shape == other.shape and one.tobytes() == other.tobytes() for (_, _, one), (_, _, other) in pairs
+    )
+
+
 def _plain(array: Array, element_type: ElementType) -> Array:
     wider = _WIDER.get(element_type)
     return array if wider is None else array.astype(wider)

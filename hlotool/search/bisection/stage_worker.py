@@ -20,7 +20,7 @@ from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.rows import Actual, compare_row, parameter_difference, structural_row
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
-from hlotool.search.arrays import arrays_in
+from hlotool.values.npz import arrays_in
 
 #: Instead of the number of a stage: what the program really returned.
 RESULT = -1

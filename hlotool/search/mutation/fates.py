@@ -6,19 +6,16 @@ import enum
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from hlotool.backends.base import Value
 from hlotool.directed.sets import InputSet
 from hlotool.errors import BackendFailed, EndlessLoop, HlotoolError
 from hlotool.findings.verdict import Answer, Verdict
-from hlotool.ir.types import ArrayShape
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program, compile_program
+from hlotool.replay.saved_outputs import same_bits
 from hlotool.search.comparing import compare_results
 from hlotool.search.mutation.equivalence import why_equivalent
 from hlotool.search.mutation.mutants import Mutant
-from hlotool.values.flatten import flatten
 
 #: Seconds that the judge may take for one comparison: there are many.
 _JUDGING = "5"
@@ -101,17 +98,7 @@ class Examiner:
 
     def _verdict(self, tested: Program, one: InputSet, expected: Value) -> Verdict:
         outcome = tested.runner.run(one.values, expected)
-        if _same_bits(tested, expected, outcome.value):
+        if same_bits(tested.runner.result, expected, outcome.value):
             return Verdict.IDENTICAL
         options = ReplayOptions(budget=_JUDGING, first_divergence=False)
         return compare_results(self.reference, tested, one.values, expected, outcome, options).verdict
-
-
-def _same_bits(program: Program, expected: Value, actual: Value) -> bool:
-    shape = program.runner.result
-    for (_, part, left), (_, _, right) in zip(flatten(shape, expected), flatten(shape, actual)):
-        if isinstance(part, ArrayShape):
-            one, other = np.asarray(left), np.asarray(right)
-            if one.shape != other.shape or one.tobytes() != other.tobytes():
-                return False
-    return True
