@@ -172,7 +172,7 @@ def _row(source: Source, stage: str, mutant: Mutant, examiner: Examiner) -> Row:
 
 
 def input_sets(source: Source, reference: Program, sets: str) -> Iterator[InputSet]:
-    """The plain set; by default as many more as take no longer than reading and running both sides; or all."""
+    """The plain set; by default also what takes no longer than reading and running both sides; or all."""
     began = time.perf_counter()
     parse_module(source.before.to_text())
     plain = generate_inputs(reference.module, 0).values
