@@ -82,6 +82,27 @@ def on_further_sets(
     return msgspec.structs.replace(row, inputs=msgspec.structs.replace(row.inputs, sets=tried)), trial
 
 
+def inputs_that_show(
+    task: Task, reference: Program, program: Program, trial: Trial, allowed: float, judge: Judge
+) -> str:
+    """The file of a set that shows that a program is wrong which agrees on the plain one; empty without one.
+
+    Args:
+        task: the module.
+        reference: gives the expected values.
+        program: is tested.
+        trial: the plain one.
+        allowed: seconds that it may take.
+        judge: says what a difference means.
+    """
+    if not is_wanted(task.options, reference, program, trial):
+        return ""
+    for _, _, found in _tried(reference, program, trial, task.options, allowed, judge):
+        if found is not None and found[0].verdict.answer is Answer.BAD:
+            return _saved(task, found[1])
+    return ""
+
+
 def is_wanted(options: ReplayOptions, reference: Program, program: Program, trial: Trial) -> bool:
     """Whether further sets say something: of generated inputs, for programs on one device."""
     one_device = isinstance(reference.runner, OneDevice) and isinstance(program.runner, OneDevice)

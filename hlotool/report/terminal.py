@@ -83,7 +83,8 @@ def _basis(run: RunRecord) -> Iterator[str]:
         return
     origins = sorted({_origin(module.inputs) for module in agreeing if module.inputs})
     backends = sorted({module.reference for module in agreeing if module.reference})
-    yield f"agreement rests on: inputs {' and '.join(origins)}; reference {', '.join(backends)}"
+    further = _further_sets(agreeing)
+    yield f"agreement rests on: inputs {' and '.join(origins)}{further}; reference {', '.join(backends)}"
     if any(module.verdict is not Verdict.IDENTICAL for module in agreeing):
         yield f"tolerance: {_tolerance(run)}"
     excused = sum(module.verdict in EXCUSED for module in run.modules)
@@ -94,6 +95,17 @@ def _basis(run: RunRecord) -> Iterator[str]:
         yield f"nothing is said of {skipped} of {len(run.modules)}: they could not be compared"
     if len(agreeing) == len(run.modules) and not any(map(_is_of_real_code, run.modules)):
         yield f"{NOT_IN_A_DUMP} --test xla"
+
+
+def _further_sets(agreeing: Sequence[ModuleRecord]) -> str:
+    """How many sets beside the plain one, and what is odd about some; `--verbose` names them."""
+    counts = [len(module.inputs.sets) for module in agreeing if module.inputs]
+    if not any(counts):
+        return ""
+    number = str(max(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+    odd = sorted({odd for m in agreeing if m.inputs for one in m.inputs.sets for odd in one.odd})
+    words = f" (some with {', '.join(odd)})" if odd else ""
+    return f" and {number} further sets{words}"
 
 
 def _is_of_real_code(module: ModuleRecord) -> bool:
