@@ -31,15 +31,18 @@ from modules import ROOT
 from mutant_programs import generated_programs
 from verdicts_programs import subjects
 
-from hlotool.directed.plan import directed_sets
-from hlotool.directed.sets import PLAIN, InputSet
+from hlotool.directed.sets import InputSet
+from hlotool.dump.records import DumpModule
 from hlotool.errors import HlotoolError
+from hlotool.faults.families import family_of
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
+from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program, compile_program
-from hlotool.search.mutation.fates import Examiner, Fate, Found
+from hlotool.replay.trials import trials
+from hlotool.search.mutation.fates import Examiner, Fate
 from hlotool.search.mutation.mutants import Mutant, draw
-from hlotool.values.generate import generate_inputs
+from hlotool.search.mutation.task import fate_within, sets_of
 from hlotool.workers.time_limit import TooSlow, time_limit
 
 #: Seconds for one mutant, and for the sets of one program.
@@ -48,19 +51,6 @@ _SECONDS = 60.0
 _OF_ONE = 12
 #: Larger programs take longer than they tell.
 _LARGEST_TEXT = 150_000
-
-#: Classes that the goals name; all other kinds belong to the class of their module.
-_CLASSES = {
-    "clamped index": ("index wraps instead of clamping", "gather index wraps"),
-    "loop bound": ("loop bound off by one",),
-    "branch": (
-        "wrong branch", "negated comparison", "mirrored comparison", "swapped sides of a select",
-        "select without its mask",
-    ),
-    "tie": ("tie decided the other way", "equal keys in the other order"),
-    "sign of remainder": ("remainder of the other sign", "quotient rounded down"),
-}  # fmt: skip
-_CLASS_OF = {kind: name for name, kinds in _CLASSES.items() for kind in kinds}
 
 
 @dataclass(frozen=True)
@@ -159,37 +149,25 @@ def _runs(module: Module, stage: str, examiner: Examiner) -> bool:
 
 def _row(source: Source, stage: str, mutant: Mutant, examiner: Examiner) -> Row:
     began = time.perf_counter()
-    try:
-        with time_limit(_SECONDS):
-            found = examiner.fate(mutant)
-    except TooSlow:
-        found = Found(Fate.KILLED, "it takes too long")
-    kind = mutant.kind.name
-    fault = _CLASS_OF.get(kind) or mutant.kind.rewrite.__module__.rpartition(".")[2]
+    found = fate_within(mutant, examiner)
     taken = time.perf_counter() - began
-    site, fate = str(mutant.site), found.fate.value
-    return Row(source.group, source.name, stage, fault, kind, site, mutant.seed, fate, found.by, taken)
+    kind, fate = mutant.kind, found.fate.value
+    return Row(
+        source.group, source.name, stage, family_of(kind), kind.name, str(mutant.site), mutant.seed, fate,
+        found.by, taken,
+    )  # fmt: skip
 
 
 def input_sets(source: Source, reference: Program, sets: str) -> Iterator[InputSet]:
-    """The plain set; by default also what takes no longer than reading and running both sides; or all."""
+    """The plain set; or those of a replay, by default or with `--thorough`."""
     began = time.perf_counter()
     parse_module(source.before.to_text())
-    plain = generate_inputs(reference.module, 0).values
+    options = ReplayOptions(thorough=sets == "thorough", further_sets=sets != "plain")
+    every = list(trials(DumpModule(None, "", ""), reference.module, options))
     other = source.after or parse_module(source.before.to_text())
-    tested = compile_program("after", "", other, "numpy", reference)
-    for program in (reference, tested):
-        program.runner.run(plain)
-    spent = time.perf_counter() - began
-    yield InputSet(PLAIN, plain)
-    if sets == "plain":
-        return
-    began = time.perf_counter()
-    for one in directed_sets(reference.module, plain, 0):
-        yield one
-        # Examining a set runs the reference, a replay the other side, too.
-        if sets == "default" and 2 * (time.perf_counter() - began) > spent:
-            return
+    for program in (reference, compile_program("after", "", other, "numpy", reference)):
+        program.runner.run(every[0].arguments)
+    yield from sets_of(reference, every, options, time.perf_counter() - began)
 
 
 def table(found: Sequence[Row]) -> Iterator[str]:

@@ -199,7 +199,7 @@ class Backwards:
             values.append(value)
         own = instruction.array_shape
         words = ArrayShape(ElementType.U64, own.dims, layout=own.layout)
-        moving = Instruction("moved", instruction.opcode, words, operands, instruction.attributes)
+        moving = Instruction("moved", instruction.opcode, words, tuple(operands), instruction.attributes)
         found = self._evaluator.apply(moving, values)
         return None if found is None else np.asarray(found, np.uint64)
 

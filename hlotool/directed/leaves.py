@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -125,7 +125,7 @@ def with_chosen(
             changed.append(leaf)
             yield new
 
-    values = tuple(
+    values: tuple[Any, ...] = tuple(
         unflatten(parameter.shape, list(parts(number, parameter)))
         for number, parameter in enumerate(module.entry.parameters)
     )

@@ -115,7 +115,7 @@ def _dimension(edit: Edit, target: Instruction) -> None:
     shape = array_of(target)
     attributes = dict(target.attributes)
     attributes["dimensions"] = (edit.choose(_other_dimensions(target)),)
-    wrong = edit.op(target.opcode, target.operands[0], **attributes)
+    wrong = edit.op(target.opcode, target.operands[0], shape=None, **attributes)
     edit.replace(edit.op("reshape", wrong, shape=shape))
 
 

@@ -89,14 +89,15 @@ class FaultKind:
             KeyError: the module has no such site.
         """
         copy = clone_module(module).module
-        target = _find(copy, site)
+        target = find(copy, site)
         with editing(target[0]) as editor:
             self.rewrite(Edit(editor, target[1], np.random.default_rng(seed)), target[1])
         remove_dead_code(copy)
         return copy
 
 
-def _find(module: Module, site: Site) -> tuple[Computation, Instruction]:
+def find(module: Module, site: Site) -> tuple[Computation, Instruction]:
+    """The computation and the instruction at a site; raises KeyError where there is none."""
     for computation in module.computations:
         for instruction in computation.instructions:
             if (computation.name, instruction.name) == (site.computation, site.instruction):

@@ -75,7 +75,7 @@ class Examiner:
         try:
             tested = compile_program("mutant", "", mutant.module, "numpy", self.reference)
         except HlotoolError as error:
-            return Found(Fate.UNUSABLE, error.message)
+            return Found(Fate.UNUSABLE, str(error))
         excused = ""
         ran = False
         for one, expected in self._runs:

@@ -16,7 +16,6 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from hlotool.errors import Unsupported
-from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import COMMON_ATTRIBUTES, Class
@@ -227,12 +226,12 @@ class _Reader:
         self, instruction: Instruction, arrays: Sequence[Symbols], starts: Sequence[Any]
     ) -> Symbols | None:
         """The same movement of symbols."""
-        words = [
+        words = tuple(
             Instruction(f"s{n}", "parameter", _as_words(o.shape), parameter_number=n)
             if n < len(arrays)
             else o
             for n, o in enumerate(instruction.operands)
-        ]
+        )
         moving = Instruction(
             instruction.name, instruction.opcode, _as_words(instruction.shape), words, instruction.attributes
         )
@@ -305,7 +304,7 @@ class _Reader:
             if name not in COMMON_ATTRIBUTES or name == "backend_config"
         ]
 
-    def _attribute(self, value: AttributeValue) -> object:
+    def _attribute(self, value: object) -> object:
         if isinstance(value, Computation):
             return self._meaning(value)
         if isinstance(value, tuple):
