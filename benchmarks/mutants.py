@@ -1,7 +1,7 @@
 """Would the inputs of a replay notice a fault? Mutants of unseen programs, and what becomes of them.
 
     python benchmarks/mutants.py [--programs corpus,xla,generated] [--cases 2000] [--seed 0]
-                                 [--sets plain|default|thorough] [--json FILE] [--survivors]
+                                 [--json FILE] [--survivors]
 
 Single faults of the catalogue (`hlotool.faults`) at random places of programs: of the corpus, of XLA's own
 tests in `shared/hlo/xla`, and generated for this benchmark (`mutant_programs`). Where a program is there
@@ -31,7 +31,7 @@ from modules import ROOT
 from mutant_programs import generated_programs
 from verdicts_programs import subjects
 
-from hlotool.directed.sets import InputSet
+from hlotool.directed.sets import PLAIN, InputSet
 from hlotool.dump.records import DumpModule
 from hlotool.errors import HlotoolError
 from hlotool.faults.families import family_of
@@ -40,6 +40,7 @@ from hlotool.parse.reader import parse_module
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program, compile_program
 from hlotool.replay.trials import trials
+from hlotool.search.comparing import compare_programs
 from hlotool.search.mutation.fates import Examiner, Fate
 from hlotool.search.mutation.mutants import Mutant, draw
 from hlotool.search.mutation.task import fate_within, sets_of
@@ -76,6 +77,9 @@ class Row:
     seed: int
     fate: str
     by: str
+    number: int
+    by_default: int
+    sets: int
     seconds: float
 
 
@@ -112,7 +116,7 @@ def sources(groups: Sequence[str], seed: int, count: int) -> Iterator[Source]:
             yield Source("generated", new.name, parse_module(new.before), parse_module(new.after))
 
 
-def rows(source: Source, sets: str, seed: int) -> Iterator[Row]:
+def rows(source: Source, seed: int) -> Iterator[Row]:
     """The mutants of one program."""
     rng = np.random.default_rng([seed, len(source.name)])
     try:
@@ -120,60 +124,80 @@ def rows(source: Source, sets: str, seed: int) -> Iterator[Row]:
         if reference.runner.copies > 1:
             return
         with time_limit(_SECONDS):
-            examiner = Examiner(reference, input_sets(source, reference, sets))
+            examiner, by_default = _examiner(source, reference)
     except (HlotoolError, TooSlow) as error:
         print(f"left out: {source.name}: {error}", file=sys.stderr)
         return
-    if not examiner.sets:
-        return
     for stage, module in (("before", source.before), ("after", source.after)):
         share = _OF_ONE if source.after is None else _OF_ONE // 2
-        if module is not None and _runs(module, stage, examiner):
+        if module is not None and examiner.sets and (stage == "before" or _agrees(module, examiner)):
             for mutant in draw(module, share, int(rng.integers(1 << 30))):
-                yield _row(source, stage, mutant, examiner)
+                yield _row(source, stage, mutant, examiner, by_default)
 
 
-def _runs(module: Module, stage: str, examiner: Examiner) -> bool:
+def _examiner(source: Source, reference: Program) -> tuple[Examiner, int]:
+    """With all sets, and how many of them a replay takes by default.
+
+    That goes by time: reading and running both sides against what the further sets take, which here is what
+    making them and running the reference takes, twice for the other side.
+    """
+    began = time.perf_counter()
+    parse_module(source.before.to_text())
+    [trial] = trials(DumpModule(None, "", ""), reference.module, ReplayOptions())
+    other = source.after or parse_module(source.before.to_text())
+    compare_programs(reference, compile_program("after", "", other, "numpy", reference), trial.arguments)
+    spent = time.perf_counter() - began
+    by_default = 0
+
+    def timed() -> Iterator[InputSet]:
+        nonlocal by_default
+        began = time.perf_counter()
+        for one in sets_of(reference, [trial], ReplayOptions(thorough=True), 0.0):
+            by_default += one.name == PLAIN or 2 * (time.perf_counter() - began) < spent
+            yield one
+
+    examiner = Examiner(reference, timed())
+    return examiner, by_default
+
+
+def _agrees(module: Module, examiner: Examiner) -> bool:
     """Whether a stage is right: what is wrong without a fault says nothing of faults."""
-    from hlotool.faults import CATALOGUE, Site
-
-    if stage == "before":
-        return True
-    whole = Mutant(module, CATALOGUE[0], Site("", ""), 0)
-    object.__setattr__(whole, "module", module)
     try:
-        return examiner.fate(whole).fate in (Fate.EQUIVALENT, Fate.SURVIVED)
+        tested = compile_program("after", "", module, "numpy", examiner.reference)
+        return examiner.shown(tested).fate is Fate.SURVIVED
     except HlotoolError:
         return False
 
 
-def _row(source: Source, stage: str, mutant: Mutant, examiner: Examiner) -> Row:
+def _row(source: Source, stage: str, mutant: Mutant, examiner: Examiner, by_default: int) -> Row:
     began = time.perf_counter()
     found = fate_within(mutant, examiner)
     taken = time.perf_counter() - began
-    kind, fate = mutant.kind, found.fate.value
+    kind = mutant.kind
     return Row(
-        source.group, source.name, stage, family_of(kind), kind.name, str(mutant.site), mutant.seed, fate,
-        found.by, taken,
-    )  # fmt: skip
-
-
-def input_sets(source: Source, reference: Program, sets: str) -> Iterator[InputSet]:
-    """The plain set; or those of a replay, by default or with `--thorough`."""
-    began = time.perf_counter()
-    parse_module(source.before.to_text())
-    options = ReplayOptions(thorough=sets == "thorough", further_sets=sets != "plain")
-    every = list(trials(DumpModule(None, "", ""), reference.module, options))
-    other = source.after or parse_module(source.before.to_text())
-    for program in (reference, compile_program("after", "", other, "numpy", reference)):
-        program.runner.run(every[0].arguments)
-    yield from sets_of(reference, every, options, time.perf_counter() - began)
+        source.group,
+        source.name,
+        stage,
+        family_of(kind),
+        kind.name,
+        str(mutant.site),
+        mutant.seed,
+        found.fate.value,
+        found.by,
+        found.number or 0,
+        by_default,
+        len(examiner.sets),
+        taken,
+    )
 
 
 def table(found: Sequence[Row]) -> Iterator[str]:
-    """Markdown, by class of fault and by group of programs."""
-    yield "| mutants | | killed | equivalent | survived | killed or equivalent |"
-    yield "|---|---|---|---|---|---|"
+    """Markdown, by family of fault and by group of programs."""
+    yield (
+        "| mutants of | | equivalent | killed: plain set | by default | thorough | survived "
+        "| killed or equivalent: plain set | by default | thorough |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|---|"
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in found:
         groups[f"1{row.group}"].append(row)
@@ -181,9 +205,16 @@ def table(found: Sequence[Row]) -> Iterator[str]:
     for name in [*sorted(groups), ""]:
         some = [r for r in (groups[name] if name else found) if r.fate != Fate.UNUSABLE.value]
         count = Counter(row.fate for row in some)
-        killed, equal, survived = (count[f.value] for f in (Fate.KILLED, Fate.EQUIVALENT, Fate.SURVIVED))
-        share = 100 * (killed + equal) / max(1, len(some))
-        yield f"| {name[1:] or 'all'} | {len(some)} | {killed} | {equal} | {survived} | {share:.1f} % |"
+        killed = [row for row in some if row.fate == Fate.KILLED.value]
+        equal = count[Fate.EQUIVALENT.value]
+        numbers = [
+            sum(row.number == 0 for row in killed),
+            sum(row.number < row.by_default for row in killed),
+            len(killed),
+        ]
+        shares = (f"{100 * (n + equal) / max(1, len(some)):.1f} %" for n in numbers)
+        cells = [len(some), equal, *numbers, count[Fate.SURVIVED.value], *shares]
+        yield f"| {name[1:] or 'all'} | {' | '.join(map(str, cells))} |"
 
 
 def main() -> None:
@@ -191,14 +222,13 @@ def main() -> None:
     parser.add_argument("--programs", default="corpus,xla,generated")
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--sets", choices=["plain", "default", "thorough"], default="plain")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--survivors", action="store_true", help="name the mutants that survive")
     arguments = parser.parse_args()
     began = time.perf_counter()
     found: list[Row] = []
     for source in sources(arguments.programs.split(","), arguments.seed, arguments.cases // 10):
-        for row in rows(source, arguments.sets, arguments.seed):
+        for row in rows(source, arguments.seed):
             found.append(row)
             if arguments.survivors and row.fate == Fate.SURVIVED.value:
                 where = f"{row.program} ({row.stage}) {row.site}"
@@ -208,7 +238,7 @@ def main() -> None:
         if sum(row.fate != Fate.UNUSABLE.value for row in found) >= arguments.cases:
             break
     seconds = time.perf_counter() - began
-    print(f"seed {arguments.seed}, sets: {arguments.sets}, {seconds:.0f} s, load {os.getloadavg()[0]:.1f}\n")
+    print(f"seed {arguments.seed}, {seconds:.0f} s, load {os.getloadavg()[0]:.1f}\n")
     print("\n".join(table(found)))
 
 

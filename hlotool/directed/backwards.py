@@ -264,7 +264,8 @@ class Backwards:
             if not others.size or not np.isfinite(others).any() or not np.nanmax(others):
                 continue
             place = int(np.nanargmax(others))
-            new = flat[number][place] + rest / flat[1 - number][place]
+            with np.errstate(all="ignore"):
+                new = flat[number][place] + rest / flat[1 - number][place]
             yield [(instruction.operands[number], int(rows[number][place]), float(new))]
 
 

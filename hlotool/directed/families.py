@@ -7,15 +7,16 @@ a time where one odd value would hide another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from hlotool.backends.base import Value
 from hlotool.directed import corners
 from hlotool.directed.leaves import Chooser, Leaf, leaves_of, with_chosen
-from hlotool.directed.sets import InputSet
+from hlotool.directed.sets import OUT_OF_RANGE, InputSet
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape
@@ -32,37 +33,106 @@ _PLACES = 12
 @dataclass(frozen=True, slots=True)
 class _Family:
     name: str
-    choose: Chooser
+    make: Callable[[corners.Rng], Chooser]
     odd: tuple[str, ...] = ()
     #: One set for each array that it changes.
     apart: bool = False
 
 
-def ordinary_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
-    """Sets of values that any framework may pass; equal seeds give equal sets.
+def quick_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
+    """The sets that show most of what the plain one does not, odd ones among them; equal seeds give equal
+    sets.
 
     Args:
         module: the program.
         plain: its plain arguments.
         seed: of what is drawn.
     """
-    leaves = leaves_of(module, plain)
-    rng = np.random.default_rng([seed, 1])
-    if leaves:
-        for step in (1, 2):
-            yield InputSet(f"seed {seed + step}", generate_inputs(module, seed + step).values)
-    for family in _ordinary(rng, _constants(module)):
-        yield from _of(module, plain, leaves, family)
+    yield from _seeds(module, plain, seed, 1)
+    yield from _sets(module, plain, seed, _QUICK)
+
+
+def ordinary_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
+    """Further sets of values that any framework may pass; see `quick_sets`."""
+    yield from _seeds(module, plain, seed, 2)
+    yield from _sets(module, plain, seed, _ordinary(_constants(module)))
 
 
 def odd_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
-    """Sets of what is legal and yet may never be passed; see `ordinary_sets`."""
+    """Further sets of what is legal and yet may never be passed; see `quick_sets`."""
+    yield from _sets(module, plain, seed, _ODD)
+
+
+def _seeds(module: Module, plain: Sequence[Value], seed: int, step: int) -> Iterator[InputSet]:
+    if plain:
+        other: tuple[Any, ...] = generate_inputs(module, seed + step).values
+        yield InputSet(f"seed {seed + step}", other)
+
+
+def _sets(
+    module: Module, plain: Sequence[Value], seed: int, families: Sequence[_Family]
+) -> Iterator[InputSet]:
     leaves = leaves_of(module, plain)
-    rng = np.random.default_rng([seed, 3])
     leaves_open = any(map(_leaves_open, module.instructions()))
-    for family in _odd(rng):
-        if not (leaves_open and family.name in ("NaN", "infinity", "extremes")):
-            yield from _of(module, plain, leaves, family)
+    for family in families:
+        if leaves_open and not _SPOILING.isdisjoint(family.odd):
+            continue
+        choose = family.make(np.random.default_rng([seed, *family.name.encode()]))
+        if not family.apart:
+            yield from _set(module, plain, leaves, family, choose, family.name)
+            continue
+        for leaf in leaves:
+            alone = corners.only(leaf, choose)
+            yield from _set(module, plain, leaves, family, alone, f"{family.name} in {leaf.name}")
+
+
+def _set(
+    module: Module,
+    plain: Sequence[Value],
+    leaves: Sequence[Leaf],
+    family: _Family,
+    choose: Chooser,
+    name: str,
+) -> Iterator[InputSet]:
+    values, changed = with_chosen(module, plain, leaves, choose)
+    if changed:
+        yield InputSet(name, values, family.odd)
+
+
+#: What an operation that leaves it open may spread, or not.
+_SPOILING = frozenset({"NaN", "infinity", "extreme numbers"})
+
+_QUICK = (
+    _Family("positions beyond the end", lambda rng: corners.outside(rng, above=True), (OUT_OF_RANGE,)),
+    _Family("large numbers", corners.large),
+    _Family("both signs", corners.signed),
+    _Family("positions before the start", lambda rng: corners.outside(rng, above=False), (OUT_OF_RANGE,)),
+    _Family("all magnitudes", corners.wide),
+    _Family("NaN", lambda rng: corners.special(rng, np.nan), ("NaN",), apart=True),
+)
+
+_ODD = (
+    _Family("positions far beyond", lambda _: corners.far_outside, (OUT_OF_RANGE,)),
+    _Family("negative zeros", lambda rng: corners.special(rng, -0.0), ("negative zeros",)),
+    _Family("infinity", lambda rng: corners.special(rng, np.inf), ("infinity",), apart=True),
+    _Family("extremes", corners.extreme, ("extreme numbers",)),
+)
+
+
+def _ordinary(constants: Sequence[float]) -> list[_Family]:
+    return [
+        _Family("ties", lambda rng: corners.ties(rng, constants)),
+        _Family("negative numbers", lambda rng: corners.one_sided(rng, -1)),
+        _Family("positive numbers", lambda rng: corners.one_sided(rng, 1)),
+        _Family("zeros", lambda _: corners.constant(0)),
+        _Family("ones", lambda _: corners.constant(1)),
+        _Family("minus ones", lambda _: corners.constant(-1)),
+        _Family("ascending", lambda _: corners.ascending),
+        _Family("descending", lambda _: corners.descending),
+        _Family("more ties", lambda rng: corners.ties(rng, constants)),
+        _Family("more signs", corners.signed),
+        *(_Family(f"largest at {n}", lambda _, n=n: corners.peak(n)) for n in range(_PLACES)),  # type: ignore[misc]
+    ]
 
 
 def _leaves_open(instruction: Instruction) -> bool:
@@ -73,48 +143,6 @@ def _leaves_open(instruction: Instruction) -> bool:
     """
     is_library = instruction.opcode == "custom-call" or instruction.row.opcode_class is Class.LIBRARY
     return is_library or instruction.opcode == "convolution"
-
-
-def _of(
-    module: Module, plain: Sequence[Value], leaves: Sequence[Leaf], family: _Family
-) -> Iterator[InputSet]:
-    if not family.apart:
-        values, changed = with_chosen(module, plain, leaves, family.choose)
-        if changed:
-            yield InputSet(family.name, values, family.odd)
-        return
-    for leaf in leaves:
-        values, changed = with_chosen(module, plain, leaves, corners.only(leaf, family.choose))
-        if changed:
-            yield InputSet(f"{family.name} in {leaf.name}", values, family.odd)
-
-
-def _ordinary(rng: corners.Rng, constants: Sequence[float]) -> Iterator[_Family]:
-    yield _Family("ties", corners.ties(rng, constants))
-    yield _Family("both signs", corners.signed(rng))
-    yield _Family("all magnitudes", corners.wide(rng))
-    yield _Family("negative numbers", corners.one_sided(rng, -1))
-    yield _Family("positive numbers", corners.one_sided(rng, 1))
-    yield _Family("large numbers", corners.large(rng))
-    yield _Family("zeros", corners.constant(0))
-    yield _Family("ones", corners.constant(1))
-    yield _Family("minus ones", corners.constant(-1))
-    yield _Family("ascending", corners.ascending)
-    yield _Family("descending", corners.descending)
-    yield _Family("more ties", corners.ties(rng, constants))
-    yield _Family("more signs", corners.signed(rng))
-    for place in range(_PLACES):
-        yield _Family(f"largest at {place}", corners.peak(place))
-
-
-def _odd(rng: corners.Rng) -> Iterator[_Family]:
-    yield _Family("positions beyond the end", corners.outside(rng, above=True), ("indices out of range",))
-    yield _Family("positions before the start", corners.outside(rng, above=False), ("indices out of range",))
-    yield _Family("positions far beyond", corners.far_outside, ("indices out of range",))
-    yield _Family("negative zeros", corners.special(rng, -0.0), ("negative zeros",))
-    yield _Family("NaN", corners.special(rng, np.nan), ("NaN",), apart=True)
-    yield _Family("infinity", corners.special(rng, np.inf), ("infinity",), apart=True)
-    yield _Family("extremes", corners.extreme(rng), ("extreme numbers",))
 
 
 def _constants(module: Module) -> list[float]:

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from hlotool.ir.dtypes import Array, integer_limits
+from hlotool.ir.dtypes import Array, dtype_of, integer_limits
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 
@@ -63,15 +63,8 @@ def _step(instruction: Instruction, operand: int, around: Array) -> Array:
     element_type = instruction.operands[operand].element_type
     if not element_type.is_floating:
         return np.ones_like(around)
-    info: Any = ml_dtypes.finfo(instruction_dtype(instruction.operands[operand]))  # type: ignore[no-untyped-call]
+    info: Any = ml_dtypes.finfo(dtype_of(element_type))  # type: ignore[no-untyped-call]
     return np.maximum(np.abs(around) * max(_NEAR, 2 * float(info.eps)), 1e-6)
-
-
-def instruction_dtype(instruction: Instruction) -> np.dtype[Any]:
-    """The dtype of an array that an instruction makes."""
-    from hlotool.ir.dtypes import dtype_of
-
-    return dtype_of(instruction.element_type)
 
 
 def _beside(instruction: Instruction, operand: int, value: Array, name: str = "") -> Iterator[Wish]:
@@ -79,9 +72,11 @@ def _beside(instruction: Instruction, operand: int, value: Array, name: str = ""
     around = np.nan_to_num(_number(value))
     step = _step(instruction, operand, around)
     of = f" {name}" if name else ""
+    with np.errstate(all="ignore"):
+        below, above = around - step, around + step
     yield Wish(instruction, operand, around, f"equal{of}")
-    yield Wish(instruction, operand, around - step, f"just less{of}")
-    yield Wish(instruction, operand, around + step, f"just more{of}")
+    yield Wish(instruction, operand, below, f"just less{of}")
+    yield Wish(instruction, operand, above, f"just more{of}")
 
 
 def _compare(instruction: Instruction, values: _Values) -> Iterator[Wish]:

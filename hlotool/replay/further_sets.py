@@ -50,6 +50,7 @@ def on_further_sets(
     row: ModuleRecord,
     seconds: float,
     judge: Judge,
+    programs: int = 1,
 ) -> tuple[ModuleRecord, Trial]:
     """The row of a module that agrees on the plain set, after the further ones.
 
@@ -61,12 +62,13 @@ def on_further_sets(
         row: of the plain one.
         seconds: that the module took so far.
         judge: says what a difference means.
+        programs: of the module that are tested, and share its time limit.
 
     Returns:
         the row of the first set that shows that the program is wrong, with the trial of that set; otherwise
         the plain row, which names the sets, and the plain trial.
     """
-    allowed = _seconds(task.options, seconds)
+    allowed = _seconds(task.options, seconds, programs)
     if not is_wanted(task.options, reference, program, trial) or row.verdict.answer is Answer.BAD:
         return row, trial
     tried: list[SetRecord] = []
@@ -107,18 +109,21 @@ def is_wanted(options: ReplayOptions, reference: Program, program: Program, tria
     """Whether further sets say something: of generated inputs, for programs on one device."""
     one_device = isinstance(reference.runner, OneDevice) and isinstance(program.runner, OneDevice)
     is_generated = trial.inputs.origin == GENERATED and options.input_range is None
-    return options.further_sets and is_generated and one_device and trial.result is None
+    # Tolerances that the user set suit the plain values.
+    is_judged = options.rtol is None and options.atol is None
+    return options.further_sets and is_generated and is_judged and one_device and trial.result is None
 
 
-def _seconds(options: ReplayOptions, spent: float) -> float:
+def _seconds(options: ReplayOptions, spent: float, programs: int) -> float:
     """What further sets may take.
 
     Args:
         options: of the user.
-        spent: seconds that the module took without them.
+        spent: seconds that the program took without them.
+        programs: that share the time limit of the module.
     """
     limit = options.timeout if isinstance(options, RunOptions) else float("inf")
-    most = _SHARE * limit
+    most = _SHARE * limit / programs
     if options.thorough:
         return most
     if options.budget is not None:

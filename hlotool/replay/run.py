@@ -146,7 +146,7 @@ def _trial_rows(
 
             elapsed = time.perf_counter() - began
             spent = loading + ran + time.perf_counter() - started
-            row, shown = on_further_sets(task, reference, program, trial, row, spent, judge)
+            row, shown = on_further_sets(task, reference, program, trial, row, spent, judge, len(programs))
             yield with_divergence(row, task.options, reference, program, shown, elapsed)
     if trial.result is not None:
         real = Actual.given(reference, trial.result, trial.origin, task.path, ran)

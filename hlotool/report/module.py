@@ -105,7 +105,8 @@ def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, st
         if verbose:
             yield from (("", rule) for rule in module.inputs.rules)
             if module.inputs.sets:
-                yield "further sets", ", ".join(_set_text(one) for one in module.inputs.sets)
+                names = ", ".join(_set_text(one) for one in module.inputs.sets)
+                yield "sets", f"{len(module.inputs.sets)} further ones: {names}"
     yield from (("" if number else "note", note) for number, note in enumerate(module.notes))
     yield "file", module.path
     if module.divergence_missing:

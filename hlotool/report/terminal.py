@@ -102,7 +102,7 @@ def _further_sets(agreeing: Sequence[ModuleRecord]) -> str:
     counts = [len(module.inputs.sets) for module in agreeing if module.inputs]
     if not any(counts):
         return ""
-    number = str(max(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+    number = str(max(counts)) if min(counts) == max(counts) else f"up to {max(counts)}"
     odd = sorted({odd for m in agreeing if m.inputs for one in m.inputs.sets for odd in one.odd})
     words = f" (some with {', '.join(odd)})" if odd else ""
     return f" and {number} further sets{words}"

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+#: A limit that no timer can hold is as good as this.
+_LONGEST = 1e8
+
 
 class TooSlow(BaseException):
     """The time is over; no `except Exception` on the way takes it for a failure of its own."""
@@ -27,7 +30,7 @@ def time_limit(seconds: float) -> Iterator[None]:
         raise TooSlow(f"more than {seconds:g} s")
 
     previous = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3))
+    signal.setitimer(signal.ITIMER_REAL, min(max(seconds, 1e-3), _LONGEST))
     try:
         yield
     finally:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
-from hlotool.backends.base import Value
 from hlotool.errors import Unsupported
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, leaves
@@ -25,14 +23,13 @@ _SECONDS: Final = 10.0
 _UNSEEN: Final = frozenset({"tie decided the other way", "equal keys in the other order", "clamp dropped"})
 
 
-def why_equivalent(reference: Program, mutant: Mutant, tested: Program, arguments: Sequence[Value]) -> str:
+def why_equivalent(reference: Program, mutant: Mutant, tested: Program) -> str:
     """The proof in words; empty where there is none.
 
     Args:
         reference: that judges.
         mutant: of it, or of a later stage.
         tested: the mutant, compiled.
-        arguments: on which both have run and returned the same.
     """
     if _has_same_terms(mutant):
         return "the same terms"

@@ -244,6 +244,7 @@ _RULES: dict[str, _Rule] = {
     "tanh": _between(-1, 1),
     "shift-right-logical": _shift_right,
     "shift-right-arithmetic": _shift_right,
+    "sign": lambda _, operands: Facts(-1 if operands[0].low < 0 else 0, 1, operands[0].nan),
     **dict.fromkeys(("concatenate", "pad"), _all),
     "dynamic-update-slice": lambda i, operands: _all(i, operands[:2]),
     "bitcast": lambda i, operands: operands[0] if i.operands[0].element_type is i.element_type else None,

@@ -41,10 +41,12 @@ class Found:
     Attributes:
         fate: of the mutant.
         by: the set that kills it, the proof of equivalence, or the best verdict that was excused.
+        number: of the set that kills it, among those of the examiner.
     """
 
     fate: Fate
     by: str = ""
+    number: int | None = None
 
 
 class Examiner:
@@ -76,25 +78,29 @@ class Examiner:
             tested = compile_program("mutant", "", mutant.module, "numpy", self.reference)
         except HlotoolError as error:
             return Found(Fate.UNUSABLE, str(error))
-        excused = ""
-        ran = False
-        for one, expected in self._runs:
+        found = self.shown(tested)
+        if found.fate is not Fate.SURVIVED:
+            return found
+        if proof := why_equivalent(self.reference, mutant, tested):
+            return Found(Fate.EQUIVALENT, proof)
+        return found
+
+    def shown(self, tested: Program) -> Found:
+        """Whether some set shows that a program is wrong."""
+        excused, ran = "", False
+        for number, (one, expected) in enumerate(self._runs):
             try:
                 verdict = self._verdict(tested, one, expected)
             except EndlessLoop:
-                return Found(Fate.KILLED, f"{one.name}: it never ends")
+                return Found(Fate.KILLED, f"{one.name}: it never ends", number)
             except HlotoolError:
                 continue
             ran = True
             if verdict.answer is Answer.BAD:
-                return Found(Fate.KILLED, one.name)
+                return Found(Fate.KILLED, one.name, number)
             if verdict is not Verdict.IDENTICAL and not excused:
                 excused = f"{verdict.value} on {one.name}"
-        if not ran:
-            return Found(Fate.UNUSABLE, "it runs on no set")
-        if proof := why_equivalent(self.reference, mutant, tested, self._runs[0][0].values):
-            return Found(Fate.EQUIVALENT, proof)
-        return Found(Fate.SURVIVED, excused)
+        return Found(Fate.SURVIVED, excused) if ran else Found(Fate.UNUSABLE, "it runs on no set")
 
     def _verdict(self, tested: Program, one: InputSet, expected: Value) -> Verdict:
         outcome = tested.runner.run(one.values, expected)

@@ -10,8 +10,8 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.search.mutation import facts as bounds
 from hlotool.search.mutation.facts import Facts
-from hlotool.search.mutation.hashing import combined, key_of, of_values
-from hlotool.search.mutation.symbols import Law, Term
+from hlotool.search.mutation.hashing import Symbols, combined, key_of, of_values
+from hlotool.search.mutation.symbols import Law, Term, elementwise
 
 
 def select(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
@@ -33,12 +33,36 @@ def select(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
         return otherwise
     if _is_zero_for_zero(instruction, operands):
         return otherwise
+    if (floored := _floored(instruction, operands)) is not None:
+        return floored
     same = chosen.symbols == otherwise.symbols
     if not same.any():
         return None
     key = key_of("select", instruction.element_type.value)
     mixture = combined(key, np.broadcast_to(mask.symbols, same.shape), chosen.symbols, otherwise.symbols)
     return Term(np.where(same, otherwise.symbols, mixture), chosen.facts.union(otherwise.facts))
+
+
+def _floored(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
+    """`select(r != 0 & r < 0, r + n, r)` of a remainder r of n: the one that is never negative."""
+    mask, chosen, rest = operands
+    if rest.divisor is None or not instruction.element_type.is_integer:
+        return None
+    kind, divisor = instruction.element_type, of_values(np.full(instruction.dims, rest.divisor))
+    moved = elementwise("add", kind, (), (rest.symbols, divisor))
+    negative, nonzero = (_compared(rest.symbols, direction) for direction in ("LT", "NE"))
+    both = elementwise("and", ElementType.PRED, (), (negative, nonzero))
+    is_mask = any(np.array_equal(mask.symbols, expected) for expected in (negative, both))
+    if not is_mask or not np.array_equal(chosen.symbols, moved):
+        return None
+    symbols = combined(key_of("remainder, never negative", kind.value), rest.symbols)
+    return Term(symbols, Facts(0, rest.divisor - 1, False, False), zero_like=rest.symbols)
+
+
+def _compared(symbols: Symbols, direction: str) -> Symbols:
+    """The symbols of a comparison with 0."""
+    zero = of_values(np.zeros(symbols.shape, np.int64))
+    return elementwise("compare", ElementType.PRED, (("direction", direction),), (symbols, zero))
 
 
 def _is_zero_for_zero(instruction: Instruction, operands: Sequence[Term]) -> bool:
@@ -107,11 +131,17 @@ _WIDER = frozenset(
 
 
 def compare(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
-    """A comparison with one outcome."""
+    """A comparison with one outcome; of preds with false; with 0 of what is 0 where something else is."""
     if instruction.opcode != "compare" or "type" in instruction.attributes:
         return None
-    outcome = _outcome(instruction.text("direction"), *(operands))
+    direction, (first, second) = instruction.text("direction"), operands
+    outcome = _outcome(direction, first, second)
     if outcome is None:
+        if direction in ("EQ", "NE") and _is(second, 0) and first.zero_like is not None:
+            return Term(_compared(first.zero_like, direction), Facts(0, 1, False, False))
+        is_pred = instruction.operands[0].element_type is ElementType.PRED
+        if is_pred and direction == "NE":
+            return first if _is(second, 0) else second if _is(first, 0) else None
         return None
     value = np.full(instruction.dims, outcome)
     return Term(of_values(value), Facts(int(outcome), int(outcome), False, False), value)
@@ -172,8 +202,12 @@ def _masked(instruction: Instruction, value: Term, mask: Term) -> Term | None:
 def _remainder(instruction: Instruction, value: Term, divisor: Term) -> Term | None:
     if not divisor.facts.is_point or divisor.facts.low <= 0:
         return None
-    size = divisor.facts.low
-    return value if value.facts.within(0, size - 1) else None
+    size = int(divisor.facts.low)
+    if value.facts.within(0, size - 1):
+        return value
+    facts = bounds.facts_of(instruction, [value.facts, divisor.facts])
+    symbols = elementwise("remainder", instruction.element_type, (), (value.symbols, divisor.symbols))
+    return Term(np.broadcast_to(symbols, instruction.dims), facts, divisor=size)
 
 
 def _is(term: Term, number: int) -> bool:

@@ -55,11 +55,15 @@ class Term:
         symbols: of its elements.
         facts: bounds of its elements.
         known: the elements, where they depend on constants alone.
+        divisor: of a remainder, where that is one positive number everywhere.
+        zero_like: symbols of an array that is 0 at the same places, where another one is.
     """
 
     symbols: Symbols
     facts: Facts
     known: Array | None = None
+    divisor: int | None = None
+    zero_like: Symbols | None = None
 
 
 #: A term per array shape, a tuple per tuple shape.
@@ -80,6 +84,21 @@ def result_symbols(module: Module, laws: Sequence[Law]) -> list[Symbols]:
     """
     reader = _Reader(laws)
     return [term.symbols for term in _flat(reader.result(module.entry, reader.fresh(module.entry)))]
+
+
+def elementwise(
+    opcode: str, element_type: ElementType, said: Sequence[object], operands: Sequence[Symbols]
+) -> Symbols:
+    """The symbols of an operation on elements.
+
+    Args:
+        opcode: of the operation.
+        element_type: of its result.
+        said: its attributes, names with values.
+        operands: symbols of what it reads.
+    """
+    key = key_of(opcode, element_type.value, *said)
+    return unordered(key, *operands) if opcode in _COMMUTATIVE else combined(key, *operands)
 
 
 def _flat(terms: Terms) -> list[Term]:
@@ -214,10 +233,9 @@ class _Reader:
         return None
 
     def _elementwise(self, instruction: Instruction, operands: Sequence[Symbols]) -> Symbols:
-        key = key_of(instruction.opcode, instruction.element_type.value, *self._said(instruction))
-        if instruction.opcode in _COMMUTATIVE:
-            return unordered(key, *operands)
-        return np.broadcast_to(combined(key, *operands), instruction.dims)
+        said = self._said(instruction)
+        found = elementwise(instruction.opcode, instruction.element_type, said, operands)
+        return np.broadcast_to(found, instruction.dims)
 
     def _keeps_type(self, instruction: Instruction) -> bool:
         return all(o.element_type is instruction.element_type for o in instruction.operands)
@@ -235,7 +253,7 @@ class _Reader:
         moving = Instruction(
             instruction.name, instruction.opcode, _as_words(instruction.shape), words, instruction.attributes
         )
-        value = self._evaluator.apply(moving, [*map(np.ascontiguousarray, arrays), *starts])
+        value = self._evaluator.apply(moving, [*(np.array(a, order="C") for a in arrays), *starts])
         return None if value is None else np.asarray(value, np.uint64)
 
     def _sliced(self, instruction: Instruction, operands: Sequence[Term]) -> Symbols | None:

@@ -17,6 +17,7 @@ from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.options import ReplayOptions, budget_seconds
 from hlotool.replay.program import Program, load_program
 from hlotool.replay.trials import GENERATED, Trial, trials
+from hlotool.search.comparing import compare_programs
 from hlotool.search.mutation.fates import Examiner, Fate, Found
 from hlotool.search.mutation.mutants import Mutant, draw
 from hlotool.search.mutation.records import MutantRecord, MutatedRecord
@@ -66,8 +67,7 @@ def examine(task: MutationTask) -> MutatedRecord:
     if not all(isinstance(p.runner, OneDevice) for p in (reference, tested)):
         raise Unsupported("mutants of programs for several devices")
     every = list(trials(task.module, reference.module, task.options, reference.runner.copies))
-    for program in (reference, tested):
-        program.runner.run(every[0].arguments)
+    compare_programs(reference, tested, every[0].arguments)
     examiner = Examiner(reference, sets_of(reference, every, task.options, time.perf_counter() - began))
     drawn = list(draw(tested.module, task.count, task.seed))[task.part :: task.parts]
     return MutatedRecord(
