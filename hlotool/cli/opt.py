@@ -39,7 +39,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes to its parser."""
     parser.add_argument("path", nargs="?", metavar="FILE", help="HLO text or proto; - for stdin")
     parser.add_argument("--from", dest="form", choices=("text", "proto"), help="what FILE is [look inside]")
-    parser.add_argument("--emit", choices=("text", "proto"), default="text", help="what to write [text]")
+    parser.add_argument(
+        "--emit",
+        choices=("text", "hlo", "proto", "stablehlo", "filecheck"),
+        default="text",
+        help="what to write; filecheck is a test of --passes [text]",
+    )
     parser.add_argument("--output", "-o", metavar="FILE", help="write the program here [stdout]")
     group = parser.add_argument_group("passes")
     group.add_argument("--passes", metavar="PIPELINE", default="", help="a,b{option=value},fix(c,d)")
@@ -69,11 +74,12 @@ def execute(arguments: argparse.Namespace) -> int:
     if not arguments.path:
         raise UsageError("which program? hlotool opt FILE, or hlotool opt --list-passes")
     module = _load(arguments.path, arguments.form)
+    before = module.to_text() if arguments.emit == "filecheck" else ""
     manager = _run(module, arguments)
     if arguments.json and arguments.emit == "proto" and not arguments.output:
         raise UsageError("--json and --emit proto both write to stdout; say --output FILE")
     if not arguments.json or arguments.output:
-        _write(module, arguments.emit, arguments.output)
+        _write(_content(module, arguments, before), arguments.output)
     if arguments.json:
         emit_json(_record(module, arguments, manager.runs))
     elif arguments.verbose:
@@ -85,8 +91,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _load(path: str, form: str | None) -> Module:
-    """The program, verified; `form` says what it is, None looks inside."""
-    if path != "-" and form is None:
+    """The program, verified; `form` says what it is, None looks inside the file."""
+    if form is None:
         from hlotool.api import load
 
         return load(path)
@@ -100,7 +106,7 @@ def _load(path: str, form: str | None) -> Module:
     except OSError as error:
         raise DumpError(f"{path}: {error.strerror}") from error
     shown = "<stdin>" if path == "-" else path
-    if form == "proto" or (form is None and b"\0" in content):
+    if form == "proto":
         module = parse_module_proto(content, shown)
     else:
         module = parse_module(content.decode("utf-8", "surrogateescape"), shown)
@@ -146,13 +152,24 @@ def _fuel(given: Sequence[str]) -> Fuel:
     return fuel
 
 
-def _write(module: Module, form: str, output: str | None) -> None:
-    if form == "proto":
+def _content(module: Module, arguments: argparse.Namespace, before: str) -> bytes:
+    """The program in the form that is asked for; `before` is its text before the passes."""
+    if arguments.emit == "proto":
         from hlotool.parse.proto.write import write_module_proto
 
-        content = write_module_proto(module)
-    else:
-        content = module.to_text().encode("utf-8", "surrogateescape")
+        return write_module_proto(module)
+    if arguments.emit == "stablehlo":
+        from hlotool.backends.stablehlo.convert import to_stablehlo
+
+        return to_stablehlo(module).encode("utf-8", "surrogateescape")
+    if arguments.emit == "filecheck":
+        from hlotool.ir.printing.filecheck import filecheck_test
+
+        return filecheck_test(before, module, arguments.passes).encode("utf-8", "surrogateescape")
+    return module.to_text().encode("utf-8", "surrogateescape")
+
+
+def _write(content: bytes, output: str | None) -> None:
     if output:
         Path(output).write_bytes(content)
     else:

@@ -43,6 +43,9 @@ class _Plan:
         """Take a wish in where nothing that it asks is taken."""
         if len(self.served) >= _TOGETHER or self.odd != wish.odd:
             return False
+        # What one operand should be goes by what the other one was.
+        if any(other.instruction is wish.instruction for other in self.served):
+            return False
         for one in assignments:
             if one.element in self.wanted.get((one.number, one.index), ()):
                 return False

@@ -34,12 +34,21 @@ class Tolerance:
         rtol: relative part.
         denormal: absolute differences up to this are no differences: one side may flush denormals to zero.
         reason: what it is derived from, in one clause.
+        either: one of the two parts is enough, and rtol is relative to the expected value, as XLA's own tools
+            compare (xla/literal_comparison.cc).
     """
 
     atol: float
     rtol: float
     denormal: float = 0.0
     reason: str = ""
+    either: bool = False
+
+    def allowed(self, expected: Array, larger: Array) -> Array:
+        """How far off each element may be, by the magnitudes of what is expected and of the larger side."""
+        if self.either:
+            return np.asarray(np.maximum(self.atol, self.rtol * expected))
+        return self.atol + self.rtol * larger
 
 
 #: For integers and preds.
@@ -137,21 +146,24 @@ class ChosenTolerance:
     Attributes:
         rtol: factor of the larger magnitude.
         atol: added to it.
+        either: see `Tolerance`.
     """
 
     rtol: float = 0.0
     atol: float = 0.0
+    either: bool = False
 
     def __call__(self, element_type: ElementType, facts: Facts = NOTHING, scale: float = 0.0) -> Tolerance:
         """The tolerance of a leaf of any facts and scale."""
         if not element_type.is_inexact:
             return EXACT
-        return Tolerance(self.atol, self.rtol, flush_threshold(element_type), "set by the user")
+        denormal = flush_threshold(element_type)
+        return Tolerance(self.atol, self.rtol, denormal, "set by the user", self.either)
 
 
-def chosen_by_user(rtol: float | None, atol: float | None) -> ChosenTolerance | None:
+def chosen_by_user(rtol: float | None, atol: float | None, either: bool = False) -> ChosenTolerance | None:
     """`--rtol` and `--atol`: one of the two given, the other one is 0; None without both."""
-    return None if rtol is None and atol is None else ChosenTolerance(rtol or 0.0, atol or 0.0)
+    return None if rtol is None and atol is None else ChosenTolerance(rtol or 0.0, atol or 0.0, either)
 
 
 def leaf_scale(expected: Array, actual: Array) -> float:

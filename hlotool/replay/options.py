@@ -28,10 +28,13 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
         input_range: bounds of generated inputs, None for what suits each parameter.
         rtol: relative tolerance that the user set.
         atol: absolute tolerance that the user set.
+        either: one of the two is enough, as `run_hlo_module` compares.
         save_outputs: folder that gets the compared arrays.
         first_divergence: look for the instruction at which a differing program parts from the reference; None
             for: where that is cheap.
         thorough: explain every output that is wrong, not only the worst few; and run all further sets.
+        exact: programs that are other functions of real numbers are a mismatch, however close their values
+            are, also where every bit is the same.
         budget: what judging one comparison may take, and what further sets may: seconds (`30`), or a multiple
             of what the runs that are compared took (`5x`); None for a share of the time limit, and for as
             long as the module took without further sets.
@@ -49,9 +52,11 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
     input_range: tuple[float, float] | None = None
     rtol: float | None = None
     atol: float | None = None
+    either: bool = False
     save_outputs: str | None = None
     first_divergence: bool | None = None
     thorough: bool = False
+    exact: bool = False
     budget: str | None = None
     compare: tuple[str, ...] = ()
     further_sets: bool = True

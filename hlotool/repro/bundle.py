@@ -164,7 +164,7 @@ def _tool_inputs(bundle: Bundle) -> bytes:
     """The arguments as XLA's tool takes them; none where it cannot run the program: for several devices."""
     if not bundle.inputs or bundle.kind == "check" or len(bundle.grid) > 1:
         return b""
-    from hlotool.parse.proto.tool_inputs import tool_inputs
+    from hlotool.parse.proto.tool_literals import tool_inputs
 
     module = parse_module(bundle.program)
     return tool_inputs(module, read_arguments(npz_arrays(bundle.inputs), module, INPUTS))

@@ -45,6 +45,7 @@ RANKS = {
     "api": 9,
     "report": 10,
     "cli": 11,
+    "xla_tools": 11,
     "__main__": 12,
     "__init__": 12,
 }

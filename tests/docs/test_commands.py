@@ -19,6 +19,7 @@ README = ROOT / "README.md"
 DOCUMENTS = [
     README,
     ROOT / "CONTRIBUTING.md",
+    *sorted(ROOT.glob("docs/*.md")),
     *sorted(ROOT.glob("*/README.md")),
     *ROOT.glob("*/*/README.md"),
 ]
@@ -58,10 +59,14 @@ def test_documents_hold_commands() -> None:
 def test_command(command: str, tmp_path: Path) -> None:
     if re.search(r"\bcuda-emu\b", command) and shutil.which("g++") is None:
         pytest.skip("there is no g++ for backend cuda-emu")
-    if re.search(r"\bxla\b", command):
+    if re.search(r"\bxla\b|--platform=CPU", command):
         need_xla()
     program, *arguments = shlex.split(command)
-    runner = {"hlotool": [sys.executable, "-m", "hlotool"], "python": [sys.executable]}[program]
+    runner = {
+        "hlotool": [sys.executable, "-m", "hlotool"],
+        "python": [sys.executable],
+        "run_hlo_module": [sys.executable, "-m", "hlotool.xla_tools.run_hlo_module"],
+    }[program]
     result = subprocess.run(
         [*runner, *arguments],
         cwd=ROOT,

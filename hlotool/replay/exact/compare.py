@@ -22,7 +22,7 @@ from hlotool.replay.devices.arguments import device_arguments
 from hlotool.replay.devices.runners import Runner
 from hlotool.replay.exact.leaves import compared, explained, worst
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
-from hlotool.replay.rows import parameter_difference
+from hlotool.replay.parameters import parameter_difference
 from hlotool.values.flatten import flatten
 from hlotool.values.generate import generate_inputs
 
@@ -64,8 +64,9 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     options = options or Options()
     began = time.monotonic()
     deadline = began + options.time_limit
-    result = _attempt(reference, tested, options, deadline, _Assumed())
-    for assumed in _further(reference.module, tested.module):
+    first, *others = attempts(reference.module, tested.module)
+    result = _attempt(reference, tested, options, deadline, first)
+    for assumed in others:
         if result.relation is not Relation.UNEQUAL or result.structural:
             break
         result = _united(result, _attempt(reference, tested, options, deadline, assumed))
@@ -73,7 +74,7 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
 
 
 @dataclass(frozen=True, slots=True)
-class _Assumed:
+class Assumed:
     """What an attempt assumes beyond the laws of the field.
 
     Attributes:
@@ -121,28 +122,24 @@ def _united(result: ExactResult, other: ExactResult) -> ExactResult:
     )
 
 
-def _further(*modules: Module) -> Iterator[_Assumed]:
-    """What to assume where programs are unequal without."""
+def attempts(*modules: Module) -> Iterator[Assumed]:
+    """Nothing is assumed at first, then what it takes where programs are unequal without."""
+    yield Assumed()
     tiny = thresholds.TINY_CONSTANT.value
     has_tiny = any(0 < abs(value) < tiny for module in modules for value in constant_values(module))
-    yield from [_Assumed(tiny=True)] if has_tiny else []
+    yield from [Assumed(tiny=True)] if has_tiny else []
     if _takes_logarithms(*modules):
-        yield _Assumed(logarithms=True)
-    yield _Assumed(inequalities=True)
-    yield from [_Assumed(tiny=True, inequalities=True)] if has_tiny else []
+        yield Assumed(logarithms=True)
+    yield Assumed(inequalities=True)
+    yield from [Assumed(tiny=True, inequalities=True)] if has_tiny else []
     if any(i.opcode in _ROOTS for module in modules for i in module.instructions()):
-        yield _Assumed(roots=True)
+        yield Assumed(roots=True)
 
 
 def _attempt(
-    reference: Side, tested: Side, options: Options, deadline: float, assumed: _Assumed
+    reference: Side, tested: Side, options: Options, deadline: float, assumed: Assumed
 ) -> ExactResult:
-    constants = Constants(
-        reference.module, tested.module, thresholds.TINY_CONSTANT.value if assumed.tiny else 0.0
-    )
-    takes_logarithms = _takes_logarithms(reference.module, tested.module)
-    half = int(assumed.logarithms)
-    trial = Trial(constants, remembers_exp=takes_logarithms, watches_roots=assumed.roots, half=half)
+    trial = trial_of(reference.module, tested.module, assumed)
     trials = options.trials
     if assumed.logarithms or assumed.roots:
         trials = max(trials, _TRIALS_AT_OTHER_POINTS)
@@ -155,8 +152,8 @@ def _attempt(
             return ExactResult(refused="no inequality is known")
         found, missing = [], set(range(options.trials))
         for number in range(_MOST_POINTS if assumed.roots else trials):
-            arguments = _arguments(reference.module, runners[0], options, number)
-            leaves = _at_point(*runners, arguments, trial, options.seed + number)
+            arguments = point_arguments(reference.module, runners[0], options, number)
+            leaves = at_point(*runners, arguments, trial, options.seed + number)
             if not trial.imaginary_roots:
                 found.append(leaves)
                 missing.discard(number % options.trials)
@@ -179,8 +176,19 @@ def _attempt(
         leaves=explained([worst(leaf) for leaf in zip(*found)], *boxes),
         trials=trials,
         laws=laws,
-        constants=_readings(constants),
+        constants=_readings(trial.constants),
         boxes=boxes,
+    )
+
+
+def trial_of(reference: Module, tested: Module, assumed: Assumed) -> Trial:
+    """A point at which both programs can be evaluated."""
+    constants = Constants(reference, tested, thresholds.TINY_CONSTANT.value if assumed.tiny else 0.0)
+    return Trial(
+        constants,
+        remembers_exp=_takes_logarithms(reference, tested),
+        watches_roots=assumed.roots,
+        half=int(assumed.logarithms),
     )
 
 
@@ -198,23 +206,26 @@ def _takes_logarithms(*modules: Module) -> bool:
     return any(i.opcode in ("log", "log-plus-one") for module in modules for i in module.instructions())
 
 
-def _arguments(module: Module, runner: Runner, options: Options, number: int) -> Sequence[Any]:
-    """What both programs are given at one point: one value per parameter, or a tuple for each device.
+def point_arguments(module: Module, runner: Runner, options: Options, number: int) -> Sequence[Any]:
+    """What both programs are given at one point: one value per parameter, or a tuple for each device."""
+
+    def drawn(device: int) -> Sequence[Any]:
+        numbers = point_numbers(module, options, number, device)
+        return with_drawn_floats(module, numbers, options.seed + number + device)
+
+    return device_arguments(module, drawn) if runner.copies > 1 else drawn(0)
+
+
+def point_numbers(module: Module, options: Options, number: int, device: int = 0) -> Sequence[Any]:
+    """The arguments of one point, before words take the place of floats.
 
     Integers and preds repeat themselves after `trials` points, given ones are those of the first: what they
     show must not vanish at further points.
     """
-    seed, trial = options.seed + number, number % options.trials
-
-    def drawn(device: int) -> Sequence[Any]:
-        integers = generate_inputs(module, options.seed + trial + device).values
-        return with_drawn_floats(module, integers, seed + device)
-
-    if runner.copies > 1:
-        return device_arguments(module, drawn)
+    trial = number % options.trials
     if options.arguments is not None and trial == 0:
-        return with_drawn_floats(module, options.arguments, seed)
-    return drawn(0)
+        return options.arguments
+    return generate_inputs(module, options.seed + trial + device).values
 
 
 def _structural_difference(reference: Runner, tested: Runner) -> str:
@@ -225,7 +236,7 @@ def _structural_difference(reference: Runner, tested: Runner) -> str:
     return "" if left == right else f"results of {len(left)} and of {len(right)} leaves"
 
 
-def _at_point(
+def at_point(
     reference: Runner, tested: Runner, arguments: Sequence[Any], trial: Trial, seed: int
 ) -> list[LeafResult]:
     """What every leaf of the result is at the point of `seed`."""

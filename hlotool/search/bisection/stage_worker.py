@@ -17,9 +17,10 @@ from hlotool.dump.records import Stage
 from hlotool.errors import BackendOutOfMemory, HlotoolError, Location, Unsupported
 from hlotool.replay import further_sets
 from hlotool.replay.devices.runners import Outcome
+from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program, load_program
 from hlotool.replay.records import REALITY, ModuleRecord
-from hlotool.replay.rows import Actual, compare_row, parameter_difference, structural_row
+from hlotool.replay.rows import Actual, compare_row, structural_row
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
 from hlotool.values.npz import arrays_in
