@@ -21,7 +21,7 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType, ShapeIndex
-from hlotool.locate.evaluation import Evaluator
+from hlotool.locate.evaluation import OnReference
 
 #: Instructions visited for one element at most: products of many choices must not blow up.
 _MOST_VISITS: Final = 160
@@ -66,7 +66,7 @@ class Backwards:
     def __init__(self, module: Module, values: Mapping[Instruction, Array]) -> None:
         self.calls = CallGraph(module)
         self._values = values
-        self._evaluator = Evaluator()
+        self._evaluator = OnReference()
         self._indices: dict[Instruction, _Indices | None] = {}
         self._left = 0
 

@@ -17,7 +17,7 @@ from hlotool.backends.base import Value
 from hlotool.directed import corners
 from hlotool.directed.leaves import Chooser, Leaf, leaves_of, with_chosen
 from hlotool.directed.sets import OUT_OF_RANGE, InputSet
-from hlotool.ir.module import Instruction, Module
+from hlotool.ir.module import Module
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape
 from hlotool.values.generate import generate_inputs
@@ -73,9 +73,9 @@ def _sets(
     module: Module, plain: Sequence[Value], seed: int, families: Sequence[_Family]
 ) -> Iterator[InputSet]:
     leaves = leaves_of(module, plain)
-    leaves_open = any(map(_leaves_open, module.instructions()))
+    left_open = _left_open(module)
     for family in families:
-        if leaves_open and not _SPOILING.isdisjoint(family.odd):
+        if not left_open.isdisjoint(family.odd):
             continue
         choose = family.make(np.random.default_rng([seed, *family.name.encode()]))
         if not family.apart:
@@ -99,8 +99,8 @@ def _set(
         yield InputSet(name, values, family.odd)
 
 
-#: What an operation that leaves it open may spread, or not.
-_SPOILING = frozenset({"NaN", "infinity", "extreme numbers"})
+#: Odd values that operations may spread.
+_NO_NUMBERS = frozenset({"NaN", "infinity", "extreme numbers"})
 
 _QUICK = (
     _Family("positions beyond the end", lambda rng: corners.outside(rng, above=True), (OUT_OF_RANGE,)),
@@ -135,14 +135,17 @@ def _ordinary(constants: Sequence[float]) -> list[_Family]:
     ]
 
 
-def _leaves_open(instruction: Instruction) -> bool:
-    """Whether nobody says what an operation makes of NaN and infinity.
+def _left_open(module: Module) -> frozenset[str]:
+    """What is odd and nobody says what becomes of it.
 
     Linear algebra is a library's affair; and whether a convolution multiplies by the zeros of its padding,
     which makes NaN of infinity, is up to the compiler.
     """
-    is_library = instruction.opcode == "custom-call" or instruction.row.opcode_class is Class.LIBRARY
-    return is_library or instruction.opcode == "convolution"
+    for instruction in module.instructions():
+        if instruction.opcode == "custom-call" or instruction.row.opcode_class is Class.LIBRARY:
+            return _NO_NUMBERS
+    has_convolution = any(i.opcode == "convolution" for i in module.instructions())
+    return _NO_NUMBERS - {"NaN"} if has_convolution else frozenset()
 
 
 def _constants(module: Module) -> list[float]:

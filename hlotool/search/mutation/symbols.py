@@ -21,7 +21,7 @@ from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import COMMON_ATTRIBUTES, Class
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 from hlotool.ir.walk import branches
-from hlotool.locate.evaluation import Evaluator
+from hlotool.locate.evaluation import OnReference
 from hlotool.search.mutation import facts as bounds
 from hlotool.search.mutation.facts import Facts
 from hlotool.search.mutation.hashing import (
@@ -108,7 +108,7 @@ def _flat(terms: Terms) -> list[Term]:
 class _Reader:
     def __init__(self, laws: Sequence[Law]) -> None:
         self._laws = laws
-        self._evaluator = Evaluator()
+        self._evaluator = OnReference()
         self._meanings: dict[Computation, Symbols] = {}
         self._elements = 0
 
