@@ -97,7 +97,7 @@ class Evaluator:
 
 
 class OnReference:
-    """Computes single instructions on the reference, outside of any recorded execution, each compiled once."""
+    """Computes single instructions on the reference, of no recorded execution; each is compiled once."""
 
     def __init__(self) -> None:
         self._compiled: dict[Instruction, Executable | None] = {}
