@@ -326,6 +326,7 @@ class _Search:
                 not self.pairing.is_far
                 and self.pairing.differ(one, other)
                 and node.instruction.opcode != "constant"
+                and not (node.is_exact and is_constant(node))
             )
             if is_named and twin is not None and twin != one and self.pairing.differ(twin, node):
                 return twin, node

@@ -5,6 +5,8 @@ Numbers that JSON cannot hold (NaN, infinities, complex values) appear as text, 
 
 from __future__ import annotations
 
+import msgspec
+
 from hlotool.findings.comparison import BucketRecord, EqualityRecord, EvidenceRecord, MinimumToleranceRecord
 from hlotool.findings.records import ErrorRecord, Record, SourceRecord
 from hlotool.findings.signature import Signature
@@ -81,12 +83,17 @@ class LeafRecord(Record, frozen=True, kw_only=True):
     actual_file: str = ""
 
     @property
+    def is_unequal(self) -> bool:
+        """Whether it is known to be another function of real numbers."""
+        return self.exact is not None and self.exact.relation == "unequal"
+
+    @property
     def fault(self) -> str:
         """What is wrong about a leaf that does not agree, as signatures say it."""
         if self.verdict is Verdict.STRUCTURAL:
             return "shape"
         if self.verdict is Verdict.UNEQUAL:
-            return "function"
+            return "integers" if self.shape.startswith(("s", "u", "pred")) else "function"
         return "NaN" if self.nan_mismatches else "infinity" if self.inf_mismatches else "value"
 
 
@@ -196,6 +203,37 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     error: ErrorRecord | None = None
     notes: list[str] = []
     seconds: float = 0.0
+
+    @property
+    def is_unequal(self) -> bool:
+        """Whether the two programs are known to be other functions of real numbers."""
+        return any(leaf.is_unequal for leaf in self.leaves)
+
+    @property
+    def exact_refusal(self) -> str:
+        """Why nothing is known of some output as a function of real numbers; empty where that was answered.
+
+        It is asked where the same function is demanded (`ReplayOptions.exact`).
+        """
+        if self.is_unequal or not self.leaves:
+            return ""
+        found = [leaf.exact for leaf in self.leaves]
+        if not any(found):
+            return "one side is no program that the reference's interpreter ran"
+        return next((each.reason for each in found if each and each.relation == "refused"), "")
+
+    def as_functions(self) -> ModuleRecord:
+        """The comparison where nothing but what the programs mean counts, however far their values are apart.
+
+        Of programs that are not known to be other functions it is the same.
+        """
+        if not self.is_unequal:
+            return self
+        leaves = [
+            msgspec.structs.replace(leaf, verdict=Verdict.UNEQUAL if leaf.is_unequal else Verdict.AGREE)
+            for leaf in self.leaves
+        ]
+        return msgspec.structs.replace(self, verdict=Verdict.UNEQUAL, leaves=leaves)
 
     @property
     def signature(self) -> Signature:

@@ -75,6 +75,8 @@ class Bundle:
             with the one that it was made from, which says nothing of outputs.
         trigger: whether the fault shows on a compiler; None where that is not the question.
         tolerance: `rtol` and `atol` that the user set.
+        exact: the programs, or the program and what a compiler makes of it, are other functions of real
+            numbers; how far values are apart does not count.
     """
 
     kind: Kind
@@ -100,6 +102,7 @@ class Bundle:
     wrong: tuple[ShapeIndex, ...] | None = None
     trigger: TriggerRecord | None = None
     tolerance: dict[str, float] = field(default_factory=dict)
+    exact: bool = False
 
     @property
     def grid(self) -> DeviceGrid:
@@ -212,6 +215,7 @@ def read_bundle(folder: Path) -> Bundle:
         wrong=failure.outputs,
         trigger=facts.trigger,
         tolerance={name: value for name, value in tolerance.items() if value is not None},
+        exact=run.exact,
     )
 
 
@@ -233,6 +237,7 @@ class _Run(msgspec.Struct, frozen=True):
     command: str = ""
     rtol: float | None = None
     atol: float | None = None
+    exact: bool = False
 
 
 class _Facts(msgspec.Struct, frozen=True):
@@ -270,6 +275,7 @@ def _facts_text(bundle: Bundle) -> str:
             "backend": bundle.backend,
             "command": bundle.command,
             **bundle.tolerance,
+            **({"exact": True} if bundle.exact else {}),
         },
         "trigger": {} if bundle.trigger is None else msgspec.to_builtins(bundle.trigger),
         "culprit": bundle.culprit,

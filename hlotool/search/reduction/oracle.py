@@ -64,7 +64,7 @@ class BackendJudge:
     """Compares a backend with the reference, in worker processes."""
 
     def __init__(self, pool: Pool, options: ReplayOptions, width: int = 1) -> None:
-        self.name = f"{options.backend} against {options.reference}"
+        self.name = f"{options.backend} against {options.reference}{', exactly' if options.exact else ''}"
         self.width = width
         self._pool = pool
         self._options = options
