@@ -37,7 +37,7 @@ from bisection import (  # noqa: E402
     sources,
     summary,
 )
-from faults import BELOW_ROUNDING, CATALOGUE  # noqa: E402
+from hlotool.faults import BELOW_ROUNDING, CATALOGUE  # noqa: E402
 from locate import Asked, Setting, asked, count  # noqa: E402
 from locate import summary as table  # noqa: E402
 
