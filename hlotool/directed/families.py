@@ -37,6 +37,8 @@ class _Family:
     odd: tuple[str, ...] = ()
     #: One set for each array that it changes.
     apart: bool = False
+    #: See `InputSet`.
+    is_hard: bool = False
 
 
 def quick_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
@@ -96,18 +98,18 @@ def _set(
 ) -> Iterator[InputSet]:
     values, changed = with_chosen(module, plain, leaves, choose)
     if changed:
-        yield InputSet(name, values, family.odd)
+        yield InputSet(name, values, family.odd, is_hard=family.is_hard)
 
 
 #: Odd values that operations may spread.
 _NO_NUMBERS = frozenset({"NaN", "infinity", "extreme numbers"})
 
 _QUICK = (
+    _Family("large numbers", corners.large, is_hard=True),
     _Family("positions beyond the end", lambda rng: corners.outside(rng, above=True), (OUT_OF_RANGE,)),
-    _Family("large numbers", corners.large),
     _Family("both signs", corners.signed),
     _Family("positions before the start", lambda rng: corners.outside(rng, above=False), (OUT_OF_RANGE,)),
-    _Family("all magnitudes", corners.wide),
+    _Family("all magnitudes", corners.wide, is_hard=True),
     _Family("NaN", lambda rng: corners.special(rng, np.nan), ("NaN",), apart=True),
 )
 
@@ -122,13 +124,13 @@ _ODD = (
 def _ordinary(constants: Sequence[float]) -> list[_Family]:
     return [
         _Family("ties", lambda rng: corners.ties(rng, constants)),
-        _Family("negative numbers", lambda rng: corners.one_sided(rng, -1)),
-        _Family("positive numbers", lambda rng: corners.one_sided(rng, 1)),
-        _Family("zeros", lambda _: corners.constant(0)),
-        _Family("ones", lambda _: corners.constant(1)),
-        _Family("minus ones", lambda _: corners.constant(-1)),
-        _Family("ascending", lambda _: corners.ascending),
-        _Family("descending", lambda _: corners.descending),
+        _Family("negative numbers", lambda rng: corners.one_sided(rng, -1), is_hard=True),
+        _Family("positive numbers", lambda rng: corners.one_sided(rng, 1), is_hard=True),
+        _Family("zeros", lambda _: corners.constant(0), is_hard=True),
+        _Family("ones", lambda _: corners.constant(1), is_hard=True),
+        _Family("minus ones", lambda _: corners.constant(-1), is_hard=True),
+        _Family("ascending", lambda _: corners.ascending, is_hard=True),
+        _Family("descending", lambda _: corners.descending, is_hard=True),
         _Family("more ties", lambda rng: corners.ties(rng, constants)),
         _Family("more signs", corners.signed),
         *(_Family(f"largest at {n}", lambda _, n=n: corners.peak(n)) for n in range(_PLACES)),  # type: ignore[misc]

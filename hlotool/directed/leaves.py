@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -71,6 +72,7 @@ class Leaf:
         return self.plain.size > vector
 
 
+_Constraints: TypeAlias = dict[tuple[int, ShapeIndex], Constraint]
 #: New values for a leaf; None leaves it as it is in the plain set.
 Chooser: TypeAlias = Callable[[Leaf], "Array | None"]
 
@@ -82,10 +84,7 @@ def leaves_of(module: Module, plain: Sequence[Value]) -> list[Leaf]:
         module: the program.
         plain: its plain arguments.
     """
-    findings = parameter_demands(module)
-    everything = combine(findings)
-    required = combine(f for f in findings if _is_required(f))
-    positions = {(f.number, f.index) for f in findings if not _is_required(f)}
+    everything, required, positions = _asked(module)
     return [
         Leaf(
             parameter,
@@ -100,6 +99,14 @@ def leaves_of(module: Module, plain: Sequence[Value]) -> list[Leaf]:
         for index, shape, value in flatten(parameter.shape, plain[number])
         if isinstance(shape, ArrayShape)
     ]
+
+
+@lru_cache(maxsize=2)
+def _asked(module: Module) -> tuple[_Constraints, _Constraints, frozenset[tuple[int, ShapeIndex]]]:
+    """All constraints of a module, those without wishes, and the places of wishes; found once for all sets."""
+    findings = parameter_demands(module)
+    wished = frozenset((f.number, f.index) for f in findings if not _is_required(f))
+    return combine(findings), combine(f for f in findings if _is_required(f)), wished
 
 
 def _is_required(finding: Finding) -> bool:

@@ -57,6 +57,17 @@ def along(symbols: Symbols, axes: tuple[int, ...]) -> Symbols:
         return mixed(mixed(flat ^ mixed(places)).sum(-1, dtype=np.uint64) + np.uint64(flat.shape[-1]))
 
 
+def set_along(symbols: Symbols, axes: tuple[int, ...]) -> Symbols:
+    """One symbol for all different elements along `axes`, in whatever order."""
+    kept = [d for d in range(symbols.ndim) if d not in axes]
+    moved = symbols.transpose(*kept, *axes)
+    ordered = np.sort(moved.reshape(*(symbols.shape[d] for d in kept), -1), axis=-1)
+    is_new = np.ones(ordered.shape, bool)
+    is_new[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
+    with np.errstate(over="ignore"):
+        return mixed(np.where(is_new, mixed(ordered), np.uint64(0)).sum(-1, dtype=np.uint64))
+
+
 def whole(symbols: Symbols) -> Symbols:
     """One symbol for an array."""
     shaped = key_of("array", symbols.shape)

@@ -35,6 +35,8 @@ def select(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
         return otherwise
     if (floored := _floored(instruction, operands)) is not None:
         return floored
+    if (magnitude := _magnitude(instruction, operands)) is not None:
+        return magnitude
     same = chosen.symbols == otherwise.symbols
     if not same.any():
         return None
@@ -57,6 +59,17 @@ def _floored(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
         return None
     symbols = combined(key_of("remainder, never negative", kind.value), rest.symbols)
     return Term(symbols, Facts(0, rest.divisor - 1, False, False), zero_like=rest.symbols)
+
+
+def _magnitude(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
+    """`select(x < 0, -x, x)`, or `x <= 0`: 0 is its own negative."""
+    mask, chosen, otherwise = operands
+    if mask.compared is None or chosen.negated is None or mask.compared[1] not in ("LT", "LE"):
+        return None
+    if not all(np.array_equal(s, otherwise.symbols) for s in (mask.compared[0], chosen.negated)):
+        return None
+    symbols = elementwise("magnitude", instruction.element_type, (), (otherwise.symbols,))
+    return Term(symbols, bounds.of_type(instruction.element_type))
 
 
 def _compared(symbols: Symbols, direction: str) -> Symbols:
@@ -139,9 +152,12 @@ def compare(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
     if outcome is None:
         if direction in ("EQ", "NE") and _is(second, 0) and first.zero_like is not None:
             return Term(_compared(first.zero_like, direction), Facts(0, 1, False, False))
-        is_pred = instruction.operands[0].element_type is ElementType.PRED
-        if is_pred and direction == "NE":
+        kind = instruction.operands[0].element_type
+        if kind is ElementType.PRED and direction == "NE":
             return first if _is(second, 0) else second if _is(first, 0) else None
+        if kind.is_integer and _is(second, 0):
+            symbols = _compared(first.symbols, direction)
+            return Term(symbols, Facts(0, 1, False, False), compared=(first.symbols, direction))
         return None
     value = np.full(instruction.dims, outcome)
     return Term(of_values(value), Facts(int(outcome), int(outcome), False, False), value)
@@ -180,10 +196,33 @@ def neutral(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
         case "divide":
             return a if _is(b, 1) else None
         case "and":
-            return _masked(instruction, a, b) or _masked(instruction, b, a)
+            return _masked(instruction, a, b) or _masked(instruction, b, a) or _strict(a, b) or _strict(b, a)
         case "remainder":
             return _remainder(instruction, a, b)
     return None
+
+
+def _strict(one: Term, other: Term) -> Term | None:
+    """`x <= 0 & x != 0` is `x < 0 & x != 0`, and likewise on the other side."""
+    if one.compared is None or other.compared is None or other.compared[1] != "NE":
+        return None
+    (symbols, direction), (same, _) = one.compared, other.compared
+    if direction not in _STRICT or not np.array_equal(symbols, same):
+        return None
+    parts = _compared(symbols, _STRICT[direction]), _compared(symbols, "NE")
+    return Term(elementwise("and", ElementType.PRED, (), parts), Facts(0, 1, False, False))
+
+
+_STRICT = {"LE": "LT", "LT": "LT", "GE": "GT", "GT": "GT"}
+
+
+def negate(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
+    """Remembers what an integer is the negative of."""
+    if instruction.opcode != "negate" or not _is_integer(instruction):
+        return None
+    (value,) = operands
+    symbols = elementwise("negate", instruction.element_type, (), (value.symbols,))
+    return Term(symbols, bounds.facts_of(instruction, [value.facts]), negated=value.symbols)
 
 
 def _masked(instruction: Instruction, value: Term, mask: Term) -> Term | None:
@@ -221,4 +260,4 @@ def _is_integer(instruction: Instruction) -> bool:
     )
 
 
-LAWS: tuple[Law, ...] = (select, clamp, extremum, convert, compare, neutral)
+LAWS: tuple[Law, ...] = (select, clamp, extremum, convert, compare, neutral, negate)

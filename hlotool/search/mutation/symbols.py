@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Computation, Instruction, Module
@@ -31,6 +32,7 @@ from hlotool.search.mutation.hashing import (
     key_of,
     numbered,
     of_values,
+    set_along,
     unordered,
     whole,
 )
@@ -57,6 +59,8 @@ class Term:
         known: the elements, where they depend on constants alone.
         divisor: of a remainder, where that is one positive number everywhere.
         zero_like: symbols of an array that is 0 at the same places, where another one is.
+        compared: of a comparison with 0: symbols of what is compared, and the direction.
+        negated: symbols of what an integer is the negative of.
     """
 
     symbols: Symbols
@@ -64,6 +68,8 @@ class Term:
     known: Array | None = None
     divisor: int | None = None
     zero_like: Symbols | None = None
+    compared: tuple[Symbols, str] | None = None
+    negated: Symbols | None = None
 
 
 #: A term per array shape, a tuple per tuple shape.
@@ -223,9 +229,11 @@ class _Reader:
             return self._dot(instruction, operands)
         if opcode == "reduce" and len(operands) == 2:
             key = key_of("reduce", instruction.shape, self._meaning(next(instruction.called)))
-            return combined(
-                key, along(operands[0].symbols, instruction.integers("dimensions")), operands[1].symbols
-            )
+            # The largest of several numbers is the same, however often each is there, and in which order.
+            is_choice = reducing_opcode(next(instruction.called)) in ("maximum", "minimum")
+            together = set_along if is_choice else along
+            terms = together(operands[0].symbols, instruction.integers("dimensions"))
+            return combined(key, terms, operands[1].symbols)
         if instruction.row.opcode_class is Class.ELEMENTWISE and not any(instruction.called):
             if any(o.symbols.shape not in (instruction.dims, ()) for o in operands):
                 return None

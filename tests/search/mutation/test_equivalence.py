@@ -138,6 +138,21 @@ def entry(body: str) -> Module:
             "z = f32[] constant(0)\nb = f32[2] broadcast(z), dimensions={}\nROOT r = f32[2] select(p, b, x)",
             True,
         ),
+        # 0 is its own negative, and 1 is not.
+        (
+            "x = s32[2] parameter(0)\nz = s32[] constant(0)\nb = s32[2] broadcast(z), dimensions={}\n"
+            "p = pred[2] compare(x, b), direction=LT\nn = s32[2] negate(x)\nROOT r = s32[2] select(p, n, x)",
+            "x = s32[2] parameter(0)\nz = s32[] constant(0)\nb = s32[2] broadcast(z), dimensions={}\n"
+            "p = pred[2] compare(x, b), direction=LE\nn = s32[2] negate(x)\nROOT r = s32[2] select(p, n, x)",
+            True,
+        ),
+        (
+            "x = s32[2] parameter(0)\nz = s32[] constant(1)\nb = s32[2] broadcast(z), dimensions={}\n"
+            "p = pred[2] compare(x, b), direction=LT\nn = s32[2] negate(x)\nROOT r = s32[2] select(p, n, x)",
+            "x = s32[2] parameter(0)\nz = s32[] constant(1)\nb = s32[2] broadcast(z), dimensions={}\n"
+            "p = pred[2] compare(x, b), direction=LE\nn = s32[2] negate(x)\nROOT r = s32[2] select(p, n, x)",
+            False,
+        ),
         # Where a slice has but one place to start, its index does not matter.
         (
             "x = f32[4] parameter(0)\ni = s32[] parameter(1)\n"
@@ -191,3 +206,18 @@ m1 = pred[4] and(p1, q1)
 a1 = s32[4] add(s, b)
 ROOT t = s32[4] select(m1, a1, s)"""
     assert same_terms(one, entry(text + again)) is (divisor > 0)
+
+
+@pytest.mark.parametrize(("opcode", "equal"), [("maximum", True), ("add", False)])
+def test_what_is_reduced_twice(opcode: str, equal: bool) -> None:
+    """An element counts once among those of which the largest is taken, and twice in a sum."""
+    text = f"""HloModule m
+f {{ a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] {opcode}(a, b) }}
+ENTRY e {{
+  x = s32[4] parameter(0)
+  z = s32[] constant(0)
+  s = s32[1] slice(x), slice={{[2:3]}}
+  y = s32[5] concatenate(x, s), dimensions={{0}}
+  ROOT r = s32[] reduce(%s, z), dimensions={{0}}, to_apply=f
+}}"""
+    assert same_terms(*(parse_module(text % name) for name in ("x", "y"))) is equal
