@@ -103,7 +103,7 @@ def leaves_of(module: Module, plain: Sequence[Value]) -> list[Leaf]:
 
 @lru_cache(maxsize=2)
 def _asked(module: Module) -> tuple[_Constraints, _Constraints, frozenset[tuple[int, ShapeIndex]]]:
-    """All constraints of a module, those without wishes, and the places of wishes; found once for all sets."""
+    """All constraints of a module, those without wishes, and the places of wishes; found once."""
     findings = parameter_demands(module)
     wished = frozenset((f.number, f.index) for f in findings if not _is_required(f))
     return combine(findings), combine(f for f in findings if _is_required(f)), wished
