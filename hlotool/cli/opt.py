@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hlotool.cli.numbers import distance
 from hlotool.cli.options import add_output_options
 from hlotool.cli.output import emit_bytes, emit_json, finish
 from hlotool.errors import ExitCode, UsageError
@@ -97,14 +98,12 @@ def _load(path: str, form: str | None) -> Module:
 
         return load(path)
     from hlotool.errors import DumpError
+    from hlotool.findings.files import read_whole
     from hlotool.ir.verifier import verify_or_raise
     from hlotool.parse.proto.module import parse_module_proto
     from hlotool.parse.reader import parse_module
 
-    try:
-        content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    except OSError as error:
-        raise DumpError(f"{path}: {error.strerror}") from error
+    content = sys.stdin.buffer.read() if path == "-" else read_whole(Path(path), DumpError)
     shown = "<stdin>" if path == "-" else path
     if form == "proto":
         module = parse_module_proto(content, shown)
@@ -142,13 +141,15 @@ def _fuel(given: Sequence[str]) -> Fuel:
 
     fuel = Fuel()
     for text in given:
-        name, _, number = text.rpartition("=")
-        if not number.isdecimal():
-            raise UsageError(f"--pass-fuel {text}: write it like 12 or fuse=12")
+        name, _, given_number = text.rpartition("=")
+        try:
+            left = distance(given_number)
+        except argparse.ArgumentTypeError as error:
+            raise UsageError(f"--pass-fuel {error}; write it like 12 or fuse=12") from None
         if name:
-            fuel.by_pass[name] = int(number)
+            fuel.by_pass[name] = left
         else:
-            fuel.left = int(number)
+            fuel.left = left
     return fuel
 
 
@@ -171,7 +172,10 @@ def _content(module: Module, arguments: argparse.Namespace, before: str) -> byte
 
 def _write(content: bytes, output: str | None) -> None:
     if output:
-        Path(output).write_bytes(content)
+        from hlotool.findings.files import writing
+
+        with writing(output):
+            Path(output).write_bytes(content)
     else:
         emit_bytes(content)
 

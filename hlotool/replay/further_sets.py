@@ -34,9 +34,9 @@ FOLDER = "hlotool-inputs"
 
 #: Of the time limit per module: what further sets may take. The judge has its share before them.
 _SHARE = 0.3
-#: Of what the module took without them: a run takes less than twice as long with them, what is printed and
-#: started around it included.
-_FACTOR = 0.8
+#: Of what the module took without them: a run takes less than twice as long with them, looking at what they
+#: exercise included.
+_FACTOR = 0.6
 
 #: Judges the outcome of a tested program: the trial, what the reference returned, what the program did.
 Judge = Callable[[Trial, Value, Outcome], ModuleRecord]
@@ -50,7 +50,8 @@ def on_further_sets(
     row: ModuleRecord,
     seconds: float,
     judge: Judge,
-    programs: int = 1,
+    programs: int,
+    ran: Callable[[Trial, float], None],
 ) -> tuple[ModuleRecord, Trial]:
     """The row of a module that agrees on the plain set, after the further ones.
 
@@ -63,6 +64,7 @@ def on_further_sets(
         seconds: that the module took so far.
         judge: says what a difference means.
         programs: of the module that are tested, and share its time limit.
+        ran: told of the runs of the reference on ordinary inputs, with the seconds that each took.
 
     Returns:
         the row of the first set that shows that the program is wrong, with the trial of that set; otherwise
@@ -72,7 +74,7 @@ def on_further_sets(
     if not is_wanted(task.options, reference, program, trial) or row.verdict.answer is Answer.BAD:
         return row, trial
     tried: list[SetRecord] = []
-    for one, verdict, found in _tried(reference, program, trial, task.options, allowed, judge):
+    for one, verdict, found in _tried(reference, program, trial, task.options, allowed, judge, ran):
         tried.append(SetRecord(name=one.name, odd=list(one.odd), aims=list(one.aims), verdict=verdict))
         if found is not None and found[0].verdict.answer is Answer.BAD:
             wrong, its_trial = found
@@ -99,7 +101,7 @@ def inputs_that_show(
     """
     if not is_wanted(task.options, reference, program, trial):
         return ""
-    for _, _, found in _tried(reference, program, trial, task.options, allowed, judge):
+    for _, _, found in _tried(reference, program, trial, task.options, allowed, judge, lambda *_: None):
         if found is not None and found[0].verdict.answer is Answer.BAD:
             return _saved(task, found[1])
     return ""
@@ -132,7 +134,13 @@ def _seconds(options: ReplayOptions, spent: float, programs: int) -> float:
 
 
 def _tried(
-    reference: Program, program: Program, trial: Trial, options: ReplayOptions, allowed: float, judge: Judge
+    reference: Program,
+    program: Program,
+    trial: Trial,
+    options: ReplayOptions,
+    allowed: float,
+    judge: Judge,
+    ran: Callable[[Trial, float], None],
 ) -> Iterator[tuple[InputSet, Verdict, tuple[ModuleRecord, Trial] | None]]:
     """Each set on which the reference runs, the verdict on it and, where the bits differ, the row."""
     began = time.monotonic()
@@ -143,10 +151,13 @@ def _tried(
             for one in directed_sets(reference.module, trial.arguments, options.seed):
                 if not is_here and not one.suits_other_backends:
                     continue
+                started, other = time.monotonic(), _trial(one, trial, options)
                 try:
                     expected = reference.runner.run(one.values).value
                     if time.monotonic() - began > allowed:
                         return
+                    if not one.odd:
+                        ran(other, time.monotonic() - started)
                     outcome = program.runner.run(one.values, expected)
                 except HlotoolError as error:
                     if isinstance(error, BackendFailed) and error.here:
@@ -155,7 +166,6 @@ def _tried(
                 if same_bits(reference.runner.result, expected, outcome.value):
                     yield one, Verdict.IDENTICAL, None
                 else:
-                    other = _trial(one, trial, options)
                     row = judge(other, expected, outcome)
                     yield one, row.verdict, (row, other)
                 if time.monotonic() - began > allowed:

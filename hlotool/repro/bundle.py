@@ -19,20 +19,21 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from hlotool.errors import DumpError, UsageError
+from hlotool.errors import DumpError
+from hlotool.findings.files import read_toml, read_whole, writing
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.types import ShapeIndex
 from hlotool.parse.reader import parse_module
 from hlotool.search.bisection.records import TriggerRecord
 from hlotool.values.captured import read_arguments
 from hlotool.values.npz import npz_arrays
+from hlotool.workers.plain import legible
 
 SCHEMA = "hlotool.repro/1"
 
@@ -151,16 +152,14 @@ def write_bundle(bundle: Bundle, folder: Path) -> None:
         PASS_INPUTS: bundle.pass_inputs,
         KERNEL_INPUTS: bundle.kernel_inputs,
     }
-    contents = {name: text.encode() for name, text in texts.items()} | arrays
-    try:
+    contents = {name: legible(text).encode() for name, text in texts.items()} | arrays
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
             if content:
                 (folder / name).write_bytes(content)
             else:
                 (folder / name).unlink(missing_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: {error}") from error
 
 
 def _tool_inputs(bundle: Bundle) -> bytes:
@@ -179,16 +178,14 @@ def read_bundle(folder: Path) -> Bundle:
     Raises:
         DumpError: there is none, or a file is missing or damaged.
     """
+    if not (folder / FACTS).exists():
+        raise DumpError(f"{folder}: no repro bundle: it has no {FACTS}")
+    facts = read_toml(folder / FACTS, _Facts, DumpError)
     try:
-        facts = msgspec.convert(tomllib.loads((folder / FACTS).read_text(encoding="utf-8")), _Facts)
         texts = {name: _text(folder / name) for name in (AFTER, PASS_BEFORE, PASS_AFTER, KERNEL)}
-        program = (folder / PROGRAM).read_text(encoding="utf-8")
-    except OSError as error:
-        raise DumpError(f"{folder}: no repro bundle: {error}") from error
+        program = read_whole(folder / PROGRAM, DumpError).decode("utf-8")
     except UnicodeDecodeError as error:
         raise DumpError(f"{folder}: a text of the bundle is not UTF-8: {error.reason}") from error
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise DumpError(f"{folder / FACTS}: {error}") from error
     failure, run = facts.failure, facts.run
     tolerance = {"rtol": run.rtol, "atol": run.atol}
     return Bundle(
@@ -253,11 +250,11 @@ class _Facts(msgspec.Struct, frozen=True):
 
 
 def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
+    return _bytes(path).decode("utf-8")
 
 
 def _bytes(path: Path) -> bytes:
-    return path.read_bytes() if path.is_file() else b""
+    return read_whole(path, DumpError) if path.exists() else b""
 
 
 def _facts_text(bundle: Bundle) -> str:
