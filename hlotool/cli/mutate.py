@@ -6,11 +6,11 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
+from hlotool.cli.numbers import repetitions, seed
 from hlotool.cli.options import (
     add_execution_options,
     add_output_options,
     budget,
-    count,
     options_from,
     values_file,
 )
@@ -43,8 +43,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes to its parser."""
     parser.add_argument("path", metavar="FILE", help="HLO file, or the dump of one module")
     group = parser.add_argument_group("what is planted")
-    group.add_argument("--cases", metavar="N", type=count, default=200, help="faults at most [200]")
-    group.add_argument("--seed", type=int, default=0, help="of faults and of generated inputs [0]")
+    group.add_argument("--cases", metavar="N", type=repetitions, default=200, help="faults at most [200]")
+    group.add_argument("--seed", type=seed, default=0, help="of faults and of generated inputs [0]")
     group = parser.add_argument_group("inputs in question", "those that `hlotool run` takes, unless")
     group.add_argument("--inputs", metavar="FILE", type=values_file, help=".npz or SCRIPT.py:FUNCTION")
     group.add_argument(
