@@ -296,8 +296,8 @@ class _Reader:
             sides.append((along(ordered, axes), len(batch)))
         (left, batches), (right, _) = sides
         left_free, right_free = left.ndim - batches, right.ndim - batches
-        left = left.reshape(*left.shape, *([1] * right_free))
-        right = right.reshape(*right.shape[:batches], *([1] * left_free), *right.shape[batches:])
+        left = left.reshape((*left.shape, *([1] * right_free)))
+        right = right.reshape((*right.shape[:batches], *([1] * left_free), *right.shape[batches:]))
         types = [o.element_type.value for o in instruction.operands]
         said = [
             v for k, v in sorted(instruction.attributes.items()) if k in ("operand_precision", "algorithm")

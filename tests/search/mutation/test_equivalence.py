@@ -153,6 +153,22 @@ def entry(body: str) -> Module:
             "p = pred[2] compare(x, b), direction=LE\nn = s32[2] negate(x)\nROOT r = s32[2] select(p, n, x)",
             False,
         ),
+        # A product of vectors is a number, made of both.
+        (
+            "x = f32[3] parameter(0)\ny = f32[3] parameter(1)\n"
+            "ROOT r = f32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+            "x = f32[3] parameter(0)\ny = f32[3] parameter(1)\nz = f32[3] reverse(y), dimensions={0}\n"
+            "w = f32[3] reverse(z), dimensions={0}\n"
+            "ROOT r = f32[] dot(x, w), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+            True,
+        ),
+        (
+            "x = f32[3] parameter(0)\ny = f32[3] parameter(1)\n"
+            "ROOT r = f32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+            "x = f32[3] parameter(0)\ny = f32[3] parameter(1)\nz = f32[3] reverse(y), dimensions={0}\n"
+            "ROOT r = f32[] dot(x, z), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+            False,
+        ),
         # Where a slice has but one place to start, its index does not matter.
         (
             "x = f32[4] parameter(0)\ni = s32[] parameter(1)\n"
