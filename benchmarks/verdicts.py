@@ -34,7 +34,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from faults import CATALOGUE
 from verdicts_captured import captured_pairs
 from verdicts_faults import PlantedFault, Planter, fault_subjects
 from verdicts_judge import PairVerdict, judged
@@ -45,6 +44,7 @@ from verdicts_report import is_alarm, report
 from verdicts_runs import Leaves, Runs
 
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.faults import CATALOGUE
 from hlotool.ir.module import Module
 
 #: Faults per kind that count, and the most that are tried to get them.

@@ -124,13 +124,22 @@ def _add_comparison_options(parser: argparse.ArgumentParser) -> None:
         help="list by source line which branches, ties, signs, … the inputs made occur [counts, where cheap]",
     )
     group.add_argument(
-        "--thorough", action="store_true", help="explain every wrong output, not only the worst three"
+        "--thorough",
+        action="store_true",
+        help="explain every wrong output, not only the worst three; run all further sets of inputs",
     )
     group.add_argument(
         "--budget",
         metavar="SECONDS|FACTORx",
         type=budget,
-        help="what judging one comparison may take, or how many times its runs' time [0.4 of --timeout]",
+        help="what judging one comparison, and what further sets of inputs may take, or how many times the"
+        " time of the runs [0.4 of --timeout; as long as without them]",
+    )
+    group.add_argument(
+        "--further-sets",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="after the plain generated inputs, others that reach more of the program [yes]",
     )
 
 

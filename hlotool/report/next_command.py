@@ -112,6 +112,8 @@ def _typed_command(name: str, run: RunRecord, module: ModuleRecord | None, chang
     given: dict[str, object] = {field: getattr(options, field) for field in options.__struct_fields__}
     if options.compare:
         given |= {"reference": "numpy", "backend": "numpy"}
+    if module is not None and module.inputs is not None and module.inputs.file:
+        given["inputs"] = module.inputs.file
     changed = given | changes | {"only": only}
     return shlex.join(["hlotool", name, *run.paths, *_flags(changed)])
 
