@@ -1,4 +1,4 @@
-"""How fast the stages of one module are read: as a directory, file by file, and by XLA's own parser; CPU time.
+"""How fast the stages of one module are read: file by file, as a directory, and by XLA's parser; CPU time.
 
     python benchmarks/directories.py [DIRECTORY ...] [--repeat N] [--json]
 
@@ -83,9 +83,7 @@ def main() -> int:
     if options.json:
         print(json.dumps(rows, indent=1))
         return 0
-    print(
-        f"{'stages':>6} {'MB':>6} {'file by file':>13} {'directory':>10} {'ratio':>6} {'XLA':>7}  directory"
-    )
+    print("stages     MB  file by file  directory  ratio     XLA  directory")
     for row in rows:
         print(
             f"{row['stages']:>6} {row['megabytes']:>6.2f} {row['alone']:>11.3f} s {row['together']:>8.3f} s"

@@ -16,8 +16,8 @@ from hlotool.parse.text.syntax import Source, TextError
 if TYPE_CHECKING:
     from hlotool.ir.literal import Literal
 
-#: Texts from this size on are cut into lines first; below, that would cost more than it saves: compiling what
-#: proves the pieces of a line takes as long as parsing so much. Where it is compiled, short texts are cut, too.
+#: From so many characters on texts are cut into lines first. To compile what proves the pieces of a line
+#: takes as long as parsing so much; where that is done, short texts are cut, too.
 LARGE = 40_000
 _SHORT = 1_000
 

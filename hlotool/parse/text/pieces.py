@@ -174,9 +174,8 @@ class Pieces:
 
         literal = decode_literal(text, shape)
         # A lone number may stand for gigabytes of zeros.
-        if len(text) <= _SHORT_LITERAL and (
-            not isinstance(shape, ArrayShape) or shape.size <= _SHORT_LITERAL
-        ):
+        is_small = not isinstance(shape, ArrayShape) or shape.size <= _SHORT_LITERAL
+        if is_small and len(text) <= _SHORT_LITERAL:
             self._literals[shape_text, text] = literal
         return literal
 
