@@ -8,7 +8,7 @@ something has none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from hlotool.analysis.calls import CallGraph
@@ -76,3 +76,28 @@ def _state(loop: Instruction, index: ShapeIndex) -> Iterator[Part]:
     """What a part of the state of a loop is: after an iteration, or before the first."""
     yield loop.computation("body").root, index
     yield loop.operands[0], index
+
+
+def computed_by(
+    instruction: Instruction, calls: CallGraph, is_known: Callable[[Part], bool] = lambda _: False
+) -> set[Part]:
+    """The parts that compute a value, wherever it comes from; entry parameters stand for arguments.
+
+    Args:
+        instruction: that the entry reaches.
+        calls: of the program.
+        is_known: parts that are not followed further.
+    """
+    found: set[Part] = set()
+    seen: set[Part] = set()
+    pending: list[Part] = [(instruction, ())]
+    while pending:
+        part = pending.pop()
+        if part in seen:
+            continue
+        seen.add(part)
+        before = [] if is_known(part) else list(handed_on(part, calls))
+        pending += before
+        if not before:
+            found.add(part)
+    return found

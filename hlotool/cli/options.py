@@ -96,11 +96,56 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--input-range", metavar="LO,HI", type=value_range, help="of generated inputs")
 
 
-def add_tolerance_options(parser: argparse.ArgumentParser) -> None:
-    """`--rtol`, `--atol`."""
+def add_tolerance_options(parser: argparse.ArgumentParser, by_output: bool = False) -> None:
+    """`--rtol`, `--atol`; `by_output` where outputs can have their own."""
     group = parser.add_argument_group("tolerance", "derived per output from its type and its sums, unless")
-    group.add_argument("--rtol", type=tolerance, help="relative to the larger magnitude")
-    group.add_argument("--atol", type=tolerance, help="absolute")
+    if by_output:
+        group.add_argument(
+            "--compare-with",
+            metavar="SCRIPT.py:FUNCTION",
+            type=script_function,
+            help="function(output, expected, actual): True, False, what is wrong, or None for the verdict",
+        )
+    for name, meaning in (("rtol", "relative to the larger magnitude"), ("atol", "absolute")):
+        if not by_output:
+            group.add_argument(f"--{name}", type=tolerance, help=meaning)
+            continue
+        group.add_argument(
+            f"--{name}",
+            metavar="[OUTPUT:]VALUE",
+            action=_ByOutput,
+            help=f"{meaning}; of one output: --{name} 'out[1]:1e-3'",
+        )
+
+
+class _ByOutput(argparse.Action):
+    """`VALUE` for all outputs as `NAME`, `OUTPUT:VALUE` into the pairs `output_NAME`."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, **options)
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Store one value."""
+        from hlotool.numerics.tolerance import output_index
+
+        output, colon, text = str(values).rpartition(":")
+        try:
+            value = tolerance(text)
+            if colon:
+                output_index(output)
+        except (argparse.ArgumentTypeError, ValueError) as error:
+            raise argparse.ArgumentError(self, str(error)) from error
+        if not colon:
+            setattr(namespace, self.dest, value)
+            return
+        name = f"output_{self.dest}"
+        setattr(namespace, name, (*(getattr(namespace, name, None) or ()), (output, value)))
 
 
 def add_exact_option(group: argparse._ArgumentGroup) -> None:
@@ -177,6 +222,14 @@ def values_file(text: str) -> str:
     return text
 
 
+def script_function(text: str) -> str:
+    """`SCRIPT.py:FUNCTION`, of a file that is there."""
+    path, colon, function = text.rpartition(":")
+    if not colon or not path.endswith(".py") or not function.isidentifier():
+        raise argparse.ArgumentTypeError(f"{text!r} is no function; write it like compare.py:close")
+    return values_file(text)
+
+
 def value_range(text: str) -> tuple[float, float]:
     """`LO,HI` with LO < HI."""
     low, comma, high = text.partition(",")
@@ -189,6 +242,14 @@ def value_range(text: str) -> tuple[float, float]:
 def words(text: str) -> tuple[str, ...]:
     """`A,B,...`."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def special_kinds(text: str) -> tuple[str, ...]:
+    """`nan`, `inf` or both."""
+    kinds = words(text)
+    if not kinds or not set(kinds) <= {"nan", "inf"}:
+        raise argparse.ArgumentTypeError(f"{text!r}: write nan, inf or nan,inf")
+    return kinds
 
 
 def regex(text: str) -> str:

@@ -16,10 +16,13 @@ _Test = Callable[[Sequence[Any]], bool]
 
 def _carried(values: Sequence[Any]) -> tuple[Array, Array]:
     """Both operands in dtypes that NumPy can calculate in: one byte holds what is narrower."""
-    a, b = (np.asarray(v) for v in values)
-    if a.dtype.kind not in "iu":
-        a, b = a.astype(np.int8), b.astype(np.int8)
+    a, b = map(_carrier, values[:2])
     return a, b
+
+
+def _carrier(value: Any) -> Array:
+    array = np.asarray(value)
+    return array if array.dtype.kind in "iu" else array.astype(np.int8)
 
 
 def _zero_free(values: Sequence[Any]) -> tuple[Array, Array]:
@@ -102,17 +105,45 @@ def wraps(opcode: str, kind: ElementType) -> _Test:
     return test
 
 
+def negates_out_of_range(kind: ElementType) -> _Test:
+    """Whether some number has no negative: the lowest one, and of unsigned types all but 0."""
+    low, _ = integer_limits(kind)
+
+    def test(values: Sequence[Any]) -> bool:
+        a = _carrier(values[0])
+        return bool((a == low).any()) if kind.is_signed else bool(a.any())
+
+    return test
+
+
+def sum_wraps(axes: tuple[int, ...], kind: ElementType) -> _Test:
+    """Whether some sum over `axes`, from the second operand on, does not fit a type of less than 64 bits."""
+    low, high = integer_limits(kind)
+
+    def test(values: Sequence[Any]) -> bool:
+        terms, init = _carried(values)
+        total = np.add.reduce(terms, axis=axes, dtype=np.int64) + init.astype(np.int64)
+        return bool(((total < low) | (total > high)).any())
+
+    return test
+
+
 def _sum_leaves(a: Array, b: Array, low: int, high: int) -> Array:
-    if a.dtype.itemsize < 8:
-        return _outside(a.astype(np.int64) + b, low, high)
     result = a + b
+    if not _fills(a.dtype, high):
+        return _outside(result, low, high)
     return ((a ^ result) & (b ^ result)) < 0 if a.dtype.kind == "i" else result < a
 
 
 def _difference_leaves(a: Array, b: Array, low: int, high: int) -> Array:
-    if a.dtype.itemsize < 8:
-        return _outside(a.astype(np.int64) - b, low, high)
+    if not _fills(a.dtype, high):
+        return _outside(a.astype(np.int8) - b.astype(np.int8), low, high)
     return ((a ^ b) & (a ^ (a - b))) < 0 if a.dtype.kind == "i" else a < b
+
+
+def _fills(dtype: np.dtype[Any], high: int) -> bool:
+    """Whether the element type has all bits of the dtype that carries it."""
+    return high == int(np.iinfo(dtype).max)
 
 
 def _product_leaves(a: Array, b: Array, low: int, high: int) -> Array:

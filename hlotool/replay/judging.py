@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotool.backends.base import Backend, Value
-from hlotool.errors import HlotoolError
-from hlotool.numerics import thresholds
 from hlotool.numerics.dataflow import Leaves
-from hlotool.numerics.tolerance import chosen_by_user
+from hlotool.numerics.tolerance import chosen_by_output, chosen_by_user
 from hlotool.numerics.verdict import Comparison
 from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.judge.judge import judge
-from hlotool.replay.judge.judgement import CompareExactly, Judgement, Side, watching
+from hlotool.replay.judge.judgement import CompareExactly, CompareWith, Judgement, Side, watching
 from hlotool.replay.options import ReplayOptions, RunOptions, budget_seconds
 from hlotool.replay.program import Program
 from hlotool.replay.task import Task
@@ -56,7 +56,8 @@ def judged(
     is_other = tested is not None and _is_other_program(tested, reference)
     compare_exactly = None
     if tested is not None and is_other and tested.backend == reference.backend and _is_interpreted(options):
-        compare_exactly = _comparing(reference, tested, trial, options, actual.seconds)
+        compare_exactly = _comparing(reference, tested, trial, options)
+    chosen = chosen_by_user(options.rtol, options.atol, options.either)
     judgement = Judgement(
         reference=_side(reference, trial, expected),
         expected=expected,
@@ -64,14 +65,25 @@ def judged(
         facts=facts,
         tested=_side(tested, trial, expected) if tested is not None and is_other else None,
         seed=options.seed,
-        tolerance=chosen_by_user(options.rtol, options.atol, options.either),
+        tolerance=chosen,
+        tolerances=chosen_by_output(options.output_rtol, options.output_atol, chosen, options.either),
         deadline=time.monotonic() + _seconds(task, actual.seconds),
         thorough=options.thorough,
         product_unit=_product_unit(task) if tested is None else 0.0,
+        compare_with=None if options.compare_with is None else _comparison(options.compare_with),
         compare_exactly=compare_exactly,
         exact=options.exact,
     )
     return judge(judgement)
+
+
+@lru_cache(maxsize=4)
+def _comparison(place: str) -> CompareWith:
+    """The user's function, loaded once; raises InputDataError as `load_function`."""
+    from hlotool.values.scripts import load_function
+
+    path, _, function = place.rpartition(":")
+    return load_function(Path(path), function)
 
 
 def _is_other_program(tested: Program, reference: Program) -> bool:
@@ -86,36 +98,22 @@ def _is_interpreted(options: ReplayOptions) -> bool:
     return options.reference.partition(":")[0] == "numpy"
 
 
-def _comparing(
-    reference: Program, tested: Program, trial: Trial, options: ReplayOptions, ran: float
-) -> CompareExactly:
-    """How both programs are compared as functions of real numbers.
+def _comparing(reference: Program, tested: Program, trial: Trial, options: ReplayOptions) -> CompareExactly:
+    """How both programs are compared as functions of real numbers."""
 
-    Args:
-        reference: the program as it should be.
-        tested: the program in question.
-        trial: what both ran on.
-        options: of the user.
-        ran: seconds that the runs of both sides took.
-    """
-
-    def compare_exactly(limit: float, trials: int) -> ExactResult:
+    def compare_exactly(seconds: float, trials: int) -> ExactResult:
         # Imported where it is needed: most modules are identical, and every worker would pay for it.
-        from hlotool.replay.exact.compare import Options, compare
-        from hlotool.replay.exact.result import ExactResult
+        from hlotool.replay.exact.within import comparing
 
-        expected = thresholds.EXACT_COST.value * ran
-        if expected > limit:
-            return ExactResult(refused=f"it may take {expected:.0f} s, and {limit:.3g} s are left for it")
-        arguments = trial.arguments if reference.runner.copies == 1 else None
         tell(f"comparing {tested.label} exactly")
-        try:
-            return compare(reference, tested, Options(trials, options.seed, limit, arguments))
-        except (HlotoolError, MemoryError):
-            raise
-        except Exception as error:
-            # The verdict stands without it; a bug in exact arithmetic must not cost it.
-            return ExactResult(refused=f"internal error, please report: {type(error).__name__}: {error}")
+        ask = comparing(
+            reference,
+            tested,
+            seed=options.seed,
+            arguments=trial.arguments if reference.runner.copies == 1 else None,
+            is_limited=not options.exact,
+        )
+        return ask(seconds, trials)
 
     return compare_exactly
 

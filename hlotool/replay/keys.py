@@ -47,7 +47,7 @@ def context_key(module: DumpModule, options: ReplayOptions) -> str:
     """All that the stages of a module are judged on: the first one, arguments, results, options."""
     known = [capture.source for capture in module.captures]
     known += [module.stablehlo] if module.stablehlo else []
-    values = (options.inputs or module.arguments, options.outputs)
+    values = (options.inputs or module.arguments, options.outputs, options.compare_with)
     given = [path_fingerprint(_file_of(path)) for path in values if path]
     first = stage_key(module, 0) if module.stages else ""
     return digest(

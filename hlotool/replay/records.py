@@ -5,13 +5,22 @@ Numbers that JSON cannot hold (NaN, infinities, complex values) appear as text, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
-from hlotool.findings.comparison import BucketRecord, EqualityRecord, EvidenceRecord, MinimumToleranceRecord
+from hlotool.coverage.records import CoverageRecord
+from hlotool.findings.comparison import (
+    BucketRecord,
+    EqualityRecord,
+    EvidenceRecord,
+    HeatMapRecord,
+    MinimumToleranceRecord,
+)
 from hlotool.findings.records import ErrorRecord, Record, SourceRecord
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer, Verdict
-from hlotool.locate.records import DivergenceRecord, ElementRecord
+from hlotool.locate.records import DivergenceRecord, ElementRecord, NonFiniteRecord
 
 #: In place of a tested stage: what the real program returned.
 REALITY = "result"
@@ -24,11 +33,13 @@ class ToleranceRecord(Record, frozen=True, kw_only=True):
         relative: factor of the larger magnitude.
         absolute: added to it.
         origin: where the two come from, in words.
+        either: instead of their sum one of the two is enough, `relative` being a factor of what is expected.
     """
 
     relative: float
     absolute: float
     origin: str = ""
+    either: bool = False
 
 
 class LeafRecord(Record, frozen=True, kw_only=True):
@@ -50,6 +61,7 @@ class LeafRecord(Record, frozen=True, kw_only=True):
         top: up to five mismatched elements, the worst first.
         histogram: mismatches by magnitude.
         tolerance: what was accepted.
+        heat: where a wrong leaf differs, if it has two dimensions.
         minimum_tolerance: what would have been enough.
         decision: of a differing integer or pred: the instruction that makes it of floats, where one ulp may
             flip it.
@@ -74,6 +86,7 @@ class LeafRecord(Record, frozen=True, kw_only=True):
     top: list[ElementRecord] = []
     histogram: list[BucketRecord] = []
     tolerance: ToleranceRecord | None = None
+    heat: HeatMapRecord | None = None
     minimum_tolerance: MinimumToleranceRecord | None = None
     decision: str = ""
     evidence: EvidenceRecord | None = None
@@ -125,6 +138,22 @@ class OutputRecord(Record, frozen=True, kw_only=True):
     file: str = ""
 
 
+class SpecialValuesRecord(Record, frozen=True, kw_only=True):
+    """An array of a result that is not finite everywhere.
+
+    Attributes:
+        index: its shape index in the result.
+        total: number of elements.
+        nan: number of NaNs.
+        inf: number of infinities.
+    """
+
+    index: list[int]
+    total: int
+    nan: int = 0
+    inf: int = 0
+
+
 class InputsRecord(Record, frozen=True, kw_only=True):
     """What the program was run on.
 
@@ -160,6 +189,13 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
             are, unless `--thorough` asks for all.
         divergence: where a differing program parts from the reference, when it was looked for and found.
         divergence_missing: why it was not looked for, or not found.
+        special_values: arrays of the reference's result with NaN or infinity; of the tested one's, where only
+            that has any.
+        origins: the first instructions that made them.
+        origins_missing: why these were not looked for, or not found.
+        coverage: which outcomes the decisions of the reference program had, on the inputs of this row and of
+            earlier ones of the module.
+        coverage_missing: why that was not looked at.
         error: why it came to nothing.
         notes: how the values of several devices became one result.
         seconds: wall time.
@@ -179,6 +215,11 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     unexplained: int = 0
     divergence: DivergenceRecord | None = None
     divergence_missing: str = ""
+    special_values: list[SpecialValuesRecord] = []
+    origins: list[NonFiniteRecord] = []
+    origins_missing: str = ""
+    coverage: CoverageRecord | None = None
+    coverage_missing: str = ""
     error: ErrorRecord | None = None
     notes: list[str] = []
     seconds: float = 0.0
@@ -213,6 +254,17 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
             for leaf in self.leaves
         ]
         return msgspec.structs.replace(self, verdict=Verdict.UNEQUAL, leaves=leaves)
+
+    @property
+    def nothing_but_nan(self) -> list[list[int]]:
+        """Shape indices of arrays that agree in having no number at all: such agreement says little."""
+        return [found.index for found in self.special_values if found.nan == found.total]
+
+    def fails_on(self, kinds: Sequence[str]) -> bool:
+        """Whether one side's result holds a value of one of the kinds `nan` and `inf`."""
+        nan = any(v.nan for v in self.special_values) or any(leaf.nan_mismatches for leaf in self.leaves)
+        inf = any(v.inf for v in self.special_values) or any(leaf.inf_mismatches for leaf in self.leaves)
+        return ("nan" in kinds and nan) or ("inf" in kinds and inf)
 
     @property
     def signature(self) -> Signature:

@@ -50,10 +50,15 @@ def save_leaves(folder: Path, side: str, shape: Shape, value: Value) -> Files:
     files: Files = {}
     for index, part, array in array_leaves(shape, value):
         path = folder / ".".join(["out", *map(str, index), side, "npy"])
-        with writing(path):
-            np.save(path, _plain(array, part.element_type))
+        save_array(path, array, part.element_type)
         files[index] = str(path)
     return files
+
+
+def save_array(path: Path, array: Array, element_type: ElementType) -> None:
+    """Write an array, widened where NumPy lacks its type; raises as `save_leaves`."""
+    with writing(path):
+        np.save(path, _plain(array, element_type))
 
 
 def _plain(array: Array, element_type: ElementType) -> Array:

@@ -26,7 +26,8 @@ _SAVE_FOLDER = "hlotool-outputs"
 
 #: What `hlotool bisect` does not take.
 _NOT_BISECTED: dict[str, object] = {
-    "backend": "numpy", "compare": (), "first_divergence": None, "save_outputs": None, "stages": (),
+    "backend": "numpy", "compare": (), "coverage": None, "fail_on": (), "first_divergence": None,
+    "save_outputs": None, "save_values": None, "stages": (), "values": "",
 }  # fmt: skip
 
 
@@ -44,6 +45,11 @@ def command_after_run(run: RunRecord, verbose: bool) -> str:
         return _with_more_memory(run, found)
     if found := _worst(ending, FAILED):
         return command_line(run, found) + " --verbose"
+    special = [module for module in run.modules if module.fails_on(run.options.fail_on)]
+    if special and not verbose:
+        return command_line(run, special[-1]) + " --verbose"
+    if found := _worst(run.modules, {Verdict.DIFFERS}):
+        return _typed_command("bisect", run, found, _NOT_BISECTED | {"exact": True})
     return ""
 
 
@@ -51,15 +57,29 @@ def command_after_bisect(record: BisectRecord) -> str:
     """A complete command line; empty when there is nothing to do."""
     if record.interrupted:
         return shlex.join(["hlotool", "bisect", *record.paths])
+    exact = " --exact" if record.options.exact else ""
     if any(map(_lacks_dumps, record.culprits)):
-        return f"{_FLAGS} for the same program, then hlotool bisect DIR"
+        return f"{_FLAGS} for the same program, then hlotool bisect DIR{exact}"
     culprit = next((c for c in record.culprits if c.repro), None)
     if culprit is None:
-        return ""
+        return _exact_bisection(record) if _has_other_functions(record) else ""
     trigger = culprit.trigger
     if trigger is None or trigger.status != "triggers" or portable(trigger.backend) == trigger.backend:
         return _verification(culprit.repro)
     return _verification(culprit.repro, "--backend", trigger.backend)
+
+
+def _has_other_functions(record: BisectRecord) -> bool:
+    """Nothing is wrong, and yet some programs are other functions, which was not asked about."""
+    return not record.culprits and any(m.verdict == Verdict.DIFFERS.value for m in record.modules)
+
+
+def _exact_bisection(record: BisectRecord) -> str:
+    options = record.options
+    given: dict[str, object] = {field: getattr(options, field) for field in options.__struct_fields__}
+    if options.backend == options.reference:
+        given["backend"] = RunOptions().backend
+    return shlex.join(["hlotool", "bisect", *record.paths, *_flags(given | {"exact": True})])
 
 
 def _lacks_dumps(culprit: CulpritRecord) -> bool:
@@ -109,8 +129,9 @@ def _closer_look(run: RunRecord, module: ModuleRecord, verbose: bool) -> str:
 
 
 def _is_of_one_backend(options: RunOptions) -> bool:
-    """Whether a difference must come from the programs: what runs them is the same."""
-    return not options.compare and options.backend == options.reference
+    """Whether a difference must come from the programs, and `hlotool bisect` judges it as this run did."""
+    by_user = options.output_rtol or options.output_atol or options.compare_with
+    return not options.compare and options.backend == options.reference and not by_user
 
 
 def _with_more_memory(run: RunRecord, module: ModuleRecord) -> str:
@@ -138,6 +159,10 @@ def _flags(values: dict[str, object]) -> list[str]:
         name = f"--{field.replace('_', '-')}"
         if isinstance(value, bool):
             flags.append(name if value else f"--no-{name[2:]}")
+        elif field.startswith("output_") and isinstance(value, tuple):
+            # That of a single output is that of all, with the output's name before the value.
+            option = name.replace("--output-", "--")
+            flags += [part for output, amount in value for part in (option, f"{output}:{amount:g}")]
         elif field == "input_range" and isinstance(value, tuple):
             flags.append(f"{name}={value[0]:g},{value[1]:g}")
         else:

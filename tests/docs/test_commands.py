@@ -80,15 +80,19 @@ def test_command(command: str, tmp_path: Path) -> None:
 
 
 #: A command with a remark, and the report below it.
-SHOWN = re.findall(
-    r"^```sh\nhlotool (run [^\n#]*?)  +#[^\n]*\n```\n\n```text\n(.*?)^```",
-    README.read_text(encoding="utf-8"),
-    re.MULTILINE | re.DOTALL,
-)
+SHOWN = [
+    shown
+    for path in (README, ROOT / "docs" / "coverage.md")
+    for shown in re.findall(
+        r"^```sh\nhlotool (run [^\n#]*?)  +#[^\n]*\n```\n\n```text\n(.*?)^```",
+        path.read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
+]
 
 
 @pytest.mark.parametrize(("command", "report"), SHOWN, ids=lambda text: text.splitlines()[0])
-def test_a_report_in_the_readme_is_what_is_printed(command: str, report: str, tmp_path: Path) -> None:
+def test_a_report_in_the_documents_is_what_is_printed(command: str, report: str, tmp_path: Path) -> None:
     """Up to times, versions and the padding that goes with them."""
     result = subprocess.run(
         [sys.executable, "-m", "hlotool", *shlex.split(command)],

@@ -7,16 +7,14 @@ Every leaf goes through the same questions, the cheap ones first:
 2. Where the tested side is a program, too: do both compute the same in f64 (`f64_check`)? Rewrites that are
    right agree there far below what the declared types show, and faults do not: a difference that dwarfs all
    rounding in the runs at hand is `wrong` without another execution.
-3. Are both programs the same function of real numbers (`equality`)? Where nothing is left that this does not
-   see, that is `rounding`.
-4. Is the result inside of what an ensemble of legal executions spans (`ensemble`, judged by
+3. Is the result inside of what an ensemble of legal executions spans (`ensemble`, judged by
    `numerics.exchangeability` and `numerics.flips`)? `rounding`, or `unstable` where that spans too much.
-5. Is a NaN or an infinity on one side only? `range` where a value overflows on the way (`range_check`).
-6. Do larger errors, or a less stable way to compute the same, explain it (`excuses`)? `rounding`.
-7. Does a known difference between XLA's implementations (`semantics`)? `semantics`.
-8. Nothing does: `wrong`; of the worst few, with the pattern that the error shows (`explaining`).
-
-What is said of close values is then weighed with what the programs mean: another function is `differs`.
+4. Is a NaN or an infinity on one side only? `range` where a value overflows on the way (`range_check`).
+5. Do larger errors, or a less stable way to compute the same, explain it (`excuses`)? `rounding`.
+6. Does a known difference between XLA's implementations (`semantics`)? `semantics`.
+7. Nothing does: `wrong`; of the worst few, with the pattern that the error shows (`explaining`).
+8. Are both programs the same function of real numbers (`equality`)? If not, what is close all the same is
+   `differs`; if so, `unstable` is `rounding`.
 
 Every execution serves all leaves. The one that is furthest off is asked about first. Once a leaf is wrong for
 certain, so is the program, and what is at hand decides about the others.
@@ -25,7 +23,7 @@ certain, so is the program, and what is at hand decides about the others.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hlotool.errors import HlotoolError
@@ -38,6 +36,7 @@ from hlotool.numerics.reasons import Finding
 from hlotool.numerics.ulp import epsilon
 from hlotool.numerics.verdict import Comparison, LeafComparison, aggregate
 from hlotool.replay.judge import excuses, range_check
+from hlotool.replay.judge.by_user import settled
 from hlotool.replay.judge.case import Accusation, Case
 from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.explaining import explained
@@ -55,24 +54,33 @@ def judge(judgement: Judgement) -> Comparison:
     """
     compared = judgement.compared()
     has_other_structure = compared.verdict is Verdict.STRUCTURAL and len(compared.leaves) == 1
-    if has_other_structure or (judgement.tolerance is not None and not judgement.exact):
+    if has_other_structure:
         return compared
-    executions = Executions(judgement)
     leaves = list(judgement.leaves(compared))
-    said = [leaf.compared for leaf in leaves]
+    by_user = settled(judgement, leaves)
+    said = [by_user.get(leaf.number, leaf.compared) for leaf in leaves]
+    if judgement.tolerance is not None and not judgement.exact:
+        return aggregate(said) if by_user else compared
+    executions = Executions(judgement)
     if judgement.tolerance is None:
-        said = explained(_decided(leaves, executions), executions)
-    return aggregate(executions.equality.weighed(leaves, said))
+        said = explained(_decided(leaves, executions, by_user), executions)
+    weighed = executions.equality.weighed(leaves, said)
+    if not judgement.exact:
+        weighed = [by_user.get(leaf.number, one) for leaf, one in zip(leaves, weighed)]
+    return aggregate(weighed)
 
 
-def _decided(leaves: Sequence[Leaf], executions: Executions) -> list[LeafComparison | Accusation]:
-    """The verdict on every leaf, in tuple order.
+def _decided(
+    leaves: Sequence[Leaf], executions: Executions, by_user: Mapping[int, LeafComparison]
+) -> list[LeafComparison | Accusation]:
+    """The verdict on every leaf, in tuple order; the user's own stand.
 
     The one that is furthest off comes first: once it is wrong for certain, so is the program, and for the
     others what is at hand has to do.
     """
-    decided: dict[int, LeafComparison | Accusation] = {}
-    in_question = [leaf for leaf in leaves if _is_in_question(leaf, executions)]
+    decided: dict[int, LeafComparison | Accusation] = {**by_user}
+    others = [leaf for leaf in leaves if leaf.number not in by_user]
+    in_question = [leaf for leaf in others if _is_in_question(leaf, executions)]
     in_company = False
     for leaf in sorted(in_question, key=lambda leaf: -_urgency(leaf, executions)):
         decided[leaf.number] = _verdict(leaf, executions, in_company)
@@ -107,10 +115,6 @@ def _verdict(leaf: Leaf, executions: Executions, in_company: bool) -> LeafCompar
     """The verdict on a leaf in question; `in_company` of another one that is wrong for certain."""
     if not _depends_on_floats(leaf):
         return Case(leaf, executions, None, None).accused()
-    glance = None if executions.wide is None else executions.wide.glance(leaf)
-    is_outside = glance is not None and glance.relation is WideRelation.OUTSIDE
-    if not in_company and not is_outside and executions.equality.replaces_ensemble(leaf):
-        return Case(leaf, executions, None, None).same_function()
     wide = None if executions.wide is None else executions.wide.finding(leaf, in_company)
     relation = wide.relation if wide is not None else None
     if wide is not None and relation is WideRelation.OUTSIDE:
