@@ -75,7 +75,8 @@ class Pieces:
     @property
     def count(self) -> int:
         """How many pieces are kept."""
-        return sum(map(len, (self._shapes, self._attributes, self._bound, self._tails, self._literals)))
+        others = len(self._bound) + len(self._tails) + len(self._literals)
+        return len(self._shapes) + len(self._attributes) + others
 
     # Shapes
 
