@@ -112,6 +112,10 @@ def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, st
         yield "inputs", module.inputs.description
         if verbose:
             yield from (("", rule) for rule in module.inputs.rules)
+    if module.generated_constants:
+        yield "constants", f"{module.generated_constants} generated: the dump leaves their values out"
+    if module.opaque_calls:
+        yield "opaque calls", f"{module.opaque_calls} with stand-ins: nobody else can execute them"
     yield from (("" if number else "note", note) for number, note in enumerate(module.notes))
     yield "file", module.path
     if module.divergence_missing:

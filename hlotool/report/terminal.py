@@ -96,9 +96,14 @@ def _basis(run: RunRecord) -> Iterator[str]:
         return
     origins = sorted({_origin(module.inputs) for module in agreeing if module.inputs})
     backends = sorted({module.reference for module in agreeing if module.reference})
+    made = sum(module.generated_constants for module in agreeing)
+    calls = sum(module.opaque_calls for module in agreeing)
+    unknown = f"; {plural(made, 'generated constant')}" if made else ""
+    unknown += f"; stand-ins for {plural(calls, 'opaque call')}" if calls else ""
     coverages = coverages_of(agreeing)
     covers = f"; {text}" if (text := covered_text(coverages)) else ""
-    yield f"agreement rests on: inputs {' and '.join(origins)}; reference {', '.join(backends)}{covers}"
+    basis = f"inputs {' and '.join(origins)}{unknown}; reference {', '.join(backends)}{covers}"
+    yield f"agreement rests on: {basis}"
     if (never := never_texts(coverages)) and not run.options.coverage:
         more = f" … and {len(never) - _NEVER} more lines" if len(never) > _NEVER else ""
         yield f"never: {' · '.join(never[:_NEVER])}{more} (--coverage shows the source)"
