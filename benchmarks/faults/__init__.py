@@ -5,7 +5,8 @@
             wrong = kind.plant(module, site, seed=0)
 
 Every planted module is valid HLO of the same interface. Whether the fault changes the result depends on the
-program and its inputs. `DEVICES` holds the kinds that need a program for several devices.
+program and its inputs. `DEVICES` holds the kinds that need a program for several devices,
+`BELOW_ROUNDING` those that no run of a program shows.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from . import (
     precision,
     reductions,
     regions,
+    small,
     sorting,
     specials,
 )
 from .inputs import poisoned
 from .kind import FaultKind, Place, Site, places
 
-__all__ = ["CATALOGUE", "DEVICES", "FaultKind", "Place", "Site", "places", "poisoned"]
+__all__ = ["BELOW_ROUNDING", "CATALOGUE", "DEVICES", "FaultKind", "Place", "Site", "places", "poisoned"]
 
 CATALOGUE: tuple[FaultKind, ...] = (
     *elements.KINDS,
@@ -50,3 +52,5 @@ CATALOGUE: tuple[FaultKind, ...] = (
 )
 
 DEVICES: tuple[FaultKind, ...] = exchanges.KINDS
+
+BELOW_ROUNDING: tuple[FaultKind, ...] = small.KINDS
