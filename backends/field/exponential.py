@@ -5,8 +5,8 @@ residues modulo P. So exp(a + b) = exp(a) exp(b), exp(x) > 0 and exp(x/2) = √e
 hash.
 
 log is the inverse, modulo Q: log(a b) = log(a) + log(b) and log(√a) = log(a) / 2 hold there, and exp(log(x))
-= x modulo P. Modulo P a logarithm is a hash, but for the values that exp had before: those return what exp
-was given.
+= x modulo P. Modulo P a logarithm is a hash, but for the values that exp or a power had before: of those the
+logarithm is what exp was given, or the exponent times the logarithm of what was raised to it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from hlotool.backends.field.blockwise import in_blocks, once_per_element
 from hlotool.backends.field.fractions_of import balanced, is_square
 from hlotool.backends.field.hashing import Words, key, splitmix, splitmix_of
 from hlotool.backends.field.logarithms import DIGIT_BITS, logarithms, powers
+from hlotool.backends.field.memo import Memo
 from hlotool.backends.field.opaque import opaque
 from hlotool.backends.field.residues import MODULO_P, MODULO_Q, P, Q
 from hlotool.backends.field.words import INF, NEG_INF, ONE, join, multiply, split
@@ -44,16 +45,19 @@ class Exponential:
         self._seed = seed
         self._salt = np.uint64(key("exponential", seed))
         self._remembers = remembers
-        self._seen: list[tuple[Words, Words]] = []
-        self._memo: tuple[Words, Words] | None = None
+        self._exps, self._powers, self._logs = Memo(), Memo(2), Memo()
 
     def __call__(self, words: Words) -> Words:
         """exp(x); exp(0) = 1, exp(-INF) = 0, exp(INF) = INF."""
         result = self._exp(words)
         if self._remembers:
-            self._seen.append((split(result)[0].ravel(), words.ravel()))
-            self._memo = None
+            self._exps.note(result, words)
         return result
+
+    def note_power(self, result: Words, x: Words, y: Words) -> None:
+        """Note that `result` is x^y: its logarithm is y log x, even where x or y are no positive numbers."""
+        if self._remembers:
+            self._powers.note(result, x, y)
 
     def _exp(self, words: Words) -> Words:
         p = self._raised(words & _LOW)
@@ -69,12 +73,25 @@ class Exponential:
     def log(self, words: Words) -> Words:
         """log(x); log 1 = 0, log 0 = -INF, log INF = INF. Of negative numbers it is an unknown function."""
         p, _ = split(words)
-        result = np.where(p == 1, np.uint64(0), self._logarithms(words))
-        if self._seen:
-            values, arguments = self._sorted_memo()
-            at = np.minimum(np.searchsorted(values, p), len(values) - 1)
-            result = np.where(values[at] == p, arguments[at], result)
-        return np.where(p == 0, NEG_INF, np.where(words == INF, INF, result))
+        result = np.array(self._logarithms(words))
+        # A number keeps its logarithm: what it turns out to be the power of must not change it.
+        for find in (self._of_powers, self._exps.find, self._logs.find):
+            is_known, found = find(words)
+            if found:
+                result[is_known] = found[0]
+        result = np.where(p == 0, NEG_INF, np.where(words == INF, INF, result))
+        result = np.where(p == 1, np.uint64(0), result)
+        self._logs.note(words, result)
+        return result
+
+    def _of_powers(self, words: Words) -> tuple[npt.NDArray[np.bool_], list[Words]]:
+        """Which words are powers of other numbers, and the logarithms of those; see `Memo.find`."""
+        is_power, found = self._powers.find(words)
+        if not is_power.any():
+            return is_power, []
+        bases, exponents = found
+        is_power[is_power] = changes = (split(bases)[0] != split(words[is_power])[0]) & (exponents != ONE)
+        return is_power, [multiply(exponents[changes], self.log(bases[changes]))]
 
     def _logarithms(self, words: Words) -> Words:
         """A hash modulo P, the logarithm modulo Q where there is one."""
@@ -105,14 +122,6 @@ class Exponential:
         exponents, is_positive = self._exponents(x)
         powers_of_x = self._exp(multiply(exponents, y & _LOW))
         unknown = opaque("power", self._seed, x, y)
-        return np.where(split(x)[0] == 0, np.uint64(0), np.where(is_positive, powers_of_x, unknown))
-
-    def _sorted_memo(self) -> tuple[Words, Words]:
-        """Values of exp, in order and each once, with an argument of each."""
-        if self._memo is None:
-            values = np.concatenate([values for values, _ in self._seen])
-            arguments = np.concatenate([arguments for _, arguments in self._seen])
-            values, first = np.unique(values, return_index=True)
-            self._memo = values, arguments[first]
-            self._seen = [self._memo]
-        return self._memo
+        result = np.where(split(x)[0] == 0, np.uint64(0), np.where(is_positive, powers_of_x, unknown))
+        self.note_power(result, x, y)
+        return result

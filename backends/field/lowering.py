@@ -15,10 +15,11 @@ from hlotool.analysis.inequalities import Law
 from hlotool.analysis.signs import Order, Signs
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.constants import Constants
-from hlotool.backends.field.folding import Folding
+from hlotool.backends.field.folding import Folded, Folding
 from hlotool.backends.field.held import held_in, is_complex, is_float, is_inexact, pair
-from hlotool.backends.field.registry import MEANINGS
+from hlotool.backends.field.registry import MEANINGS, plain
 from hlotool.backends.field.trial import Trial
+from hlotool.backends.field.words import Words
 from hlotool.backends.numpy.lowering import Lowering, literal_value
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.region_programs import AroundRegions
@@ -66,8 +67,8 @@ class FieldLowering(Lowering):
         self.boxes: list[BlackBox] = []
         self.laws: set[Law] = set()
         self.signs = signs
-        self._folding = Folding(self.numbers)
-        self._arguments: Mapping[int, Array] = {}
+        self._folding = Folding(self.numbers, self._constant)
+        self._arguments: Mapping[int, Folded] = {}
 
     @property
     def fuses_loops(self) -> bool:
@@ -126,7 +127,7 @@ class FieldLowering(Lowering):
         """The words of constants, and of what follows from constants alone."""
         folded = self._folding.value(instruction)
         if folded is not None:
-            return self._words(folded, instruction)
+            return folded.held
         if instruction.opcode != "constant":
             return None
         return self.words_of(self.literal(instruction))
@@ -137,17 +138,44 @@ class FieldLowering(Lowering):
             return tuple(map(self.words_of, literal.value))
         value = literal_value(literal)
         if is_float(literal.shape):
-            return self.constants.words(value)
+            return self._written(value)
         if is_complex(literal.shape):
-            return pair(self.constants.words(np.real(value)), self.constants.words(np.imag(value)))
+            return pair(self._written(np.real(value)), self._written(np.imag(value)))
         return value
 
-    def _words(self, folded: Array, instruction: Instruction) -> Any:
+    def _written(self, value: Array) -> Words:
+        return self.constants.words(value, is_written=self.is_reference)
+
+    def _constant(self, instruction: Instruction, value: Array, operands: Sequence[Folded]) -> Any:
+        """What follows from constants, as the field holds it (`folding.Meaning`)."""
         if not is_float(instruction.shape):
-            return folded
-        if instruction.opcode != "constant" and self.is_reference:
-            self.constants.folded(folded)
-        return self.constants.words(folded)
+            return value
+        if instruction.opcode == "constant":
+            return self._written(value)
+        if instruction.opcode in _RATIONAL:
+            exact = plain(self.kernel(instruction))(*(operand.held for operand in operands))
+            return self.constants.derived(value, exact, self.is_reference)
+        if self.is_reference:
+            self.constants.folded(value)
+        return self.constants.words(value)
+
+
+#: What they make of constants is the same at every point, and exact.
+_RATIONAL = frozenset(
+    {
+        "add",
+        "broadcast",
+        "convert",
+        "copy",
+        "divide",
+        "multiply",
+        "negate",
+        "reshape",
+        "rsqrt",
+        "sqrt",
+        "subtract",
+    }
+)
 
 
 class LogicalFieldLowering(AroundRegions, FieldLowering):
