@@ -53,9 +53,10 @@ _SECONDS = 60.0
 
 
 def legal_records(name: str, folder: Path, other_python: str, seed: int) -> list[LegalRecord]:
-    """All pairs of one program, proved; pairs of the same texts once."""
+    """All pairs of one program, proved; the same text made in the same way counts once."""
     subject = subject_named(name, seed)
     found: list[LegalRecord] = []
+    proofs: dict[str, Proof] = {}
     seen: set[tuple[str, str]] = set()
     try:
         for pair in legal_pairs(subject, Compilations(folder / "stages"), other_python):
@@ -63,8 +64,9 @@ def legal_records(name: str, folder: Path, other_python: str, seed: int) -> list
                 found.append(LegalRecord(name, subject.group, pair.way, pair.detail, None, pair.reason))
             elif (pair.way, pair.key) not in seen:
                 seen.add((pair.way, pair.key))
-                proof = _proof(pair.reference, pair.tested, seed)
-                found.append(LegalRecord(name, subject.group, pair.way, pair.detail, proof))
+                if pair.key not in proofs:
+                    proofs[pair.key] = _proof(pair.reference, pair.tested, seed)
+                found.append(LegalRecord(name, subject.group, pair.way, pair.detail, proofs[pair.key]))
     except (HlotoolError, ImportError) as error:
         found.append(LegalRecord(name, subject.group, "read", "", None, f"{type(error).__name__}: {error}"))
     return found

@@ -95,8 +95,8 @@ class Constants:
         wide: npt.NDArray[np.float64] = np.asarray(values).astype(np.float64)
         words = np.array(np.broadcast_to(exact, wide.shape))
         for at, value in np.ndenumerate(wide):
-            plain = reading_of(float(value), self._precisions)
-            if plain.rule is Rule.SHORT or not np.isfinite(value):
+            plain = self._plain(float(value))
+            if plain.rule in (Rule.SHORT, Rule.ZERO):
                 words[at] = plain.word
                 continue
             word = words[at]
@@ -148,11 +148,9 @@ class Constants:
         return found
 
     def _read(self, value: float) -> Reading:
-        if 0 < abs(value) < self._zero_below:
-            return Reading(ZERO, "0", Rule.ZERO)
-        plain = reading_of(value, self._precisions)
+        plain = self._plain(value)
         size = abs(value)
-        if plain.rule is Rule.SHORT or size in self._written or size in self._tables:
+        if plain.rule in (Rule.SHORT, Rule.ZERO) or size in self._written or size in self._tables:
             return plain
         made = self._derived.get(size)
         if made is None and size not in self._folded:
@@ -160,6 +158,12 @@ class Constants:
         if made is None:
             return plain
         return made if value > 0 else Reading(negate(made.word), f"-({made.text})", made.rule)
+
+    def _plain(self, value: float) -> Reading:
+        """What a constant is read as by itself."""
+        if 0 < abs(value) < self._zero_below:
+            return Reading(ZERO, "0", Rule.ZERO)
+        return reading_of(value, self._precisions)
 
     def _made(self, size: float) -> Reading | None:
         """What a compiler made a positive number of; None where nothing explains it."""
@@ -169,7 +173,7 @@ class Constants:
 
     def _known_reading(self, size: float) -> Reading:
         """Of a positive number of the reference."""
-        return self._derived.get(size) or reading_of(size, self._precisions)
+        return self._derived.get(size) or self._plain(size)
 
     def _narrowest(self, value: float) -> Precision:
         return next(p for p in self._precisions if p.holds(value))

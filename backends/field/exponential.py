@@ -28,6 +28,9 @@ from hlotool.backends.field.words import INF, NEG_INF, ONE, join, multiply, spli
 _LOW: Final = np.uint64(0xFFFFFFFF)
 _DIGIT: Final = np.uint64((1 << DIGIT_BITS) - 1)
 
+#: Powers of powers that a logarithm is traced back through.
+_DEPTH: Final = 8
+
 
 class Exponential:
     """exp, log and powers of one trial; both programs of a pair are given the same object.
@@ -45,7 +48,8 @@ class Exponential:
         self._seed = seed
         self._salt = np.uint64(key("exponential", seed))
         self._remembers = remembers
-        self._exps, self._powers, self._logs = Memo(), Memo(2), Memo()
+        self._exps, self._logs = Memo(), Memo()
+        self._powers, self._bases = Memo(2), Memo(0)
 
     def __call__(self, words: Words) -> Words:
         """exp(x); exp(0) = 1, exp(-INF) = 0, exp(INF) = INF."""
@@ -56,8 +60,15 @@ class Exponential:
 
     def note_power(self, result: Words, x: Words, y: Words) -> None:
         """Note that `result` is x^y: its logarithm is y log x, even where x or y are no positive numbers."""
-        if self._remembers:
-            self._powers.note(result, x, y)
+        if not self._remembers:
+            return
+        # What others are powers of is no power itself: (x^a)^(1/a) = x would lead in a circle.
+        is_base, _ = self._bases.find(result)
+        fresh = ~is_base
+        dims = result.shape
+        bases, exponents = (np.broadcast_to(operand, dims)[fresh] for operand in (x, y))
+        self._powers.note(result[fresh], bases, exponents)
+        self._bases.note(bases)
 
     def _exp(self, words: Words) -> Words:
         p = self._raised(words & _LOW)
@@ -70,13 +81,16 @@ class Exponential:
         p = self._low[exponents & _DIGIT] * self._high[exponents >> np.uint64(DIGIT_BITS)]
         return MODULO_P.reduce(np.asarray(p))
 
-    def log(self, words: Words) -> Words:
+    def log(self, words: Words, depth: int = _DEPTH) -> Words:
         """log(x); log 1 = 0, log 0 = -INF, log INF = INF. Of negative numbers it is an unknown function."""
         p, _ = split(words)
         result = np.array(self._logarithms(words))
         # A number keeps its logarithm: what it turns out to be the power of must not change it.
-        for find in (self._of_powers, self._exps.find, self._logs.find):
-            is_known, found = find(words)
+        for is_known, found in (
+            self._of_powers(words, depth),
+            self._exps.find(words),
+            self._logs.find(words),
+        ):
             if found:
                 result[is_known] = found[0]
         result = np.where(p == 0, NEG_INF, np.where(words == INF, INF, result))
@@ -84,14 +98,13 @@ class Exponential:
         self._logs.note(words, result)
         return result
 
-    def _of_powers(self, words: Words) -> tuple[npt.NDArray[np.bool_], list[Words]]:
+    def _of_powers(self, words: Words, depth: int) -> tuple[npt.NDArray[np.bool_], list[Words]]:
         """Which words are powers of other numbers, and the logarithms of those; see `Memo.find`."""
         is_power, found = self._powers.find(words)
-        if not is_power.any():
+        if not is_power.any() or not depth:
             return is_power, []
         bases, exponents = found
-        is_power[is_power] = changes = (split(bases)[0] != split(words[is_power])[0]) & (exponents != ONE)
-        return is_power, [multiply(exponents[changes], self.log(bases[changes]))]
+        return is_power, [multiply(exponents, self.log(bases, depth - 1))]
 
     def _logarithms(self, words: Words) -> Words:
         """A hash modulo P, the logarithm modulo Q where there is one."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
@@ -85,10 +85,10 @@ class Relations:
 
     @cached_property
     def _of_one(self) -> list[_Results]:
-        return [
-            _Results.of(values, lambda n, power=power: power(self._read(float(self._all[n]))))
-            for power, values in _powers(self._all)
-        ]
+        def reading(n: int, power: _Unary) -> Reading:
+            return power(self._read(float(self._all[n])))
+
+        return [_Results.of(values, partial(reading, power=power)) for power, values in _powers(self._all)]
 
     @cached_property
     def _of_two(self) -> list[_Results]:
@@ -126,6 +126,7 @@ class Relations:
         return [_Results.of(factors[first] * factors[second] * factors[third], reading)]
 
 
+_Unary = Callable[[Reading], Reading]
 _Binary = Callable[[Words, Words], Words]
 _BINARY: Final[tuple[tuple[str, _Binary, Any], ...]] = (
     ("*", multiply, np.multiply),
@@ -135,7 +136,7 @@ _BINARY: Final[tuple[tuple[str, _Binary, Any], ...]] = (
 )
 
 
-def _powers(values: Floats) -> list[tuple[Callable[[Reading], Reading], Floats]]:
+def _powers(values: Floats) -> list[tuple[_Unary, Floats]]:
     """r, 1/r, √r, 1/√r: of a reading, and of all values."""
     with np.errstate(all="ignore"):
         return [

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any, Protocol
 
+from hlotool.analysis.decisions import fewest_decided
 from hlotool.backends.base import Backend
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.constants import Constants, constant_values
@@ -14,7 +16,7 @@ from hlotool.backends.field.drawing import with_drawn_floats
 from hlotool.backends.field.executable import FieldBackend
 from hlotool.backends.field.snapping import Rule
 from hlotool.backends.field.trial import Trial
-from hlotool.errors import BackendFailed, HlotoolError
+from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError
 from hlotool.ir.module import Module
 from hlotool.ir.types import leaves
 from hlotool.numerics import thresholds
@@ -44,7 +46,7 @@ class Options:
     """How two programs are compared.
 
     Attributes:
-        trials: points.
+        trials: points; more where few elements decide (`thresholds.DECISIONS`).
         seed: of the first one; the others follow.
         time_limit: for all of it, in seconds.
         arguments: whose integers and preds are taken in place of generated ones, in the first trial.
@@ -62,13 +64,14 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     What is refused is part of the result; errors of other kinds than HlotoolError are bugs and raise.
     """
     options = options or Options()
+    points = max(options.trials, _points(reference.module, tested.module))
     began = time.monotonic()
     deadline = began + options.time_limit
-    result = _attempt(reference, tested, options, deadline, _Assumed())
+    result = _attempt(reference, tested, options, points, deadline, _Assumed())
     for assumed in _further(reference.module, tested.module):
         if result.relation is not Relation.UNEQUAL or result.structural:
             break
-        result = _united(result, _attempt(reference, tested, options, deadline, assumed))
+        result = _united(result, _attempt(reference, tested, options, points, deadline, assumed))
     return replace(result, seconds=time.monotonic() - began)
 
 
@@ -90,18 +93,26 @@ class _Assumed:
     roots: bool = False
 
 
-#: Modulo Q the root of a square has either sign by chance: one element alone shows it in every second trial.
-#: And a fault in one of two branches shows at every second point: at others than those at which programs were
-#: unequal it must not be missed.
-_TRIALS_AT_OTHER_POINTS = 8
-
 #: They take roots.
 _ROOTS = frozenset(
     {"batch-norm-grad", "batch-norm-inference", "batch-norm-training", "cholesky", "rsqrt", "sqrt"}
 )
 
-#: One number out of two is a square: of a few different ones, all are at one of these points.
-_MOST_ROOTS, _MOST_POINTS = 24, 600
+
+def _points(*modules: Module) -> int:
+    """How many points it takes to see what decisions about few elements do."""
+    sizes = [size for module in modules if (size := fewest_decided(module)) is not None]
+    wanted = ceil(thresholds.DECISIONS.value / max(1, min(sizes))) if sizes else 1
+    return min(wanted, _most_points())
+
+
+def _most_points() -> int:
+    """See `thresholds.MOST_POINTS`.
+
+    Modulo Q the root of a square has either sign by chance: one element alone shows it in every second trial.
+    And at others points than those at which programs were unequal, what showed there must not be missed.
+    """
+    return int(thresholds.MOST_POINTS.value)
 
 
 def _united(result: ExactResult, other: ExactResult) -> ExactResult:
@@ -135,17 +146,15 @@ def _further(*modules: Module) -> Iterator[_Assumed]:
 
 
 def _attempt(
-    reference: Side, tested: Side, options: Options, deadline: float, assumed: _Assumed
+    reference: Side, tested: Side, options: Options, points: int, deadline: float, assumed: _Assumed
 ) -> ExactResult:
+    """Both programs at `points` points, or as many of them as there is time for, but the options' trials."""
     constants = Constants(
         reference.module, tested.module, thresholds.TINY_CONSTANT.value if assumed.tiny else 0.0
     )
     takes_logarithms = _takes_logarithms(reference.module, tested.module)
     half = int(assumed.logarithms)
     trial = Trial(constants, remembers_exp=takes_logarithms, watches_roots=assumed.roots, half=half)
-    trials = options.trials
-    if assumed.logarithms or assumed.roots:
-        trials = max(trials, _TRIALS_AT_OTHER_POINTS)
     engine = FieldBackend(trial, deadline, assumed.inequalities)
     try:
         runners = reference.compiled_by(engine), tested.compiled_by(engine)
@@ -153,18 +162,8 @@ def _attempt(
             return ExactResult(structural=difference)
         if assumed.inequalities and not engine.laws:
             return ExactResult(refused="no inequality is known")
-        found, missing = [], set(range(options.trials))
-        for number in range(_MOST_POINTS if assumed.roots else trials):
-            arguments = _arguments(reference.module, runners[0], options, number)
-            leaves = _at_point(*runners, arguments, trial, options.seed + number)
-            if not trial.imaginary_roots:
-                found.append(leaves)
-                missing.discard(number % options.trials)
-                if assumed.roots and all(leaf.relation is Relation.UNEQUAL for leaf in leaves):
-                    break
-            if (len(found) >= trials and not missing) or trial.roots > _MOST_ROOTS:
-                break
-        if len(found) < trials or missing:
+        found = _at_points(*runners, trial, assumed, reference.module, options, points)
+        if not found:
             return ExactResult(refused="no points at which all that is under a root is a square")
     except HlotoolError as error:
         if isinstance(error, BackendFailed) and error.here:
@@ -177,11 +176,51 @@ def _attempt(
     laws += sorted(law.value for law in engine.laws)
     return ExactResult(
         leaves=explained([worst(leaf) for leaf in zip(*found)], *boxes),
-        trials=trials,
+        trials=len(found),
         laws=laws,
         constants=_readings(constants),
         boxes=boxes,
     )
+
+
+def _at_points(
+    reference: Runner,
+    tested: Runner,
+    trial: Trial,
+    assumed: _Assumed,
+    module: Module,
+    options: Options,
+    points: int,
+) -> list[list[LeafResult]]:
+    """What every leaf is at each point; nothing where no points are found that serve.
+
+    Where one point shows every leaf to be unequal there are no more.
+    """
+    wanted, tried = points, points
+    if assumed.logarithms or assumed.roots:
+        wanted = tried = max(points, _most_points())
+    if assumed.roots:
+        tried = int(thresholds.POINTS_FOR_ROOTS.value)
+    found: list[list[LeafResult]] = []
+    missing = set(range(points))
+    for number in range(tried):
+        arguments = _arguments(module, reference, options, number, points)
+        try:
+            leaves = _at_point(reference, tested, arguments, trial, options.seed + number)
+        except BackendTimeout:
+            if assumed.roots or len(found) < options.trials:
+                raise
+            return found
+        if not trial.imaginary_roots:
+            found.append(leaves)
+            missing.discard(number % points)
+            if leaves and all(leaf.relation is Relation.UNEQUAL for leaf in leaves):
+                return found
+        if len(found) >= wanted and not missing:
+            return found
+        if trial.roots > thresholds.ROOTS.value:
+            break
+    return []
 
 
 def _readings(constants: Constants) -> list[tuple[str, str, str]]:
@@ -198,13 +237,13 @@ def _takes_logarithms(*modules: Module) -> bool:
     return any(i.opcode in ("log", "log-plus-one") for module in modules for i in module.instructions())
 
 
-def _arguments(module: Module, runner: Runner, options: Options, number: int) -> Sequence[Any]:
+def _arguments(module: Module, runner: Runner, options: Options, number: int, points: int) -> Sequence[Any]:
     """What both programs are given at one point: one value per parameter, or a tuple for each device.
 
-    Integers and preds repeat themselves after `trials` points, given ones are those of the first: what they
+    Integers and preds repeat themselves after `points` points, given ones are those of the first: what they
     show must not vanish at further points.
     """
-    seed, trial = options.seed + number, number % options.trials
+    seed, trial = options.seed + number, number % points
 
     def drawn(device: int) -> Sequence[Any]:
         integers = generate_inputs(module, options.seed + trial + device).values
@@ -222,7 +261,11 @@ def _structural_difference(reference: Runner, tested: Runner) -> str:
     if difference := parameter_difference(reference, tested):
         return difference
     left, right = ([index for index, _ in leaves(runner.result)] for runner in (reference, tested))
-    return "" if left == right else f"results of {len(left)} and of {len(right)} leaves"
+    if left == right:
+        return ""
+    if len(left) == len(right):
+        return "tuples of another structure are returned"
+    return f"results of {len(left)} and of {len(right)} leaves"
 
 
 def _at_point(
