@@ -6,7 +6,7 @@ then runs as often as wanted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -37,6 +37,28 @@ class Probe(Protocol):
 
     def __call__(self, instruction: Instruction, value: Value) -> None:
         """Look at `value`, the result of `instruction`."""
+
+
+#: Looks at a result.
+ResultReader: TypeAlias = Callable[[Value], None]
+#: Looks at operand values just before an instruction runs; returns what wants to see the result, if any.
+#: It must not change them. What it keeps cannot be updated in place.
+OperandReader: TypeAlias = "Callable[[Sequence[Value]], ResultReader | None]"
+
+
+class ReadingProbe:
+    """A probe of the numpy backend that is shown what some instructions read, and nothing else.
+
+    Attributes:
+        readers: what looks at the operands of each instruction of interest; they may drop out of it during
+            the execution.
+    """
+
+    def __init__(self) -> None:
+        self.readers: dict[Instruction, OperandReader] = {}
+
+    def __call__(self, instruction: Instruction, value: Value) -> None:
+        """See `Probe`: results alone tell it nothing."""
 
 
 class Executable(Protocol):

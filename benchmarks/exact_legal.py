@@ -1,4 +1,4 @@
-"""Legal pairs for the exact arbiter: a program and what real XLA made of it, at every stage and in every way."""
+"""Legal pairs for the exact arbiter: a program and what real XLA made of it, at every stage, in every way."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 from zlib import crc32
 
@@ -231,7 +232,7 @@ def _mlp(draw: Draw) -> Program:
             x = x if number == len(p) - 1 else act(norm(x))
         return loss(x.astype("float32"), y)
 
-    layers = [(array(a, b, dtype=dtype), array(b, dtype=dtype)) for a, b in zip(sizes, sizes[1:])]
+    layers = [(array(a, b, dtype=dtype), array(b, dtype=dtype)) for a, b in pairwise(sizes)]
     batch = draw.size(3, 8)
     return step_of(draw, objective, layers, array(batch, sizes[0], dtype=dtype), array(batch, dtype="int32"))
 

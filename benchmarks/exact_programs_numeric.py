@@ -1,4 +1,4 @@
-"""The other half of `exact_programs`: special functions, sampling, quantised arithmetic, loops, linear algebra."""
+"""The other half of `exact_programs`: special functions, sampling, narrow types, loops, linear algebra."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def _state_space(draw: Draw) -> Program:
         decay = jnp.exp(-jnp.exp(p["a"]) * delta[..., None])
         gain = (delta * x)[..., None] * (x @ p["b"])[:, None, :]
         if is_parallel:
-            _, h = jax.lax.associative_scan(lambda l, r: (l[0] * r[0], r[0] * l[1] + r[1]), (decay, gain))
+            _, h = jax.lax.associative_scan(lambda a, b: (a[0] * b[0], b[0] * a[1] + b[1]), (decay, gain))
         else:
             zero = jnp.zeros(decay.shape[1:])
             _, h = jax.lax.scan(lambda s, r: (r[0] * s + r[1],) * 2, zero, (decay, gain))

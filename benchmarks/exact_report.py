@@ -26,11 +26,12 @@ def legal_report(records: Iterable[LegalRecord]) -> Iterator[str]:
             [title, "programs", "pairs", *_RELATIONS, "decided"],
             [
                 _legal_row(name, group)
-                for name, group in [*_grouped(proved, lambda p: key(p[0])), ("all", proved)]
+                for name, group in [*_grouped(proved, lambda p, key=key: key(p[0])), ("all", proved)]
             ],
         )
     seconds = sorted(p.seconds for _, p in proved) or [0.0]
-    yield f"- seconds per pair: {median(seconds):.2f} in the median, {seconds[len(seconds) * 9 // 10]:.2f} of nine in ten"
+    most = seconds[len(seconds) * 9 // 10]
+    yield f"- seconds per pair: {median(seconds):.2f} in the median, {most:.2f} of nine in ten"
     laws = Counter(law for _, p in proved if p.relation == "equal" for law in p.laws)
     yield "- equal only by: " + (", ".join(f"{law} ({n})" for law, n in laws.most_common()) or "nothing")
     for kind, title in (("refused", "refused"), ("unequal", "accused")):
@@ -70,9 +71,8 @@ def fault_report(records: Iterable[FaultRecord]) -> Iterator[str]:
             )
             verdicts = Counter((f.verdict, f.proof.relation) for f in faults)
             yield from _list("judge's verdict, arbiter's relation", verdicts)
-            missed = Counter(
-                (f.unit, f"{f.program} {f.stage} {f.site}") for f in faults if f.proof.relation == "equal"
-            )
+            equal = [f for f in faults if f.proof.relation == "equal"]
+            missed = Counter((f.unit, f"{f.program} {f.stage} {f.site}") for f in equal)
             yield from _list("equal", missed)
 
 

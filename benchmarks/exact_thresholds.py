@@ -1,4 +1,4 @@
-"""How many corpus pairs are equal, unequal and refused at half, once and twice each threshold of constants."""
+"""How many pairs are equal, unequal and refused at half, once and twice each threshold of constants."""
 
 from __future__ import annotations
 

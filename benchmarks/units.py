@@ -1,4 +1,4 @@
-"""Units of work whose records are kept as lines of JSON, so that a benchmark can be stopped and go on later."""
+"""Units of work whose records are kept as lines of JSON: a benchmark can be stopped and go on later."""
 
 from __future__ import annotations
 

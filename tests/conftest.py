@@ -20,6 +20,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden/")
 
 
+def pytest_configure() -> None:
+    """What commands advise is kept: tests/cli/test_next_lines.py, which comes last, does it."""
+    from support import next_lines
+
+    next_lines.watch()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name == "test_next_lines.py")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """What is marked `xla` is skipped where no XLA runs."""

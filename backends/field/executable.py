@@ -124,8 +124,11 @@ class FieldExecutable:
             Unsupported: data-dependent limits.
             BackendTimeout: the backend's deadline has passed.
         """
-        found = execute(self._plan, list(arguments), Run(self._backend.watch(probe)))
-        return self._result(found)
+        return self._result(self.held(arguments, probe))
+
+    def held(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
+        """What `run` returns as whole words (see `held`); arguments and probe are as there."""
+        return execute(self._plan, list(arguments), Run(self._backend.watch(probe)))
 
     def run_devices(
         self, arguments: Sequence[Sequence[Value]], probes: Sequence[Probe | None] | None = None

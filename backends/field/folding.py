@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from hlotool.backends.field.marked import is_marked
 from hlotool.backends.numpy.lowering import Lowering, literal_value
 from hlotool.backends.numpy.registry import Calling, Reading
 from hlotool.errors import HlotoolError
@@ -89,7 +90,10 @@ class Folding:
         if instruction.opcode == "constant":
             if instruction.literal is None or instruction.literal.has_elided:
                 return None
-            self._note(instruction, literal_value(instruction.literal))
+            value = literal_value(instruction.literal)
+            if is_marked(value):
+                return None
+            self._note(instruction, value)
         elif self._folds(instruction):
             value = self._computed(instruction)
             if value is not None:

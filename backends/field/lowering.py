@@ -17,13 +17,14 @@ from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.constants import Constants
 from hlotool.backends.field.folding import Folded, Folding
 from hlotool.backends.field.held import held_in, is_complex, is_float, is_inexact, pair
+from hlotool.backends.field.marked import held, is_marked
 from hlotool.backends.field.registry import MEANINGS, plain
 from hlotool.backends.field.trial import Trial
 from hlotool.backends.field.words import Words
 from hlotool.backends.numpy.lowering import Lowering, literal_value
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.region_programs import AroundRegions
-from hlotool.backends.numpy.registry import Kernel, Rule
+from hlotool.backends.numpy.registry import Kernel, Reading, Rule
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.dtypes import Array
 from hlotool.ir.literal import Literal
@@ -113,10 +114,17 @@ class FieldLowering(Lowering):
         return lambda one, _: meaning(one, self)
 
     def build(self, computation: Computation, kernel: Callable[[Instruction], Kernel]) -> Plan:
-        """See `Lowering`; what a compiler would fold is folded first."""
+        """See `Lowering`; what a compiler would fold is folded first, and is a step that a probe sees."""
         arguments, self._arguments = self._arguments, {}
+
+        def kernel_of(instruction: Instruction) -> Kernel:
+            folded = self._folding.value(instruction)
+            if folded is None:
+                return kernel(instruction)
+            return Reading(lambda: folded.held, ())
+
         with self._folding.of(computation, arguments):
-            return super().build(computation, kernel)
+            return super().build(computation, kernel_of)
 
     def called_plan(self, computation: Computation, operands: Sequence[Instruction]) -> Plan:
         """The plan of what an instruction calls; operands that are constants are so inside, too."""
@@ -124,19 +132,19 @@ class FieldLowering(Lowering):
         return self.build(computation, self.kernel) if self._arguments else self.plan(computation)
 
     def known_value(self, instruction: Instruction) -> Any:
-        """The words of constants, and of what follows from constants alone."""
-        folded = self._folding.value(instruction)
-        if folded is not None:
-            return folded.held
+        """The words of constants."""
         if instruction.opcode != "constant":
             return None
-        return self.words_of(self.literal(instruction))
+        folded = self._folding.value(instruction)
+        return self.words_of(self.literal(instruction)) if folded is None else folded.held
 
     def words_of(self, literal: Literal) -> Any:
-        """The value of a literal as the field holds it."""
+        """The value of a literal as the field holds it; words that are marked as such are themselves."""
         if isinstance(literal.value, tuple):
             return tuple(map(self.words_of, literal.value))
         value = literal_value(literal)
+        if is_marked(value):
+            return held(value)
         if is_float(literal.shape):
             return self._written(value)
         if is_complex(literal.shape):
@@ -148,6 +156,12 @@ class FieldLowering(Lowering):
 
     def _constant(self, instruction: Instruction, value: Array, operands: Sequence[Folded]) -> Any:
         """What follows from constants, as the field holds it (`folding.Meaning`)."""
+        words = self._exact(instruction, value, operands)
+        if isinstance(words, np.ndarray):
+            words.flags.writeable = False  # all runs share it
+        return words
+
+    def _exact(self, instruction: Instruction, value: Array, operands: Sequence[Folded]) -> Any:
         if not is_float(instruction.shape):
             return value
         if instruction.opcode == "constant":

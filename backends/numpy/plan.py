@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hlotool.backends.base import Probe
+from hlotool.backends.base import Probe, ReadingProbe
 from hlotool.backends.numpy.failures import failure
 from hlotool.backends.numpy.registry import Calling, Executed
 from hlotool.backends.numpy.run import Run
@@ -49,9 +49,10 @@ class Plan:
         fused: what runs otherwise; the same bits, quicker.
         root: slot of the result.
         unused: slots of arguments that nothing reads.
+        instructions: that `steps` execute.
     """
 
-    __slots__ = ("_code", "_template", "computation", "fused", "root", "steps", "unused")
+    __slots__ = ("_code", "_template", "computation", "fused", "instructions", "root", "steps", "unused")
 
     def __init__(
         self,
@@ -67,6 +68,7 @@ class Plan:
         self.fused = tuple(fused) if fused is not None else self.steps
         self.root = root
         self.unused = tuple(unused)
+        self.instructions = frozenset(step.instruction for step in self.steps)
         self._template = template
         self._code = [_code(step) for step in self.fused]
 
@@ -79,6 +81,8 @@ class Plan:
             slots[slot] = None
         if run.probe is not None:
             return self._run_probed(slots, run, run.probe)
+        if run.reading is not None and not run.reading.readers.keys().isdisjoint(self.instructions):
+            return self._run_read(slots, run, run.reading)
         result = -1
         try:
             for kernel, operands, result, dying, calling in self._code:
@@ -90,6 +94,28 @@ class Plan:
             raise
         except Exception as error:
             raise failure(_instruction(self.fused, result), error) from error
+        return slots[self.root]
+
+    def _run_read(self, slots: list[Any], run: Run, probe: ReadingProbe) -> Any:
+        """With a look at what some instructions read; operands that die are the kernel's own all the same."""
+        readers = probe.readers
+        result = -1
+        try:
+            for step in self.steps:
+                kernel, operands, result, dying, calling = _code(step)
+                values = [slots[i] for i in operands]
+                reader = readers.get(step.instruction)
+                after = None if reader is None else reader(values)
+                for i in dying:
+                    slots[i] = None
+                value = slots[result] = kernel(values, run) if calling else kernel(*values)
+                if after is not None:
+                    after(value)
+                del value
+        except HlotoolError:
+            raise
+        except Exception as error:
+            raise failure(_instruction(self.steps, result), error) from error
         return slots[self.root]
 
     def _run_probed(self, slots: list[Any], run: Run, probe: Probe) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hlotool.backends.base import Probe
+from hlotool.backends.base import Probe, ReadingProbe
 
 if TYPE_CHECKING:
     from hlotool.backends.numpy.lockstep import Device
@@ -24,12 +24,14 @@ class Run:
 
     Attributes:
         probe: sees the result of every instruction, or None.
+        reading: sees what some instructions read, or None.
         device: which of several devices this is and how it meets the others; None for the only one.
         rng_state: 128-bit state of `rng-get-and-update-state`, one per module.
     """
 
     def __init__(self, probe: Probe | None = None, device: Device | None = None) -> None:
-        self.probe = probe
+        self.reading = probe if isinstance(probe, ReadingProbe) else None
+        self.probe = probe if self.reading is None else None
         self.device = device
         self.rng_state = INITIAL_RNG_STATE
 

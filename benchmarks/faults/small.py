@@ -132,9 +132,24 @@ def _is_narrow(place: Place) -> bool:
 KINDS = (
     FaultKind("epsilon dropped", "an addend simplified away as too small", _is_epsilon, _dropped),
     FaultKind("epsilon 10 % off", "another layer's epsilon", _is_epsilon, _larger),
-    FaultKind("constant slightly off", "a constant copied with too few digits", both(_is_usual, lambda p: not _is_narrow(p)), _slightly),
+    FaultKind(
+        "constant slightly off",
+        "a constant copied with too few digits",
+        both(_is_usual, lambda place: not _is_narrow(place)),
+        _slightly,
+    ),
     FaultKind("constant 3 ulps off", "a constant folded in steps that round", _is_usual, _ulps),
     FaultKind("one element slightly off", "a race on one element", both(is_float, is_array), _one_element),
-    FaultKind("one element of a narrow product", "a tile's edge in another precision", both(is_float, is_array, _is_narrow, is_opcode("dot", "multiply", "convolution")), _one_element),
-    FaultKind("one term of a long sum", "the last element of a vector read twice", both(is_opcode("reduce", "dot"), _is_long_sum), _one_term),
-)  # fmt: skip
+    FaultKind(
+        "one element of a narrow product",
+        "a tile's edge in another precision",
+        both(is_float, is_array, _is_narrow, is_opcode("dot", "multiply", "convolution")),
+        _one_element,
+    ),
+    FaultKind(
+        "one term of a long sum",
+        "the last element of a vector read twice",
+        both(is_opcode("reduce", "dot"), _is_long_sum),
+        _one_term,
+    ),
+)

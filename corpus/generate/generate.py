@@ -28,7 +28,11 @@ from collect import ROOT, collect, write
 from directories import Directory, directories
 from programs import Fault, Program, load
 
-HAND_WRITTEN = {"modules": "one opcode or corner each", "malformed": "texts that a reader must refuse"}
+HAND_WRITTEN = {
+    "modules": "one opcode or corner each",
+    "malformed": "texts that a reader must refuse",
+    "found": "HLO in the forms in which people have it; written by found.py",
+}
 PACKAGES = {
     "jax": ("jax", "jaxlib", "numpy"),
     "tf": ("tensorflow", "keras", "numpy"),

@@ -1,79 +1,295 @@
-"""Where the values of floats decide: comparisons, choices by size, roundings to integers."""
+"""Where a program does one thing or another, depending on its data: its decisions, and what may come of each.
+
+A comparison finds less, equal or greater; a loop runs not at all, once, or more often; a start index lies at
+the first place, inside, at the last one, or out of range. A fault that changes one outcome only shows on
+inputs that make it happen. What no sensible input does (NaN, an index out of range, an overflow) is legal,
+too, and `odd`: frameworks may never let it happen.
+
+Computations that are applied to elements (reducers, comparators of sorts) are not looked into: what they
+decide is asked of the instruction that applies them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+import enum
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
 
-from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.types import ArrayShape, array_shapes
-from hlotool.ir.walk import reachable
-
-#: What looks at the size of a float.
-_DECIDING: Final = frozenset(
-    {
-        "abs",
-        "bitcast-convert",
-        "ceil",
-        "clamp",
-        "compare",
-        "convert",
-        "floor",
-        "is-finite",
-        "maximum",
-        "minimum",
-        "remainder",
-        "round-nearest-afz",
-        "round-nearest-even",
-        "sign",
-        "sort",
-        "topk",
-    }
-)
-#: Callers that apply a computation to many elements, one after the other.
-_APPLYING: Final = frozenset(
-    {
-        "all-reduce",
-        "map",
-        "reduce",
-        "reduce-scatter",
-        "reduce-window",
-        "scan",
-        "scatter",
-        "select-and-scatter",
-    }
-)
+from hlotool.analysis.calls import CallGraph
+from hlotool.analysis.monoids import is_choice, monoid_opcodes
+from hlotool.analysis.scalar_form import scalar_form
+from hlotool.analysis.start_indices import StartIndex, start_indices
+from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import by_opcode
+from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.ir.walk import Context, branches, contexts
 
 
-def fewest_decided(module: Module) -> int | None:
-    """Elements of the smallest decision about floats in `module`; None where it takes none.
+class Kind(enum.Enum):
+    """What is decided."""
 
-    Decisions inside reducers count for as many elements as what they are applied to.
+    COMPARISON = "comparison"
+    SELECTION = "selection"
+    CLAMPING = "clamping"
+    EXTREMUM = "extremum"
+    LOGIC = "logic"
+    BRANCH = "branch"
+    TRIP_COUNT = "trip count"
+    START_INDEX = "start index"
+    OVERLAP = "overlap of windows"
+    DIVISION = "integer division"
+    SHIFT = "shift amount"
+    SIGN = "sign"
+    CONVERSION = "conversion"
+    OVERFLOW = "integer overflow"
+    ORDER = "order"
+    TIES = "choice"
+    FINITENESS = "finiteness"
+    NAN = "NaN among terms"
+    ALL_OR_ANY = "all or any"
+    GROUPS = "group sizes"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One question that the data answers.
+
+    Attributes:
+        instruction: that asks it.
+        kind: of the question.
+        outcomes: answers that sensible inputs give.
+        odd: further answers, which are legal.
+        operands: numbers of the operands that the answer depends on.
+        start: the component in question, of a start index.
     """
-    return min(_sizes(module), default=None)
+
+    instruction: Instruction
+    kind: Kind
+    outcomes: tuple[str, ...]
+    odd: tuple[str, ...] = ()
+    operands: tuple[int, ...] = ()
+    start: StartIndex | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether sensible inputs may answer in more than one way."""
+        return len(self.outcomes) > 1
+
+    @property
+    def all_outcomes(self) -> tuple[str, ...]:
+        """Sensible ones first."""
+        return self.outcomes + self.odd
 
 
-def _sizes(module: Module) -> Iterator[int]:
-    applied: set[Computation] = set()
-    for instruction in module.instructions():
-        if instruction.opcode in (*_APPLYING, "sort", "topk"):
-            for computation in instruction.called:
-                applied.update(reachable(computation))
-    for computation in reachable(module.entry):
-        for instruction in computation.instructions:
-            if computation not in applied and _decides(instruction):
-                yield max(shape.size for shape in array_shapes(instruction.operands[0].shape))
+_Rule: TypeAlias = Callable[[Instruction], Iterator[Decision]]
+_RULES: dict[str, _Rule] = {}
 
 
-def _decides(instruction: Instruction) -> bool:
-    if instruction.opcode in _APPLYING:
-        return any(_decides(i) for c in instruction.called for i in c.instructions)
-    if instruction.opcode not in _DECIDING or not instruction.operands:
-        return False
-    operand, shape = instruction.operands[0].shape, instruction.shape
-    if not isinstance(operand, ArrayShape) or not operand.element_type.is_floating:
-        return False
-    if instruction.opcode in ("bitcast-convert", "convert"):
-        return isinstance(shape, ArrayShape) and not shape.element_type.is_inexact
-    # All of these are of constants: a limit that is compared with another one decides nothing.
-    return any(o.opcode != "constant" for o in instruction.operands)
+def decisions(calls: CallGraph) -> Iterator[Decision]:
+    """The decisions of a program, in textual order of the computations that it runs step by step."""
+    kinds = contexts(calls.module)
+    for instruction, home in calls.home.items():
+        rule = _RULES.get(instruction.opcode)
+        if rule is not None and kinds[home] - {Context.EMBEDDED}:
+            yield from rule(instruction)
+
+
+def _decides(*opcodes: str) -> Callable[[_Rule], _Rule]:
+    return by_opcode(_RULES, opcodes)
+
+
+def _type(instruction: Instruction) -> ElementType | None:
+    """Of an array; None for tuples and tokens."""
+    return instruction.shape.element_type if isinstance(instruction.shape, ArrayShape) else None
+
+
+def _nan(kind: ElementType | None, name: str = "NaN") -> tuple[str, ...]:
+    """The odd outcome that a comparison of numbers of this type may have."""
+    return (name,) if kind is not None and kind.is_inexact else ()
+
+
+# Comparisons and choices
+
+
+@_decides("compare")
+def _compare(instruction: Instruction) -> Iterator[Decision]:
+    is_equality = instruction.text("direction") in ("EQ", "NE")
+    outcomes = ("equal", "unequal") if is_equality else ("less", "equal", "greater")
+    odd = _nan(_type(instruction.operands[0]), "unordered")
+    yield Decision(instruction, Kind.COMPARISON, outcomes, odd, (0, 1))
+
+
+@_decides("select")
+def _select(instruction: Instruction) -> Iterator[Decision]:
+    yield Decision(instruction, Kind.SELECTION, ("true", "false"), operands=(0,))
+
+
+@_decides("clamp")
+def _clamp(instruction: Instruction) -> Iterator[Decision]:
+    odd = _nan(_type(instruction))
+    yield Decision(instruction, Kind.CLAMPING, ("below", "inside", "above"), odd, (0, 1, 2))
+
+
+@_decides("maximum", "minimum")
+def _extremum(instruction: Instruction) -> Iterator[Decision]:
+    if _type(instruction) is ElementType.PRED:
+        yield from _connective(instruction, is_or=instruction.opcode == "maximum")
+        return
+    odd = _nan(_type(instruction))
+    yield Decision(instruction, Kind.EXTREMUM, ("first larger", "second larger"), odd, (0, 1))
+
+
+@_decides("and", "or")
+def _logic(instruction: Instruction) -> Iterator[Decision]:
+    if _type(instruction) is ElementType.PRED:
+        yield from _connective(instruction, is_or=instruction.opcode == "or")
+
+
+def _connective(instruction: Instruction, is_or: bool) -> Iterator[Decision]:
+    """Each operand alone decides once, as in modified condition/decision coverage."""
+    outcomes = ("neither" if is_or else "both", "only the first", "only the second")
+    yield Decision(instruction, Kind.LOGIC, outcomes, operands=(0, 1))
+
+
+@_decides("is-finite")
+def _is_finite(instruction: Instruction) -> Iterator[Decision]:
+    yield Decision(instruction, Kind.FINITENESS, ("finite",), ("infinite", "NaN"), (0,))
+
+
+# Control flow
+
+
+@_decides("conditional")
+def _conditional(instruction: Instruction) -> Iterator[Decision]:
+    if _type(instruction.operands[0]) is ElementType.PRED:
+        yield Decision(instruction, Kind.BRANCH, ("true", "false"), operands=(0,))
+        return
+    outcomes = tuple(f"branch {number}" for number in range(len(branches(instruction))))
+    yield Decision(instruction, Kind.BRANCH, outcomes, ("out of range",), (0,))
+
+
+@_decides("while")
+def _while(instruction: Instruction) -> Iterator[Decision]:
+    yield Decision(instruction, Kind.TRIP_COUNT, ("none", "one", "several"), operands=(0,))
+
+
+# Indices
+
+
+@_decides("dynamic-slice", "dynamic-update-slice", "gather", "scatter")
+def _indexing(instruction: Instruction) -> Iterator[Decision]:
+    for start in start_indices(instruction):
+        is_signed = instruction.operands[start.operand].element_type.is_signed
+        odd = ("below", "above") if is_signed else ("above",)
+        outcomes = _PLACES[min(start.limit, 2)]
+        if start.limit or instruction.opcode == "scatter":
+            yield Decision(instruction, Kind.START_INDEX, outcomes, odd, (start.operand,), start)
+    if instruction.opcode == "scatter":
+        operand = len(instruction.operands) // 2
+        if instruction.operands[operand].array_shape.size > 1 and not instruction.flag("unique_indices"):
+            yield Decision(instruction, Kind.OVERLAP, ("distinct", "repeated"), operands=(operand,))
+
+
+#: Of starts by their limit: 0, 1, or more.
+_PLACES = (("first",), ("first", "last"), ("first", "inner", "last"))
+
+
+@_decides("ragged-dot")
+def _ragged_dot(instruction: Instruction) -> Iterator[Decision]:
+    yield Decision(instruction, Kind.GROUPS, ("empty", "not empty"), operands=(2,))
+
+
+# Integers
+
+
+@_decides("divide", "remainder")
+def _divide(instruction: Instruction) -> Iterator[Decision]:
+    kind = _type(instruction)
+    if kind is None or not kind.is_integer:
+        return
+    if kind.is_signed:
+        outcomes: tuple[str, ...] = ("exact", "+/+", "-/+", "+/-", "-/-")
+        odd: tuple[str, ...] = ("by zero", "overflow")
+    else:
+        outcomes, odd = ("exact", "inexact"), ("by zero",)
+    yield Decision(instruction, Kind.DIVISION, outcomes, odd, (0, 1))
+
+
+@_decides("shift-left", "shift-right-arithmetic", "shift-right-logical")
+def _shift(instruction: Instruction) -> Iterator[Decision]:
+    yield Decision(instruction, Kind.SHIFT, ("zero", "in range"), ("too large",), (1,))
+    kind = _type(instruction)
+    if instruction.opcode != "shift-left" and kind is not None and kind.is_signed:
+        yield Decision(instruction, Kind.SIGN, ("negative", "not negative"), operands=(0,))
+
+
+@_decides("abs", "sign")
+def _sign(instruction: Instruction) -> Iterator[Decision]:
+    kind = _type(instruction.operands[0])
+    if kind is not None and not kind.is_complex:
+        yield Decision(instruction, Kind.SIGN, ("negative", "not negative"), _nan(kind), (0,))
+
+
+@_decides("add", "subtract", "multiply")
+def _arithmetic(instruction: Instruction) -> Iterator[Decision]:
+    kind = _type(instruction)
+    if kind is not None and kind.is_integer:
+        yield Decision(instruction, Kind.OVERFLOW, ("fits",), ("wraps",), (0, 1))
+
+
+@_decides("convert")
+def _convert(instruction: Instruction) -> Iterator[Decision]:
+    source, target = _type(instruction.operands[0]), _type(instruction)
+    if source is None or target is None or source is target or source.is_complex:
+        return
+    outcomes: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
+    if target is ElementType.PRED:
+        outcomes, odd = ("zero", "not zero"), _nan(source)
+    elif source is ElementType.PRED:
+        outcomes = ("true", "false")
+    elif source.is_floating and target.is_integer:
+        outcomes, odd = ("exact", "fraction"), ("too small", "too large", "NaN")
+        if target.is_signed:
+            outcomes = ("exact", "positive fraction", "negative fraction")
+    elif source.is_integer and target.is_integer and target.bits <= source.bits:
+        outcomes, odd = ("fits",), ("wraps",)
+    elif source.is_signed:
+        outcomes = ("negative", "not negative")
+    elif source.is_floating and target.real_part.bits < source.bits:
+        outcomes, odd = ("fits",), ("overflow", "NaN")
+    if outcomes:
+        yield Decision(instruction, Kind.CONVERSION, outcomes, odd, (0,))
+
+
+# Reductions and sorts
+
+
+@_decides("sort")
+def _sort(instruction: Instruction) -> Iterator[Decision]:
+    (axis,) = instruction.integers("dimensions")
+    if instruction.operands[0].dims[axis] > 1:
+        odd = _nan(_type(instruction.operands[0]))
+        operands = tuple(range(len(instruction.operands)))
+        yield Decision(instruction, Kind.ORDER, ("distinct", "ties"), odd, operands)
+
+
+@_decides("reduce")
+def _reduce(instruction: Instruction) -> Iterator[Decision]:
+    count = len(instruction.operands) // 2
+    inputs = tuple(range(count))
+    kinds = [_type(instruction.operands[number]) for number in inputs]
+    if any(kind is not None and kind.is_inexact for kind in kinds):
+        yield Decision(instruction, Kind.NAN, ("numbers",), ("NaN",), inputs)
+    form = scalar_form(instruction.computation("to_apply"))
+    if form is None:
+        return
+    if kinds == [ElementType.PRED] and (opcode := monoid_opcodes(form)[0]) in _CONNECTIVES:
+        yield Decision(instruction, Kind.ALL_OR_ANY, (_CONNECTIVES[opcode], "mixed"), operands=inputs)
+    elif count > 1 and is_choice(form):
+        yield Decision(instruction, Kind.TIES, ("distinct", "ties"), operands=(0,))
+
+
+#: Of reductions of preds: the elements that a single other one decides against.
+_CONNECTIVES = {"and": "all", "minimum": "all", "or": "none", "maximum": "none"}

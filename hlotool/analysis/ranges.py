@@ -85,7 +85,8 @@ def _constant(instruction: Instruction, _: _Operands) -> Interval:
     if literal is None or literal.elided or not isinstance(literal.value, np.ndarray):
         return ANY
     value = literal.value
-    if value.size == 0 or value.size > _LARGEST_CONSTANT or value.dtype.kind == "c":
+    is_number = value.dtype.kind != "c" and value.dtype.names is None
+    if value.size == 0 or value.size > _LARGEST_CONSTANT or not is_number:
         return ANY
     numbers = value.astype(np.float64)
     return ANY if np.isnan(numbers).any() else Interval(float(numbers.min()), float(numbers.max()))

@@ -65,7 +65,7 @@ def check_module(task: CheckTask) -> CheckResult:
         except HlotoolError as error:
             failures.append(FailedFile(file=file, module=title, error=error_record(error)))
             continue
-        is_program = task.has_program and number == 0
+        is_program = task.has_program and number == 0 and not module.cut
         findings += findings_of(module, rules, title, file, is_program, task.gpu)
         if number == 0:
             facts = program_facts(module, title, file)

@@ -25,3 +25,16 @@ def invalid_hlo(subject: Subject) -> Iterator[Problem]:
     named.update((instruction.name, instruction) for instruction in module.instructions())
     for error in verify(module):
         yield Problem(f"{error.message} [{error.rule}]", named.get(error.instruction or ""))
+
+
+@module_rule(
+    "cut-text",
+    Severity.ERROR,
+    "a text that ends too early",
+    remedy="dump it to files (--xla_dump_to=DIR): logs and messages have limits",
+    applies=Applies.EVERY_STAGE,
+)
+def cut_text(subject: Subject) -> Iterator[Problem]:
+    """Where the text ends; rules on the whole program are not applied to what is left."""
+    if subject.module.cut:
+        yield Problem(subject.module.cut)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotool.cli.options import (
+    add_exact_option,
     add_execution_options,
     add_input_options,
     add_only_option,
@@ -64,6 +65,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--backend", metavar="NAME", default="", help="compile here, such as with xla, and dump its passes"
     )
+    add_exact_option(group)
     add_repetition_options(group, 3, "runs of what is compiled here")
     add_input_options(parser)
     add_tolerance_options(parser)

@@ -89,7 +89,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> Report:
     from hlotool.check.config import accepted, choose_rules, load_config
     from hlotool.check.run import PRELOAD, check
-    from hlotool.dump.directory import open_dump
+    from hlotool.dump.directory import open_dumps
     from hlotool.workers.cores import worker_count
     from hlotool.workers.pool import Limits, Pool
 
@@ -97,7 +97,7 @@ def _check(arguments: argparse.Namespace) -> Report:
     rules = choose_rules(arguments.only, [*config.skip, *arguments.skip])
     with Pool(Limits(worker_count(arguments.jobs), arguments.timeout), PRELOAD) as pool:
         pool.start()
-        dumps = [open_dump(path) for path in arguments.paths]
+        dumps = open_dumps(arguments.paths)
         report = check(dumps, pool, rules, arguments.stages, arguments.gpu)
     report.findings, report.ignored = accepted(report.findings, config)
     return report
@@ -144,10 +144,10 @@ def _fix(arguments: argparse.Namespace) -> int:
 
 def _only_module(paths: list[str], option: str) -> Module:
     """The module of the one file that `option` works on."""
-    from hlotool.dump.directory import open_dump
+    from hlotool.dump.directory import open_dumps
     from hlotool.dump.loading import load_stage
 
-    owners = [module for path in paths for module in open_dump(path).modules]
+    owners = [module for dump in open_dumps(paths) for module in dump.modules]
     stages = [(owner, stage) for owner in owners for stage in owner.stages or owner.others]
     if len(stages) != 1:
         raise UsageError(f"{option} takes one HLO file, and there are {len(stages)}")

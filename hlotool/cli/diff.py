@@ -55,7 +55,7 @@ def _lines(text: str) -> int:
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     for path in (arguments.left, arguments.right):
-        if "://" not in path and not os.path.exists(path):
+        if path != "-" and "://" not in path and not os.path.exists(path):
             raise UsageError(f"{path}: no such file or directory")
     from hlotool.diff.results import are_results
 

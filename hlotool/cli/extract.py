@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     if arguments.height < 0:
         raise UsageError("--height counts from 0")
-    loaded = load_case(arguments.path, options_from(arguments), arguments.stage)
+    loaded = load_case(arguments.path, options_from(arguments), arguments.stage, may_be_cut=True)
     cut = cut_named(loaded.case, arguments.names, arguments.height, arguments.call)
     output = Path(arguments.output or default_output(arguments.path, "extracted"))
     write_case(cut.case, output)
@@ -66,9 +67,11 @@ def execute(arguments: argparse.Namespace) -> int:
         emit_json(record)
         return record.exit_code
     emit(cut.case.text if arguments.verbose else "")
-    given = f" --inputs {inputs_file}" if inputs_file else ""
+    if loaded.case.module.cut:
+        tell(f"hlotool: note: {arguments.path}: {loaded.case.module.cut}")
     tell(f"{output}: {cut.case.size} instructions, inputs {loaded.inputs.description}")
     if cut.calls > 1:
         print(f"executed {cut.calls} times; values of number {arguments.call}", file=sys.stderr)
-    emit(f"next: hlotool run {output}{given}\n")
+    given = ["--inputs", inputs_file] if inputs_file else []
+    emit(f"next: {shlex.join(['hlotool', 'run', str(output), *given])}\n")
     return record.exit_code

@@ -85,18 +85,13 @@ def execute(arguments: argparse.Namespace) -> int:
 def _dumps(paths: Sequence[str], failures: list[FailedFile]) -> list[Dump]:
     """The dumps under `paths`; one that holds nothing is a failure among others, and an error alone."""
     from hlotool.check.findings import FailedFile
-    from hlotool.dump.directory import open_dump
+    from hlotool.dump.directory import open_dumps
     from hlotool.findings.errors import error_record
 
-    found: list[Dump] = []
-    for path in paths:
-        try:
-            found.append(open_dump(path))
-        except DumpError as error:
-            if len(paths) == 1:
-                raise
-            failures.append(FailedFile(file=path, module="", error=error_record(error)))
-    return found
+    def unusable(path: str, error: DumpError) -> None:
+        failures.append(FailedFile(file=path, module="", error=error_record(error)))
+
+    return open_dumps(paths, unusable=unusable if len(paths) > 1 else None)
 
 
 def _record(
@@ -111,13 +106,14 @@ def _record(
     from hlotool.report.records import versions
 
     is_complete = not failures and not any(module.failures for module in modules)
+    cuts = [f"{stage.file}: {stage.cut}" for module in modules for stage in module.stages if stage.cut]
     return InspectRecord(
         versions=versions(),
         paths=arguments.paths,
         functions=functions_of(modules),
         modules=list(modules),
         failures=failures,
-        notes=[note for dump in dumps for note in dump.notes],
+        notes=[*(note for dump in dumps for note in dump.notes), *cuts],
         exit_code=ExitCode.AGREE if is_complete else ExitCode.USAGE,
         seconds=elapsed,
     )

@@ -85,8 +85,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _load(path: str, form: str | None) -> Module:
-    """The program, verified; `form` says what it is, None looks inside."""
-    if path != "-" and form is None:
+    """The program, verified; `form` says what it is, None looks inside the file."""
+    if form is None:
         from hlotool.api import load
 
         return load(path)
@@ -100,7 +100,7 @@ def _load(path: str, form: str | None) -> Module:
     except OSError as error:
         raise DumpError(f"{path}: {error.strerror}") from error
     shown = "<stdin>" if path == "-" else path
-    if form == "proto" or (form is None and b"\0" in content):
+    if form == "proto":
         module = parse_module_proto(content, shown)
     else:
         module = parse_module(content.decode("utf-8", "surrogateescape"), shown)

@@ -43,7 +43,9 @@ def exit_code_text() -> str:
 
 def add_paths(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
     """`PATH ...`: where programs are."""
-    parser.add_argument("paths", nargs=nargs, metavar="PATH", help="dump directory, HLO file, archive or log")
+    parser.add_argument(
+        "paths", nargs=nargs, metavar="PATH", help="dump directory, HLO file, archive, log; - for stdin"
+    )
 
 
 def add_only_option(group: argparse._ArgumentGroup) -> None:
@@ -91,6 +93,15 @@ def add_tolerance_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("tolerance", "derived per output from its type and its sums, unless")
     group.add_argument("--rtol", type=tolerance, help="relative to the larger magnitude")
     group.add_argument("--atol", type=tolerance, help="absolute")
+
+
+def add_exact_option(group: argparse._ArgumentGroup) -> None:
+    """`--exact`, of commands that compare two programs."""
+    group.add_argument(
+        "--exact",
+        action="store_true",
+        help="other functions of real numbers are a mismatch, however close their values are",
+    )
 
 
 def add_repetition_options(group: argparse._ArgumentGroup, repeats: int, what: str) -> None:

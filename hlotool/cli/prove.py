@@ -53,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     for path in filter(None, (arguments.left, arguments.right)):
-        if "://" not in path and not os.path.exists(path):
+        if path != "-" and "://" not in path and not os.path.exists(path):
             raise UsageError(f"{path}: no such file or directory")
     import msgspec
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from hlotool.cli.options import (
     add_backend_options,
+    add_exact_option,
     add_execution_options,
     add_input_options,
     add_only_option,
@@ -74,7 +75,7 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
         metavar="REF,TESTED",
         type=words,
         default=(),
-        help="shell patterns of stage names, the reference first; '*' tests every stage",
+        help="shell patterns of stage names, the reference first; '*': all stages by the first",
     )
     add_backend_options(group)
 
@@ -82,6 +83,7 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
 def _add_comparison_options(parser: argparse.ArgumentParser) -> None:
     add_tolerance_options(parser)
     group = parser.add_argument_group("what is found")
+    add_exact_option(group)
     group.add_argument("--save-outputs", metavar="DIR", help="write expected and actual arrays as .npy")
     group.add_argument(
         "--first-divergence",

@@ -197,8 +197,9 @@ def diff_modules(name: str, left: Module, right: Module, context: int = 3) -> Pr
 
 
 def _notes(left: Module, right: Module) -> list[str]:
+    notes = [f"{module.path}: {module.cut}" for module in (left, right) if module.cut]
     elided = max(len(elided_constants(left)), len(elided_constants(right)))
-    return [f"{elided} constants are elided: their values were not compared"] if elided else []
+    return [*notes, f"{elided} constants are elided: their values were not compared"] if elided else notes
 
 
 def _change(change: Change) -> ChangeRecord:

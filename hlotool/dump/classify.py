@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from hlotool.dump.compression import Limits
 from hlotool.dump.listing import Listing
+from hlotool.dump.mlir import is_mlir
 from hlotool.dump.names import DumpName, Format, Kind, parse_name
+from hlotool.dump.profiles import is_profile, programs_in
 from hlotool.dump.records import DumpFile
-from hlotool.dump.sections import Section, looks_like_hlo, split_log, split_modules
+from hlotool.dump.sections import is_plain, looks_like_hlo, split_log, split_modules
 from hlotool.dump.source import Source
+from hlotool.dump.wrapped import Wrapped, wrapped_texts
 from hlotool.errors import DumpError
 from hlotool.parse.proto.wire import varint
 
@@ -34,7 +37,11 @@ def sniff(head: bytes) -> tuple[Kind, Format]:
     if _is_text(head):
         if _TEXT_PROTO_MODULE.match(head):
             return Kind.UNOPTIMIZED_SNAPSHOT, Format.TEXT_PROTO
+        if is_mlir(head):
+            return Kind.PLAIN, Format.MLIR
         return (Kind.PLAIN, Format.TEXT) if looks_like_hlo(head) else (Kind.UNKNOWN, Format.OTHER)
+    if is_mlir(head):
+        return Kind.PLAIN, Format.MLIR
     kind = _NESTING.get(_proto_nesting(head), Kind.UNKNOWN)
     if kind is Kind.UNKNOWN and _proto_nesting(head, has_length=True) == 1:
         kind = Kind.UNOPTIMIZED_SNAPSHOT
@@ -58,21 +65,41 @@ def _proto_nesting(head: bytes, has_length: bool = False) -> int:
     """
     try:
         at, depth = varint(head)[0] if has_length else 0, 0
+        if head[at : at + 1] == _ENTRY_NAME and _is_nameless(head[at:]):
+            return 0
         while depth <= max(_NESTING) and head[at : at + 1] == b"\x0a":
             start, length = varint(head, at + 1)
             content = head[start : start + length]
             if len(content) == length and content and _is_name(content):
                 return depth
+            if content[:1] == _ENTRY_NAME and _is_nameless(content):
+                return depth + 1
             at, depth = start, depth + 1
     except ValueError:
         pass
     return -1
 
 
+#: The tags of a module's second and third field: the name of its entry, and its computations.
+_ENTRY_NAME, _COMPUTATION = b"\x12", b"\x1a"
+
+
+def _is_nameless(content: bytes) -> bool:
+    """Whether a module without a name begins like this."""
+    start, length = varint(content, 1)
+    after = content[start + length : start + length + 1]
+    return after == _COMPUTATION and _is_name(content[start : start + length])
+
+
 def _is_name(content: bytes) -> bool:
-    return len(content) < 4096 and all(32 < c != 127 for c in content)
+    """Whether it is a name and no message: these begin with the tag of a field, a control character."""
+    try:
+        return content[0] >= 0x20 and len(content) < 4096 and bool(content.decode())
+    except UnicodeDecodeError:
+        return False
 
 
+_STABLEHLO = (".mlir", ".mlirbc")
 _STAGES = (Kind.BEFORE_OPTIMIZATIONS, Kind.PASS, Kind.NAMED, Kind.AFTER_OPTIMIZATIONS, Kind.FUSION)
 
 
@@ -98,15 +125,18 @@ def _classify_file(path: str, source: Source, limits: Limits, listing: Listing) 
     name = parse_name(source.name)
     if name.kind in _STAGES:
         yield DumpFile(path, source, name if name.module_name else _named_by_content(name, source, limits))
-    elif _may_hold_modules(name, listing.is_single_file):
+    elif _may_hold_modules(name, listing):
         yield from _by_content(path, source, name, limits, listing)
     else:
         yield DumpFile(path, source, name)
 
 
-def _may_hold_modules(name: DumpName, explicit: bool) -> bool:
+def _may_hold_modules(name: DumpName, listing: Listing) -> bool:
     """Whether the content has to be looked at; any file is, when the user asked for just that one."""
-    return name.kind in (Kind.UNKNOWN, Kind.PLAIN) or (explicit and name.kind is Kind.ARTEFACT)
+    if name.kind in (Kind.UNKNOWN, Kind.PLAIN):
+        return True
+    is_wanted = listing.is_single_file or (listing.takes_stablehlo and name.text.endswith(_STABLEHLO))
+    return is_wanted and name.kind in (Kind.ARTEFACT, Kind.STABLEHLO)
 
 
 def _named_by_content(name: DumpName, source: Source, limits: Limits) -> DumpName:
@@ -118,47 +148,99 @@ def _by_content(
     path: str, source: Source, name: DumpName, limits: Limits, listing: Listing
 ) -> Iterator[DumpFile]:
     head = source.read_head(HEAD_BYTES, limits)
+    if is_profile(head):
+        yield from _of_profile(path, source, name, limits)
+        return
     kind, form = sniff(head)
-    if form in (Format.PROTO, Format.TEXT_PROTO):
-        yield DumpFile(path, source, _placed(replace(name, kind=kind, format=form), module_name(head)))
+    if form in (Format.PROTO, Format.TEXT_PROTO, Format.MLIR):
+        found = replace(name, kind=kind, format=form)
+        yield DumpFile(path, source, _placed(found, module_name(head), listing.is_single_file))
         return
     if name.kind is Kind.PLAIN and name.format is Format.PROTO:
         yield DumpFile(path, source, name)
         return
     content = source.read_bytes(limits)
     if blocks := split_log(content):
-        yield from _blocks("" if listing.is_single_file else path, source, blocks, listing.notes)
+        inside = [(b.name, source.part(b.start, b.end, is_log=True), b.is_complete) for b in blocks]
+        yield from _blocks("" if listing.is_single_file else path, source, inside, listing.notes)
+        return
+    if not is_plain(content) and (programs := wrapped_texts(content)):
+        yield from _wrapped(path, source, name, programs, listing)
         return
     parts = split_modules(content)
     if not parts:
         yield DumpFile(path, source, replace(name, kind=Kind.ARTEFACT, format=Format.OTHER))
     for i, part in enumerate(parts):
         whole = len(parts) == 1
+        ends = whole and not content[part.end :].strip()
         part_name = module_name(content[part.start : min(part.end, part.start + HEAD_BYTES)])
-        part_source = source if whole else source.part(part.start, part.end)
-        plain = _placed(replace(name, kind=Kind.PLAIN, format=Format.TEXT), part_name)
+        part_source = source if ends else source.part(part.start, part.end)
+        plain = replace(name, kind=Kind.PLAIN, format=Format.TEXT)
+        plain = _placed(plain, part_name, listing.is_single_file)
         yield DumpFile(path if whole else f"{path}#{i + 1}", part_source, plain)
 
 
-def _placed(name: DumpName, own_name: str) -> DumpName:
-    """A file of a numbered module with an unknown suffix becomes a named stage of that module."""
+def _placed(name: DumpName, own_name: str, explicit: bool) -> DumpName:
+    """A file of a numbered module with an unknown suffix becomes a named stage of that module.
+
+    Asked for by its name, it is a program for itself: so are the files that `reduce` and `extract` write.
+    """
+    if explicit and name.kind is Kind.PLAIN:
+        name = replace(name, module_number=None)
     if name.kind is not Kind.PLAIN or name.module_number is None:
         return replace(name, module_name=name.module_name or own_name)
     label = name.rest.removeprefix(f"{own_name}.").rpartition(".")[0]
     return replace(name, kind=Kind.NAMED, module_name=own_name, label=label)
 
 
-def _blocks(folder: str, source: Source, blocks: list[Section], notes: list[str]) -> Iterator[DumpFile]:
-    """The files that a log holds. A name that comes again belongs to another process or run."""
+def _of_profile(path: str, source: Source, name: DumpName, limits: Limits) -> Iterator[DumpFile]:
+    """The programs of a profile."""
+    try:
+        spans = programs_in(source.read_bytes(limits))
+    except ValueError as error:
+        raise DumpError(f"{source}: a damaged profile: {error}") from error
+    if not spans:
+        yield DumpFile(path, source, replace(name, kind=Kind.ARTEFACT, format=Format.OTHER))
+    for i, span in enumerate(spans):
+        inside = source.part(*span)
+        kind, form = sniff(inside.read_head(HEAD_BYTES, limits))
+        if form is Format.PROTO:
+            found = replace(name, kind=kind, format=form, module_number=None)
+            yield DumpFile(path if len(spans) == 1 else f"{path}#{i + 1}", inside, found)
+
+
+def _wrapped(
+    path: str, source: Source, name: DumpName, programs: Sequence[Wrapped], listing: Listing
+) -> Iterator[DumpFile]:
+    """The programs that are wrapped in a text, or the files that a log holds below its prefixes."""
+    inside = [source.wrapped(number) for number in range(len(programs))]
+    if programs[0].name:
+        blocks = [(one.name, own, one.is_complete) for one, own in zip(programs, inside, strict=True)]
+        yield from _blocks("" if listing.is_single_file else path, source, blocks, listing.notes)
+        return
+    for i, (one, own) in enumerate(zip(programs, inside, strict=True)):
+        form = Format.MLIR if is_mlir(one.content) else Format.TEXT
+        found = replace(name, kind=Kind.PLAIN, format=form, module_name=module_name(one.content))
+        shown = path if len(programs) == 1 else f"{path}#{i + 1}"
+        yield DumpFile(shown, own, replace(found, module_number=None))
+
+
+def _blocks(
+    folder: str, source: Source, blocks: Iterable[tuple[str, Source, bool]], notes: list[str]
+) -> Iterator[DumpFile]:
+    """The files that a log holds: name, where to read it, whether it is whole.
+
+    A name that comes again belongs to another process or run.
+    """
     runs: dict[tuple[int | None, str], list[set[str]]] = {}
-    for block in blocks:
-        if not block.is_complete:
-            notes.append(f"{source}: the log ends within {block.name}")
-        name = parse_name(block.name)
+    for given, inside, is_complete in blocks:
+        if not is_complete:
+            notes.append(f"{source}: the log ends within {given}")
+        name = parse_name(given)
         seen = runs.setdefault((name.module_number, name.module_name or name.rest), [set()])
-        if block.name in seen[-1]:
+        if given in seen[-1]:
             seen.append(set())
-        seen[-1].add(block.name)
+        seen[-1].add(given)
         run = f"run {len(seen)}" if len(seen) > 1 else ""
-        path = "/".join(filter(None, [folder, run, block.name]))
-        yield DumpFile(path, source.part(block.start, block.end, is_log=True), name)
+        path = "/".join(filter(None, [folder, run, given]))
+        yield DumpFile(path, inside, name)

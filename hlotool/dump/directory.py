@@ -5,16 +5,20 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hlotool.dump import remote
+from hlotool.dump.arguments import arguments_beside
 from hlotool.dump.classify import classify
 from hlotool.dump.compression import DEFAULT_LIMITS, Limits
+from hlotool.dump.containers import is_archive
 from hlotool.dump.grouping import group
 from hlotool.dump.listing import Listing, list_files
 from hlotool.dump.names import Kind, parse_name
 from hlotool.dump.records import Dump, DumpFile, DumpModule, Stage
 from hlotool.dump.source import Source
+from hlotool.dump.stdin import PATH
 from hlotool.errors import DumpError
 
 _logger = logging.getLogger(__name__)
@@ -27,7 +31,7 @@ def open_dump(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> 
 
     Args:
         path: a file (HLO text or proto, a snapshot, a log), a folder (searched recursively), a .tar, .tar.gz,
-            .tar.bz2, .tar.xz or .zip archive, or a URL that fsspec understands.
+            .tar.bz2, .tar.xz or .zip archive, a URL that fsspec understands, or `-` for standard input.
         limits: how much may be read.
 
     Returns:
@@ -40,12 +44,96 @@ def open_dump(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> 
     listing = list_files(path, limits)
     files = classify(listing, limits)
     modules, artefacts = group(files, listing.notes)
+    if not modules:
+        listing.takes_stablehlo = True
+        files = classify(listing, limits)
+        modules, artefacts = group(files, listing.notes)
     _logger.info("%s: %d files, %d modules", path, len(files), len(modules))
     if not modules:
         raise DumpError(_nothing_found(path, listing, files))
-    if listing.is_single_file and not remote.is_remote(path):
-        modules = [_with_companions(path, module, limits) for module in modules]
+    if listing.is_single_file and path != PATH and not remote.is_remote(path):
+        modules = [_asked_for(path, module, limits) for module in modules]
     return Dump(path, tuple(modules), tuple(artefacts), tuple(listing.notes))
+
+
+def open_dumps(
+    paths: Sequence[str],
+    limits: Limits = DEFAULT_LIMITS,
+    unusable: Callable[[str, DumpError], None] | None = None,
+) -> list[Dump]:
+    """Find the modules under several paths.
+
+    Files of one folder that have the names of a dump are one dump, as if nothing else lay in their folder: so
+    `DIR/*.txt` means what `DIR` means. Any other path is a dump for itself.
+
+    Args:
+        paths: as `open_dump` takes them.
+        limits: how much may be read.
+        unusable: is told of each path that cannot be used, instead of an error.
+
+    Raises:
+        DumpError: as `open_dump` does, for any of them.
+    """
+    together = _files_of_dumps(paths)
+    found: dict[str, Dump] = {}
+    for path in paths:
+        folder = os.path.dirname(path)
+        is_part = path in together.get(folder, ())
+        key = folder or "." if is_part else path
+        try:
+            if key not in found:
+                found[key] = (
+                    _open_files(folder, together[folder], limits) if is_part else open_dump(path, limits)
+                )
+        except DumpError as error:
+            if unusable is None:
+                raise
+            unusable(path, error)
+    return list(found.values())
+
+
+def _files_of_dumps(paths: Sequence[str]) -> dict[str, list[str]]:
+    """By folder, those of `paths` that are opened together.
+
+    These are stages, captures and artefacts of numbered modules, where there are at least two. What a shell's
+    pattern catches besides, in the same folder, is looked at as in a folder.
+    """
+    local = [p for p in dict.fromkeys(paths) if not (p == PATH or is_archive(p) or remote.is_remote(p))]
+    names = {path: parse_name(os.path.basename(path)) for path in local}
+    numbered = [p for p, name in names.items() if name.module_number is not None]
+    certain = Counter(os.path.dirname(p) for p in numbered if names[p].kind is not Kind.UNKNOWN)
+    found: dict[str, list[str]] = {}
+    for path, name in names.items():
+        folder = os.path.dirname(path)
+        is_program = name.kind is Kind.PLAIN or (name.kind is Kind.UNKNOWN and _is_program(path))
+        is_folder = os.path.isdir(path) and path not in numbered
+        if certain[folder] > 1 and not is_program and not is_folder:
+            found.setdefault(folder, []).append(path)
+    return found
+
+
+def _is_program(path: str) -> bool:
+    """Whether a file whose name does not tell holds HLO."""
+    try:
+        return bool(open_dump(path).modules)
+    except DumpError:
+        return False
+
+
+def _open_files(folder: str, paths: Sequence[str], limits: Limits) -> Dump:
+    """Files of one folder, and folders of StableHLO among them, as the dump that they are a part of."""
+    listing = Listing()
+    for path in paths:
+        name, inner = os.path.basename(path), list_files(path, limits)
+        prefix = "" if inner.is_single_file else f"{name}/"
+        listing.files += [(prefix + inside, source) for inside, source in inner.files]
+        listing.notes += inner.notes
+    files = classify(listing, limits)
+    modules, artefacts = group(files, listing.notes)
+    if not modules:
+        raise DumpError(_nothing_found(folder or ".", listing, files))
+    whole = [_with_companions(folder, module, limits) for module in modules]
+    return Dump(folder or ".", tuple(whole), tuple(artefacts), tuple(listing.notes))
 
 
 def _nothing_found(path: str, listing: Listing, files: list[DumpFile]) -> str:
@@ -59,27 +147,34 @@ def _nothing_found(path: str, listing: Listing, files: list[DumpFile]) -> str:
     return f"{path}: no HLO among {len(files)} files ({found}); a usable dump is written with {_FLAGS}"
 
 
-def _with_companions(path: str, module: DumpModule, limits: Limits) -> DumpModule:
-    """A stage that was opened by its file name, with what lies beside it and can fill in its constants."""
-    if module.number is None or len(module.stages) != 1:
+def _asked_for(path: str, module: DumpModule, limits: Limits) -> DumpModule:
+    """A module of a file that was opened by its name: one program, whatever the name, with its arguments."""
+    if not module.stages and len(module.others) == 1:
+        module = replace(module, stages=module.others, others=())
+    module = replace(module, arguments=arguments_beside(path))
+    return _with_companions(os.path.dirname(path), module, limits)
+
+
+def _with_companions(folder: str, module: DumpModule, limits: Limits) -> DumpModule:
+    """Stages that were opened by their file names, with what lies beside them and can fill in constants."""
+    if module.number is None or not module.stages:
         return module
-    [asked] = module.stages
-    neighbours = _neighbours(path, module.number)
-    found, _ = group(classify(neighbours, limits), [])
+    found, _ = group(classify(_neighbours(folder or ".", module.number), limits), [])
     whole = next((m for m in found if (m.name, m.timestamp) == (module.name, module.timestamp)), module)
-    same = [stage for stage in whole.stages if _same_stage(stage, asked)]
-    own = same[0] if same and asked.text else asked
-    companions = tuple(stage for stage in whole.stages if not _same_stage(stage, asked))
-    return replace(module, stages=(own,), companions=companions, stablehlo=whole.stablehlo)
+    known = {_slot(stage): stage for stage in (*whole.stages, *whole.others)}
+    own = tuple(known.get(_slot(stage), stage) if stage.text else stage for stage in module.stages)
+    slots = set(map(_slot, own))
+    companions = tuple(stage for stage in whole.stages if _slot(stage) not in slots)
+    return replace(module, stages=own, companions=companions, stablehlo=whole.stablehlo)
 
 
-def _same_stage(one: Stage, other: Stage) -> bool:
-    return (one.kind, one.sequence, one.label) == (other.kind, other.sequence, other.label)
+def _slot(stage: Stage) -> tuple[Kind, int | None, str]:
+    """What tells a stage from the others of its module."""
+    return stage.kind, stage.sequence, stage.label
 
 
-def _neighbours(path: str, number: int) -> Listing:
-    """Files of the same module number in the folder of `path`, and the StableHLO below it."""
-    folder = os.path.dirname(path) or "."
+def _neighbours(folder: str, number: int) -> Listing:
+    """Files of a module number in `folder`, and the StableHLO below it."""
     listing = Listing()
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         name = parse_name(entry.name)

@@ -177,7 +177,7 @@ def _key(file: DumpFile) -> _Key:
 
 
 def _stage(file: DumpFile) -> Stage:
-    name, is_proto = file.name, file.name.format is Format.PROTO
+    name, form = file.name, file.name.format
     return Stage(
         name.kind,
         name.label,
@@ -186,8 +186,9 @@ def _stage(file: DumpFile) -> Stage:
         name.pipeline,
         name.after_pass,
         name.before_pass,
-        text=None if is_proto else file.source,
-        proto=file.source if is_proto else None,
+        text=file.source if form not in (Format.PROTO, Format.MLIR) else None,
+        proto=file.source if form is Format.PROTO else None,
+        mlir=file.source if form is Format.MLIR else None,
     )
 
 

@@ -11,6 +11,7 @@ from hlotool.dump import remote
 from hlotool.dump.compression import Limits
 from hlotool.dump.containers import is_archive, list_archive, unreadable
 from hlotool.dump.source import Source
+from hlotool.dump.stdin import PATH, SHOWN, stdin_source
 from hlotool.errors import DumpError
 
 
@@ -22,15 +23,19 @@ class Listing:
         files: path relative to the dump (with `/`) and where to read it, sorted by path.
         notes: what was passed over, one line each.
         is_single_file: the path is one file, not a collection.
+        takes_stablehlo: files of MLIR count, too: in a folder that has HLO they are what it was made from.
     """
 
     files: list[tuple[str, Source]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     is_single_file: bool = False
+    takes_stablehlo: bool = False
 
 
 def list_files(path: str, limits: Limits) -> Listing:
-    """List `path`; raises DumpError when it does not exist or cannot be read."""
+    """List `path`, `-` for standard input; raises DumpError when it does not exist or cannot be read."""
+    if path == PATH:
+        return Listing([(SHOWN, stdin_source(limits))], is_single_file=True)
     if is_archive(path):
         return _list_archive(path, limits)
     if remote.is_remote(path):

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 from hlotool.dump.elided import elided_constants, refill
 from hlotool.dump.names import Format, Kind
 from hlotool.dump.records import Capture, DumpModule, Stage
-from hlotool.errors import ElidedConstant
+from hlotool.errors import ElidedConstant, HloSyntaxError, Location, Unsupported
 from hlotool.ir.module import Module
 
 if TYPE_CHECKING:
     from hlotool.parse.proto.snapshot import Execution
 
 
-def load_stage(owner: DumpModule, stage: Stage, *, may_compile: bool = True) -> Module:
+def load_stage(
+    owner: DumpModule, stage: Stage, *, may_compile: bool = True, may_be_cut: bool = False
+) -> Module:
     """Parse a stage and fill in the constants that its text elides.
 
     Args:
@@ -22,28 +24,48 @@ def load_stage(owner: DumpModule, stage: Stage, *, may_compile: bool = True) -> 
         stage: one of its stages.
         may_compile: elided constants may be recovered by compiling `module.mlir` again, if jaxlib is
             installed; this takes as long as the compilation.
+        may_be_cut: a text that ends too early will do.
 
     Raises:
         DumpError: the file cannot be read.
         HloSyntaxError: its text is not HLO.
         ProtoError: its proto is damaged.
         ElidedConstant: a constant's value is nowhere to be found.
+        Unsupported: the text ends too early.
     """
     module = read_stage(stage)
+    if module.cut and not may_be_cut:
+        raise Unsupported(f"{module.cut}: the rest of the program is missing", location=Location(module.path))
     if elided_constants(module):
         refill(module, owner, stage, read_stage, _recompile if may_compile else _never)
     return module
 
 
 def read_stage(stage: Stage) -> Module:
-    """Parse a stage as it is; constants may be elided. Raises as `load_stage` does."""
+    """Parse a stage as it is: constants may be elided, and a text may be cut. Raises as `load_stage` does."""
     if stage.text is not None:
         from hlotool.parse.reader import parse_module
 
-        return parse_module(stage.text.read_text(), str(stage.text))
+        text, path = stage.text.read_text(), str(stage.text)
+        try:
+            module = parse_module(text, path)
+        except HloSyntaxError as error:
+            from hlotool.parse.cut import parse_cut
+
+            return parse_cut(text, path, error)
+        if "ENTRY" not in text:
+            from hlotool.parse.cut import mark_missing_entry
+
+            mark_missing_entry(module)
+        return module
     from hlotool.parse.proto.module import parse_module_proto
 
-    return parse_module_proto(stage.source.read_bytes(), str(stage.source))
+    path = str(stage.source)
+    if stage.format is Format.MLIR:
+        from hlotool.dump.mlir import hlo_proto
+
+        return parse_module_proto(hlo_proto(stage.source.read_bytes(), path), path)
+    return parse_module_proto(stage.source.read_bytes(), path)
 
 
 def _recompile(owner: DumpModule, stage: Stage) -> Module | None:

@@ -48,6 +48,7 @@ class Format(enum.Enum):
     TEXT = "HLO text"
     PROTO = "binary proto"
     TEXT_PROTO = "text proto"
+    MLIR = "StableHLO"
     OTHER = "other"
 
 

@@ -46,6 +46,7 @@ class Stage:
         before_pass: the pass that runs next.
         text: the HLO text, if dumped.
         proto: the binary HLO, if dumped. It holds all constants in full.
+        mlir: StableHLO, where there is nothing else; jaxlib makes it HLO.
     """
 
     kind: Kind
@@ -57,6 +58,7 @@ class Stage:
     before_pass: str = ""
     text: Source | None = None
     proto: Source | None = None
+    mlir: Source | None = None
 
     @property
     def title(self) -> str:
@@ -71,14 +73,14 @@ class Stage:
     @property
     def source(self) -> Source:
         """What to read: the text where there is one."""
-        source = self.text or self.proto
+        source = self.text or self.proto or self.mlir
         assert source is not None
         return source
 
     @property
     def format(self) -> Format:
         """How `source` is written."""
-        return Format.TEXT if self.text else Format.PROTO
+        return Format.TEXT if self.text else Format.PROTO if self.proto else Format.MLIR
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ class DumpModule:
         companions: stages that were not asked for, when `open_dump` got one file of a dump directory;
             they serve to fill in elided constants.
         artefacts: other files of the module.
+        arguments: path of the .npz beside a file that was asked for by name: what the program is run on.
         has_namesakes: other modules of the dump have the same name.
     """
 
@@ -127,6 +130,7 @@ class DumpModule:
     stablehlo: Source | None = None
     companions: tuple[Stage, ...] = ()
     artefacts: tuple[DumpFile, ...] = ()
+    arguments: str = ""
     has_namesakes: bool = False
 
     @property

@@ -42,6 +42,18 @@ _HLO_LINE = re.compile(
 )
 
 
+#: Nothing but comments stands before HLO: a header, an entry, an instruction, another computation.
+_PLAIN = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?:\s|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+"
+    rb"(?:HloModule\s|ENTRY\s|(?:ROOT\s+)?%?[\w.-]+\s*=\s*\(?\w+\[|%[\w.~-]+\s*\{|%?[\w.~-]+\s*\([^\n]*->[^\n]*\{)"
+)
+
+
+def is_plain(text: bytes) -> bool:
+    """Whether `text` begins as HLO does, so that nothing has to be searched for."""
+    return _PLAIN.match(text) is not None or next(_line_starts(text, _GRAPH_WORD), None) is not None
+
+
 def looks_like_hlo(text: bytes, start: int = 0, end: int = sys.maxsize) -> bool:
     """Whether `text` holds a line that only HLO text has: a header, an entry, or an instruction."""
     return _HLO_LINE.search(text, start, end) is not None
@@ -76,7 +88,8 @@ def split_modules(text: bytes) -> list[Section]:
     """The parts of `text` that hold HLO; one section for an ordinary file, none when nothing is HLO."""
     graphs = [_GRAPH.match(text, at) for at in _line_starts(text, _GRAPH_WORD)]
     spans = [graph.span("content") for graph in graphs if graph] or _cut_at_headers(text)
-    return [Section("", start, end) for start, end in spans if looks_like_hlo(text, start, end)]
+    found = ((start, end) for start, end in spans if looks_like_hlo(text, start, end))
+    return [Section("", start, end_of_hlo(text, start, end)) for start, end in found]
 
 
 def _cut_at_headers(text: bytes) -> Iterator[tuple[int, int]]:
@@ -95,3 +108,20 @@ def _separated(text: bytes) -> Iterator[tuple[int, int]]:
         if start < 0:
             return
     yield start, len(text)
+
+
+_LAST_LINE = re.compile(rb"[ \t]*\}.*|.*(?:=|->|ENTRY).*\}[ \t\r]*")
+_OPENING_LINE = re.compile(rb"\{[ \t\r]*$", re.MULTILINE)
+
+
+def end_of_hlo(text: bytes, start: int, end: int) -> int:
+    """Where HLO ends that begins at `start`: behind its last computation, unless more HLO may follow."""
+    at = text.rfind(b"}", start, end)
+    while at >= 0:
+        line, stop = text.rfind(b"\n", start, at) + 1, text.find(b"\n", at, end) + 1
+        stop = stop or end
+        if _LAST_LINE.fullmatch(text, max(line, start), stop - text.endswith(b"\n", line, stop)):
+            is_hlo = looks_like_hlo(text, stop, end) or _OPENING_LINE.search(text, stop, end) is not None
+            return end if is_hlo else stop
+        at = text.rfind(b"}", start, line)
+    return end

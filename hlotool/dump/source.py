@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from hlotool.dump import containers
 from hlotool.dump.compression import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from hlotool.dump.wrapped import Wrapped
 
 #: What absl logging writes to stderr; a log that merged stderr into stdout has such lines amid the HLO.
 _ABSL_LINE = re.compile(rb"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [^\s:]+:\d+\].*\n?", re.MULTILINE)
@@ -27,16 +31,21 @@ class Source:
         member: name inside the archive, empty when `path` is no archive.
         span: start and end in bytes, when only a part of the content is meant.
         is_log: the part was printed to a log, where other lines may stand between its own.
+        item: number of a program that is wrapped in the content, counted from 0.
+        shown: what messages call the file, where that is not its path.
     """
 
     path: str
     member: str = ""
     span: tuple[int, int] | None = None
     is_log: bool = False
+    item: int | None = None
+    shown: str = ""
 
     def __str__(self) -> str:
-        whole = f"{self.path}!{self.member}" if self.member else self.path
-        return f"{whole}@{self.span[0]}" if self.span else whole
+        path = self.shown or self.path
+        whole = f"{path}!{self.member}" if self.member else path
+        return f"{whole}@{self.span[0]}" if self.span and self.span[0] else whole
 
     @property
     def name(self) -> str:
@@ -49,6 +58,8 @@ class Source:
         Raises:
             DumpError: it is gone, may not be read, is damaged, or exceeds `limits.file_bytes`.
         """
+        if self.item is not None:
+            return _wrapped(self.path, self.member, limits, containers.stamp(self.path))[self.item].read()
         if self.span is None:
             return containers.read(self.path, self.member, limits)
         part = _whole(self.path, self.member, limits, containers.stamp(self.path))[slice(*self.span)]
@@ -60,19 +71,31 @@ class Source:
 
     def read_head(self, size: int, limits: Limits = DEFAULT_LIMITS) -> bytes:
         """The first `size` bytes at most, without expanding the rest where that can be avoided."""
-        if self.span is None:
+        if self.span is None and self.item is None:
             return containers.read_head(self.path, self.member, size, limits)
         return self.read_bytes(limits)[:size]
 
+    def wrapped(self, number: int) -> Source:
+        """Program `number` of those that are wrapped in the content of this source."""
+        return replace(self, item=number)
+
     def part(self, start: int, end: int, is_log: bool = False) -> Source:
         """The bytes from `start` to `end` of the content of this source, which must not be a part itself."""
-        return Source(self.path, self.member, (start, end), is_log)
+        return replace(self, span=(start, end), is_log=is_log)
 
 
 @lru_cache(maxsize=1)
 def _whole(path: str, member: str, limits: Limits, stamp: tuple[int, ...]) -> bytes:
     """The content that parts are cut from: a log may have hundreds, read one after the other."""
     return containers.read(path, member, limits)
+
+
+@lru_cache(maxsize=1)
+def _wrapped(path: str, member: str, limits: Limits, stamp: tuple[int, ...]) -> tuple[Wrapped, ...]:
+    """The programs that are wrapped in the content, likewise."""
+    from hlotool.dump.wrapped import wrapped_texts
+
+    return wrapped_texts(containers.read(path, member, limits))
 
 
 def decode(content: bytes) -> str:

@@ -72,3 +72,21 @@ class EvidenceRecord(Record, frozen=True, kw_only=True):
     instruction: SourceRecord | None = None
     rule: str = ""
     explained: bool = True
+
+
+class EqualityRecord(Record, frozen=True, kw_only=True):
+    """An output of two programs as functions of real numbers, as `hlotool prove` compares them.
+
+    Attributes:
+        relation: `equal`, `unequal`, or `refused` where nothing is known.
+        trials: random points at which both were evaluated.
+        differing: elements that differ at one of them, at most.
+        total: elements.
+        reason: why nothing is known.
+    """
+
+    relation: str
+    trials: int = 0
+    differing: int = 0
+    total: int = 0
+    reason: str = ""

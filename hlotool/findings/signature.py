@@ -20,7 +20,8 @@ class Signature(Record, frozen=True, kw_only=True):
 
     Attributes:
         kind: a verdict, the class of an error, or what the end of a command says (`bad`, `signal 11`).
-        elements: what is wrong about the elements: `value`, `NaN`, `infinity`, `shape`; without repetition.
+        elements: what is wrong about the elements: `value`, `NaN`, `infinity`, `shape`, or `function`
+            where the programs are other functions; without repetition.
         opcodes: of the instructions that make the wrong outputs.
         outputs: shape indices of the wrong outputs.
         sources: lines of the user's program, as `FILE:LINE`, that the wrong outputs come from.

@@ -21,6 +21,8 @@ class Verdict(enum.Enum):
     NOT_COMPARED = "not compared"
     #: Compared by value it would mean nothing: random numbers, unknown custom calls.
     NOT_COMPARABLE = "not comparable"
+    #: As far off as legal executions are, and yet another function of real numbers.
+    DIFFERS = "differs"
     #: Legal executions of the program differ so much that nothing can be said.
     UNSTABLE = "unstable"
     #: One side overflows, or makes a NaN, where the other one takes a way round.
@@ -37,6 +39,8 @@ class Verdict(enum.Enum):
     TIMEOUT = "timeout"
     #: More memory than the limit, or than there is.
     OUT_OF_MEMORY = "out of memory"
+    #: Another function of real numbers, where the user asked for the same one.
+    UNEQUAL = "unequal"
     #: No legal execution returns this, or it is outside of tolerances that the user set.
     WRONG = "wrong"
     #: Element types, dimensions or tuple structure differ.
@@ -78,6 +82,8 @@ _MEANINGS = {
     Verdict.ROUNDING: (Answer.GOOD, ExitCode.AGREE),
     Verdict.NOT_COMPARED: (Answer.UNUSABLE, ExitCode.NOTHING_COMPARED),
     Verdict.NOT_COMPARABLE: (Answer.UNUSABLE, ExitCode.NOTHING_COMPARED),
+    # No number shows it, and a law that is not known would show the same: the user decides whether it counts.
+    Verdict.DIFFERS: (Answer.GOOD, ExitCode.AGREE),
     Verdict.UNSTABLE: (Answer.UNUSABLE, ExitCode.INCONCLUSIVE),
     # The sides differ, and the program is not wrong for it.
     Verdict.RANGE: (Answer.GOOD, ExitCode.INCONCLUSIVE),
@@ -87,6 +93,7 @@ _MEANINGS = {
     Verdict.CRASHED: (Answer.UNUSABLE, ExitCode.BACKEND_FAILED),
     Verdict.TIMEOUT: (Answer.UNUSABLE, ExitCode.BACKEND_FAILED),
     Verdict.OUT_OF_MEMORY: (Answer.UNUSABLE, ExitCode.BACKEND_FAILED),
+    Verdict.UNEQUAL: (Answer.BAD, ExitCode.MISMATCH),
     Verdict.WRONG: (Answer.BAD, ExitCode.MISMATCH),
     Verdict.STRUCTURAL: (Answer.BAD, ExitCode.MISMATCH),
 }
@@ -114,8 +121,8 @@ def _with(code: ExitCode) -> frozenset[Verdict]:
     return frozenset(verdict for verdict in Verdict if verdict.exit_code is code)
 
 
-#: The two sides were compared and agree.
-AGREEING = _with(ExitCode.AGREE)
+#: The two sides were compared and agree. Other functions do not, however close their values are.
+AGREEING = _with(ExitCode.AGREE) - {Verdict.DIFFERS}
 #: The two sides were compared and one of them is wrong.
 DIFFERING = _with(ExitCode.MISMATCH)
 #: The two sides were compared and differ, and no compiler is to blame.

@@ -122,6 +122,7 @@ class StageInfo(Record, frozen=True, kw_only=True):
         label: of the stage.
         file: where it stands.
         name: of the HLO module.
+        cut: of a text that ends too early, where it ends.
         scheduled: the order of the text is the order of execution.
         replicas: number of replicas it was compiled for.
         partitions: number of partitions it was compiled for.
@@ -144,6 +145,7 @@ class StageInfo(Record, frozen=True, kw_only=True):
     label: str
     file: str
     name: str
+    cut: str = ""
     scheduled: bool
     replicas: int = 1
     partitions: int = 1

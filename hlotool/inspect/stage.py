@@ -48,6 +48,7 @@ def stage_info(module: Module, label: str, file: str, allocated: int | None = No
         label=label,
         file=file,
         name=module.name,
+        cut=module.cut,
         scheduled=module.is_scheduled,
         replicas=module.replica_count,
         partitions=module.num_partitions,

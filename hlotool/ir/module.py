@@ -159,6 +159,7 @@ class Module(AttributeAccess):
         attributes: of the header line, by HLO name.
         stack_frames: source positions that `metadata.stack_frame_id` refers to.
         path: where it was read from.
+        cut: of a text that ends too early, where it ends; the entry is then not the program's own.
     """
 
     name: str
@@ -167,6 +168,7 @@ class Module(AttributeAccess):
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     stack_frames: StackFrameTables | None = None
     path: str | None = None
+    cut: str = ""
 
     def __repr__(self) -> str:
         return f"<module {self.name}, {len(self.computations)} computations>"

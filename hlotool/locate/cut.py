@@ -16,7 +16,6 @@ from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves, subshape
 from hlotool.ir.walk import reachable
-from hlotool.locate.blame import Blame
 from hlotool.locate.execution import Execution
 from hlotool.locate.frames import Node, operand_nodes, resolve
 from hlotool.locate.locator import Found
@@ -45,7 +44,7 @@ def cut_out(found: Found) -> Spot | None:
     None where one program is for several devices and the other is not, or where some values were not kept.
     """
     blame = found.blame
-    values, left, right = _parameters(blame)
+    values, left, right = _parameters(found)
     copies, others = (len(each.entry.trace.stores) for each in (found.tested, found.reference))
     if copies != others or any(value is None for value in values):
         return None
@@ -65,8 +64,9 @@ _DEVICES = ("replica_count", "num_partitions")
 _Slots = list[tuple[Shape, Node | None]]
 
 
-def _parameters(blame: Blame) -> tuple[tuple[Any, ...], _Slots, _Slots]:
+def _parameters(found: Found) -> tuple[tuple[Any, ...], _Slots, _Slots]:
     """The values of the common parameters, and what they are in each program."""
+    blame = found.blame
     used_before = {blame.before, *(o for n in blame.members_before for o in operand_nodes(n))}
     used_after = {blame.after, *(o for n in blame.members_after for o in operand_nodes(n))}
     values: list[Any] = []
@@ -75,7 +75,7 @@ def _parameters(blame: Blame) -> tuple[tuple[Any, ...], _Slots, _Slots]:
     for one, other in blame.inputs:
         if one not in used_before and other not in used_after:
             continue
-        value = next(node.value for node in (one, other) if node is not None)
+        value = next(found.value(node) for node in (one, other) if node is not None)
         shapes = [_shape(node) for node in (one, other) if node is not None]
         values.append(value)
         left.append((shapes[0], one))

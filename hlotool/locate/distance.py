@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from hlotool.backends.field.marked import compared, is_marked
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ArrayShape, Shape
 from hlotool.numerics import thresholds
@@ -17,13 +18,15 @@ from hlotool.numerics.ulp import epsilon
 def distance(one: Any, other: Any) -> float:
     """The largest difference over the largest magnitude; infinite for other shapes, types or non-numbers.
 
-    Integers and truth values are apart by 1 or not at all.
+    Integers and truth values are apart by 1 or not at all, exact words infinitely or not at all.
     """
     a, b = np.asarray(one), np.asarray(other)
     if a.shape != b.shape or (a.dtype != b.dtype and not (_is_float(a) and _is_float(b))):
         return math.inf
     if a.size == 0 or a.tobytes() == b.tobytes():
         return 0.0
+    if is_marked(a):
+        return 0.0 if np.array_equal(compared(a), compared(b)) else math.inf
     if not _is_float(a):
         return float(bool((a != b).any()))
     wide = np.complex128 if np.iscomplexobj(a) else np.float64

@@ -9,27 +9,26 @@ from typing import Any
 import numpy as np
 
 from hlotool.backends.base import Executable, Value
-from hlotool.backends.registry import get_backend
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape, subshape
 from hlotool.ir.walk import reachable
-from hlotool.locate.frames import Node, Parts, operand_nodes, value_in
+from hlotool.locate.frames import Compile, Node, Parts, operand_nodes, value_in
 
 #: What cannot be taken out of its program and run alone.
 _NOT_ALONE = frozenset({"while", "conditional", "call", "fusion", "parameter", "rng", "infeed", "recv"})
 
 
 class Evaluator:
-    """Computes single instructions on the reference, each compiled once."""
+    """Computes single instructions as the executions did that they are of, each compiled once."""
 
     def __init__(self) -> None:
-        self._compiled: dict[Instruction, Executable | None] = {}
-        self._called: dict[Computation, Executable] = {}
+        self._compiled: dict[tuple[Compile, Instruction], Executable | None] = {}
+        self._called: dict[tuple[Compile, Computation], Executable] = {}
 
-    def apply(self, instruction: Instruction, operands: Sequence[Value]) -> Any:
-        """The value of an instruction of array operands; None where it cannot be computed alone."""
-        executable = self._executable(instruction)
+    def apply(self, node: Node, operands: Sequence[Value]) -> Any:
+        """The value of an operation on other operands; None where it cannot be computed alone."""
+        executable = self._executable(node)
         if executable is None:
             return None
         try:
@@ -37,19 +36,21 @@ class Evaluator:
         except HlotoolError:
             return None
 
-    def _executable(self, instruction: Instruction) -> Executable | None:
-        if instruction not in self._compiled:
-            self._compiled[instruction] = _compiled(instruction)
-        return self._compiled[instruction]
+    def _executable(self, node: Node) -> Executable | None:
+        key = node.frame.trace.compile, node.instruction
+        if key not in self._compiled:
+            self._compiled[key] = _compiled(*key)
+        return self._compiled[key]
 
     def called(self, computation: Computation, argument: Node) -> Any:
         """What a computation of one parameter returns for a value; None where it cannot be run."""
         try:
             value = value_in(argument.frame, argument.instruction)
-            if computation not in self._called:
+            key = argument.frame.trace.compile, computation
+            if key not in self._called:
                 alone = Module("alone", reachable(computation), computation)
-                self._called[computation] = get_backend("numpy").compile(alone)
-            return self._called[computation].run([value])
+                self._called[key] = argument.frame.trace.compile(alone)
+            return self._called[key].run([value])
         except HlotoolError:
             return None
 
@@ -88,7 +89,7 @@ class Evaluator:
                 continue
             depends[node] = any(depends[operand] for operand in operands)
             if depends[node]:
-                if self._executable(node.instruction) is None:
+                if self._executable(node) is None:
                     return None
                 steps.append(_Step(node, operands, [depends[operand] for operand in operands]))
         return Way(self, place, root, steps) if depends[root] else None
@@ -129,7 +130,7 @@ class Way:
             ]
             if any(value is None or isinstance(value, Parts) for value in values):
                 return None
-            whole = self.evaluator.apply(step.node.instruction, values)
+            whole = self.evaluator.apply(step.node, values)
             for i in step.node.index:
                 whole = whole[i] if isinstance(whole, tuple) else None
             if whole is None:
@@ -138,7 +139,7 @@ class Way:
         return known[self.root]
 
 
-def _compiled(instruction: Instruction) -> Executable | None:
+def _compiled(compile_alone: Compile, instruction: Instruction) -> Executable | None:
     """A program of one instruction, which takes its operands as parameters."""
     is_flat = all(isinstance(operand.shape, ArrayShape) for operand in instruction.operands)
     if instruction.opcode in _NOT_ALONE or not instruction.operands or not is_flat:
@@ -152,7 +153,7 @@ def _compiled(instruction: Instruction) -> Executable | None:
     )
     entry = Computation("entry", [*parameters, root], root)
     try:
-        return get_backend("numpy").compile(Module("alone", reachable(entry), entry))
+        return compile_alone(Module("alone", reachable(entry), entry))
     except HlotoolError:
         return None
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from hlotool.backends.base import Probe, Value
-from hlotool.backends.registry import get_backend
 from hlotool.errors import Unsupported
 from hlotool.ir.attributes import Mesh
 from hlotool.ir.module import Instruction, Module
 from hlotool.locate.flattening import flatten_calls
-from hlotool.locate.frames import Frame
+from hlotool.locate.frames import Compile, Frame, compile_on_numpy
 from hlotool.locate.recorder import Recorder, merged
 from hlotool.locate.store import Budget, Deadline
 from hlotool.numerics.retyping import retyped_value, widened
@@ -24,8 +23,6 @@ Watch: TypeAlias = Callable[[Sequence[Sequence[Value]]], Sequence[Probe]]
 #: Runs a copy of a program, each device under its probe, and returns what it returned as a whole.
 Run: TypeAlias = Callable[[Module, Watch], Value]
 
-_BACKEND = "numpy"
-
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -34,16 +31,18 @@ class Subject:
     Attributes:
         module: as it was read.
         run: runs a copy of it on the arguments in question.
-        run_on: runs it on other arguments, told a seed; None where that is not possible.
+        elsewhere: the program on other arguments, told a seed; None where that is not possible.
         meshes: of devices, that the program speaks of.
         copies: of its result that a run returns: one, or a tuple with that of each device.
+        compile: makes programs that go on computing with its values.
     """
 
     module: Module
     run: Run
-    run_on: Callable[[int, Module, Watch], Value] | None = None
+    elsewhere: Callable[[int], Subject] | None = None
     meshes: Sequence[Mesh] = ()
     copies: int = 1
+    compile: Compile = compile_on_numpy
 
 
 def on_one_device(
@@ -57,15 +56,15 @@ def on_one_device(
         others: gives other arguments, told a seed.
     """
 
-    def run(copy: Module, watch: Watch, given: Sequence[Value] = arguments) -> Value:
-        values = [retyped_value(v, p.shape) for v, p in zip(given, copy.entry.parameters)]
-        return get_backend(_BACKEND).compile(copy).run(values, watch([values])[0])
+    def run(copy: Module, watch: Watch) -> Value:
+        values = [retyped_value(v, p.shape) for v, p in zip(arguments, copy.entry.parameters)]
+        return compile_on_numpy(copy).run(values, watch([values])[0])
 
-    def run_on(seed: int, copy: Module, watch: Watch) -> Value:
+    def elsewhere(seed: int) -> Subject:
         assert others is not None
-        return run(copy, watch, others(seed))
+        return on_one_device(module, others(seed))
 
-    return Subject(module, run, run_on if others is not None else None)
+    return Subject(module, run, elsewhere if others is not None else None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,36 +100,39 @@ class Execution:
         self.entry.trace.close()
 
 
-def execute(subject: Subject, budget: Budget, is_wide: bool = False) -> Execution:
+def execute(
+    subject: Subject, budget: Budget, is_wide: bool = False, like: Execution | None = None
+) -> Execution:
     """Run a program and record what it computes on the way.
 
     Args:
         subject: the program.
         budget: how much is kept, and how long it may take.
         is_wide: compute in f64, where legal rewrites agree to many digits.
+        like: an execution of the same program, whose copy is executed again: of its nodes there are others in
+            the same places (`frames.same_place`).
 
     Raises:
         OutOfTime: it takes too long.
         Unsupported: functions call functions so often that they cannot be told apart.
     """
-    copy, originals = _prepared(subject.module, is_wide)
-    entry, result, seconds = _recorded(copy, subject.run, budget)
+    copy, originals = (like.module, like.originals) if like else _prepared(subject.module, is_wide)
+    entry, result, seconds = _recorded(copy, subject, budget)
 
     def again(limit: float) -> Value:
         return subject.run(copy, lambda devices: [Deadline(limit) for _ in devices])
 
     def elsewhere(seed: int) -> Frame:
-        run_on = subject.run_on
-        assert run_on is not None
-        return _recorded(copy, lambda module, watch: run_on(seed, module, watch), budget)[0]
+        assert subject.elsewhere is not None
+        return _recorded(copy, subject.elsewhere(seed), budget)[0]
 
-    others = elsewhere if subject.run_on is not None else None
+    others = elsewhere if subject.elsewhere is not None else None
     return Execution(
         subject.module, copy, originals, is_wide, entry, result, subject.copies, again, others, seconds
     )
 
 
-def _recorded(copy: Module, run: Run, budget: Budget) -> tuple[Frame, Value, float]:
+def _recorded(copy: Module, subject: Subject, budget: Budget) -> tuple[Frame, Value, float]:
     """The frame of the entry, the result, and the seconds it took."""
     recorders: list[Recorder] = []
     given: list[Sequence[Value]] = []
@@ -141,10 +143,12 @@ def _recorded(copy: Module, run: Run, budget: Budget) -> tuple[Frame, Value, flo
         return recorders
 
     began = time.monotonic()
-    result = run(copy, watch)
+    result = subject.run(copy, watch)
     seconds = time.monotonic() - began
     frames = [recorder.frame(arguments) for recorder, arguments in zip(recorders, given)]
-    return frames[0] if len(frames) == 1 else merged(frames), result, seconds
+    entry = frames[0] if len(frames) == 1 else merged(frames)
+    entry.trace.compile = subject.compile
+    return entry, result, seconds
 
 
 def _prepared(module: Module, is_wide: bool) -> tuple[Module, Mapping[Instruction, Instruction]]:

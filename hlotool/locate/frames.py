@@ -5,16 +5,18 @@ Scalar computations (`to_apply` of reduce, sort, …) run on whole arrays and ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from hlotool.backends.base import TOKEN, Value
+from hlotool.backends.base import TOKEN, Executable, Value
+from hlotool.backends.field.marked import is_marked
+from hlotool.backends.registry import get_backend
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array
-from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves
 from hlotool.ir.walk import async_start, branches
 from hlotool.locate.store import Sample, Store
@@ -22,6 +24,9 @@ from hlotool.values.flatten import unflatten
 
 #: What is kept of a value: a sample per array, None per token.
 Kept: TypeAlias = "Sample | tuple[Kept, ...] | None"
+
+#: Compiles a program for one device, in the arithmetic of an execution.
+Compile: TypeAlias = "Callable[[Module], Executable]"
 
 #: Iteration of each loop around a value, the outermost first, counted from 0.
 Iteration: TypeAlias = tuple[int, ...]
@@ -44,6 +49,11 @@ class Spread:
     samples: tuple[Sample, ...]
 
 
+def compile_on_numpy(module: Module) -> Executable:
+    """In declared types, as the reference computes."""
+    return get_backend("numpy").compile(module)
+
+
 @dataclass(slots=True, eq=False)
 class Trace:
     """What was seen of one execution, shared by its frames.
@@ -52,6 +62,7 @@ class Trace:
         stores: the values that were kept; one store per device.
         incomplete: there were more values than the budget allows to look at.
         count: values that were looked at, on one device.
+        compile: makes programs that go on computing with these values.
         literals: samples of constants.
         places: frames by computation and iterations, once they were asked for (see `same_place`).
     """
@@ -59,6 +70,7 @@ class Trace:
     stores: tuple[Store, ...]
     incomplete: bool = False
     count: int = 0
+    compile: Compile = field(default=compile_on_numpy, repr=False)
     literals: dict[Instruction, Kept | Spread] = field(default_factory=dict)
     places: dict[tuple[Computation, Iteration], Frame] = field(default_factory=dict, repr=False)
 
@@ -66,6 +78,15 @@ class Trace:
     def dropped(self) -> int:
         """How many different values found no room."""
         return sum(store.dropped for store in self.stores)
+
+    def constant(self, instruction: Instruction) -> Array:
+        """The value of a constant, in the arithmetic of the execution."""
+        assert instruction.literal is not None
+        if self.compile is compile_on_numpy:
+            return np.asarray(instruction.literal.array)
+        copy = Instruction(instruction.name, "constant", instruction.shape, literal=instruction.literal)
+        entry = Computation("entry", [copy], copy)
+        return np.asarray(self.compile(Module("alone", [entry], entry)).run([]))
 
     def close(self) -> None:
         """Give back what was stored outside of memory."""
@@ -127,6 +148,12 @@ class Node:
         return None
 
     @property
+    def is_exact(self) -> bool:
+        """Whether it is held in exact words."""
+        value = self.value
+        return is_marked(value[0] if isinstance(value, Parts) else value)
+
+    @property
     def order(self) -> int:
         """Its number in the order of execution; -1 for arguments, constants and what was not seen."""
         kept = self.kept
@@ -139,7 +166,7 @@ def _kept(frame: Frame, instruction: Instruction) -> Any:
     if instruction.literal is not None and instruction not in frame.values:
         literals, stores = frame.trace.literals, frame.trace.stores
         if instruction not in literals:
-            value = np.asarray(instruction.literal.array)
+            value = frame.trace.constant(instruction)
             one = stores[0].sample(-1, value)
             others = [store.sample(-1, value) for store in stores[1:]]
             literals[instruction] = Spread((one, *others)) if others else one

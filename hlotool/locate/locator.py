@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from hlotool.errors import HlotoolError
+from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ShapeIndex, TupleShape, subshape
 from hlotool.locate.blame import Blame, find_blame
 from hlotool.locate.distance import rounding_of_one
 from hlotool.locate.execution import Execution, Subject, execute
-from hlotool.locate.frames import Node, Parts
+from hlotool.locate.frames import Node, Parts, same_place
 from hlotool.locate.narrowing import is_constant
 from hlotool.locate.pairing import Pairing, is_uniform
 from hlotool.locate.repair import EXPECTED_VALUE, Errors, best_repair
@@ -41,6 +42,7 @@ class Found:
         repair: what was put in the place of the accused operation, in words; empty where nothing helped.
         repaired: how many outputs became right by that.
         outputs: how many outputs differ.
+        numbers: both programs executed on numbers, where the search was in exact words.
     """
 
     reference: Execution
@@ -50,6 +52,24 @@ class Found:
     repair: str
     repaired: int
     outputs: int
+    numbers: tuple[Execution, Execution] | None = None
+
+    def in_numbers(self, node: Node) -> Node | None:
+        """What `node` is where the program computes with numbers; None where it takes another way there."""
+        if self.numbers is None:
+            return node
+        is_tested = node.frame.trace is self.tested.entry.trace
+        return same_place(self.numbers[is_tested].entry, node)
+
+    def value(self, node: Node) -> Array | Parts | None:
+        """A value in numbers; None where it was not seen or not kept, or not computed on numbers."""
+        there = self.in_numbers(node)
+        return None if there is None else there.value
+
+    @property
+    def on_numbers(self) -> tuple[Execution, Execution]:
+        """The executions of the reference and of the tested program whose values are numbers."""
+        return self.numbers or (self.reference, self.tested)
 
     @property
     def place(self) -> Node:
@@ -152,14 +172,24 @@ class Search:
         tested: the same program at another stage.
         budget: how much may be kept, and how many seconds each part of the search may take.
         is_wide: compute in f64, for differences that show there, too: they stand out from all rounding.
+        numbers: both programs on numbers, where `reference` and `tested` compute with exact words: the values
+            of what is found.
 
     Raises:
         OutOfTime: recording an execution takes too long.
         Unsupported: the calls of a program cannot be flattened, or it cannot be executed.
     """
 
-    def __init__(self, reference: Subject, tested: Subject, budget: Budget, is_wide: bool = False) -> None:
+    def __init__(
+        self,
+        reference: Subject,
+        tested: Subject,
+        budget: Budget,
+        is_wide: bool = False,
+        numbers: tuple[Subject, Subject] | None = None,
+    ) -> None:
         self._budget = budget
+        self._numbers = numbers
         self._open = ExitStack()
         try:
             self.reference = self._open.enter_context(closing(execute(reference, budget, is_wide)))
@@ -187,12 +217,24 @@ class Search:
         found = list(find_all(self.reference, self.tested, outputs, self._budget, self.pairing))
         if not found:
             raise NotFound("; ".join(["no instruction is known to differ", *self.notes()]))
-        return max(found, key=lambda each: (each.repaired, -each.place.order))
+        best = max(found, key=lambda each: (each.repaired, -each.place.order))
+        return replace(best, numbers=self._on_numbers())
+
+    def _on_numbers(self) -> tuple[Execution, Execution] | None:
+        if self._numbers is None:
+            return None
+        one, other = self._numbers
+        return (
+            self._open.enter_context(closing(execute(one, self._budget, like=self.reference))),
+            self._open.enter_context(closing(execute(other, self._budget, like=self.tested))),
+        )
 
     def notes(self) -> Iterator[str]:
         """What was not looked at, and how the rest was."""
         if self.tested.is_wide:
             yield "looked for in f64, where nothing is rounded"
+        if self._numbers is not None:
+            yield "looked for in exact arithmetic, where nothing is rounded"
         for side, execution in (("reference", self.reference), ("tested", self.tested)):
             trace = execution.entry.trace
             if trace.incomplete:

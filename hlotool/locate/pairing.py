@@ -264,6 +264,9 @@ class Pairing:
         """Whether a value is so particular that another one is hardly equal to it by chance."""
         if node.kept is None:
             return False
+        if node.is_exact:
+            # One word is one of some 10^9, unless it is a constant.
+            return any(map(is_parameter, backwards(node, ())))
         if _size(node) >= thresholds.TELLING_SIZE.value and not is_uniform(node.value):
             return True
         if not self.is_far:

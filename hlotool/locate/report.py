@@ -69,13 +69,13 @@ def divergence_record(search: Search, found: Found, outputs: Sequence[ShapeIndex
         inside=print_instruction(inside[1], SHORT) if inside else "",
         inside_expected=print_instruction(inside[0], SHORT) if inside else "",
         operands=[_operand(found, use) for use in operand_uses(place)] if blame.wiring is None else [],
-        accumulated=deviation_record(difference(one.value, other.value, other), tested.is_wide),
+        accumulated=deviation_record(difference(found.value(one), found.value(other), other), tested.is_wide),
         local=deviation_record(local, tested.is_wide),
         repair=found.repair,
         repaired=found.repaired,
         outputs=found.outputs,
         unaligned=_names(found),
-        not_finite=list(births(tested, outputs)),
+        not_finite=list(births(found.on_numbers[1], outputs)),
         notes=list(search.notes()),
         instructions=to_blame(found),
         device=found.device,
@@ -151,14 +151,16 @@ def _local(found: Found, one: Node, other: Node) -> Metrics | None:
     if found.is_amplified:
         expected = [made(use) for use in operand_uses(one)]
     device = found.device or 0
-    values = [
-        None if twin is None else fitted(twin.value, operand, device)
+    given = [
+        (twin and found.in_numbers(twin), found.in_numbers(operand))
         for twin, operand in zip(expected, operands)
     ]
+    values = [fitted(twin.value, operand, device) if twin and operand else None for twin, operand in given]
     known = [value for value in values if value is not None]
-    if len(known) < len(values):
+    place = found.in_numbers(other)
+    if place is None or len(known) < len(values):
         return None
-    value = Evaluator().apply(other.instruction, known)
+    value = Evaluator().apply(place, known)
     for i in other.index:
         value = value[i] if isinstance(value, tuple) else None
-    return None if value is None else difference(part_of(one.value, device), value, other)
+    return None if value is None else difference(part_of(found.value(one), device), value, other)

@@ -16,6 +16,7 @@ from typing import IO
 import numpy as np
 
 from hlotool.backends.base import Value
+from hlotool.backends.field.marked import compared, is_marked
 from hlotool.errors import HlotoolError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
@@ -48,7 +49,8 @@ class Sample:
 
     Attributes:
         order: number of the value in the order of execution; -1 for arguments and constants.
-        digest: of its bits and its element type; not of its dimensions.
+        digest: of its bits and its element type; not of its dimensions. Of exact words what is compared
+            counts.
         dims: its actual dimensions.
         nan: it holds a NaN.
         inf: it holds an infinity.
@@ -145,7 +147,7 @@ class Deadline:
 
 
 def _digest(array: Array) -> bytes:
-    content = np.ascontiguousarray(array)
+    content = np.ascontiguousarray(compared(array) if is_marked(array) else array)
     hashed = hashlib.blake2b(str(array.dtype).encode(), digest_size=16)
     hashed.update(content.reshape(-1).view(np.uint8).data)
     return hashed.digest()
@@ -153,7 +155,7 @@ def _digest(array: Array) -> bytes:
 
 def _specials(array: Array) -> tuple[bool, bool]:
     """Whether there are NaNs, and infinities."""
-    if array.dtype.kind in "biu" or array.size == 0:
+    if array.dtype.kind in "biu" or array.size == 0 or is_marked(array):
         return False, False
     numbers = array if array.dtype.kind in "fc" and array.dtype.itemsize >= 4 else _widened(array)
     if numbers is None or np.isfinite(numbers).all():

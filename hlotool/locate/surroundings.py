@@ -17,7 +17,6 @@ from hlotool.ir.edit_extract import Extraction, extract
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves, strip_layouts
 from hlotool.locate.cut import Spot
-from hlotool.locate.execution import Execution
 from hlotool.locate.frames import Node, calls_around, made, value_in
 from hlotool.locate.locator import Found
 from hlotool.locate.pairing import Pairing
@@ -61,7 +60,7 @@ def with_surroundings(found: Found, outputs: Sequence[ShapeIndex]) -> Spot | Non
     after = extract(wrong.module, operands_first(inside), [ends[1]], f"{wrong.original.name}_after")
     slots = _slots(before, after, matches)
     try:
-        values = [_value(right, one) if one is not None else _value(wrong, other) for one, other in slots]
+        values = [_value(found, one, other) for one, other in slots]
     except Unsupported:
         return None
     _arrange(before, slots)
@@ -220,9 +219,13 @@ def _slots(before: Extraction, after: Extraction, matches: _Matches) -> list[_Sl
     return [*((one, wanted.get(one)) for one in before.inputs), *((None, other) for other in others)]
 
 
-def _value(execution: Execution, instruction: Instruction | None) -> Any:
-    assert instruction is not None
-    return value_in(execution.entry, instruction)
+def _value(found: Found, one: Instruction | None, other: Instruction | None) -> Any:
+    """What stands for a parameter: an instruction of the right program, or else one of the wrong one."""
+    right, wrong = found.on_numbers
+    if one is not None:
+        return value_in(right.entry, one)
+    assert other is not None
+    return value_in(wrong.entry, other)
 
 
 def _arrange(cut: Extraction, slots: Sequence[_Slot]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from hlotool.findings.comparison import EvidenceRecord
+from hlotool.findings.comparison import EqualityRecord, EvidenceRecord
 from hlotool.numerics.exchangeability import Score
 from hlotool.numerics.facts import Facts, Origin
 from hlotool.numerics.flips import Flips
@@ -52,6 +52,33 @@ def flipping_reason(count: int, differing: int) -> str:
         f"{count} of the {differing} elements that differ jump where slightly larger rounding errors make "
         "them jump, too: a comparison or a step on the way to them is nearly a tie"
     )
+
+
+def bounded_reason(facts: Facts) -> str:
+    """The reason of `rounding` where errors stay below what the operations may add up to."""
+    text = "every element is within the rounding errors of the operations before it"
+    if facts.sum is not None:
+        return f"{text}; the longest sum has {facts.sum.length} terms, in {facts.sum.origin}"
+    return text
+
+
+def same_function_reason(trials: int, reason: str) -> str:
+    """The reason of a difference between programs that mean the same; `reason` is what their values say."""
+    return f"the same function of real numbers, exactly ({trials} trials); {reason}"
+
+
+def harmful_reason(trials: int, reason: str) -> str:
+    """The reason of `wrong` where the programs mean the same all the same."""
+    return (
+        f"{reason}; both programs are the same function of real numbers ({trials} trials): how one of them "
+        "computes it loses the digits, or a tie or an overflow decides"
+    )
+
+
+def other_function_reason(found: EqualityRecord, reason: str) -> str:
+    """The reason of a difference between programs that do not mean the same."""
+    what = found.reason or f"{found.differing} of {found.total} elements at a random point"
+    return f"other functions of real numbers: {what}; the values: {reason}"
 
 
 def unstable_reason(found: Finding, facts: Facts) -> str:

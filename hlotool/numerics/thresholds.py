@@ -220,6 +220,39 @@ LOST_WIDTH = Threshold(
     why="a rewrite that leaves not even one digit and a half makes noise of a sound value",
 )
 
+# Two programs as functions of real numbers.
+
+EXACT_TRIALS = Threshold(
+    2,
+    decides="random points at which programs are compared as functions",
+    why="each shows other rational functions with all but a millionth of probability",
+    table=EXACT,
+)
+EXACT_TRIALS_OF_DECISIONS = Threshold(
+    8,
+    decides="those that must agree before equality excuses what comparisons and steps decide",
+    why="of a branch with even chances, one side is missed by eight points once in 128 times",
+    table=EXACT,
+)
+EXACT_SECONDS = Threshold(
+    2.0,
+    decides="seconds that the comparison may take where the user does not demand it",
+    why="nine of ten pairs of real programs take less than one; a training step of a thousand takes 0.5",
+    table=EXACT,
+)
+EXACT_SHARE = Threshold(
+    0.5,
+    decides="the share of the time left for a judgement that it may take",
+    why="what it leaves open needs executions, and those are cheaper",
+    table=EXACT,
+)
+EXACT_COST = Threshold(
+    20.0,
+    decides="how many times longer than the runs it is taken to last when it is decided whether to begin",
+    why="a program takes 7 to 35 times as long in the field as in its types, at each of two points",
+    table=EXACT,
+)
+
 # Explanations: which pattern a wrong result shows.
 
 PATTERN_ULPS = Threshold(

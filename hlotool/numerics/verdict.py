@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hlotool.findings.comparison import EvidenceRecord
+from hlotool.findings.comparison import EqualityRecord, EvidenceRecord
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.types import ShapeIndex
 from hlotool.numerics.metrics import Metrics
@@ -24,6 +24,7 @@ class LeafComparison:
         metrics: the numbers; None when there was nothing to compare element by element.
         tolerance: what was accepted; None likewise.
         evidence: what the verdict rests on; None where the tolerance decides.
+        exact: what the programs are as functions of real numbers; None where that was not asked.
     """
 
     index: ShapeIndex
@@ -33,6 +34,7 @@ class LeafComparison:
     metrics: Metrics | None = None
     tolerance: Tolerance | None = None
     evidence: EvidenceRecord | None = None
+    exact: EqualityRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)

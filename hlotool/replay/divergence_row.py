@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,7 +20,12 @@ from hlotool.replay.trials import Trial
 from hlotool.workers.worker import tell
 
 if TYPE_CHECKING:
+    from hlotool.ir.types import ShapeIndex
+    from hlotool.locate.locator import Search
     from hlotool.locate.store import Budget
+
+#: Verdicts on programs that exact arithmetic tells apart, and nothing else.
+OTHER_FUNCTIONS = frozenset({Verdict.DIFFERS, Verdict.UNEQUAL})
 
 #: Looked for unasked when the comparison took no longer: the search costs a few executions more.
 _CHEAP_SECONDS = 5.0
@@ -46,7 +52,7 @@ def with_divergence(
         elapsed: seconds that the comparison took.
     """
     wanted = options.first_divergence
-    if wanted is False or row.verdict not in (Verdict.WRONG, Verdict.RANGE):
+    if wanted is False or row.verdict not in OTHER_FUNCTIONS | {Verdict.WRONG, Verdict.RANGE}:
         return row
     if row.verdict is Verdict.RANGE:
         return _noted(row, "no instruction is wrong: a value is too large for its type") if wanted else row
@@ -74,10 +80,14 @@ def _search(
 ) -> DivergenceRecord:
     # Imported where it is needed: most modules agree, and every worker would pay for it as it starts.
     from hlotool.locate.isolation import divergence_on
-    from hlotool.locate.report import first_divergence
+    from hlotool.locate.report import divergence_record, first_divergence
     from hlotool.replay.devices.looking import leaves_of, subjects
 
     tell("looking for the first wrong instruction")
+    if row.verdict in OTHER_FUNCTIONS:
+        search, differing = open_exact_search(row, options, reference, tested, trial, budget)
+        with closing(search):
+            return divergence_record(search, search.first(differing), differing)
     outputs = [tuple(leaf.index) for leaf in row.leaves if leaf.verdict is Verdict.WRONG]
     if not _is_numpy(options.backend):
         return divergence_on(
@@ -89,6 +99,30 @@ def _search(
         budget,
         is_wide_enough(row, tested.module),
     )
+
+
+def open_exact_search(
+    row: ModuleRecord,
+    options: ReplayOptions,
+    reference: Program,
+    tested: Program,
+    trial: Trial,
+    budget: Budget,
+) -> tuple[Search, tuple[ShapeIndex, ...]]:
+    """Two programs that are other functions, open for questions, and outputs that show it.
+
+    Raises:
+        OutOfTime: recording an execution takes too long.
+        Unsupported: exact arithmetic cannot look into them.
+    """
+    from hlotool.replay.exact.parting import open_search
+
+    outputs = [
+        tuple(leaf.index)
+        for leaf in row.leaves
+        if leaf.exact is not None and leaf.exact.relation == "unequal"
+    ]
+    return open_search(reference, tested, outputs, trial.arguments, options.seed, budget)
 
 
 def is_wide_enough(row: ModuleRecord, tested: Module) -> bool:

@@ -8,19 +8,22 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hlotool.backends.base import Backend, Value
+from hlotool.errors import HlotoolError
+from hlotool.numerics import thresholds
 from hlotool.numerics.dataflow import Leaves
 from hlotool.numerics.tolerance import chosen_by_user
 from hlotool.numerics.verdict import Comparison
 from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.judge.judge import judge
-from hlotool.replay.judge.judgement import Judgement, Side, watching
-from hlotool.replay.options import RunOptions, budget_seconds
+from hlotool.replay.judge.judgement import CompareExactly, Judgement, Side, watching
+from hlotool.replay.options import ReplayOptions, RunOptions, budget_seconds
 from hlotool.replay.program import Program
 from hlotool.replay.task import Task
 from hlotool.replay.trials import Trial
 from hlotool.workers.worker import tell
 
 if TYPE_CHECKING:
+    from hlotool.replay.exact.result import ExactResult
     from hlotool.replay.rows import Actual
 
 #: Of the time limit per module: what one judgement may take. Both sides have run by then, and the search for
@@ -51,6 +54,9 @@ def judged(
     tell(f"judging {actual.label}")
     options, tested = task.options, actual.program
     is_other = tested is not None and _is_other_program(tested, reference)
+    compare_exactly = None
+    if tested is not None and is_other and tested.backend == reference.backend and _is_interpreted(options):
+        compare_exactly = _comparing(reference, tested, trial, options, actual.seconds)
     judgement = Judgement(
         reference=_side(reference, trial, expected),
         expected=expected,
@@ -62,6 +68,8 @@ def judged(
         deadline=time.monotonic() + _seconds(task, actual.seconds),
         thorough=options.thorough,
         product_unit=_product_unit(task) if tested is None else 0.0,
+        compare_exactly=compare_exactly,
+        exact=options.exact,
     )
     return judge(judgement)
 
@@ -71,6 +79,45 @@ def _is_other_program(tested: Program, reference: Program) -> bool:
     if tested.path or reference.path:
         return tested.path != reference.path
     return tested.module is not reference.module
+
+
+def _is_interpreted(options: ReplayOptions) -> bool:
+    """Whether the reference is the interpreter, which does what a program says and no more."""
+    return options.reference.partition(":")[0] == "numpy"
+
+
+def _comparing(
+    reference: Program, tested: Program, trial: Trial, options: ReplayOptions, ran: float
+) -> CompareExactly:
+    """How both programs are compared as functions of real numbers.
+
+    Args:
+        reference: the program as it should be.
+        tested: the program in question.
+        trial: what both ran on.
+        options: of the user.
+        ran: seconds that the runs of both sides took.
+    """
+
+    def compare_exactly(limit: float, trials: int) -> ExactResult:
+        # Imported where it is needed: most modules are identical, and every worker would pay for it.
+        from hlotool.replay.exact.compare import Options, compare
+        from hlotool.replay.exact.result import ExactResult
+
+        expected = thresholds.EXACT_COST.value * ran
+        if expected > limit:
+            return ExactResult(refused=f"it may take {expected:.0f} s, and {limit:.3g} s are left for it")
+        arguments = trial.arguments if reference.runner.copies == 1 else None
+        tell(f"comparing {tested.label} exactly")
+        try:
+            return compare(reference, tested, Options(trials, options.seed, limit, arguments))
+        except (HlotoolError, MemoryError):
+            raise
+        except Exception as error:
+            # The verdict stands without it; a bug in exact arithmetic must not cost it.
+            return ExactResult(refused=f"internal error, please report: {type(error).__name__}: {error}")
+
+    return compare_exactly
 
 
 def _product_unit(task: Task) -> float:

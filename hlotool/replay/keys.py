@@ -46,7 +46,8 @@ def context_key(module: DumpModule, options: ReplayOptions) -> str:
     """All that the stages of a module are judged on: the first one, arguments, results, options."""
     known = [capture.source for capture in module.captures]
     known += [module.stablehlo] if module.stablehlo else []
-    given = [path_fingerprint(_file_of(path)) for path in (options.inputs, options.outputs) if path]
+    values = (options.inputs or module.arguments, options.outputs)
+    given = [path_fingerprint(_file_of(path)) for path in values if path]
     first = stage_key(module, 0) if module.stages else ""
     return digest(msgspec.json.encode(options), first, module.title, *map(_source_key, known), *given)
 
@@ -57,7 +58,7 @@ def _file_of(path: str) -> Path:
 
 
 def _stage_key(stage: Stage) -> str:
-    return digest(*(_source_key(source) for source in (stage.text, stage.proto) if source))
+    return digest(*(_source_key(source) for source in (stage.text, stage.proto, stage.mlir) if source))
 
 
 def _source_key(source: Source) -> str:

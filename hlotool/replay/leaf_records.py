@@ -54,7 +54,7 @@ def leaf_records(
 def _leaf_record(leaf: LeafComparison, module: Module, facts: Facts, output: ShapeIndex) -> LeafRecord:
     record = comparison_record(leaf)
     differs = record.verdict is Verdict.WRONG
-    is_explained = differs or record.verdict in EXCUSED
+    is_explained = differs or record.verdict in EXCUSED | {Verdict.DIFFERS, Verdict.UNEQUAL}
     return msgspec.structs.replace(
         record,
         decision=str(facts.decision) if differs and facts.decision and record.max_ulp is None else "",
@@ -81,6 +81,7 @@ def comparison_record(leaf: LeafComparison) -> LeafRecord:
         histogram=list(metrics.histogram),
         tolerance=_tolerance(leaf.tolerance),
         evidence=leaf.evidence,
+        exact=leaf.exact,
         minimum_tolerance=metrics.minimum,
     )
 

@@ -32,6 +32,8 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
         first_divergence: look for the instruction at which a differing program parts from the reference; None
             for: where that is cheap.
         thorough: explain every output that is wrong, not only the worst few.
+        exact: programs that are other functions of real numbers are a mismatch, however close their values
+            are, also where every bit is the same.
         budget: what judging one comparison may take: seconds (`30`), or a multiple of what the runs that are
             compared took (`5x`); None for a share of the time limit.
         compare: backends of which the first is the reference and every other one is tested, each by itself;
@@ -50,6 +52,7 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
     save_outputs: str | None = None
     first_divergence: bool | None = None
     thorough: bool = False
+    exact: bool = False
     budget: str | None = None
     compare: tuple[str, ...] = ()
 

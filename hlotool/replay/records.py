@@ -5,7 +5,7 @@ Numbers that JSON cannot hold (NaN, infinities, complex values) appear as text, 
 
 from __future__ import annotations
 
-from hlotool.findings.comparison import BucketRecord, EvidenceRecord, MinimumToleranceRecord
+from hlotool.findings.comparison import BucketRecord, EqualityRecord, EvidenceRecord, MinimumToleranceRecord
 from hlotool.findings.records import ErrorRecord, Record, SourceRecord
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer, Verdict
@@ -35,7 +35,8 @@ class LeafRecord(Record, frozen=True, kw_only=True):
     Attributes:
         index: its shape index in the result; empty when the result is one array.
         shape: such as `f32[4,8]`.
-        verdict: IDENTICAL, AGREE, ROUNDING, NOT_COMPARABLE, UNSTABLE, RANGE, SEMANTICS, WRONG or STRUCTURAL.
+        verdict: IDENTICAL, AGREE, ROUNDING, NOT_COMPARABLE, DIFFERS, UNSTABLE, RANGE, SEMANTICS, UNEQUAL,
+            WRONG or STRUCTURAL.
         reason: the verdict in one clause.
         total: number of elements.
         mismatched: elements outside the tolerance, those of the next two counts included.
@@ -51,6 +52,7 @@ class LeafRecord(Record, frozen=True, kw_only=True):
         decision: of a differing integer or pred: the instruction that makes it of floats, where one ulp may
             flip it.
         evidence: what the verdict rests on; None where equality or a tolerance decides.
+        exact: what the programs are as functions of real numbers; None where that was not asked.
         source: of a leaf that does not agree: the instruction that makes it.
         expected_file: where `--save-outputs` put the reference's value.
         actual_file: where it put the tested value.
@@ -73,15 +75,18 @@ class LeafRecord(Record, frozen=True, kw_only=True):
     minimum_tolerance: MinimumToleranceRecord | None = None
     decision: str = ""
     evidence: EvidenceRecord | None = None
+    exact: EqualityRecord | None = None
     source: SourceRecord | None = None
     expected_file: str = ""
     actual_file: str = ""
 
     @property
     def fault(self) -> str:
-        """What is wrong about a wrong leaf's elements, as signatures say it."""
+        """What is wrong about a leaf that does not agree, as signatures say it."""
         if self.verdict is Verdict.STRUCTURAL:
             return "shape"
+        if self.verdict is Verdict.UNEQUAL:
+            return "function"
         return "NaN" if self.nan_mismatches else "infinity" if self.inf_mismatches else "value"
 
 

@@ -12,7 +12,6 @@ from hlotool.dump.flags import fast_math_flags
 from hlotool.findings.provenance import source_of_output
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.module import Module
-from hlotool.ir.types import ArrayShape, Shape, leaves, strip_layouts
 from hlotool.numerics.dataflow import Leaves, join_leaves
 from hlotool.replay.devices.runners import Outcome, Runner
 from hlotool.replay.leaf_records import leaf_records, output_records
@@ -172,26 +171,6 @@ def structural_row(task: Task, reference: Program, program: Program, reason: str
         tested=program.backend,
         reason=reason,
     )
-
-
-def parameter_difference(expected: Runner, actual: Runner) -> str:
-    """How the parameters of two programs differ, layouts and dynamic sizes apart; empty when they do not."""
-    left, right = expected.parameters, actual.parameters
-    if len(left) != len(right):
-        return f"{len(left)} parameters are expected, the program has {len(right)}"
-    for number, (one, other) in enumerate(zip(left, right)):
-        if _at_bounds(one) != _at_bounds(other):
-            return f"parameter {number}: expected {strip_layouts(one)}, got {strip_layouts(other)}"
-    return ""
-
-
-def _at_bounds(shape: Shape) -> list[object]:
-    """What must be equal for one value to suit two shapes."""
-    parts = ((index, strip_layouts(part)) for index, part in leaves(shape))
-    return [
-        (index, part.element_type, part.dims) if isinstance(part, ArrayShape) else (index, part)
-        for index, part in parts
-    ]
 
 
 def lonely_row(task: Task, program: Program, trial: Trial, value: Value) -> ModuleRecord:

@@ -20,9 +20,10 @@ from hlotool.replay.devices.runners import Outcome
 from hlotool.replay.divergence_row import with_divergence
 from hlotool.replay.inheritance import inherited_row
 from hlotool.replay.options import ReplayOptions
+from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program, load_program, snapshot_program
 from hlotool.replay.records import ModuleRecord
-from hlotool.replay.rows import Actual, compare_row, lonely_row, parameter_difference, structural_row
+from hlotool.replay.rows import Actual, compare_row, lonely_row, structural_row
 from hlotool.replay.stages import select_stages
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials

@@ -29,8 +29,9 @@ def select_stages(module: DumpModule, patterns: Sequence[str] = ()) -> Selection
 
     Args:
         module: of a dump.
-        patterns: shell patterns of stage labels, the reference's first; without any, the program as the
-            frontend gave it against what was compiled for each platform.
+        patterns: shell patterns of stage labels, the reference's first; of a single one the first stage that
+            it matches is the reference of the others. Without any, the program as the frontend gave it
+            against what was compiled for each platform.
 
     Raises:
         UsageError: no stage matches a pattern.
@@ -48,12 +49,12 @@ def _matching(module: DumpModule, patterns: Sequence[str]) -> Selection:
     known = [*module.stages, *module.others]
     reference = _first_match(module, known, patterns[0])
     tested: list[Stage] = []
-    for pattern in patterns[1:]:
+    for pattern in patterns[1:] or patterns:
         _first_match(module, known, pattern)
-        tested += [
-            s for s in known if s is not reference and s not in tested and fnmatchcase(s.label, pattern)
-        ]
-    return Selection(reference, tuple(tested))
+        tested += [s for s in known if s not in (reference, *tested) and fnmatchcase(s.label, pattern)]
+    # An extracted fusion is a program of its own, whatever the pattern.
+    is_part = reference.kind is Kind.FUSION
+    return Selection(reference, tuple(s for s in tested if (s.kind is Kind.FUSION) == is_part))
 
 
 def _first_match(module: DumpModule, known: Sequence[Stage], pattern: str) -> Stage:

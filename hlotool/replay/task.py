@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from hlotool.dump.directory import open_dump
+from hlotool.dump.directory import open_dumps
 from hlotool.dump.flags import SUFFIX
 from hlotool.dump.records import DumpModule, modules_matching
 from hlotool.errors import BackendUnavailable, HlotoolError
@@ -56,7 +56,7 @@ def find_tasks(paths: Sequence[str], options: ReplayOptions, notes: list[str]) -
         DumpError: a path cannot be read, or holds nothing to replay.
         UsageError: no module matches.
     """
-    dumps = [open_dump(path) for path in paths]
+    dumps = open_dumps(paths)
     notes += [note for dump in dumps for note in dump.notes]
     only = options.only if isinstance(options, RunOptions) else None
     return [Task(_to_replay(module), options) for _, module in modules_matching(dumps, only)]

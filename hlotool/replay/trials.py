@@ -54,8 +54,8 @@ def trials(owner: DumpModule, module: Module, options: ReplayOptions, copies: in
         ProtoError: a captured execution cannot be decoded.
         Unsupported: a captured execution ran on other devices.
     """
-    if options.inputs is not None:
-        inputs = _own_file(options.inputs, owner)
+    if options.inputs is not None or owner.arguments:
+        inputs = _own_file(options.inputs or owner.arguments, owner)
         yield _with_outputs(_given(inputs, module, copies), owner, module, options, copies)
     elif owner.captures:
         for number, capture in enumerate(owner.captures, start=1):

@@ -11,7 +11,7 @@ from rich.text import Text
 from hlotool.explain.records import MatchRecord
 from hlotool.report.leaf import source_facts
 from hlotool.report.records import ExplainRecord
-from hlotool.report.tables import Report, facts, plain_table
+from hlotool.report.tables import Report, facts, next_line, plain_table
 
 #: Longest message that is shown in full.
 _MESSAGE = 300
@@ -23,7 +23,7 @@ class Explanation(Report[ExplainRecord]):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if not self.record.matches:
             yield Text("nothing recognised")
-            yield Text("next: hlotool explain --list shows the messages that are known", "dim")
+            yield next_line("hlotool explain --list")
         for number, match in enumerate(self.record.matches):
             if number:
                 yield Text("")

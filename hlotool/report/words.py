@@ -17,6 +17,7 @@ LOOKS: dict[Verdict, tuple[str, str]] = {
     Verdict.ROUNDING: ("✓", _GOOD),
     Verdict.NOT_COMPARED: ("·", _NEUTRAL),
     Verdict.NOT_COMPARABLE: ("·", _WARNING),
+    Verdict.DIFFERS: ("≠", _WARNING),
     Verdict.UNSTABLE: ("~", _WARNING),
     Verdict.RANGE: ("~", _WARNING),
     Verdict.SEMANTICS: ("~", _WARNING),
@@ -26,6 +27,7 @@ LOOKS: dict[Verdict, tuple[str, str]] = {
     Verdict.TIMEOUT: ("!", _FAILED),
     Verdict.OUT_OF_MEMORY: ("!", _FAILED),
     Verdict.STRUCTURAL: ("✗", _BAD),
+    Verdict.UNEQUAL: ("✗", _BAD),
     Verdict.WRONG: ("✗", _BAD),
 }
 

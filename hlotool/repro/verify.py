@@ -8,7 +8,7 @@ from typing import Any
 
 from hlotool.errors import ExitCode, HlotoolError, UsageError
 from hlotool.findings.records import Record
-from hlotool.findings.verdict import Answer
+from hlotool.findings.verdict import Answer, Verdict
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import own_arguments
 from hlotool.parse.reader import parse_module
@@ -163,6 +163,7 @@ def _options(bundle: Bundle) -> ReplayOptions:
         backend=bundle.backend,
         rtol=bundle.tolerance.get("rtol"),
         atol=bundle.tolerance.get("atol"),
+        exact=bundle.verdict == Verdict.UNEQUAL.value,
     )
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from hlotool.dump.records import DumpModule
 from hlotool.replay.options import ReplayOptions
+from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program
 from hlotool.replay.records import InputsRecord, ModuleRecord
-from hlotool.replay.rows import Actual, compare_row, parameter_difference, structural_row
+from hlotool.replay.rows import Actual, compare_row, structural_row
 from hlotool.replay.task import Task
 from hlotool.replay.trials import Trial
 

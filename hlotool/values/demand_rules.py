@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from hlotool.analysis.interval import NONNEGATIVE, NONZERO, POSITIVE, Interval
 from hlotool.analysis.ranges import ForwardRanges
+from hlotool.analysis.start_indices import StartIndex, start_indices
 from hlotool.ir.attributes import ConvolutionDimensions
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, ElementType
@@ -60,47 +61,20 @@ def _real(instruction: Instruction) -> bool:
 # Indices
 
 
-def _positions(dims: Sequence[int], sizes: Sequence[int]) -> tuple[Interval, ...]:
-    """Where windows of `sizes` fit into `dims`."""
-    return tuple(Interval(0, max(0, dim - size)) for dim, size in zip(dims, sizes))
-
-
 def _gather(instruction: Instruction, _: ForwardRanges) -> _Asked:
-    dims, sizes = instruction.operands[0].dims, instruction.integers("slice_sizes", ())
-    mapped = instruction.integers("start_index_map", ())
-    intervals = _positions([dims[d] for d in mapped], [sizes[d] for d in mapped])
-    yield from _index_vectors(instruction, 1, intervals, "start_indices_batching_dims")
+    yield from _index_vectors(instruction, 1, "start_indices_batching_dims")
 
 
 def _scatter(instruction: Instruction, _: ForwardRanges) -> _Asked:
-    count = len(instruction.operands) // 2
-    dims, sizes = instruction.operands[0].dims, _scatter_window(instruction, count)
-    mapped = instruction.integers("scatter_dims_to_operand_dims", ())
-    intervals = _positions([dims[d] for d in mapped], [sizes[d] for d in mapped])
-    yield from _index_vectors(instruction, count, intervals, "scatter_indices_batching_dims")
+    yield from _index_vectors(instruction, len(instruction.operands) // 2, "scatter_indices_batching_dims")
 
 
-def _scatter_window(instruction: Instruction, count: int) -> list[int]:
-    """Extent of an update window in each dimension of the scattered-to array."""
-    updates = instruction.operands[count + 1].dims
-    window = iter(instruction.integers("update_window_dims", ()))
-    single = {
-        *instruction.integers("inserted_window_dims", ()),
-        *instruction.integers("input_batching_dims", ()),
-    }
-    return [
-        1 if d in single else updates[next(window)] for d in range(instruction.operands[0].array_shape.rank)
-    ]
-
-
-def _index_vectors(
-    instruction: Instruction, operand: int, intervals: tuple[Interval, ...], batching: str
-) -> _Asked:
-    """Ranges and order of index vectors; an `index_vector_dim` behind the last dimension means scalars."""
-    vector = instruction.integer("index_vector_dim")
-    axis = vector if vector < instruction.operands[operand].array_shape.rank else None
-    if intervals:
-        yield operand, InRange(intervals, axis, required=False), "indices"
+def _index_vectors(instruction: Instruction, operand: int, batching: str) -> _Asked:
+    """Ranges and order of index vectors."""
+    starts = start_indices(instruction)
+    axis = starts[0].axis if starts else None
+    if starts:
+        yield operand, InRange(_positions(starts), axis, required=False), "indices"
     distinct = instruction.flag("unique_indices")
     ascending = instruction.flag("indices_are_sorted")
     if distinct or ascending:
@@ -109,23 +83,19 @@ def _index_vectors(
         yield operand, order, f"indices declared {words}"
 
 
-def _dynamic_slice(instruction: Instruction, _: ForwardRanges) -> _Asked:
-    sizes = instruction.integers("dynamic_slice_sizes", ())
-    yield from _starts(instruction, 1, _positions(instruction.operands[0].dims, sizes))
+def _positions(starts: Sequence[StartIndex]) -> tuple[Interval, ...]:
+    """Where windows lie inside."""
+    return tuple(Interval(0, start.limit) for start in starts)
 
 
-def _dynamic_update_slice(instruction: Instruction, _: ForwardRanges) -> _Asked:
-    dims, sizes = instruction.operands[0].dims, instruction.operands[1].dims
-    yield from _starts(instruction, 2, _positions(dims, sizes))
-
-
-def _starts(instruction: Instruction, first: int, intervals: tuple[Interval, ...]) -> _Asked:
-    """Start indices: one scalar operand per dimension, or all in one array (old form)."""
-    if len(instruction.operands) > first and instruction.operands[first].array_shape.rank == 1:
-        yield first, InRange(intervals, 0, required=False), "start indices"
+def _starts(instruction: Instruction, _: ForwardRanges) -> _Asked:
+    """Start indices of a dynamic slice or update."""
+    starts = start_indices(instruction)
+    if starts and starts[0].axis is not None:
+        yield starts[0].operand, InRange(_positions(starts), 0, required=False), "start indices"
         return
-    for number, interval in enumerate(intervals[: len(instruction.operands) - first]):
-        yield first + number, InRange((interval,), required=False), "start index"
+    for start in starts:
+        yield start.operand, InRange(_positions([start]), required=False), "start index"
 
 
 def _ragged_dot(instruction: Instruction, _: ForwardRanges) -> _Asked:
@@ -250,8 +220,8 @@ def _random_bits(operand: int) -> _Rule:
 _RULES: dict[str, _Rule] = {
     "gather": _gather,
     "scatter": _scatter,
-    "dynamic-slice": _dynamic_slice,
-    "dynamic-update-slice": _dynamic_update_slice,
+    "dynamic-slice": _starts,
+    "dynamic-update-slice": _starts,
     "ragged-dot": _ragged_dot,
     "conditional": _conditional,
     "compare": _compare,

@@ -31,6 +31,7 @@ RANKS = {
     "passes": 3,
     "dump": 4,
     "backends": 4,
+    "coverage": 5,
     "locate": 5,
     "replay": 6,
     "search": 7,

@@ -63,11 +63,19 @@ def test_no_stage() -> None:
         (["before_optimizations", "*"], BEFORE, (ALGSIMP, FUSION, CPU)),
         (["*algsimp*", "*fusion*", "cpu_*"], ALGSIMP, (FUSION, CPU)),
         (["*fusion*"], FUSION, ()),
+        (["*"], BEFORE, (ALGSIMP, FUSION, CPU)),
     ],
 )
 def test_patterns(patterns: list[str], reference: Stage, tested: tuple[Stage, ...]) -> None:
     chosen = select_stages(module(BEFORE, ALGSIMP, FUSION, CPU), patterns)
     assert (chosen.reference, chosen.tested) == (reference, tested)
+
+
+def test_an_extracted_fusion_is_no_stage_of_the_program() -> None:
+    cut = stage("gemm_fusion_0.dot", Kind.FUSION)
+    dumped = DumpModule(0, "jit_f", stages=(BEFORE, GPU), others=(cut,))
+    assert select_stages(dumped, ["*"]).tested == (GPU,)
+    assert select_stages(dumped, ["gemm_fusion*"]).reference == cut
 
 
 def test_a_pattern_without_a_stage_names_those_there_are() -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
 from typing import Any, Protocol
 
-from hlotool.analysis.decisions import fewest_decided
 from hlotool.backends.base import Backend
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.constants import Constants, constant_values
@@ -23,8 +21,9 @@ from hlotool.numerics import thresholds
 from hlotool.replay.devices.arguments import device_arguments
 from hlotool.replay.devices.runners import Runner
 from hlotool.replay.exact.leaves import compared, explained, worst
+from hlotool.replay.exact.points import most_points, points_for
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
-from hlotool.replay.rows import parameter_difference
+from hlotool.replay.parameters import parameter_difference
 from hlotool.values.flatten import flatten
 from hlotool.values.generate import generate_inputs
 
@@ -46,7 +45,7 @@ class Options:
     """How two programs are compared.
 
     Attributes:
-        trials: points; more where few elements decide (`thresholds.DECISIONS`).
+        trials: points; `compare` takes more where few elements decide (`points`).
         seed: of the first one; the others follow.
         time_limit: for all of it, in seconds.
         arguments: whose integers and preds are taken in place of generated ones, in the first trial.
@@ -64,19 +63,25 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     What is refused is part of the result; errors of other kinds than HlotoolError are bugs and raise.
     """
     options = options or Options()
-    points = max(options.trials, _points(reference.module, tested.module))
     began = time.monotonic()
     deadline = began + options.time_limit
-    result = _attempt(reference, tested, options, points, deadline, _Assumed())
-    for assumed in _further(reference.module, tested.module):
+    least, options = options.trials, with_points(options, reference.module, tested.module)
+    first, *others = attempts(reference.module, tested.module)
+    result = _attempt(reference, tested, options, least, deadline, first)
+    for assumed in others:
         if result.relation is not Relation.UNEQUAL or result.structural:
             break
-        result = _united(result, _attempt(reference, tested, options, points, deadline, assumed))
+        result = _united(result, _attempt(reference, tested, options, least, deadline, assumed))
     return replace(result, seconds=time.monotonic() - began)
 
 
+def with_points(options: Options, *modules: Module) -> Options:
+    """With as many trials as it takes to see what few elements of the programs decide."""
+    return replace(options, trials=max(options.trials, points_for(*modules)))
+
+
 @dataclass(frozen=True, slots=True)
-class _Assumed:
+class Assumed:
     """What an attempt assumes beyond the laws of the field.
 
     Attributes:
@@ -99,22 +104,6 @@ _ROOTS = frozenset(
 )
 
 
-def _points(*modules: Module) -> int:
-    """How many points it takes to see what decisions about few elements do."""
-    sizes = [size for module in modules if (size := fewest_decided(module)) is not None]
-    wanted = ceil(thresholds.DECISIONS.value / max(1, min(sizes))) if sizes else 1
-    return min(wanted, _most_points())
-
-
-def _most_points() -> int:
-    """See `thresholds.MOST_POINTS`.
-
-    Modulo Q the root of a square has either sign by chance: one element alone shows it in every second trial.
-    And at others points than those at which programs were unequal, what showed there must not be missed.
-    """
-    return int(thresholds.MOST_POINTS.value)
-
-
 def _united(result: ExactResult, other: ExactResult) -> ExactResult:
     """Leaves that are equal by either attempt are equal: each is a proof."""
     proved = {leaf.index: leaf for leaf in other.leaves if leaf.relation is Relation.EQUAL}
@@ -132,29 +121,25 @@ def _united(result: ExactResult, other: ExactResult) -> ExactResult:
     )
 
 
-def _further(*modules: Module) -> Iterator[_Assumed]:
-    """What to assume where programs are unequal without."""
+def attempts(*modules: Module) -> Iterator[Assumed]:
+    """Nothing is assumed at first, then what it takes where programs are unequal without."""
+    yield Assumed()
     tiny = thresholds.TINY_CONSTANT.value
     has_tiny = any(0 < abs(value) < tiny for module in modules for value in constant_values(module))
-    yield from [_Assumed(tiny=True)] if has_tiny else []
+    yield from [Assumed(tiny=True)] if has_tiny else []
     if _takes_logarithms(*modules):
-        yield _Assumed(logarithms=True)
-    yield _Assumed(inequalities=True)
-    yield from [_Assumed(tiny=True, inequalities=True)] if has_tiny else []
+        yield Assumed(logarithms=True)
+    yield Assumed(inequalities=True)
+    yield from [Assumed(tiny=True, inequalities=True)] if has_tiny else []
     if any(i.opcode in _ROOTS for module in modules for i in module.instructions()):
-        yield _Assumed(roots=True)
+        yield Assumed(roots=True)
 
 
 def _attempt(
-    reference: Side, tested: Side, options: Options, points: int, deadline: float, assumed: _Assumed
+    reference: Side, tested: Side, options: Options, least: int, deadline: float, assumed: Assumed
 ) -> ExactResult:
-    """Both programs at `points` points, or as many of them as there is time for, but the options' trials."""
-    constants = Constants(
-        reference.module, tested.module, thresholds.TINY_CONSTANT.value if assumed.tiny else 0.0
-    )
-    takes_logarithms = _takes_logarithms(reference.module, tested.module)
-    half = int(assumed.logarithms)
-    trial = Trial(constants, remembers_exp=takes_logarithms, watches_roots=assumed.roots, half=half)
+    """What is found at the options' points, or at as many as there is time for, but at `least` so many."""
+    trial = trial_of(reference.module, tested.module, assumed)
     engine = FieldBackend(trial, deadline, assumed.inequalities)
     try:
         runners = reference.compiled_by(engine), tested.compiled_by(engine)
@@ -162,7 +147,7 @@ def _attempt(
             return ExactResult(structural=difference)
         if assumed.inequalities and not engine.laws:
             return ExactResult(refused="no inequality is known")
-        found = _at_points(*runners, trial, assumed, reference.module, options, points)
+        found = _at_points(*runners, trial, assumed, reference.module, options, least)
         if not found:
             return ExactResult(refused="no points at which all that is under a root is a square")
     except HlotoolError as error:
@@ -178,7 +163,7 @@ def _attempt(
         leaves=explained([worst(leaf) for leaf in zip(*found)], *boxes),
         trials=len(found),
         laws=laws,
-        constants=_readings(constants),
+        constants=_readings(trial.constants),
         boxes=boxes,
     )
 
@@ -187,33 +172,31 @@ def _at_points(
     reference: Runner,
     tested: Runner,
     trial: Trial,
-    assumed: _Assumed,
+    assumed: Assumed,
     module: Module,
     options: Options,
-    points: int,
+    least: int,
 ) -> list[list[LeafResult]]:
     """What every leaf is at each point; nothing where no points are found that serve.
 
     Where one point shows every leaf to be unequal there are no more.
     """
-    wanted, tried = points, points
+    wanted = options.trials
     if assumed.logarithms or assumed.roots:
-        wanted = tried = max(points, _most_points())
-    if assumed.roots:
-        tried = int(thresholds.POINTS_FOR_ROOTS.value)
+        wanted = max(wanted, most_points())
     found: list[list[LeafResult]] = []
-    missing = set(range(points))
-    for number in range(tried):
-        arguments = _arguments(module, reference, options, number, points)
+    missing = set(range(options.trials))
+    for number in range(int(thresholds.POINTS_FOR_ROOTS.value) if assumed.roots else wanted):
+        arguments = point_arguments(module, reference, options, number)
         try:
-            leaves = _at_point(reference, tested, arguments, trial, options.seed + number)
+            leaves = at_point(reference, tested, arguments, trial, options.seed + number)
         except BackendTimeout:
-            if assumed.roots or len(found) < options.trials:
+            if assumed.roots or len(found) < least:
                 raise
             return found
         if not trial.imaginary_roots:
             found.append(leaves)
-            missing.discard(number % points)
+            missing.discard(number % options.trials)
             if leaves and all(leaf.relation is Relation.UNEQUAL for leaf in leaves):
                 return found
         if len(found) >= wanted and not missing:
@@ -221,6 +204,17 @@ def _at_points(
         if trial.roots > thresholds.ROOTS.value:
             break
     return []
+
+
+def trial_of(reference: Module, tested: Module, assumed: Assumed) -> Trial:
+    """A point at which both programs can be evaluated."""
+    constants = Constants(reference, tested, thresholds.TINY_CONSTANT.value if assumed.tiny else 0.0)
+    return Trial(
+        constants,
+        remembers_exp=_takes_logarithms(reference, tested),
+        watches_roots=assumed.roots,
+        half=int(assumed.logarithms),
+    )
 
 
 def _readings(constants: Constants) -> list[tuple[str, str, str]]:
@@ -237,23 +231,26 @@ def _takes_logarithms(*modules: Module) -> bool:
     return any(i.opcode in ("log", "log-plus-one") for module in modules for i in module.instructions())
 
 
-def _arguments(module: Module, runner: Runner, options: Options, number: int, points: int) -> Sequence[Any]:
-    """What both programs are given at one point: one value per parameter, or a tuple for each device.
-
-    Integers and preds repeat themselves after `points` points, given ones are those of the first: what they
-    show must not vanish at further points.
-    """
-    seed, trial = options.seed + number, number % points
+def point_arguments(module: Module, runner: Runner, options: Options, number: int) -> Sequence[Any]:
+    """What both programs are given at one point: one value per parameter, or a tuple for each device."""
 
     def drawn(device: int) -> Sequence[Any]:
-        integers = generate_inputs(module, options.seed + trial + device).values
-        return with_drawn_floats(module, integers, seed + device)
+        numbers = point_numbers(module, options, number, device)
+        return with_drawn_floats(module, numbers, options.seed + number + device)
 
-    if runner.copies > 1:
-        return device_arguments(module, drawn)
+    return device_arguments(module, drawn) if runner.copies > 1 else drawn(0)
+
+
+def point_numbers(module: Module, options: Options, number: int, device: int = 0) -> Sequence[Any]:
+    """The arguments of one point, before words take the place of floats.
+
+    Integers and preds repeat themselves after `trials` points, given ones are those of the first: what they
+    show must not vanish at further points.
+    """
+    trial = number % options.trials
     if options.arguments is not None and trial == 0:
-        return with_drawn_floats(module, options.arguments, seed)
-    return drawn(0)
+        return options.arguments
+    return generate_inputs(module, options.seed + trial + device).values
 
 
 def _structural_difference(reference: Runner, tested: Runner) -> str:
@@ -268,7 +265,7 @@ def _structural_difference(reference: Runner, tested: Runner) -> str:
     return f"results of {len(left)} and of {len(right)} leaves"
 
 
-def _at_point(
+def at_point(
     reference: Runner, tested: Runner, arguments: Sequence[Any], trial: Trial, seed: int
 ) -> list[LeafResult]:
     """What every leaf of the result is at the point of `seed`."""

@@ -9,6 +9,7 @@ from hlotool.ir.module import Instruction
 from hlotool.numerics import thresholds
 from hlotool.replay.judge.amplifier import amplifying_instruction
 from hlotool.replay.judge.ensemble import Clock, Ensemble, array_leaves
+from hlotool.replay.judge.equality import Equality
 from hlotool.replay.judge.f64_check import Wide, coarsest
 from hlotool.replay.judge.judgement import Judgement, Leaf
 from hlotool.replay.judge.semantics import Departures
@@ -27,6 +28,7 @@ class Executions:
         tested: of the tested program; None where there is none.
         wide: compares both programs in f64; None likewise.
         departures: of the reference under known rules.
+        equality: of both programs as functions of real numbers.
     """
 
     def __init__(self, judgement: Judgement) -> None:
@@ -38,6 +40,7 @@ class Executions:
         self.tested = None if judgement.tested is None else Ensemble(judgement.tested, seed, clock=clock)
         self.wide = None if self.tested is None else Wide(self.reference, self.tested)
         self.departures = Departures(judgement.reference)
+        self.equality = Equality(judgement)
 
     def members(self, leaf: Leaf, size: int) -> list[Array]:
         """A leaf of the reference's result and of so many other executions of the reference."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -19,8 +20,13 @@ from hlotool.numerics.facts import Facts
 from hlotool.numerics.tolerance import ChosenTolerance, few_ulps
 from hlotool.numerics.verdict import Comparison, LeafComparison
 
+if TYPE_CHECKING:
+    from hlotool.replay.exact.result import ExactResult
+
 #: Runs a program under a policy: from a backend to a function of nothing that executes once.
 Execute = Callable[[Backend], Callable[[], Value]]
+#: Compares both programs as functions of real numbers, within so many seconds, at so many points.
+CompareExactly: TypeAlias = "Callable[[float, int], ExactResult]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +83,9 @@ class Judgement:
         thorough: look for the pattern of every wrong leaf, not only of the worst few.
         product_unit: one ulp at 1 of the type in which the hardware that gave `actual` multiplies f32 where
             the program asks for no more; 0 for f32 itself.
+        compare_exactly: says whether both programs are the same function; None where that says nothing about
+            `actual`, because something else than the reference's interpreter returned it.
+        exact: the user wants the same function, not only close values.
     """
 
     reference: Side
@@ -89,6 +98,8 @@ class Judgement:
     deadline: float = math.inf
     thorough: bool = False
     product_unit: float = 0.0
+    compare_exactly: CompareExactly | None = None
+    exact: bool = False
 
     def compared(self) -> Comparison:
         """What a comparison of the values says, without another execution."""

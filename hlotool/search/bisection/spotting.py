@@ -22,8 +22,8 @@ from hlotool.locate.store import Budget
 from hlotool.locate.surroundings import with_surroundings
 from hlotool.replay.devices.looking import leaves_of, subjects
 from hlotool.replay.devices.result_sharding import stated_sharding
-from hlotool.replay.divergence_row import is_wide_enough
-from hlotool.replay.program import Program, compile_program
+from hlotool.replay.divergence_row import OTHER_FUNCTIONS, is_wide_enough, open_exact_search
+from hlotool.replay.program import compile_program
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.search.arrays import arrays_in, as_values, npz_bytes
@@ -74,6 +74,9 @@ def stage_spot(question: SpotQuestion) -> SpotRecord | str:
 def _stage_spot(question: SpotQuestion) -> SpotRecord:
     before, after = (stage_program(question.task, n) for n in (question.good, question.bad))
     trial = stage_trials(question.task)[0]
+    if question.comparison.verdict in OTHER_FUNCTIONS:
+        parts = question.comparison, question.task.options, before, after, trial, Budget()
+        return _spot_of(question, *open_exact_search(*parts), None)
     sides = subjects(before, after, trial.arguments)
     outputs = leaves_of(before, question.outputs)
     wide = (
@@ -81,19 +84,27 @@ def _stage_spot(question: SpotQuestion) -> SpotRecord:
         if is_wide_enough(question.comparison, after.module)
         else None
     )
-    with closing(Search(*sides, Budget())) as search:
+    return _spot_of(question, Search(*sides, Budget()), outputs, wide)
+
+
+def _spot_of(
+    question: SpotQuestion, search: Search, outputs: Sequence[ShapeIndex], wide: DivergenceRecord | None
+) -> SpotRecord:
+    """What a search finds, cut out; `wide` is what another one found in f64."""
+    with closing(search):
         found = search.first(outputs)
         record = divergence_record(search, found, outputs)
         spot = _record(question.task, found, record, wide or record)
         around = with_surroundings(found, outputs) if spot.after else None
-        return msgspec.structs.replace(spot, around=_around(question, around, before, after))
+        return msgspec.structs.replace(spot, around=_around(question, around))
 
 
-def _around(question: SpotQuestion, spot: Spot | None, before: Program, after: Program) -> PairRecord | None:
+def _around(question: SpotQuestion, spot: Spot | None) -> PairRecord | None:
     """The smallest programs around the spot that differ as the stages do: at last the stages themselves.
 
     What the wrong value makes of what comes after it, such as a NaN, they need not show.
     """
+    before, after = (stage_program(question.task, n) for n in (question.good, question.bad))
     trial = stage_trials(question.task)[0]
     pairs = [] if spot is None else [spot]
     if sum(array.nbytes for array in arrays_in(trial.arguments)) <= _MOST_BYTES:

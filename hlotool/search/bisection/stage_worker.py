@@ -15,9 +15,10 @@ from typing import Any
 from hlotool.backends.base import Value
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendOutOfMemory, HlotoolError, Location, Unsupported
+from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program, load_program
 from hlotool.replay.records import REALITY, ModuleRecord
-from hlotool.replay.rows import Actual, compare_row, parameter_difference, structural_row
+from hlotool.replay.rows import Actual, compare_row, structural_row
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
 from hlotool.search.arrays import arrays_in

@@ -25,7 +25,7 @@ def write_case(case: Case, path: Path) -> None:
 
 def default_output(path: str, what: str = "reduced") -> str:
     """`NAME.reduced.hlo` in the working directory, for a file or folder called NAME."""
-    name = Path(path).name
+    name = "stdin" if path == "-" else Path(path).name
     for suffix in (".txt", ".hlo", ".pb"):
         name = name.removesuffix(suffix)
     return f"{name}.{what}.hlo"

@@ -34,13 +34,14 @@ class Loaded:
     inputs: InputsRecord
 
 
-def load_case(path: str, options: ReplayOptions, stage: str = "") -> Loaded:
+def load_case(path: str, options: ReplayOptions, stage: str = "", may_be_cut: bool = False) -> Loaded:
     """Read the program at `path` and find arguments for it.
 
     Args:
         path: of a file of HLO, or of a dump of one module.
         options: which arguments.
         stage: label of the stage to take; the first one when empty.
+        may_be_cut: a text that ends too early will do.
 
     Raises:
         DumpError: nothing can be read there.
@@ -49,7 +50,7 @@ def load_case(path: str, options: ReplayOptions, stage: str = "") -> Loaded:
         Unsupported: the reference cannot run a program for each of several devices.
     """
     owner, chosen = _choose(path, stage)
-    module = load_stage(owner, chosen)
+    module = load_stage(owner, chosen, may_be_cut=may_be_cut)
     verify_or_raise(module)
     if is_per_device(module):
         return _of_devices(owner, chosen, options)

@@ -1,0 +1,1 @@
+"""What a run of a program exercised: which outcomes its decisions had."""

@@ -1,0 +1,115 @@
+"""Observes runs of a program on the numpy backend: which outcomes its decisions have.
+
+Decisions are looked at just before the instruction runs, on its operands. What has been seen is not asked
+again: a loop soon runs as fast as without being watched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from hlotool.analysis.decisions import Decision, Kind
+from hlotool.backends.base import Executable, OperandReader, ReadingProbe, ResultReader, Value
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.coverage.coverage import Coverage
+from hlotool.coverage.program import ProgramDecisions
+from hlotool.coverage.watches import Iterations, OperandWatch, OrderWatch, TiesWatch, TripCounter, Watch
+from hlotool.ir.module import Computation, Instruction, Module
+
+
+def observe(module: Module, arguments: Sequence[Value]) -> Coverage:
+    """Run a program for one device and see which outcomes its decisions have.
+
+    Args:
+        module: the program.
+        arguments: one per entry parameter.
+
+    Raises:
+        as `Executable.run`.
+    """
+    return Instrumented(module).run(arguments)
+
+
+class Instrumented:
+    """A program for one device, compiled to be observed as often as wanted.
+
+    Attributes:
+        program: its decisions.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.program = ProgramDecisions(module)
+
+    @cached_property
+    def _executable(self) -> Executable:
+        return NumpyBackend().compile(self.program.module)
+
+    def run(self, arguments: Sequence[Value]) -> Coverage:
+        """What one run shows; raises as `Executable.run`."""
+        observer = Observer(self.program)
+        self._executable.run(arguments, observer)
+        return observer.coverage()
+
+
+class Observer(ReadingProbe):
+    """The probe of one run on one device.
+
+    Args:
+        program: its decisions.
+    """
+
+    def __init__(self, program: ProgramDecisions) -> None:
+        super().__init__()
+        self._program = program
+        self._seen: dict[Decision, set[str]] = {decision: set() for decision in program.decisions}
+        self._loops: list[TripCounter] = []
+        watches: dict[Instruction, list[Watch]] = {}
+        lowering = Lowering(program.module)
+        running: dict[Computation, TripCounter] = {}
+        for decision, seen in self._seen.items():
+            watch: Watch
+            match decision.kind:
+                case Kind.TRIP_COUNT:
+                    watch = TripCounter(decision, seen, running)
+                    self._loops.append(watch)
+                case Kind.ORDER:
+                    watch = OrderWatch(decision, seen, lowering)
+                case Kind.TIES:
+                    watch = TiesWatch(decision, seen)
+                case _:
+                    watch = OperandWatch(decision, seen)
+            watches.setdefault(decision.instruction, []).append(watch)
+        for counter in self._loops:
+            if counter.beat is not None:
+                watches.setdefault(counter.beat, []).insert(0, Iterations(counter, running))
+        for instruction, own in watches.items():
+            self.readers[instruction] = self._reader(instruction, own)
+
+    def coverage(self) -> Coverage:
+        """What was seen; the run must be over."""
+        for counter in self._loops:
+            counter.finish()
+        return Coverage(self._program, {d: frozenset(seen) for d, seen in self._seen.items() if seen})
+
+    def _reader(self, instruction: Instruction, watches: list[Watch]) -> OperandReader:
+        """One reader for all watches on an instruction, gone when they have seen everything."""
+
+        def read(values: Sequence[Value]) -> ResultReader | None:
+            later = [after for watch in watches if (after := watch.look(values)) is not None]
+            if any(watch.is_done for watch in watches):
+                watches[:] = [watch for watch in watches if not watch.is_done]
+                if not watches:
+                    del self.readers[instruction]
+            return _all_of(later) if later else None
+
+        return read
+
+
+def _all_of(readers: Sequence[ResultReader]) -> ResultReader:
+    def read(value: Value) -> None:
+        for reader in readers:
+            reader(value)
+
+    return read

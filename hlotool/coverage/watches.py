@@ -1,0 +1,207 @@
+"""What looks at one decision of a run: most at operands, loops at iterations, sorts at results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from hlotool.analysis.decisions import Decision, Kind
+from hlotool.backends.base import ResultReader, Value
+from hlotool.backends.numpy.lanes import lanes
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.coverage.outcomes import has_nan, some, tests_of
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.types import ArrayShape
+
+#: Kinds whose tests take Python numbers, which are several times quicker than scalars of NumPy.
+_OF_NUMBERS: Final = frozenset(
+    {Kind.COMPARISON, Kind.SELECTION, Kind.CLAMPING, Kind.EXTREMUM, Kind.SHIFT, Kind.SIGN, Kind.START_INDEX}
+)
+
+
+class Watch(Protocol):
+    """Looks at one decision."""
+
+    @property
+    def is_done(self) -> bool:
+        """Nothing is left to be seen."""
+
+    def look(self, values: Sequence[Value]) -> ResultReader | None:
+        """See operands; the answer, if any, is to be shown the result."""
+
+
+class OperandWatch:
+    """A decision whose operands tell.
+
+    Args:
+        decision: in question.
+        seen: gets its outcomes.
+    """
+
+    def __init__(self, decision: Decision, seen: set[str]) -> None:
+        tests = tests_of(decision)
+        self._seen = seen
+        self._open = [(outcome, tests[outcome]) for outcome in decision.all_outcomes]
+        self._is_of_numbers = decision.kind in _OF_NUMBERS and all(
+            isinstance(o.shape, ArrayShape) and o.shape.rank == 0 and not o.shape.element_type.is_complex
+            for o in (decision.instruction.operands[n] for n in decision.operands)
+        )
+        self._operands = decision.operands
+
+    @property
+    def is_done(self) -> bool:
+        """See `Watch`."""
+        return not self._open
+
+    def look(self, values: Sequence[Any]) -> None:
+        """See `Watch`."""
+        if self._is_of_numbers:
+            values = list(values)
+            for number in self._operands:
+                values[number] = values[number].item()
+        occurred = [outcome for outcome, test in self._open if test(values)]
+        if occurred:
+            self._seen.update(occurred)
+            self._open = [(outcome, test) for outcome, test in self._open if outcome not in occurred]
+
+
+class TripCounter:
+    """How often a loop runs.
+
+    Args:
+        decision: in question.
+        seen: gets its outcomes.
+        running: the loop that runs each body now.
+
+    Attributes:
+        beat: an instruction that runs once in each iteration; None where there is none to be watched.
+        body: of the loop.
+    """
+
+    def __init__(self, decision: Decision, seen: set[str], running: dict[Computation, TripCounter]) -> None:
+        self.body = decision.instruction.computation("body")
+        root = self.body.root
+        self.beat: Instruction | None = None if root.opcode in ("parameter", "constant") else root
+        self._seen = seen
+        self._running = running
+        self._all = len(decision.outcomes)
+        self._count: int | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """See `Watch`."""
+        return len(self._seen) == self._all
+
+    def look(self, values: Sequence[Value]) -> None:
+        """The loop begins."""
+        self.finish()
+        if self.beat is not None:
+            self._count = 0
+            self._running[self.body] = self
+
+    def iterate(self) -> None:
+        """The loop goes on."""
+        if self._count is not None:
+            self._count += 1
+            if self._count > 1:
+                self.finish()
+
+    def finish(self) -> None:
+        """The loop is over, or has run often enough."""
+        if self._count is not None:
+            self._seen.add(("none", "one", "several")[min(self._count, 2)])
+            self._count = None
+
+
+class Iterations:
+    """Tells the counter of the loop that runs a body.
+
+    Args:
+        counter: of one loop with this body.
+        running: see `TripCounter`.
+    """
+
+    def __init__(self, counter: TripCounter, running: dict[Computation, TripCounter]) -> None:
+        self._counter = counter
+        self._running = running
+
+    @property
+    def is_done(self) -> bool:
+        """See `Watch`."""
+        return self._counter.is_done
+
+    def look(self, values: Sequence[Value]) -> None:
+        """An iteration ends."""
+        if self._running.get(self._counter.body) is self._counter:
+            self._counter.iterate()
+
+
+class _Results:
+    """A decision that shows in the result."""
+
+    def __init__(self, decision: Decision, seen: set[str]) -> None:
+        self._instruction = decision.instruction
+        self._all = len(decision.all_outcomes)
+        self._seen = seen
+
+    @property
+    def is_done(self) -> bool:
+        """See `Watch`."""
+        return len(self._seen) == self._all
+
+
+class OrderWatch(_Results):
+    """Whether a sort meets elements that its comparator does not tell apart.
+
+    Args:
+        decision: in question.
+        seen: gets its outcomes.
+        lowering: compiles the comparator.
+    """
+
+    def __init__(self, decision: Decision, seen: set[str], lowering: Lowering) -> None:
+        super().__init__(decision, seen)
+        self._odd = decision.odd
+        self._less = lanes(self._instruction.computation("to_apply"), lowering)
+        (self._axis,) = self._instruction.integers("dimensions")
+
+    def look(self, values: Sequence[Any]) -> ResultReader | None:
+        """See `Watch`."""
+        self._seen.update(self._odd if self._odd and has_nan(values[0]) else ())
+        return self._compare_neighbours
+
+    def _compare_neighbours(self, value: Any) -> None:
+        rows = [np.moveaxis(v, self._axis, -1) for v in (value if isinstance(value, tuple) else (value,))]
+        earlier, later = ([r[..., part] for r in rows] for part in (slice(-1), slice(1, None)))
+        if earlier[0].size == 0:
+            return
+        ascends = self._less(*(side for pair in zip(earlier, later) for side in pair))[0]
+        descends = self._less(*(side for pair in zip(later, earlier) for side in pair))[0]
+        if some(ascends):
+            self._seen.add("distinct")
+        if some(~ascends & ~descends):
+            self._seen.add("ties")
+
+
+class TiesWatch(_Results):
+    """Whether a reduction that chooses, such as an argmax, has equal elements to choose from.
+
+    Args:
+        decision: in question.
+        seen: gets its outcomes.
+    """
+
+    def look(self, values: Sequence[Any]) -> ResultReader | None:
+        """See `Watch`."""
+        keys = np.asarray(values[0])
+        axes = tuple(self._instruction.integers("dimensions"))
+
+        def compare(value: Any) -> None:
+            chosen = np.expand_dims(np.asarray(value[0]), axes)
+            equal = np.count_nonzero(keys == chosen, axis=axes)
+            self._seen.update(["distinct"] if some(equal <= 1) else [])
+            self._seen.update(["ties"] if some(equal > 1) else [])
+
+        return compare

@@ -1,0 +1,105 @@
+"""HLO amid other lines: pasted into prose, or printed to a log that puts something in front of its lines.
+
+A line that is left out leaves an empty one behind, so that what remains keeps the numbers of its lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from hlotool.dump.quoted import Lines, Quotation
+from hlotool.dump.sections import end_of_hlo
+
+#: The line with which a module begins, whatever stands in front of it.
+_HEADER = re.compile(r"^(?P<prefix>[^\n]*?)(?P<header>HloModule[ \t]+%?[^\s,{]+(?:,[^\n]*)?)$", re.MULTILINE)
+_BLOCK = re.compile(r"^(?P<prefix>[^\n]+?)\*\*\* Begin [^\n]+ \*\*\*\r?$", re.MULTILINE)
+#: What changes from line to line in the prefixes of one log: days and times. Numbers of threads, processes
+#: and ranks do not: they tell whose line it is.
+_CHANGING = re.compile(r"[IWEFDV]\d{4}(?=\s)|\d{4}[-/]\d\d[-/]\d\d|\d+:\d\d:[\d:.,]+|\d+\.\d+|\s+")
+#: The number of a line.
+_NUMBER = re.compile(r"\s*\d+(?P<end>[:|]?)")
+#: How many streams of lines may alternate in one log.
+_STREAMS = 64
+#: Other messages of absl's and TensorFlow's loggers.
+_MESSAGE = re.compile(r"(?:[IWEF]\d{4}|\d{4}-\d\d-\d\d) [\d:.]+[\d: ]*\S* [^\s\]]+:\d+\]")
+#: What shows, below a HloModule line, that it is none in a sentence.
+_BODY = re.compile(r"^\s*(?:ENTRY\b|FileNames|(?:ROOT\s+)?%?[\w.~-]+ (?:= |\{|\([^\n]*->))", re.MULTILINE)
+#: How many lines below it are looked at for that.
+_LOOKED_AT = 20
+
+
+def modules_amid_lines(text: str) -> Iterator[Quotation]:
+    """The modules that begin with a HloModule line somewhere in `text`."""
+    headers = list(_HEADER.finditer(text))
+    counted = Lines(text)
+    for number, header in enumerate(headers):
+        lines = text[header.end() + 1 : _stop(text, header, headers[number + 1 :][:_STREAMS])].split("\n")
+        below = unprefixed(header["prefix"], lines)
+        if _BODY.search("\n".join(below[:_LOOKED_AT])) is not None:
+            module = "\n".join([header["header"], *below])
+            yield Quotation(counted.before(header.start()), without_tail(module))
+
+
+def _stop(text: str, header: re.Match[str], later: Sequence[re.Match[str]]) -> int:
+    """Where the lines of a module end at the latest: other streams' modules may begin before that."""
+    own = _like(header["prefix"]) if header["prefix"].strip() else None
+    following = (found for found in later if own is None or own.match(found[0]))
+    end = next(following, later[-1] if len(later) == _STREAMS else None)
+    return end.start() if end is not None else len(text)
+
+
+def blocks_unprefixed(text: str) -> str:
+    """A log of `*** Begin NAME ***` blocks without the prefixes of its lines; empty where it has neither."""
+    found = _BLOCK.search(text)
+    return "\n".join(unprefixed(found["prefix"], text.split("\n"))) if found is not None else ""
+
+
+def unprefixed(prefix: str, lines: Sequence[str]) -> list[str]:
+    """Lines of a log without their prefixes.
+
+    Args:
+        prefix: of a first line, before these.
+        lines: where all have such prefixes, those without one belong to others; where the first has none,
+            those with one do.
+
+    Returns:
+        as many lines, empty ones in the place of others' lines.
+    """
+    if not prefix.strip():
+        return ["" if _MESSAGE.match(line) else line for line in lines]
+    following = [line for line in lines[: 4 * _STREAMS] if line.strip()][:_STREAMS]
+    own = next((like for like in _ways(prefix) if any(map(like.match, following))), None)
+    if own is None or not _is_everywhere(own, following):
+        own = own or _like(prefix)
+        return ["" if own.match(line) or _MESSAGE.match(line) else line for line in lines]
+    return [line[found.end() :] if (found := own.match(line)) else "" for line in lines]
+
+
+def _ways(prefix: str) -> Iterator[re.Pattern[str]]:
+    """What the prefixes of other lines may look like."""
+    yield _like(prefix)
+    if (number := _NUMBER.fullmatch(prefix.rstrip())) is not None:
+        yield re.compile(rf"\s*\d+{re.escape(number['end'])}[ \t]?")
+
+
+def _is_everywhere(own: re.Pattern[str], following: Sequence[str]) -> bool:
+    """Whether every line has a prefix, its own or that of another stream; plain HLO would have none."""
+    return own.match(following[0]) is not None or not any(_BODY.match(line) for line in following)
+
+
+def _like(prefix: str) -> re.Pattern[str]:
+    """The prefixes of the lines of one log."""
+    pattern, at, prefix = "", 0, prefix.rstrip()
+    for found in _CHANGING.finditer(prefix):
+        changing = r"\s+" if found[0].isspace() else re.sub(r"\d+", r"\\d+", re.escape(found[0]))
+        pattern += re.escape(prefix[at : found.start()]) + re.sub(r"^(?:\\\s)+", r"\\s*", changing)
+        at = found.end()
+    whole = r"(?!\w)" if prefix[-1].isalnum() else ""
+    return re.compile(rf"{pattern}{re.escape(prefix[at:])}{whole}[ \t]?")
+
+
+def without_tail(text: str) -> str:
+    """`text` without the lines behind its last computation, unless they may be HLO that was cut short."""
+    content = text.encode("utf-8", "surrogateescape")
+    return content[: end_of_hlo(content, 0, len(content))].decode("utf-8", "surrogateescape")

@@ -1,0 +1,198 @@
+"""Are both programs the same function of real numbers? What exact arithmetic may say in a verdict.
+
+`replay.exact` compares programs, and never what some hardware made of one. So it is asked only where both
+results come from the reference's interpreter running two texts: of code that a backend generated, and of
+captured results, equal texts say nothing.
+
+It does not see what is no property of real numbers: roundings (a narrower type, a sum of squares less the
+square of a sum), overflow and NaN, ties, signs of zero. Integers and the branches that are taken it sees only
+at the points that were drawn. And what it calls unequal may rest on a law that it does not know. Hence:
+
+1. It accuses nobody. Where other functions are as close as legal executions are, the verdict is `differs`;
+   `wrong` needs an ensemble that does not reach the result.
+2. It acquits nobody. What is out of reach of legal executions stays `wrong` if the programs are equal, and
+   the reason says so: they mean the same, and the way in which one computes it loses the digits.
+3. Where legal executions span so much that nothing can be said, equality says it: `unstable` becomes
+   `rounding`; unless the tested program rounds to a coarser type, and after more points where comparisons or
+   steps decide.
+4. In place of an ensemble it stands only where there is nothing that it does not see: everything is rounded
+   to one type, no order of numbers decides, and no element is further off than the rounding errors of the
+   operations may add up to.
+5. NaN and infinities on one side (`range`) are a matter of values, whatever the programs mean.
+
+A user who wants the same function and not only close values (`--exact`) gets `unequal` in place of any
+verdict that does not accuse, of equal bits, too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from hlotool.findings.comparison import EqualityRecord
+from hlotool.findings.verdict import DIFFERING, Verdict
+from hlotool.ir.module import Module
+from hlotool.ir.types import ArrayShape, ShapeIndex, array_shapes
+from hlotool.numerics import thresholds
+from hlotool.numerics.compare import compare_values
+from hlotool.numerics.contributions import rounding_epsilon
+from hlotool.numerics.reasons import harmful_reason, other_function_reason, same_function_reason
+from hlotool.numerics.ulp import epsilon
+from hlotool.numerics.verdict import LeafComparison
+from hlotool.replay.judge.f64_check import coarsest, jumps
+from hlotool.replay.judge.judgement import Judgement, Leaf
+
+if TYPE_CHECKING:
+    from hlotool.replay.exact.result import LeafResult
+
+#: They choose by order or size: of what they do not choose, the points that were drawn say nothing.
+_CHOOSING = frozenset({"abs", "clamp", "maximum", "minimum"})
+#: Verdicts of what is as close as the same function may be, and of what this room has something to say.
+_CLOSE = frozenset({Verdict.IDENTICAL, Verdict.AGREE, Verdict.ROUNDING})
+_IN_QUESTION = frozenset({Verdict.AGREE, Verdict.ROUNDING, Verdict.UNSTABLE})
+#: `EvidenceRecord.wide` of what is the same in f64: there the programs may well mean the same.
+_SAME_IN_F64 = ("equal", "within")
+
+
+class Equality:
+    """What exact arithmetic says of the two programs of a judgement, asked when somebody wants to know.
+
+    Args:
+        judgement: whose programs are compared.
+    """
+
+    def __init__(self, judgement: Judgement) -> None:
+        self._judgement = judgement
+
+    def of(self, leaf: Leaf) -> EqualityRecord | None:
+        """What is known of a leaf; None where nothing may be said."""
+        return None if self._first is None else self._first.get(leaf.compared.index)
+
+    @cached_property
+    def _first(self) -> dict[ShapeIndex, EqualityRecord] | None:
+        return self._asked(int(thresholds.EXACT_TRIALS.value))
+
+    @cached_property
+    def _again(self) -> dict[ShapeIndex, EqualityRecord] | None:
+        return self._asked(int(thresholds.EXACT_TRIALS_OF_DECISIONS.value))
+
+    def _asked(self, trials: int) -> dict[ShapeIndex, EqualityRecord] | None:
+        """The answer for each leaf."""
+        judgement = self._judgement
+        if judgement.compare_exactly is None:
+            return None
+        share = thresholds.EXACT_SHARE.value * (judgement.deadline - time.monotonic())
+        limit = share if judgement.exact else min(share, thresholds.EXACT_SECONDS.value)
+        result = judgement.compare_exactly(limit, trials)
+        if reason := result.refused or result.structural:
+            refused = EqualityRecord(relation="refused", reason=reason)
+            return {leaf.compared.index: refused for leaf in judgement.leaves(judgement.compared())}
+        return {leaf.index: _record(leaf, result.trials) for leaf in result.leaves}
+
+    def replaces_ensemble(self, leaf: Leaf) -> EqualityRecord | None:
+        """What is known of a leaf that needs no ensemble, by the fourth rule; None where it does."""
+        if leaf.facts.decision is not None or not leaf.is_inexact or not self._is_plain:
+            return None
+        found = self.of(leaf)
+        if found is None or found.relation != "equal":
+            return None
+        compared = compare_values(leaf.shape, leaf.expected, leaf.actual, facts=[leaf.facts])
+        return found if compared.verdict is Verdict.AGREE else None
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """Whether both programs round everything to one type, and nothing depends on an order."""
+        sides = self._judgement.reference, self._judgement.tested
+        modules = [side.module for side in sides if side is not None]
+        if any(jumps(module) or _chooses(module) for module in modules):
+            return False
+        return len({unit for module in modules for unit in _roundings(module)}) == 1
+
+    def _excuse(self, leaf: Leaf) -> EqualityRecord | None:
+        """What is known of a leaf of which legal executions say nothing, by the third rule."""
+        tested = self._judgement.tested
+        if tested is None or coarsest(tested.module) > coarsest(self._judgement.reference.module):
+            return None
+        found = self.of(leaf)
+        if found is None or found.relation != "equal":
+            return None
+        decides = leaf.facts.decision is not None or not leaf.is_inexact
+        if decides and found.trials < thresholds.EXACT_TRIALS_OF_DECISIONS.value:
+            found = None if self._again is None else self._again.get(leaf.compared.index)
+        return found if found is not None and found.relation == "equal" else None
+
+    def weighed(self, leaves: Sequence[Leaf], said: Sequence[LeafComparison]) -> list[LeafComparison]:
+        """What is said of every leaf once more, with what the programs mean.
+
+        Args:
+            leaves: of the result.
+            said: of each, by its values and by legal executions.
+        """
+        if self._judgement.compare_exactly is None:
+            return list(said)
+        if self._judgement.exact:
+            return [self._demanded(self._weighed(leaf, one)) for leaf, one in zip(leaves, said)]
+        # Once a leaf is wrong, so is the program, and what it means where it is right is not worth the time.
+        is_wrong = any(one.verdict in DIFFERING for one in said)
+        return [
+            self._weighed(leaf, one) if _is_of_use(one, is_wrong) else one for leaf, one in zip(leaves, said)
+        ]
+
+    def _weighed(self, leaf: Leaf, said: LeafComparison) -> LeafComparison:
+        if said.verdict is Verdict.UNSTABLE and (excuse := self._excuse(leaf)) is not None:
+            reason = same_function_reason(excuse.trials, said.reason)
+            return replace(said, verdict=Verdict.ROUNDING, reason=reason, exact=excuse)
+        found = self.of(leaf)
+        if found is None or found.relation == "refused":
+            return replace(said, exact=found)
+        if found.relation == "unequal":
+            verdict = Verdict.DIFFERS if said.verdict in _CLOSE else said.verdict
+            return replace(
+                said, verdict=verdict, reason=other_function_reason(found, said.reason), exact=found
+            )
+        if said.verdict is Verdict.WRONG:
+            return replace(said, reason=harmful_reason(found.trials, said.reason), exact=found)
+        return replace(said, reason=same_function_reason(found.trials, said.reason), exact=found)
+
+    def _demanded(self, said: LeafComparison) -> LeafComparison:
+        """The verdict where nothing but the same function will do."""
+        is_unequal = said.exact is not None and said.exact.relation == "unequal"
+        if not is_unequal or said.verdict in DIFFERING | {Verdict.NOT_COMPARABLE}:
+            return said
+        return replace(said, verdict=Verdict.UNEQUAL)
+
+
+def _is_of_use(said: LeafComparison, is_wrong: bool) -> bool:
+    """Whether a user learns anything from what the programs mean; `is_wrong`: some leaf is."""
+    if said.verdict is Verdict.WRONG:
+        return said.evidence is not None and said.evidence.wide in _SAME_IN_F64
+    return said.verdict in _IN_QUESTION and not is_wrong
+
+
+def _record(leaf: LeafResult, trials: int) -> EqualityRecord:
+    return EqualityRecord(
+        relation=leaf.relation.value,
+        trials=trials,
+        differing=leaf.differing,
+        total=leaf.total,
+        reason=leaf.reason,
+    )
+
+
+def _chooses(module: Module) -> bool:
+    return any(i.opcode in _CHOOSING for i in module.instructions())
+
+
+def _roundings(module: Module) -> Iterator[float]:
+    """One ulp at 1 of every type that holds floats, and of every rounding."""
+    for instruction in module.instructions():
+        for part in array_shapes(instruction.shape):
+            if part.element_type.is_inexact:
+                yield epsilon(part.element_type)
+        if isinstance(instruction.shape, ArrayShape) and instruction.shape.element_type.is_inexact:
+            yield rounding_epsilon(instruction, instruction.shape.element_type) or epsilon(
+                instruction.shape.element_type
+            )
