@@ -22,7 +22,7 @@ from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
 from hlotool.ir.printer import PrintOptions, print_module
-from hlotool.ir.types import TupleShape
+from hlotool.ir.types import ShapeIndex, leaves
 from hlotool.parse.reader import parse_module
 
 #: Passes disabled per program, one at a time.
@@ -149,15 +149,16 @@ def _compiled(
         except HlotoolError as error:
             yield Missing(way, label, str(error))
             continue
-        if _is_unwrapped(reference, tested):
-            yield Missing(way, label, "StableHLO has no tuples of one element")
+        if _signature(tested) != _signature(reference):
+            yield Missing(way, label, "StableHLO has no such parameters or results: flattened")
             continue
         yield _pair(way if is_last else f"{way}: passes", "" if is_last else label, reference, tested)
 
 
-def _is_unwrapped(reference: Module, tested: Module) -> bool:
-    one, other = (module.entry.root.shape for module in (reference, tested))
-    return isinstance(one, TupleShape) and len(one.elements) == 1 and not isinstance(other, TupleShape)
+def _signature(module: Module) -> list[list[ShapeIndex]]:
+    """The structure of the parameters and of the result."""
+    shapes = [*(p.shape for p in module.entry.parameters), module.entry.root.shape]
+    return [[index for index, _ in leaves(shape)] for shape in shapes]
 
 
 def _some(stages: list[tuple[str, str]], name: str) -> list[tuple[str, str]]:

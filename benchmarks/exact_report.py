@@ -80,9 +80,8 @@ def _fault_row(name: str, faults: list[FaultRecord]) -> list[Any]:
     counts = Counter(f.proof.relation for f in faults)
     decided = counts["equal"] + counts["unequal"]
     accused = sum(f.verdict in ACCUSING for f in faults)
-    return [
-        name, len(faults), *(counts[r] for r in _RELATIONS), f"{counts['unequal'] / max(1, decided):.1%}", accused
-    ]  # fmt: skip
+    share = f"{counts['unequal'] / max(1, decided):.1%}"
+    return [name, len(faults), *(counts[r] for r in _RELATIONS), share, accused]
 
 
 def _list(title: str, counts: Counter[Any]) -> Iterator[str]:

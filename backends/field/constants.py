@@ -53,6 +53,7 @@ class Constants:
         self._derived: dict[float, Reading] = {}
         self._exact: dict[int, float] = {}
         self._relations: Relations | None = None
+        self._own: Relations | None = None
         self._readings: dict[float, Reading] = {}
         self._values = {v for module in modules for v in constant_values(module) if np.isfinite(v)}
         self._known: Known | None = None
@@ -128,13 +129,13 @@ class Constants:
             is_written: they stand in the reference: no compiler made them.
         """
         wide: npt.NDArray[np.float64] = np.asarray(values).astype(np.float64)
-        if is_written and wide.size <= _MANY:
-            self._tables.update(np.abs(wide).reshape(-1).tolist())
         if wide.ndim == 0:
             return self.reading(float(wide)).word.copy()
         unique, inverse = np.unique(wide.reshape(-1), return_inverse=True)
         if len(unique) > _MANY:
             return dyadic(wide)
+        if is_written and wide.size > _SMALL:
+            self._tables.update(v for v in np.abs(unique).tolist() if v not in self._written)
         table = np.array([int(self.reading(v).word) for v in unique.tolist()], np.uint64)
         return table[inverse].reshape(wide.shape)
 
@@ -150,10 +151,10 @@ class Constants:
     def _read(self, value: float) -> Reading:
         plain = self._plain(value)
         size = abs(value)
-        if plain.rule in (Rule.SHORT, Rule.ZERO) or size in self._written or size in self._tables:
+        if plain.rule in (Rule.SHORT, Rule.ZERO) or size in self._tables:
             return plain
-        made = self._derived.get(size)
-        if made is None and size not in self._folded:
+        made = self._made_by_frontend(size) if size in self._written else self._derived.get(size)
+        if made is None and size not in self._written and size not in self._folded:
             made = self._made(size)
         if made is None:
             return plain
@@ -165,15 +166,20 @@ class Constants:
             return Reading(ZERO, "0", Rule.ZERO)
         return reading_of(value, self._precisions)
 
+    def _made_by_frontend(self, size: float) -> Reading | None:
+        """What a positive number of the reference is made of, where it is not simple: simple ones of its."""
+        if self._plain(size).rule is not Rule.DYADIC:
+            return None
+        if self._own is None:
+            simple = {v for v in self._written if self._plain(v).rule is not Rule.DYADIC}
+            self._own = Relations(simple, (), self._plain)
+        return self._own.explain(size, self._narrowest(size))
+
     def _made(self, size: float) -> Reading | None:
         """What a compiler made a positive number of; None where nothing explains it."""
         if self._relations is None:
-            self._relations = Relations(self._written, {*self._folded, *self._derived}, self._known_reading)
+            self._relations = Relations(self._written, {*self._folded, *self._derived}, self.reading)
         return self._relations.explain(size, self._narrowest(size))
-
-    def _known_reading(self, size: float) -> Reading:
-        """Of a positive number of the reference."""
-        return self._derived.get(size) or self._plain(size)
 
     def _narrowest(self, value: float) -> Precision:
         return next(p for p in self._precisions if p.holds(value))

@@ -46,6 +46,7 @@ class Exponential:
         self._low, self._high = powers(generator), powers(pow(generator, 1 << DIGIT_BITS, P))
         self._scale = np.uint64(pow(base_log, -1, Q))
         self._seed = seed
+        self._log_of_minus_one = np.uint64(key("log(-1)", seed) % Q)
         self._salt = np.uint64(key("exponential", seed))
         self._remembers = remembers
         self._exps, self._logs = Memo(), Memo()
@@ -82,7 +83,7 @@ class Exponential:
         return MODULO_P.reduce(np.asarray(p))
 
     def log(self, words: Words, depth: int = _DEPTH) -> Words:
-        """log(x); log 1 = 0, log 0 = -INF, log INF = INF. Of negative numbers it is an unknown function."""
+        """log(x); log 1 = 0, log 0 = -INF, log INF = INF; modulo Q log(-x) = log(x) + c for an unknown c."""
         p, _ = split(words)
         result = np.array(self._logarithms(words))
         # A number keeps its logarithm: what it turns out to be the power of must not change it.
@@ -108,9 +109,10 @@ class Exponential:
 
     def _logarithms(self, words: Words) -> Words:
         """A hash modulo P, the logarithm modulo Q where there is one."""
-        unknown_p, unknown_q = split(opaque("log", self._seed, words))
+        unknown, _ = split(opaque("log", self._seed, words))
         exponents, is_positive = self._exponents(words)
-        return join(unknown_p, np.where(is_positive, exponents, unknown_q))
+        of_negative = MODULO_Q.reduce(np.asarray(exponents + self._log_of_minus_one))
+        return join(unknown, np.where(is_positive, exponents, of_negative))
 
     def _exponents(self, words: Words) -> tuple[Words, npt.NDArray[np.bool_]]:
         """k with g^k = |x|, and whether x is positive; 0 counts as 1."""

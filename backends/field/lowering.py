@@ -70,6 +70,7 @@ class FieldLowering(Lowering):
         self.signs = signs
         self._folding = Folding(self.numbers, self._constant)
         self._arguments: Mapping[int, Folded] = {}
+        self._orders_totally = any(i.attributes.get("type") == "TOTALORDER" for i in module.instructions())
 
     @property
     def fuses_loops(self) -> bool:
@@ -135,6 +136,10 @@ class FieldLowering(Lowering):
         """The words of constants."""
         if instruction.opcode != "constant":
             return None
+        if self._orders_totally and _has_signs_of_nothing(instruction):
+            raise self.unsupported(
+                instruction, "the order of NaN and -NaN, of 0 and -0, is not one of numbers"
+            )
         folded = self._folding.value(instruction)
         return self.words_of(self.literal(instruction)) if folded is None else folded.held
 
@@ -172,6 +177,20 @@ class FieldLowering(Lowering):
         if self.is_reference:
             self.constants.folded(value)
         return self.constants.words(value)
+
+
+def _has_signs_of_nothing(constant: Instruction) -> bool:
+    """Whether a literal has values that only a total order tells apart: a negative NaN, or 0 and -0."""
+    literal = constant.literal
+    if literal is None or literal.has_elided or not is_float(constant.shape):
+        return False
+    value = literal_value(literal)
+    if is_marked(value):
+        return False
+    wide = np.asarray(value).astype(np.float64)
+    signs = np.signbit(wide)
+    zeros = signs[wide == 0]
+    return bool(np.any(signs & np.isnan(wide)) or (zeros.any() and not zeros.all()))
 
 
 #: What they make of constants is the same at every point, and exact.

@@ -106,7 +106,8 @@ def _complex_function(instruction: Instruction, lowering: FieldLowering) -> Kern
     return for_sizes(c.lifted(lambda *operands: c.opaque(trial, name, *operands)), instruction)
 
 
-#: Functions of complex numbers that have laws, and what unknown functions of real ones they are made of.
+#: Functions of complex numbers that have laws, and unknown functions that they are made of: themselves, too,
+#: for XLA writes them in ways that need more laws.
 _COMPLEX: dict[str, Callable[..., c.Pair]] = {
     "exponential": c.exp,
     "log": c.log,
@@ -115,9 +116,9 @@ _COMPLEX: dict[str, Callable[..., c.Pair]] = {
 }
 _COMPLEX_BOXES: dict[str, tuple[str, ...]] = {
     "exponential": ("cosine", "sine"),
-    "log": ("atan2",),
-    "power": ("atan2", "cosine", "sine"),
-    "sqrt": (),
+    "log": ("atan2", "complex log"),
+    "power": ("atan2", "complex power", "cosine", "sine"),
+    "sqrt": ("complex sqrt",),
 }
 
 

@@ -186,7 +186,8 @@ def _at_points(
         wanted = max(wanted, most_points())
     found: list[list[LeafResult]] = []
     missing = set(range(options.trials))
-    for number in range(int(thresholds.POINTS_FOR_ROOTS.value) if assumed.roots else wanted):
+    tried = int(thresholds.POINTS_FOR_ROOTS.value) if assumed.roots else wanted
+    for number in range(tried):
         arguments = point_arguments(module, reference, options, number)
         try:
             leaves = at_point(reference, tested, arguments, trial, options.seed + number)
@@ -201,7 +202,8 @@ def _at_points(
                 return found
         if len(found) >= wanted and not missing:
             return found
-        if trial.roots > thresholds.ROOTS.value:
+        is_hopeless = number >= tried // 4 and 8 * len(found) < wanted
+        if trial.roots > thresholds.ROOTS.value or (assumed.roots and is_hopeless):
             break
     return []
 
