@@ -16,7 +16,7 @@ from hlotool.backends.field.snapping import Rule
 from hlotool.backends.field.trial import Trial
 from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError
 from hlotool.ir.module import Module
-from hlotool.ir.types import leaves
+from hlotool.ir.types import array_shapes, leaves
 from hlotool.numerics import thresholds
 from hlotool.replay.devices.arguments import device_arguments
 from hlotool.replay.devices.runners import Runner
@@ -185,7 +185,7 @@ def _at_points(
     if assumed.logarithms or assumed.roots:
         wanted = max(wanted, most_points())
     found: list[list[LeafResult]] = []
-    missing = set(range(options.trials))
+    missing = set(range(options.trials)) if _takes_integers(module) else set()
     tried = int(thresholds.POINTS_FOR_ROOTS.value) if assumed.roots else wanted
     for number in range(tried):
         arguments = point_arguments(module, reference, options, number)
@@ -206,6 +206,11 @@ def _at_points(
         if trial.roots > thresholds.ROOTS.value or (assumed.roots and is_hopeless):
             break
     return []
+
+
+def _takes_integers(module: Module) -> bool:
+    shapes = [shape for parameter in module.entry.parameters for shape in array_shapes(parameter.shape)]
+    return any(not shape.element_type.is_inexact for shape in shapes)
 
 
 def trial_of(reference: Module, tested: Module, assumed: Assumed) -> Trial:
