@@ -14,7 +14,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from exact_legal import Compilations
+from exact_legal import Compilations, signature
 from exact_records import FaultRecord, Proof
 from exact_subjects import Subject
 from exact_subjects import subjects as exact_subjects
@@ -103,6 +103,8 @@ def _in_program(
         if isinstance(stages, str):
             return
         stage, module = "after", parse_module(stages[-1][1], subject.name)
+        if signature(module) != signature(reference):
+            return
     if sum(1 for _ in module.instructions()) > _LARGEST:
         return
     sites = kind.sites(module)

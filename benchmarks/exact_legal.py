@@ -149,13 +149,13 @@ def _compiled(
         except HlotoolError as error:
             yield Missing(way, label, str(error))
             continue
-        if _signature(tested) != _signature(reference):
+        if signature(tested) != signature(reference):
             yield Missing(way, label, "StableHLO has no such parameters or results: flattened")
             continue
         yield _pair(way if is_last else f"{way}: passes", "" if is_last else label, reference, tested)
 
 
-def _signature(module: Module) -> list[list[ShapeIndex]]:
+def signature(module: Module) -> list[list[ShapeIndex]]:
     """The structure of the parameters and of the result."""
     shapes = [*(p.shape for p in module.entry.parameters), module.entry.root.shape]
     return [[index for index, _ in leaves(shape)] for shape in shapes]
