@@ -63,7 +63,8 @@ class Constants:
         """The values of the small constants of both programs and of folded ones, for the order of numbers."""
         if self._known is None:
             found: dict[int, float] = {}
-            for value in sorted(self._values | self._folded):
+            # Of two values that are read as one number the reference's own counts.
+            for value in sorted(self._values | self._folded, key=lambda v: (abs(v) in self._written, v)):
                 self._note_size(found, self.reading(value).word, value)
             found = {**self._exact, **found}
             self._known = Known.of(found)
@@ -138,6 +139,23 @@ class Constants:
             self._tables.update(v for v in np.abs(unique).tolist() if v not in self._written)
         table = np.array([int(self.reading(v).word) for v in unique.tolist()], np.uint64)
         return table[inverse].reshape(wide.shape)
+
+    def words_of_bits(self, values: Array) -> Words:
+        """The words of floats that a program spells by their bits: as they are, but for constants.
+
+        The neighbour of 1.6, made of its bits, is a constant of the program that has it folded.
+        """
+        wide: npt.NDArray[np.float64] = np.asarray(values).astype(np.float64)
+        words = dyadic(wide)
+        sizes = np.array(sorted({abs(v) for v in self._values if v}))
+        if not sizes.size:
+            return words
+        at = np.minimum(np.searchsorted(sizes, np.abs(wide)), sizes.size - 1)
+        is_constant = sizes[at] == np.abs(wide)
+        if is_constant.any():
+            words = np.array(words)
+            words[is_constant] = self.words(wide[is_constant])
+        return words
 
     def reading(self, value: float) -> Reading:
         """What one constant is read as."""

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from hlotool.backends.field.snapping import Precision, Reading, Rule, slack
 from hlotool.backends.field.words import Words, add, divide, inverse, multiply, rsqrt, sqrt, subtract
+from hlotool.numerics import thresholds
 
 Floats = npt.NDArray[np.float64]
 
@@ -64,7 +65,7 @@ class Relations:
     Args:
         written: positive constants of the program text: r, 1/r, √r, 1/√r; r*s, r/s, r+s, r-s of any two; and
             products of any three of r, 1/r, √r, 1/√r.
-        folded: positive values that follow from constants alone: r, 1/r, √r, 1/√r.
+        folded: positive values that follow from constants alone: r, 1/r, √r, 1/√r, and nearly r.
         read: how a constant is read.
     """
 
@@ -73,15 +74,18 @@ class Relations:
     ) -> None:
         self._read = read
         self._all = np.array(sorted({*written, *folded, 1.0}))
+        self._folded = np.array(sorted(folded))
         self._written = np.array(sorted({*written, 1.0}))
 
     def explain(self, value: float, precision: Precision) -> Reading | None:
         """The simplest relation that gives a positive `value` of this type, up to its rounding."""
         if precision.bits < _LEAST_BITS:
             return None
-        width = float(slack()) * value * 2.0**-precision.bits
+        unit = value * 2.0**-precision.bits
+        width = float(slack()) * unit
         tables = (results for name in ("_of_one", "_of_two", "_of_three") for results in getattr(self, name))
-        return next(filter(None, (results.near(value, width) for results in tables)), None)
+        found = next(filter(None, (results.near(value, width) for results in tables)), None)
+        return found or self._of_functions.near(value, thresholds.FOLDED_UNITS.value * unit)
 
     @cached_property
     def _of_one(self) -> list[_Results]:
@@ -89,6 +93,11 @@ class Relations:
             return power(self._read(float(self._all[n])))
 
         return [_Results.of(values, partial(reading, power=power)) for power, values in _powers(self._all)]
+
+    @cached_property
+    def _of_functions(self) -> _Results:
+        """Functions of constants, which libraries fold to one value or its neighbour."""
+        return _Results.of(self._folded, lambda n: self._read(float(self._folded[n])))
 
     @cached_property
     def _of_two(self) -> list[_Results]:

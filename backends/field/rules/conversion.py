@@ -17,7 +17,6 @@ from hlotool.backends.field import words as w
 from hlotool.backends.field.held import held_instruction, is_complex, is_float, pair, parts
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.registry import means, plain
-from hlotool.backends.field.snapping import dyadic
 from hlotool.backends.field.trial import embedded
 from hlotool.backends.numpy.casting import converter
 from hlotool.backends.numpy.registry import RULES, Kernel
@@ -87,7 +86,8 @@ def bitcast_convert(instruction: Instruction, lowering: FieldLowering) -> Kernel
         raise lowering.unsupported(instruction, f"the bits of {old} as {new} are no function of real numbers")
     reinterpreted = plain(RULES[instruction.opcode](instruction, lowering.numbers))
     if new.is_floating:
-        return lambda bits: dyadic(np.asarray(reinterpreted(bits)).astype(np.float64))
+        constants = lowering.constants
+        return lambda bits: constants.words_of_bits(reinterpreted(bits))
     trial, rounded = lowering.trial, converter(ElementType.F64, old)
     return lambda x: reinterpreted(np.asarray(rounded(trial.kappa(x))))
 
