@@ -25,9 +25,9 @@ from hlotool.alignment import points
 from hlotool.alignment.align import align
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
+from hlotool.ir.edit_flatten import flatten_calls
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape
-from hlotool.locate.flattening import flatten_calls
 from hlotool.parse.reader import parse_module
 from hlotool.values.generate import generate_inputs
 

@@ -43,6 +43,7 @@ from hlotool.findings.verdict import Answer  # noqa: E402
 from hlotool.ir.module import Instruction, Module  # noqa: E402
 from hlotool.ir.verifier import verify_or_raise  # noqa: E402
 from hlotool.replay.options import ReplayOptions  # noqa: E402
+from hlotool.replay.records import ModuleRecord  # noqa: E402
 from hlotool.replay.task import Task  # noqa: E402
 from hlotool.search.arrays import npz_bytes  # noqa: E402
 from hlotool.search.bisection.directory import Findings, bisect_directory  # noqa: E402
@@ -229,36 +230,45 @@ def same_bits(one: Any, other: Any) -> bool:
     return bool(one.tobytes() == other.tobytes())
 
 
-def task_of(folder: Path) -> Task:
+def task_of(folder: Path, exact: bool = False) -> Task:
     inputs = folder / "inputs.npz"
-    options = ReplayOptions(inputs=str(inputs) if inputs.exists() else None)
+    options = ReplayOptions(inputs=str(inputs) if inputs.exists() else None, exact=exact)
     return Task(replace(open_dump(folder).modules[0], artefacts=()), options)
 
 
 def is_visible(case: Planted) -> bool:
     """Whether the verdict sees the fault where it came in, and at the end of the history."""
-    task = task_of(case.folder)
-    last = len(task.module.stages) - 1
-    first = next(n for n, stage in enumerate(task.module.stages) if stage.label == case.stage and n)
-    return all(judge_stage(Question(task, number)).verdict.answer is Answer.BAD for number in {first, last})
+    return all(row.verdict.answer is Answer.BAD for row in rows_of(case))
 
 
-def bisect(folder: Path, exhaustive: bool = False) -> Findings:
+def rows_of(case: Planted, exact: bool = False) -> Iterator[ModuleRecord]:
+    """The stage with the fault and the last one, each compared with the first."""
+    task = task_of(case.folder, exact)
+    for number in sorted({first_wrong(case, task), len(task.module.stages) - 1}):
+        yield judge_stage(Question(task, number))
+
+
+def first_wrong(case: Planted, task: Task) -> int:
+    """The number of the stage in which the fault comes in."""
+    return next(n for n, stage in enumerate(task.module.stages) if stage.label == case.stage and n)
+
+
+def bisect(folder: Path, exhaustive: bool = False, exact: bool = False) -> Findings:
     oracle = StageOracle(Here(), Steps())
     findings = Findings()
-    bisect_directory([task_of(folder)], oracle, findings, exhaustive)
+    bisect_directory([task_of(folder, exact)], oracle, findings, exhaustive)
     return findings
 
 
-def judge(case: Planted, results: Results) -> None:
-    """Bisect a case and count what came out."""
+def judge(case: Planted, results: Results, exact: bool = False) -> CulpritRecord | None:
+    """Bisect a case, count what came out, and return the first culprit."""
     results.cases += 1
     results.kinds[case.kind.name] += 1
-    findings = bisect(case.folder)
+    findings = bisect(case.folder, exact=exact)
     culprits = findings.culprits
     if not culprits:
         results.miss(f"{case.source}, {case.kind.name}, {case.stage}: nothing found")
-        return
+        return None
     results.module += 1
     culprit = culprits[0]
     is_pass = len(culprits) == 1 and culprit.stage == case.stage
@@ -274,6 +284,7 @@ def judge(case: Planted, results: Results) -> None:
     budget = 3 * math.log2(module.stages)
     results.judged.append(module.judged / budget)
     results.within_budget += module.judged <= budget
+    return culprit
 
 
 def named(culprit: CulpritRecord) -> set[str]:
@@ -302,15 +313,20 @@ def run(cases: int, seed: int) -> Results:
 
 
 def draw(
-    kind: FaultKind, folders: Sequence[Path], root: Path, rng: np.random.Generator, results: Results
+    kind: FaultKind,
+    folders: Sequence[Path],
+    root: Path,
+    rng: np.random.Generator,
+    results: Results,
+    suits: Callable[[Planted], bool] = is_visible,
 ) -> Planted | None:
-    """A case whose fault shows."""
+    """A case whose fault shows, or that suits otherwise."""
     for attempt in range(_DRAWS):
         folder = folders[int(rng.integers(len(folders)))]
         case = plant(kind, folder, root / str(attempt), rng)
         if case is None:
             continue
-        if is_visible(case):
+        if suits(case):
             return case
         results.invisible += 1
     return None

@@ -40,6 +40,7 @@ from bisection import (  # noqa: E402
     Results,
     changed_names,
     draw,
+    first_wrong,
     loaded,
     opened,
     sources,
@@ -153,7 +154,7 @@ def asked(case: Planted) -> Iterator[Asked]:
     """Both settings of one case."""
     task = task_of(case.folder)
     stages = task.module.stages
-    first = next(n for n, stage in enumerate(stages) if stage.label == case.stage and n)
+    first = first_wrong(case, task)
     last = len(stages) - 1
     for setting, good, bad, planted in (
         ("adjacent stages", first - 1, first, case.names),

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
-from hlotool.cli.main import main
+from hlotool.cli.interrupts import INTERRUPTED, watch
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line, by default that of the process; returns the exit code."""
+    watch()
+    try:
+        # The imports of the command line are a tenth of a second in which Ctrl-C may come, too.
+        from hlotool.cli.main import main as run
+
+        return run(argv)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -23,6 +23,7 @@ from hlotool.errors import (
     BackendUnavailable,
 )
 from hlotool.ir.dtypes import Array
+from hlotool.workers.memory import limit_growth
 
 #: Memory on the device: `int()` is its address; it is given back when nothing holds it any more.
 Allocation: TypeAlias = Any
@@ -86,6 +87,8 @@ class Device:
         self._cuda = pycuda.driver
         try:
             device = self._find(number)
+            # The driver maps the memory of the device, too, which is not what a share of the host's bounds.
+            limit_growth(0)
             self._context = device.retain_primary_context()
             self._context.push()
         except self._cuda.Error as error:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.backends.stablehlo.protocol import Evaluation
+from hlotool.backends.stablehlo.protocol import Converted, Evaluation
 from hlotool.backends.xla import jaxlib_api
 from hlotool.backends.xla.protocol import ArrayData, Results
 
@@ -25,6 +25,14 @@ def evaluate(evaluation: Evaluation) -> Results:
         arguments = [_attribute(data) for data in evaluation.arguments]
         results = stablehlo.eval_module(module, arguments)
         return Results(True, [[ArrayData.of(np.array(result)) for result in results]])
+
+
+def convert(text: str) -> Converted:
+    """StableHLO for HLO text, or why XLA makes none of it."""
+    try:
+        return Converted(jaxlib_api.to_stablehlo(text))
+    except jaxlib_api.Refused as refusal:
+        return Converted("", str(refusal))
 
 
 def _attribute(data: ArrayData) -> Any:

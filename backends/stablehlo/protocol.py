@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from hlotool.backends.xla.protocol import ArrayData
 
 
@@ -18,3 +20,15 @@ class Evaluation:
 
     text: str
     arguments: list[ArrayData]
+
+
+class Converted(msgspec.Struct, frozen=True):
+    """A program as StableHLO.
+
+    Attributes:
+        text: of the StableHLO; empty where there is none.
+        refusal: why there is none, in XLA's words.
+    """
+
+    text: str
+    refusal: str = ""

@@ -15,8 +15,8 @@ import msgspec
 from hlotool.backends.xla.failures import typed_error
 from hlotool.backends.xla.protocol import Compiled, CompileRequest, Execution, Results, Setup
 from hlotool.errors import BackendFailed
+from hlotool.workers.memory import address_space_limit
 from hlotool.workers.pool import Done, Limits, Pool
-from hlotool.workers.worker import address_space_limit
 
 _T = TypeVar("_T")
 
@@ -50,6 +50,14 @@ def key_for(platform: str, python: str, devices: int, timeout: float | None) -> 
     return ProcessKey(platform, python, devices if platform == "cpu" else 1, timeout)
 
 
+def _memory_limit(platform: str) -> int | None:
+    """Bytes of address space: those of this process, else a share of what is free.
+
+    Drivers of devices map the devices' memory, too; nothing bounds them but what the user says.
+    """
+    return address_space_limit() or (None if platform == "cpu" else 0)
+
+
 @cache
 def shared_process(key: ProcessKey) -> XlaProcess:
     """The one process of this set-up; it starts with its first call and ends with this process."""
@@ -67,7 +75,7 @@ class XlaProcess:
         self.key = key
         self._released: list[int] = []
         self._lock = threading.Lock()
-        limits = Limits(1, key.timeout, address_space_limit())
+        limits = Limits(1, key.timeout, _memory_limit(key.platform))
         environment = process_environment(key)
         self._pool = Pool(limits, (_CHILD, "jax"), "xla", environment, key.python)
         atexit.register(self._pool.close)

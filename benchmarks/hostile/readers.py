@@ -156,6 +156,27 @@ def _journals() -> list[bytes]:
         return [journal.path.read_bytes()]
 
 
+def _found() -> list[bytes]:
+    """HLO as people paste and log it: the rest of `corpus/found` has readers of its own here."""
+    return [c for c in _files("found/*.*") if b"\0" not in c]
+
+
+def _profiles() -> list[bytes]:
+    return _files("found/*.xplane.pb")
+
+
+def _configurations() -> list[bytes]:
+    text = """[check]
+skip = ["host-callback"]
+[[check.ignore]]
+rule = "recompilation"
+module = "jit_(warmup|init)"
+instruction = "a.*"
+reason = "two sizes are meant"
+"""
+    return [text.encode()]
+
+
 def _arrays() -> list[bytes]:
     made = []
     for array in (np.arange(12.0).reshape(3, 4), np.zeros((0, 3), np.int8), np.float16(1), np.ones(5, "c8")):
@@ -174,6 +195,15 @@ def _read_text(content: bytes, folder: Path) -> object:
     module = parse_module(decode(content))
     verify(module)
     return print_module(module)
+
+
+def _check_text(content: bytes, folder: Path) -> object:
+    from hlotool.check.catalogue import all_rules
+    from hlotool.check.task import findings_of
+    from hlotool.dump.source import decode
+    from hlotool.parse.reader import parse_module
+
+    return list(findings_of(parse_module(decode(content)), list(all_rules().values())))
 
 
 def _read_proto(content: bytes, folder: Path) -> object:
@@ -250,6 +280,13 @@ def _read_journal(content: bytes, folder: Path) -> object:
     return Journal(folder / "journal").read()
 
 
+def _read_configuration(content: bytes, folder: Path) -> object:
+    from hlotool.check.config import load_config
+
+    (folder / "hlotool.toml").write_bytes(content)
+    return load_config(str(folder / "hlotool.toml"))
+
+
 def _read_log(content: bytes, folder: Path) -> object:
     from hlotool.dump.source import decode
     from hlotool.explain.recognize import recognize
@@ -265,6 +302,10 @@ READERS = {
         Reader("unoptimized snapshot", _read_snapshot, _snapshots, damage.proto),
         Reader("snapshot", _read_hlo_snapshot, _hlo_snapshots, damage.proto),
         Reader("file of unknown kind", _through_dump("x"), lambda: _texts() + _protos(), damage.bits),
+        Reader("found text", _through_dump("x"), _found, damage.text),
+        Reader("profile", _through_dump("x.xplane.pb"), _profiles, damage.proto),
+        Reader("rules of check", _check_text, _texts, damage.text),
+        Reader("configuration", _read_configuration, _configurations, damage.text),
         Reader("zip", _through_dump("x.zip"), _zips, damage.zipped),
         Reader("tar", _through_dump("x.tar"), _tars, damage.tarred),
         Reader("gzip", _through_dump("x.txt.gz"), _gz, damage.bits),

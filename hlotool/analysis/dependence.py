@@ -27,7 +27,7 @@ class Dependence:
         self._runs: dict[Computation, bool] = {}
 
     def varies(self, instruction: Instruction) -> bool:
-        """Whether a part of its value may be another one on other arguments."""
+        """Whether its value may be another one on other arguments, in the same iteration of loops."""
         parts = [(instruction, index) for index, _ in leaves(instruction.shape)]
         self._settle(parts)
         return any(self._varies[part] for part in parts)

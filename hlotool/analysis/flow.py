@@ -76,3 +76,25 @@ def _state(loop: Instruction, index: ShapeIndex) -> Iterator[Part]:
     """What a part of the state of a loop is: after an iteration, or before the first."""
     yield loop.computation("body").root, index
     yield loop.operands[0], index
+
+
+def computed_by(instruction: Instruction, calls: CallGraph) -> set[Instruction]:
+    """The instructions that compute a value, wherever it comes from; entry parameters stand for arguments.
+
+    Args:
+        instruction: that the entry reaches.
+        calls: of the program.
+    """
+    found: set[Instruction] = set()
+    seen: set[Part] = set()
+    pending: list[Part] = [(instruction, ())]
+    while pending:
+        part = pending.pop()
+        if part in seen:
+            continue
+        seen.add(part)
+        before = list(handed_on(part, calls))
+        pending += before
+        if not before:
+            found.add(part[0])
+    return found

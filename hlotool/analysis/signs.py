@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final
 
 from hlotool.analysis.calls import CallGraph
-from hlotool.analysis.flow import Part, handed_on
+from hlotool.analysis.flow import computed_by, handed_on
 from hlotool.analysis.inequalities import Inequalities, Law
 from hlotool.analysis.interval import ANY, Interval
 from hlotool.analysis.ranges import ABOVE_ZERO, range_of, type_limits
@@ -70,7 +70,7 @@ class Signs:
             return fact
         if instruction not in self._calls.home:
             return Fact()
-        return _union(self._facts.get(source, Fact()) for source in self._sources(instruction))
+        return _union(self._facts.get(source, Fact()) for source in computed_by(instruction, self._calls))
 
     def order(self, a: Instruction, b: Instruction) -> tuple[Order, frozenset[Law]] | None:
         """How all elements of `a` compare with those of `b`; None where it depends on the arguments."""
@@ -83,22 +83,6 @@ class Signs:
                 if law is not None:
                     return order, frozenset({law})
         return None
-
-    def _sources(self, instruction: Instruction) -> set[Instruction]:
-        """The instructions that compute the value, wherever it comes from."""
-        found: set[Instruction] = set()
-        seen: set[Part] = set()
-        pending: list[Part] = [(instruction, ())]
-        while pending:
-            part = pending.pop()
-            if part in seen:
-                continue
-            seen.add(part)
-            before = list(handed_on(part, self._calls))
-            pending += before
-            if not before:
-                found.add(part[0])
-        return found
 
     def _computed(self, instruction: Instruction) -> Fact:
         """The fact about a value, given those about its operands."""

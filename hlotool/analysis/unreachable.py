@@ -1,12 +1,20 @@
-"""Outcomes of decisions that no arguments make occur, as ranges and constants prove."""
+"""Outcomes of decisions that no arguments make occur, as ranges and trip counts prove."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.decisions import Decision, Kind
-from hlotool.analysis.trip_counts import static_trip_count
+from hlotool.analysis.interval import Interval, add, multiply, negate
+from hlotool.analysis.machine_ranges import MachineRanges, possible_orders, type_range
+from hlotool.analysis.trip_counts import most_trips, static_trip_count
+from hlotool.ir.dtypes import integer_limits
+from hlotool.ir.types import ElementType
+
+#: Names the impossible among the outcomes of a decision, given the ranges of all operands.
+_Rule: TypeAlias = Callable[[Decision, Sequence[Interval]], Iterator[str]]
 
 
 def unreachable_outcomes(
@@ -18,11 +26,183 @@ def unreachable_outcomes(
         calls: of the program.
         decisions: of the program.
     """
+    ranges = MachineRanges(calls)
     found: dict[Decision, frozenset[str]] = {}
     for decision in decisions:
-        if decision.kind is Kind.TRIP_COUNT:
-            trips = static_trip_count(decision.instruction)
-            if trips is not None:
-                occurs = ("none", "one", "several")[min(trips, 2)]
-                found[decision] = frozenset(decision.outcomes) - {occurs}
+        rule = _RULES.get(decision.kind)
+        if rule is not None:
+            operands = [ranges.of(operand) for operand in decision.instruction.operands]
+            if outcomes := frozenset(rule(decision, operands)).intersection(decision.all_outcomes):
+                found[decision] = outcomes
     return found
+
+
+def _comparison(_: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+    orders = possible_orders(*operands)
+    yield from {"less", "equal", "greater"} - orders
+    if orders == {"equal"}:
+        yield "unequal"
+
+
+def _extremum(_: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+    orders = possible_orders(*operands)
+    if "greater" not in orders:
+        yield "first larger"
+    if "less" not in orders:
+        yield "second larger"
+
+
+def _clamping(_: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+    low, value, high = operands
+    if value.low >= low.high:
+        yield "below"
+    if value.high <= high.low:
+        yield "above"
+
+
+def _selection(_: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+    if operands[0].high == 0:
+        yield "true"
+    if operands[0].low == 1:
+        yield "false"
+
+
+def _logic(_: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+    a, b = operands
+    if 0 in (a.high, b.high):
+        yield "both"
+    if 1 in (a.low, b.low):
+        yield "neither"
+    if a.high == 0 or b.low == 1:
+        yield "only the first"
+    if b.high == 0 or a.low == 1:
+        yield "only the second"
+
+
+def _branch(decision: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+    if decision.outcomes == ("true", "false"):
+        yield from _selection(decision, operands)
+        return
+    index, last = operands[0], len(decision.outcomes) - 1
+    yield from (o for number, o in enumerate(decision.outcomes) if not index.low <= number <= index.high)
+    if index.low >= 0 and index.high <= last:
+        yield "out of range"
+
+
+def _trip_count(decision: Decision, _: Sequence[Interval]) -> Iterator[str]:
+    trips = static_trip_count(decision.instruction)
+    most = most_trips(decision.instruction) if trips is None else trips
+    if most is not None:
+        yield from decision.outcomes[most + 1 :]
+    if trips is not None:
+        yield from decision.outcomes[: min(trips, 2)]
+
+
+def _start_index(decision: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+    start = decision.start
+    assert start is not None
+    index = operands[start.operand]
+    possible = {
+        "below": index.low < 0,
+        "first": index.low <= 0 <= index.high,
+        "inner": index.low < start.limit and index.high > 0,
+        "last": index.low <= start.limit <= index.high,
+        "above": index.high > start.limit,
+    }
+    yield from (outcome for outcome, may_be in possible.items() if not may_be)
+
+
+def _division(decision: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+    a, b = operands
+    if b.low > 0 or b.high < 0:
+        yield "by zero"
+    if a.low >= 0:
+        yield from ("-/+", "-/-")
+    if a.high <= 0:
+        yield from ("+/+", "+/-")
+    if b.low >= 0:
+        yield from ("+/-", "-/-")
+    if b.high <= 0:
+        yield from ("+/+", "-/+")
+    if b.is_point and abs(b.low) == 1:
+        yield from ("+/+", "-/+", "+/-", "-/-", "inexact")
+    if a.low > type_range(decision.instruction).low or b.low >= 0 or b.high < -1:
+        yield "overflow"
+
+
+def _shift(decision: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+    amount, bits = operands[1], decision.instruction.element_type.bits
+    if amount.low > 0 or amount.high < 0:
+        yield "zero"
+    if amount.low >= bits or amount.high <= 0:
+        yield "in range"
+    if amount.low >= 0 and amount.high < bits:
+        yield "too large"
+
+
+def _sign(_: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+    if operands[0].low >= 0:
+        yield "negative"
+    if operands[0].high < 0:
+        yield "not negative"
+
+
+def _conversion(decision: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+    (value,), instruction = operands, decision.instruction
+    source, target = instruction.operands[0], instruction.element_type
+    yield from _sign(decision, operands)
+    if source.element_type is ElementType.PRED:
+        yield from _selection(decision, operands)
+    if target is ElementType.PRED:
+        if value.low > 0 or value.high < 0:
+            yield "zero"
+        if value.low == value.high == 0:
+            yield "not zero"
+    elif target.is_integer:
+        low, high = integer_limits(target)
+        if value.low > low - 1 and value.high < high + 1:
+            yield from ("wraps", "too small", "too large")
+        if value.high <= 0 or source.opcode in _INTEGRAL:
+            yield "positive fraction"
+        if value.low >= 0 or source.opcode in _INTEGRAL:
+            yield "negative fraction"
+        if source.opcode in _INTEGRAL:
+            yield "fraction"
+
+
+#: Floats that they return are integers.
+_INTEGRAL: Final = frozenset({"ceil", "floor", "round-nearest-afz", "round-nearest-even", "sign"})
+
+
+def _overflow(decision: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+    limits = type_range(decision.instruction)
+    a, b = operands
+    exact = {"add": add(a, b), "subtract": add(a, negate(b)), "multiply": multiply(a, b)}
+    found = exact[decision.instruction.opcode]
+    if limits.contains(found) and max(abs(found.low), abs(found.high)) < 2**53:
+        yield "wraps"
+
+
+def _groups(_: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+    if operands[2].low > 0:
+        yield "empty"
+    if operands[2].high <= 0:
+        yield "not empty"
+
+
+_RULES: Final[Mapping[Kind, _Rule]] = {
+    Kind.COMPARISON: _comparison,
+    Kind.EXTREMUM: _extremum,
+    Kind.CLAMPING: _clamping,
+    Kind.SELECTION: _selection,
+    Kind.LOGIC: _logic,
+    Kind.BRANCH: _branch,
+    Kind.TRIP_COUNT: _trip_count,
+    Kind.START_INDEX: _start_index,
+    Kind.DIVISION: _division,
+    Kind.SHIFT: _shift,
+    Kind.SIGN: _sign,
+    Kind.CONVERSION: _conversion,
+    Kind.OVERFLOW: _overflow,
+    Kind.GROUPS: _groups,
+}

@@ -12,7 +12,6 @@ reason = "two sizes are meant"
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -21,6 +20,7 @@ import msgspec
 from hlotool.check.catalogue import all_rules
 from hlotool.check.findings import Finding
 from hlotool.errors import UsageError
+from hlotool.findings.files import read_toml
 
 #: Looked for in the current folder.
 DEFAULT_NAME = "hlotool.toml"
@@ -75,14 +75,12 @@ def load_config(path: str | None) -> CheckConfig:
     file = Path(path or DEFAULT_NAME)
     if path is None and not file.is_file():
         return CheckConfig()
+    config = read_toml(file, _File, UsageError).check
     try:
-        config = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), _File).check
         for ignore in config.ignore:
             re.compile(ignore.module)
             re.compile(ignore.instruction)
-    except OSError as error:
-        raise UsageError(f"{file}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, re.error) as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise UsageError(f"{file}: {error}") from error
     choose_rules((), [*config.skip, *(ignore.rule for ignore in config.ignore)])
     return config

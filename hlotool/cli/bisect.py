@@ -144,7 +144,7 @@ def _search(
                 _try(arguments, options, tasks, findings, steps)
         finally:
             findings.comparisons, findings.unusable = oracle.questions, len(oracle.unanswered)
-            notes += pool.notes
+            notes += [*findings.notes, *pool.notes]
             if steps.problem:
                 notes.append(steps.problem)
 

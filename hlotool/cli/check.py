@@ -128,14 +128,13 @@ def _record(arguments: argparse.Namespace, report: Report) -> CheckRecord:
 def _fix(arguments: argparse.Namespace) -> int:
     """Write the mended module; what was done goes to stderr."""
     from hlotool.check.offload.fix import fixed
+    from hlotool.findings.files import writing
 
     mended, count = fixed(_only_module(arguments.paths, "--fix"), arguments.fix)
     text = mended.to_text()
     if arguments.output:
-        try:
+        with writing(arguments.output):
             Path(arguments.output).write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"{arguments.output}: {error.strerror}") from error
     else:
         emit(text)
     print(f"hlotool: {count} output{'' if count == 1 else 's'} mended ({arguments.fix})", file=sys.stderr)

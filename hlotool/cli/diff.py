@@ -6,7 +6,8 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from hlotool.cli.options import add_output_options, add_stages_option, tolerance
+from hlotool.cli.numbers import distance, tolerance
+from hlotool.cli.options import add_output_options, add_stages_option
 from hlotool.cli.output import finish
 from hlotool.errors import ExitCode, UsageError
 
@@ -38,18 +39,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("programs")
     add_stages_option(group)
     group.add_argument(
-        "-U", "--context", metavar="N", type=_lines, default=3, help="equal lines around differences [3]"
+        "-U", "--context", metavar="N", type=distance, default=3, help="equal lines around differences [3]"
     )
     group = parser.add_argument_group("results", "tolerance derived from the element type, unless")
     group.add_argument("--rtol", type=tolerance, help="relative to the larger magnitude")
     group.add_argument("--atol", type=tolerance, help="absolute")
     add_output_options(parser)
-
-
-def _lines(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of lines")
-    return int(text)
 
 
 def execute(arguments: argparse.Namespace) -> int:

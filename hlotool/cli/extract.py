@@ -7,9 +7,10 @@ import shlex
 import sys
 from pathlib import Path
 
+from hlotool.cli.numbers import distance
 from hlotool.cli.options import add_input_options, add_output_options, options_from
 from hlotool.cli.output import emit, emit_json, tell
-from hlotool.errors import ExitCode, UsageError
+from hlotool.errors import ExitCode
 
 USAGE = "extract [options] FILE INSTRUCTION ..."
 ABOUT = "cut instructions out of a program, with the values that they got"
@@ -32,8 +33,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="+", metavar="INSTRUCTION", help="names; or of one computation")
     group = parser.add_argument_group("what to cut out")
     group.add_argument("--stage", metavar="LABEL", default="", help="of a dump [the first]")
-    group.add_argument("--height", metavar="N", type=int, default=0, help="steps back along operands [0]")
-    group.add_argument("--call", metavar="N", type=int, default=0, help="iteration of the loop around it [0]")
+    group.add_argument(
+        "--height", metavar="N", type=distance, default=0, help="steps back along operands [0]"
+    )
+    group.add_argument(
+        "--call", metavar="N", type=distance, default=0, help="iteration of the loop around it [0]"
+    )
     group.add_argument("--output", "-o", metavar="FILE", help="the new program [NAME.extracted.hlo]")
     add_input_options(parser)
     add_output_options(parser)
@@ -46,8 +51,6 @@ def execute(arguments: argparse.Namespace) -> int:
     from hlotool.search.reduction.files import default_output, write_case
     from hlotool.search.reduction.task import load_case
 
-    if arguments.height < 0:
-        raise UsageError("--height counts from 0")
     loaded = load_case(arguments.path, options_from(arguments), arguments.stage, may_be_cut=True)
     cut = cut_named(loaded.case, arguments.names, arguments.height, arguments.call)
     output = Path(arguments.output or default_output(arguments.path, "extracted"))

@@ -7,6 +7,7 @@ import re
 import time
 from typing import TYPE_CHECKING
 
+from hlotool.cli.numbers import quoted
 from hlotool.cli.options import (
     add_only_option,
     add_output_options,
@@ -58,8 +59,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _architecture(text: str) -> str:
-    if not re.fullmatch(r"sm_\d+[af]?", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no architecture; write it like sm_90")
+    if not re.fullmatch(r"sm_[0-9]{2,3}[af]?", text):
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is no architecture; write it like sm_90")
     return text
 
 
@@ -91,7 +92,10 @@ def _dumps(paths: Sequence[str], failures: list[FailedFile]) -> list[Dump]:
     def unusable(path: str, error: DumpError) -> None:
         failures.append(FailedFile(file=path, module="", error=error_record(error)))
 
-    return open_dumps(paths, unusable=unusable if len(paths) > 1 else None)
+    found = open_dumps(paths, unusable=unusable if len(paths) > 1 else None)
+    if not found:
+        raise DumpError("; ".join(failure.error.message for failure in failures))
+    return found
 
 
 def _record(

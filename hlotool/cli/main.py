@@ -27,6 +27,7 @@ from hlotool.cli import (
     repro,
     run,
 )
+from hlotool.cli.interrupts import was_interrupted
 from hlotool.cli.options import exit_code_text, join_signed_values
 from hlotool.cli.output import emit_error, tell
 from hlotool.errors import ExitCode, HlotoolError, UsageError
@@ -126,6 +127,9 @@ def _execute(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except Exception as error:
+        if was_interrupted():
+            # C code turns an interrupt into errors of its own: NumPy's import into an ImportError.
+            return ExitCode.INTERRUPTED
         if options.debug:
             raise
         tell(f"hlotool: internal error: {type(error).__name__}: {error}")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hlotool.cli.numbers import distance
 from hlotool.cli.options import add_output_options
 from hlotool.cli.output import emit_bytes, emit_json, finish
 from hlotool.errors import ExitCode, UsageError
@@ -39,7 +40,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes to its parser."""
     parser.add_argument("path", nargs="?", metavar="FILE", help="HLO text or proto; - for stdin")
     parser.add_argument("--from", dest="form", choices=("text", "proto"), help="what FILE is [look inside]")
-    parser.add_argument("--emit", choices=("text", "proto"), default="text", help="what to write [text]")
+    parser.add_argument(
+        "--emit",
+        choices=("text", "hlo", "proto", "stablehlo", "filecheck"),
+        default="text",
+        help="what to write; filecheck is a test of --passes [text]",
+    )
     parser.add_argument("--output", "-o", metavar="FILE", help="write the program here [stdout]")
     group = parser.add_argument_group("passes")
     group.add_argument("--passes", metavar="PIPELINE", default="", help="a,b{option=value},fix(c,d)")
@@ -69,11 +75,12 @@ def execute(arguments: argparse.Namespace) -> int:
     if not arguments.path:
         raise UsageError("which program? hlotool opt FILE, or hlotool opt --list-passes")
     module = _load(arguments.path, arguments.form)
+    before = module.to_text() if arguments.emit == "filecheck" else ""
     manager = _run(module, arguments)
     if arguments.json and arguments.emit == "proto" and not arguments.output:
         raise UsageError("--json and --emit proto both write to stdout; say --output FILE")
     if not arguments.json or arguments.output:
-        _write(module, arguments.emit, arguments.output)
+        _write(_content(module, arguments, before), arguments.output)
     if arguments.json:
         emit_json(_record(module, arguments, manager.runs))
     elif arguments.verbose:
@@ -91,14 +98,12 @@ def _load(path: str, form: str | None) -> Module:
 
         return load(path)
     from hlotool.errors import DumpError
+    from hlotool.findings.files import read_whole
     from hlotool.ir.verifier import verify_or_raise
     from hlotool.parse.proto.module import parse_module_proto
     from hlotool.parse.reader import parse_module
 
-    try:
-        content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    except OSError as error:
-        raise DumpError(f"{path}: {error.strerror}") from error
+    content = sys.stdin.buffer.read() if path == "-" else read_whole(Path(path), DumpError)
     shown = "<stdin>" if path == "-" else path
     if form == "proto":
         module = parse_module_proto(content, shown)
@@ -136,25 +141,41 @@ def _fuel(given: Sequence[str]) -> Fuel:
 
     fuel = Fuel()
     for text in given:
-        name, _, number = text.rpartition("=")
-        if not number.isdecimal():
-            raise UsageError(f"--pass-fuel {text}: write it like 12 or fuse=12")
+        name, _, given_number = text.rpartition("=")
+        try:
+            left = distance(given_number)
+        except argparse.ArgumentTypeError as error:
+            raise UsageError(f"--pass-fuel {error}; write it like 12 or fuse=12") from None
         if name:
-            fuel.by_pass[name] = int(number)
+            fuel.by_pass[name] = left
         else:
-            fuel.left = int(number)
+            fuel.left = left
     return fuel
 
 
-def _write(module: Module, form: str, output: str | None) -> None:
-    if form == "proto":
+def _content(module: Module, arguments: argparse.Namespace, before: str) -> bytes:
+    """The program in the form that is asked for; `before` is its text before the passes."""
+    if arguments.emit == "proto":
         from hlotool.parse.proto.write import write_module_proto
 
-        content = write_module_proto(module)
-    else:
-        content = module.to_text().encode("utf-8", "surrogateescape")
+        return write_module_proto(module)
+    if arguments.emit == "stablehlo":
+        from hlotool.backends.stablehlo.convert import to_stablehlo
+
+        return to_stablehlo(module).encode("utf-8", "surrogateescape")
+    if arguments.emit == "filecheck":
+        from hlotool.ir.printing.filecheck import filecheck_test
+
+        return filecheck_test(before, module, arguments.passes).encode("utf-8", "surrogateescape")
+    return module.to_text().encode("utf-8", "surrogateescape")
+
+
+def _write(content: bytes, output: str | None) -> None:
     if output:
-        Path(output).write_bytes(content)
+        from hlotool.findings.files import writing
+
+        with writing(output):
+            Path(output).write_bytes(content)
     else:
         emit_bytes(content)
 

@@ -5,10 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from hlotool.cli.numbers import (
+    byte_size,
+    confidence,
+    number,
+    processes,
+    quoted,
+    repetitions,
+    seconds,
+    seed,
+    tolerance,
+)
 from hlotool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -25,9 +36,6 @@ EXIT_CODES = {
     ExitCode.INCONCLUSIVE: "flaky or inconclusive",
     ExitCode.INTERRUPTED: "interrupted",
 }
-
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
-_SHIFT = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 #: Options whose value may begin with a minus sign, which argparse would take for an option.
 _SIGNED_VALUES = ("--input-range",)
@@ -84,15 +92,60 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--outputs", metavar="FILE", type=values_file, help=".npz or folder: what the program really returned"
     )
-    group.add_argument("--seed", type=int, default=0, help="of generated inputs [0]")
+    group.add_argument("--seed", type=seed, default=0, help="of generated inputs [0]")
     group.add_argument("--input-range", metavar="LO,HI", type=value_range, help="of generated inputs")
 
 
-def add_tolerance_options(parser: argparse.ArgumentParser) -> None:
-    """`--rtol`, `--atol`."""
+def add_tolerance_options(parser: argparse.ArgumentParser, by_output: bool = False) -> None:
+    """`--rtol`, `--atol`; `by_output` where outputs can have their own."""
     group = parser.add_argument_group("tolerance", "derived per output from its type and its sums, unless")
-    group.add_argument("--rtol", type=tolerance, help="relative to the larger magnitude")
-    group.add_argument("--atol", type=tolerance, help="absolute")
+    if by_output:
+        group.add_argument(
+            "--compare-with",
+            metavar="SCRIPT.py:FUNCTION",
+            type=script_function,
+            help="function(output, expected, actual): True, False, what is wrong, or None for the verdict",
+        )
+    for name, meaning in (("rtol", "relative to the larger magnitude"), ("atol", "absolute")):
+        if not by_output:
+            group.add_argument(f"--{name}", type=tolerance, help=meaning)
+            continue
+        group.add_argument(
+            f"--{name}",
+            metavar="[OUTPUT:]VALUE",
+            action=_ByOutput,
+            help=f"{meaning}; of one output: --{name} 'out[1]:1e-3'",
+        )
+
+
+class _ByOutput(argparse.Action):
+    """`VALUE` for all outputs as `NAME`, `OUTPUT:VALUE` into the pairs `output_NAME`."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, **options)
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Store one value."""
+        from hlotool.numerics.tolerance import output_index
+
+        output, colon, text = str(values).rpartition(":")
+        try:
+            value = tolerance(text)
+            if colon:
+                output_index(output)
+        except (argparse.ArgumentTypeError, ValueError) as error:
+            raise argparse.ArgumentError(self, str(error)) from error
+        if not colon:
+            setattr(namespace, self.dest, value)
+            return
+        name = f"output_{self.dest}"
+        setattr(namespace, name, (*(getattr(namespace, name, None) or ()), (output, value)))
 
 
 def add_exact_option(group: argparse._ArgumentGroup) -> None:
@@ -106,7 +159,9 @@ def add_exact_option(group: argparse._ArgumentGroup) -> None:
 
 def add_repetition_options(group: argparse._ArgumentGroup, repeats: int, what: str) -> None:
     """`--repeats`, `--confidence`: of searches for what may fail only sometimes."""
-    group.add_argument("--repeats", metavar="N", type=count, default=repeats, help=f"{what} [{repeats}]")
+    group.add_argument(
+        "--repeats", metavar="N", type=repetitions, default=repeats, help=f"{what} [{repeats}]"
+    )
     group.add_argument(
         "--confidence", metavar="P", type=confidence, default=0.99, help="about flaky failures [0.99]"
     )
@@ -116,14 +171,19 @@ def add_worker_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGro
     """`--timeout`, `--jobs`: of commands that run worker processes."""
     group = parser.add_argument_group("execution")
     group.add_argument("--timeout", metavar="SECONDS", type=seconds, default=300.0, help="per module [300]")
-    group.add_argument("--jobs", metavar="N", type=count, default=0, help="processes [cores, at most 4]")
+    group.add_argument("--jobs", metavar="N", type=processes, default=0, help="processes [cores, at most 4]")
     return group
 
 
 def add_execution_options(parser: argparse.ArgumentParser) -> None:
     """`--timeout`, `--jobs`, `--memory-limit`, `--no-resume`: of commands that execute programs."""
     group = add_worker_options(parser)
-    group.add_argument("--memory-limit", metavar="SIZE", type=byte_size, default=0, help="per process, as 8G")
+    group.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        type=byte_size,
+        help="per process, as 8G, or none [a share of what is free]",
+    )
     group.add_argument("--no-resume", action="store_true", help="start anew after an interruption")
 
 
@@ -147,47 +207,11 @@ def join_signed_values(arguments: Sequence[str]) -> list[str]:
     return joined
 
 
-def byte_size(text: str) -> int:
-    """`8G`, `512M`, `1.5GiB` or plain bytes."""
-    found = _SIZE.fullmatch(text.strip())
-    size = int(float(found[1]) * (1 << _SHIFT[found[2].upper()])) if found else 0
-    if size <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; write it like 8G or 512M")
-    return size
-
-
-def seconds(text: str) -> float:
-    """A positive number of seconds."""
-    return _number(text, lambda value: 0 < value < inf, "no positive number of seconds")
-
-
 def budget(text: str) -> str:
     """What judging may take: seconds, or a multiple of the runs that are compared (`5x`)."""
-    from hlotool.replay.options import budget_seconds
-
-    try:
-        budget_seconds(text, 1.0)
-    except ValueError:
-        wanted = "write seconds (30) or a multiple of the runs (5x)"
-        raise argparse.ArgumentTypeError(f"{text!r} is no budget; {wanted}") from None
+    complaint = "is no budget; write seconds (30) or a multiple of the runs (5x)"
+    number(text.removesuffix("x"), lambda value: 0 <= value < inf, complaint)
     return text
-
-
-def tolerance(text: str) -> float:
-    """A tolerance: a number, not negative."""
-    return _number(text, lambda value: 0 <= value < inf, "no tolerance; write it like 1e-3")
-
-
-def confidence(text: str) -> float:
-    """A probability from 0.5 up to, but not, 1."""
-    return _number(text, lambda value: 0.5 <= value < 1, "no confidence; write it like 0.99")
-
-
-def count(text: str) -> int:
-    """A number of processes: 1 or more."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive whole number")
-    return int(text)
 
 
 def values_file(text: str) -> str:
@@ -198,12 +222,20 @@ def values_file(text: str) -> str:
     return text
 
 
+def script_function(text: str) -> str:
+    """`SCRIPT.py:FUNCTION`, of a file that is there."""
+    path, colon, function = text.rpartition(":")
+    if not colon or not path.endswith(".py") or not function.isidentifier():
+        raise argparse.ArgumentTypeError(f"{text!r} is no function; write it like compare.py:close")
+    return values_file(text)
+
+
 def value_range(text: str) -> tuple[float, float]:
     """`LO,HI` with LO < HI."""
     low, comma, high = text.partition(",")
-    bounds = (_number(low), _number(high)) if comma else (0.0, 0.0)
+    bounds = (number(low), number(high)) if comma else (0.0, 0.0)
     if not -inf < bounds[0] < bounds[1] < inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no range; write it like --input-range=-1,1")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is no range; write it like --input-range=-1,1")
     return bounds
 
 
@@ -212,23 +244,21 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
+def special_kinds(text: str) -> tuple[str, ...]:
+    """`nan`, `inf` or both."""
+    kinds = words(text)
+    if not kinds or not set(kinds) <= {"nan", "inf"}:
+        raise argparse.ArgumentTypeError(f"{text!r}: write nan, inf or nan,inf")
+    return kinds
+
+
 def regex(text: str) -> str:
     """A regular expression."""
     try:
         re.compile(text)
-    except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+    except (re.error, OverflowError, RecursionError) as error:
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is no regular expression: {error}") from error
     return text
-
-
-def _number(text: str, holds: Callable[[float], bool] = lambda value: True, complaint: str = "") -> float:
-    try:
-        value = float(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number") from error
-    if not holds(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is {complaint}")
-    return value
 
 
 def add_backend_options(group: argparse._ArgumentGroup) -> None:

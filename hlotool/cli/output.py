@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Iterator
@@ -81,14 +82,17 @@ def emit_json(record: object) -> None:
     """Write a record as one line of JSON."""
     import msgspec
 
-    emit_bytes(msgspec.json.encode(record) + b"\n")
+    from hlotool.workers.plain import encoded
+
+    emit_bytes(encoded(record, msgspec.json.encode) + b"\n")
 
 
 def emit_report(report: RenderableType) -> None:
     """Write a report, with colours where stdout is a terminal."""
     from hlotool.report.console import console_for, render
 
-    emit(render(console_for(sys.stdout), report))
+    with _stdout():
+        emit(render(console_for(sys.stdout), report))
 
 
 def emit_error(error: ErrorRecord) -> None:
@@ -100,16 +104,18 @@ def tell(text: str) -> None:
     """Write a line to stderr; what it quotes of a file cannot command the terminal."""
     from hlotool.report.console import printable
 
-    print(printable(text), file=sys.stderr)
+    with contextlib.suppress(OSError):  # nobody could be told that nobody listens
+        print(printable(text), file=sys.stderr)
 
 
 def emit(text: str) -> None:
-    """Write `text` to stdout. A reader that has seen enough (`| head`) is no error."""
-    try:
+    """Write `text` to stdout; raises UsageError when it takes no more.
+
+    A reader that has seen enough (`| head`) is no error.
+    """
+    with _stdout():
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:
-        _abandon_stdout()
 
 
 def emit_bytes(content: bytes) -> None:
@@ -118,12 +124,24 @@ def emit_bytes(content: bytes) -> None:
     if buffer is None:
         emit(content.decode())
         return
-    try:
+    with _stdout():
         sys.stdout.flush()
         buffer.write(content)
         buffer.flush()
+
+
+@contextmanager
+def _stdout() -> Iterator[None]:
+    from hlotool.findings.files import writing
+
+    try:
+        yield
     except BrokenPipeError:
         _abandon_stdout()
+    except OSError:
+        _abandon_stdout()
+        with writing("standard output"):
+            raise
 
 
 def _abandon_stdout() -> None:

@@ -7,7 +7,8 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hlotool.cli.options import add_only_option, add_output_options, add_worker_options, count, values_file
+from hlotool.cli.numbers import repetitions, seed
+from hlotool.cli.options import add_only_option, add_output_options, add_worker_options, values_file
 from hlotool.cli.output import finish
 from hlotool.errors import UsageError
 
@@ -37,8 +38,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("right", metavar="B", nargs="?", help="the same kind of thing [A's own last stage]")
     group = parser.add_argument_group("what to compare")
     add_only_option(group)
-    group.add_argument("--trials", metavar="N", type=count, default=2, help="random points [2]")
-    group.add_argument("--seed", type=int, default=0, help="of the random points [0]")
+    group.add_argument("--trials", metavar="N", type=repetitions, default=2, help="random points [2]")
+    group.add_argument("--seed", type=seed, default=0, help="of the random points [0]")
     group.add_argument(
         "--inputs",
         metavar="FILE",

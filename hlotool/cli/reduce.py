@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotool.cli.options import (
+    add_exact_option,
     add_execution_options,
     add_input_options,
     add_output_options,
@@ -43,6 +44,7 @@ exit status means what it means to `git bisect run`: 0 good, 125 cannot be judge
 EXAMPLES = """\
 examples:
   hlotool reduce FILE.hlo --backend xla           where XLA and the reference differ
+  hlotool reduce FILE.hlo --backend xla --exact   what XLA's passes make another function of
   hlotool reduce FILE.hlo --check ./fails.sh --output small.hlo
 """
 
@@ -69,6 +71,7 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--fail-regex", metavar="REGEX", type=regex, help="what CMD prints when the failure is there"
     )
+    add_exact_option(group)
     add_repetition_options(group, 2, "first runs: does it fail always?")
 
 
@@ -127,6 +130,8 @@ def _judge(arguments: argparse.Namespace, options: RunOptions, stack: ExitStack)
     width = worker_count(options.jobs, most=2)
     if arguments.check:
         wanted = re.compile(arguments.fail_regex) if arguments.fail_regex else None
+        if options.exact:
+            raise UsageError("--exact asks what a compiler makes of a program: not together with --check")
         return CommandJudge(arguments.check, options.timeout, width, wanted)
     if options.backend == options.reference:
         raise UsageError("what fails? say --backend NAME (such as xla) or --check CMD")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hlotool.cli.options import add_output_options, seconds
+from hlotool.cli.numbers import seconds
+from hlotool.cli.options import add_output_options
 from hlotool.cli.output import finish
 
 USAGE = "repro verify [options] DIR ..."

@@ -23,12 +23,15 @@ from hlotool.cli.options import (
     budget,
     chosen_backends,
     options_from,
+    regex,
+    special_kinds,
     words,
 )
 from hlotool.cli.output import Ending, emit_error, ending, finish
 from hlotool.errors import BackendUnavailable
 
 if TYPE_CHECKING:
+    from hlotool.cache.journal import Journal
     from hlotool.findings.records import ErrorRecord
     from hlotool.replay.batch import Batch
     from hlotool.replay.options import RunOptions
@@ -81,14 +84,30 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_comparison_options(parser: argparse.ArgumentParser) -> None:
-    add_tolerance_options(parser)
+    add_tolerance_options(parser, by_output=True)
     group = parser.add_argument_group("what is found")
     add_exact_option(group)
     group.add_argument("--save-outputs", metavar="DIR", help="write expected and actual arrays as .npy")
+    group.add_argument("--save-values", metavar="DIR", help="write what instructions compute as .npy")
+    group.add_argument(
+        "--values", metavar="REGEX", type=regex, default="", help="of those whose name matches [all]"
+    )
     group.add_argument(
         "--first-divergence",
         action=argparse.BooleanOptionalAction,
         help="name the instruction at which a differing program goes wrong [where that takes seconds]",
+    )
+    group.add_argument(
+        "--fail-on",
+        metavar="nan,inf",
+        type=special_kinds,
+        default=(),
+        help="exit 1 where a result holds such a value, even if both sides agree",
+    )
+    group.add_argument(
+        "--coverage",
+        action=argparse.BooleanOptionalAction,
+        help="list by source line which branches, ties, signs, … the inputs made occur [counts, where cheap]",
     )
     group.add_argument(
         "--thorough", action="store_true", help="explain every wrong output, not only the worst three"
@@ -111,6 +130,7 @@ def execute(arguments: argparse.Namespace) -> int:
     limits = Limits(options.workers, options.timeout, options.memory_limit)
     notes: list[str] = []
     rows: list[ModuleRecord] = []
+    journal: Journal | None = None
     label = " or ".join(dict.fromkeys((options.reference, *options.tested_backends)))
     with ending(arguments) as end, Pool(limits, PRELOAD, label) as pool:
         pool.start()
@@ -118,16 +138,30 @@ def execute(arguments: argparse.Namespace) -> int:
 
         missing = check_backends(options)
         tasks = for_each_backend(find_tasks(arguments.paths, options, notes), missing)
-        batch = _replay(tasks, pool, arguments, options, notes)
+        journal = _journal(tasks, arguments, options)
+        batch = _replay(tasks, pool, arguments, journal, notes)
         end.interrupted = batch.interrupted
         if not batch.interrupted:
             notes += _unsafe_updates(tasks, batch.records, pool)
+            notes += _unknown_outputs(options, batch.records)
         rows = batch.records + [unavailable_row(backend, why) for backend, why in missing.items()]
     record = _record(arguments, options, rows, end, notes, time.perf_counter() - start)
     if not arguments.json and (problem := _lonely_problem(record)):
         emit_error(problem)
         return record.exit_code
-    return finish(record, arguments)
+    code = finish(record, arguments)
+    if journal is not None and not end.interrupted:
+        # Only when everything is printed nothing is lost any more.
+        journal.remove()
+    return code
+
+
+def _journal(tasks: Sequence[Task], arguments: argparse.Namespace, options: RunOptions) -> Journal | None:
+    """Where rows are kept; None for one module, no part of which could be finished before the others."""
+    from hlotool.cache.journal import journal_of
+    from hlotool.replay.keys import command_key
+
+    return journal_of("run", command_key(arguments.paths, options)) if len(tasks) > 1 else None
 
 
 def _unsafe_updates(tasks: Sequence[Task], rows: Sequence[ModuleRecord], pool: Pool) -> Iterator[str]:
@@ -141,6 +175,17 @@ def _unsafe_updates(tasks: Sequence[Task], rows: Sequence[ModuleRecord], pool: P
         task.path: task.module for task in tasks if agreeing & {(task.module.title, p) for p in task.paths}
     }
     return unsafe_updates(modules.values(), pool)
+
+
+def _unknown_outputs(options: RunOptions, rows: Sequence[ModuleRecord]) -> Iterator[str]:
+    """Tolerances of outputs that no program has."""
+    from hlotool.numerics.tolerance import output_index
+
+    known = {tuple(leaf.index) for row in rows for leaf in row.leaves}
+    for name in dict.fromkeys(name for name, _ in (*options.output_rtol, *options.output_atol)):
+        index = output_index(name)
+        if known and not any(leaf[: len(index)] == index for leaf in known):
+            yield f"no program has the output {name}, which a tolerance was given for"
 
 
 def run_options(arguments: argparse.Namespace) -> RunOptions:
@@ -177,16 +222,12 @@ def _replay(
     tasks: Sequence[Task],
     pool: Pool,
     arguments: argparse.Namespace,
-    options: RunOptions,
+    journal: Journal | None,
     notes: list[str],
 ) -> Batch:
-    from hlotool.cache.journal import journal_of
     from hlotool.replay.batch import replay_all
-    from hlotool.replay.keys import command_key
     from hlotool.report.progress import progress_for
 
-    # One module has no part that could be finished before the others.
-    journal = journal_of("run", command_key(arguments.paths, options)) if len(tasks) > 1 else None
     if not arguments.json:
         # The workers are still busy with imports of their own: a good time for those of the report.
         import hlotool.report.terminal  # noqa: F401
@@ -217,7 +258,7 @@ def _record(
         notes=list(notes),
         error=end.error,
         interrupted=end.interrupted,
-        exit_code=end.exit_code(exit_code_of(rows)),
+        exit_code=end.exit_code(exit_code_of(rows, fail_on=options.fail_on)),
         seconds=elapsed,
     )
 

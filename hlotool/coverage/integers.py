@@ -103,16 +103,21 @@ def wraps(opcode: str, kind: ElementType) -> _Test:
 
 
 def _sum_leaves(a: Array, b: Array, low: int, high: int) -> Array:
-    if a.dtype.itemsize < 8:
-        return _outside(a.astype(np.int64) + b, low, high)
     result = a + b
+    if not _fills(a.dtype, high):
+        return _outside(result, low, high)
     return ((a ^ result) & (b ^ result)) < 0 if a.dtype.kind == "i" else result < a
 
 
 def _difference_leaves(a: Array, b: Array, low: int, high: int) -> Array:
-    if a.dtype.itemsize < 8:
-        return _outside(a.astype(np.int64) - b, low, high)
+    if not _fills(a.dtype, high):
+        return _outside(a.astype(np.int8) - b.astype(np.int8), low, high)
     return ((a ^ b) & (a ^ (a - b))) < 0 if a.dtype.kind == "i" else a < b
+
+
+def _fills(dtype: np.dtype[Any], high: int) -> bool:
+    """Whether the element type has all bits of the dtype that carries it."""
+    return high == int(np.iinfo(dtype).max)
 
 
 def _product_leaves(a: Array, b: Array, low: int, high: int) -> Array:

@@ -15,7 +15,15 @@ from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.coverage.coverage import Coverage
 from hlotool.coverage.program import ProgramDecisions
-from hlotool.coverage.watches import Iterations, OperandWatch, OrderWatch, TiesWatch, TripCounter, Watch
+from hlotool.coverage.watches import (
+    Iterations,
+    OperandWatch,
+    OrderWatch,
+    OverlapWatch,
+    TiesWatch,
+    TripCounter,
+    Watch,
+)
 from hlotool.ir.module import Computation, Instruction, Module
 
 
@@ -37,6 +45,9 @@ class Instrumented:
 
     Attributes:
         program: its decisions.
+
+    Raises:
+        Unsupported: see `ProgramDecisions`.
     """
 
     def __init__(self, module: Module) -> None:
@@ -46,9 +57,14 @@ class Instrumented:
     def _executable(self) -> Executable:
         return NumpyBackend().compile(self.program.module)
 
-    def run(self, arguments: Sequence[Value]) -> Coverage:
-        """What one run shows; raises as `Executable.run`."""
-        observer = Observer(self.program)
+    def run(self, arguments: Sequence[Value], before: Coverage | None = None) -> Coverage:
+        """What one run shows; raises as `Executable.run`.
+
+        Args:
+            arguments: one per entry parameter.
+            before: what earlier runs showed. It is not looked for again, and is part of the answer.
+        """
+        observer = Observer(self.program, before)
         self._executable.run(arguments, observer)
         return observer.coverage()
 
@@ -58,32 +74,26 @@ class Observer(ReadingProbe):
 
     Args:
         program: its decisions.
+        before: see `Instrumented.run`.
     """
 
-    def __init__(self, program: ProgramDecisions) -> None:
+    def __init__(self, program: ProgramDecisions, before: Coverage | None = None) -> None:
         super().__init__()
         self._program = program
-        self._seen: dict[Decision, set[str]] = {decision: set() for decision in program.decisions}
+        self._seen: dict[Decision, set[str]] = {}
         self._loops: list[TripCounter] = []
+        self._running: dict[Computation, TripCounter] = {}
+        self._lowering = Lowering(program.module)
         watches: dict[Instruction, list[Watch]] = {}
-        lowering = Lowering(program.module)
-        running: dict[Computation, TripCounter] = {}
-        for decision, seen in self._seen.items():
-            watch: Watch
-            match decision.kind:
-                case Kind.TRIP_COUNT:
-                    watch = TripCounter(decision, seen, running)
-                    self._loops.append(watch)
-                case Kind.ORDER:
-                    watch = OrderWatch(decision, seen, lowering)
-                case Kind.TIES:
-                    watch = TiesWatch(decision, seen)
-                case _:
-                    watch = OperandWatch(decision, seen)
-            watches.setdefault(decision.instruction, []).append(watch)
+        for decision in program.decisions:
+            seen = self._seen[decision] = set(before.outcomes(decision)) if before else set()
+            known = seen | program.unreachable.get(decision, frozenset())
+            wanted = [outcome for outcome in decision.all_outcomes if outcome not in known]
+            if wanted and not (before and decision in program.settled):
+                watches.setdefault(decision.instruction, []).append(self._watch(decision, seen, wanted))
         for counter in self._loops:
             if counter.beat is not None:
-                watches.setdefault(counter.beat, []).insert(0, Iterations(counter, running))
+                watches.setdefault(counter.beat, []).insert(0, Iterations(counter, self._running))
         for instruction, own in watches.items():
             self.readers[instruction] = self._reader(instruction, own)
 
@@ -92,6 +102,19 @@ class Observer(ReadingProbe):
         for counter in self._loops:
             counter.finish()
         return Coverage(self._program, {d: frozenset(seen) for d, seen in self._seen.items() if seen})
+
+    def _watch(self, decision: Decision, seen: set[str], wanted: Sequence[str]) -> Watch:
+        match decision.kind:
+            case Kind.TRIP_COUNT:
+                self._loops.append(TripCounter(decision, seen, wanted, self._running))
+                return self._loops[-1]
+            case Kind.ORDER:
+                return OrderWatch(decision, seen, wanted, self._lowering)
+            case Kind.TIES:
+                return TiesWatch(decision, seen, wanted)
+            case Kind.OVERLAP:
+                return OverlapWatch(decision, seen, wanted)
+        return OperandWatch(decision, seen, wanted)
 
     def _reader(self, instruction: Instruction, watches: list[Watch]) -> OperandReader:
         """One reader for all watches on an instruction, gone when they have seen everything."""

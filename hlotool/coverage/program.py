@@ -9,25 +9,48 @@ from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.decisions import Decision, decisions
 from hlotool.analysis.dependence import Dependence
 from hlotool.analysis.unreachable import unreachable_outcomes
-from hlotool.ir.module import Module
+from hlotool.errors import Unsupported
+from hlotool.findings.provenance import source_of
+from hlotool.findings.records import SourceRecord
+from hlotool.ir.edit_flatten import flatten_calls
+from hlotool.ir.module import Instruction, Module
 
 
 class ProgramDecisions:
-    """Facts about a module, which must not change meanwhile.
+    """Facts about a program, which must not change meanwhile.
+
+    A function that is called from several places decides in each of them: a copy in which every call has a
+    computation of its own is what is looked at, and what runs to be observed.
 
     Args:
         module: the program.
 
     Attributes:
-        module: the program.
-        calls: who calls whom in it.
-        decisions: all of them, in textual order.
+        original: the program.
+        module: the copy.
+        originals: what each instruction of the copy stands for.
+        calls: who calls whom in the copy.
+        decisions: all of them, of the copy, in textual order.
+
+    Raises:
+        Unsupported: functions call functions so often that they cannot be told apart.
     """
 
     def __init__(self, module: Module) -> None:
-        self.module = module
-        self.calls = CallGraph(module)
+        try:
+            flat = flatten_calls(module)
+        except ValueError as error:
+            raise Unsupported(str(error)) from error
+        self.original = module
+        self.module = flat.module
+        self.originals = flat.originals
+        self.calls = CallGraph(flat.module)
         self.decisions = tuple(decisions(self.calls))
+
+    def source(self, instruction: Instruction) -> SourceRecord:
+        """Where an instruction of the copy stands in the program, and in the user's."""
+        chain = [*reversed(list(self.calls.enclosing(instruction))), instruction]
+        return source_of(self.original, [self.originals[one] for one in chain])
 
     @cached_property
     def settled(self) -> frozenset[Decision]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, Final, Protocol
 
 import numpy as np
 
 from hlotool.analysis.decisions import Decision, Kind
+from hlotool.analysis.start_indices import start_indices
 from hlotool.backends.base import ResultReader, Value
+from hlotool.backends.numpy.index_windows import as_int64
 from hlotool.backends.numpy.lanes import lanes
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.coverage.outcomes import has_nan, some, tests_of
+from hlotool.coverage.outcomes import has_nan, outcome_tests, some
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape
 
@@ -19,6 +22,19 @@ from hlotool.ir.types import ArrayShape
 _OF_NUMBERS: Final = frozenset(
     {Kind.COMPARISON, Kind.SELECTION, Kind.CLAMPING, Kind.EXTREMUM, Kind.SHIFT, Kind.SIGN, Kind.START_INDEX}
 )
+
+
+#: Kinds that ask every element by itself.
+_ELEMENTWISE: Final = frozenset(
+    {
+        Kind.CLAMPING, Kind.COMPARISON, Kind.CONVERSION, Kind.DIVISION, Kind.EXTREMUM, Kind.FINITENESS,
+        Kind.LOGIC, Kind.OVERFLOW, Kind.SELECTION, Kind.SHIFT, Kind.SIGN,
+    }
+)  # fmt: skip
+#: From so many elements on so many are asked first.
+_LARGE, _SAMPLED = 1 << 14, 1 << 11
+#: Indices are counted place by place up to so many places for each of them.
+_SPARSE = 16
 
 
 class Watch(Protocol):
@@ -38,17 +54,19 @@ class OperandWatch:
     Args:
         decision: in question.
         seen: gets its outcomes.
+        wanted: outcomes to look for.
     """
 
-    def __init__(self, decision: Decision, seen: set[str]) -> None:
-        tests = tests_of(decision)
+    def __init__(self, decision: Decision, seen: set[str], wanted: Sequence[str]) -> None:
+        tests = outcome_tests(decision)
         self._seen = seen
-        self._open = [(outcome, tests[outcome]) for outcome in decision.all_outcomes]
+        self._open = [(outcome, tests[outcome]) for outcome in wanted]
         self._is_of_numbers = decision.kind in _OF_NUMBERS and all(
             isinstance(o.shape, ArrayShape) and o.shape.rank == 0 and not o.shape.element_type.is_complex
             for o in (decision.instruction.operands[n] for n in decision.operands)
         )
         self._operands = decision.operands
+        self._sample = _sample(decision) if decision.kind in _ELEMENTWISE else None
 
     @property
     def is_done(self) -> bool:
@@ -61,10 +79,36 @@ class OperandWatch:
             values = list(values)
             for number in self._operands:
                 values[number] = values[number].item()
+        elif self._sample is not None:
+            values = list(map(_without_repetitions, values))
+            self._ask([v[self._sample] if v.ndim == len(self._sample) else v for v in values])
+        if self._open:
+            self._ask(values)
+
+    def _ask(self, values: Sequence[Any]) -> None:
         occurred = [outcome for outcome, test in self._open if test(values)]
         if occurred:
             self._seen.update(occurred)
             self._open = [(outcome, test) for outcome, test in self._open if outcome not in occurred]
+
+
+def _sample(decision: Decision) -> tuple[slice, ...] | None:
+    """Some first elements of large operands, where most of what occurs at all does; None for small ones."""
+    dims = decision.instruction.operands[decision.operands[0]].dims
+    if prod(dims) < _LARGE:
+        return None
+    left, parts = _SAMPLED, []
+    for dim in reversed(dims):
+        parts.append(slice(min(dim, max(1, left))))
+        left //= max(1, dim)
+    return tuple(reversed(parts))
+
+
+def _without_repetitions(value: Any) -> Any:
+    """The part of an array that a broadcast repeats."""
+    if value.ndim == 0 or 0 not in value.strides:
+        return value
+    return value[tuple(slice(1) if step == 0 else slice(None) for step in value.strides)]
 
 
 class TripCounter:
@@ -73,6 +117,7 @@ class TripCounter:
     Args:
         decision: in question.
         seen: gets its outcomes.
+        wanted: outcomes to look for.
         running: the loop that runs each body now.
 
     Attributes:
@@ -80,19 +125,25 @@ class TripCounter:
         body: of the loop.
     """
 
-    def __init__(self, decision: Decision, seen: set[str], running: dict[Computation, TripCounter]) -> None:
+    def __init__(
+        self,
+        decision: Decision,
+        seen: set[str],
+        wanted: Sequence[str],
+        running: dict[Computation, TripCounter],
+    ) -> None:
         self.body = decision.instruction.computation("body")
         root = self.body.root
         self.beat: Instruction | None = None if root.opcode in ("parameter", "constant") else root
         self._seen = seen
         self._running = running
-        self._all = len(decision.outcomes)
+        self._wanted = frozenset(wanted)
         self._count: int | None = None
 
     @property
     def is_done(self) -> bool:
         """See `Watch`."""
-        return len(self._seen) == self._all
+        return self._wanted <= self._seen
 
     def look(self, values: Sequence[Value]) -> None:
         """The loop begins."""
@@ -138,31 +189,32 @@ class Iterations:
             self._counter.iterate()
 
 
-class _Results:
-    """A decision that shows in the result."""
+class _Jointly:
+    """A decision whose outcomes are found together."""
 
-    def __init__(self, decision: Decision, seen: set[str]) -> None:
+    def __init__(self, decision: Decision, seen: set[str], wanted: Sequence[str]) -> None:
         self._instruction = decision.instruction
-        self._all = len(decision.all_outcomes)
+        self._wanted = frozenset(wanted)
         self._seen = seen
 
     @property
     def is_done(self) -> bool:
         """See `Watch`."""
-        return len(self._seen) == self._all
+        return self._wanted <= self._seen
 
 
-class OrderWatch(_Results):
+class OrderWatch(_Jointly):
     """Whether a sort meets elements that its comparator does not tell apart.
 
     Args:
         decision: in question.
         seen: gets its outcomes.
+        wanted: outcomes to look for.
         lowering: compiles the comparator.
     """
 
-    def __init__(self, decision: Decision, seen: set[str], lowering: Lowering) -> None:
-        super().__init__(decision, seen)
+    def __init__(self, decision: Decision, seen: set[str], wanted: Sequence[str], lowering: Lowering) -> None:
+        super().__init__(decision, seen, wanted)
         self._odd = decision.odd
         self._less = lanes(self._instruction.computation("to_apply"), lowering)
         (self._axis,) = self._instruction.integers("dimensions")
@@ -178,20 +230,41 @@ class OrderWatch(_Results):
         if earlier[0].size == 0:
             return
         ascends = self._less(*(side for pair in zip(earlier, later) for side in pair))[0]
-        descends = self._less(*(side for pair in zip(later, earlier) for side in pair))[0]
         if some(ascends):
             self._seen.add("distinct")
-        if some(~ascends & ~descends):
+        if not ascends.all():
             self._seen.add("ties")
 
 
-class TiesWatch(_Results):
-    """Whether a reduction that chooses, such as an argmax, has equal elements to choose from.
+class OverlapWatch(_Jointly):
+    """Whether a scatter writes windows once, or the same one again."""
 
-    Args:
-        decision: in question.
-        seen: gets its outcomes.
-    """
+    def look(self, values: Sequence[Any]) -> None:
+        """See `Watch`."""
+        instruction = self._instruction
+        starts = start_indices(instruction)
+        if not starts:
+            return
+        indices = np.asarray(values[starts[0].operand])
+        position: Any = 0
+        inside: Any = True
+        for start in starts:
+            component = indices if start.axis is None else np.take(indices, start.position, start.axis)
+            component = as_int64(component)
+            inside = inside & (component >= 0) & (component <= start.limit)
+            position = position * (start.limit + 1) + component
+        found = np.asarray(position)[np.asarray(inside)]
+        places = prod(start.limit + 1 for start in starts)
+        if places <= _SPARSE * found.size:
+            counts = np.bincount(found, minlength=1)
+        else:
+            _, counts = np.unique(found, return_counts=True)
+        self._seen.update(["repeated"] if (counts > 1).any() else [])
+        self._seen.update(["distinct"] if (counts == 1).any() else [])
+
+
+class TiesWatch(_Jointly):
+    """Whether a reduction that chooses, such as an argmax, has equal elements to choose from."""
 
     def look(self, values: Sequence[Any]) -> ResultReader | None:
         """See `Watch`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import zipfile
 import zlib
@@ -30,6 +31,11 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+
+#: Text of HLO shrinks to a twentieth, long rows of equal numbers to a hundredth, a bomb to a thousandth.
+MOST_EXPANSION = 100
+#: What every machine has room for, however small the file was.
+_SMALL = 256 << 20
 
 
 class Reader(Protocol):
@@ -84,29 +90,39 @@ def expanded(raw: Reader, name: str) -> Reader:
     return opener(stream) if opener else stream
 
 
-def read_bounded(stream: Reader, limit: int, name: str) -> bytes:
+def read_bounded(stream: Reader, limits: Limits, name: str, packed: int | None = None) -> bytes:
     """All of `stream`.
 
+    Args:
+        stream: what is read.
+        limits: bound its size.
+        name: what messages call it.
+        packed: bytes of the file that it is expanded from, which bound its size, too.
+
     Raises:
-        DumpError: it holds more than `limit` bytes, or is damaged.
+        DumpError: it holds more, or is damaged.
     """
+    limit, remedy = limits.file_bytes, "this is not read"
+    if packed is not None and (usual := max(_SMALL, MOST_EXPANSION * packed)) < limit:
+        limit, remedy = usual, "expand it yourself to have it read"
     content = read_some(stream, limit + 1, name)
     if len(content) > limit:
-        raise DumpError(f"{name}: expands to more than {size_text(limit)}; this is not read")
+        raise DumpError(f"{name}: expands to more than {size_text(limit)}; {remedy}")
     return content
 
 
 def read_some(stream: Reader, size: int, name: str) -> bytes:
     """At most `size` bytes of `stream`; raises DumpError when it is damaged before that."""
-    parts: list[bytes] = []
+    # Gives its content away without a copy, which a list of parts could not.
+    whole = io.BytesIO()
     missing = size
     try:
         while missing and (part := stream.read(min(missing, _CHUNK))):
-            parts.append(part)
+            whole.write(part)
             missing -= len(part)
     except DAMAGE as error:
         raise DumpError(f"{name}: damaged: {error or type(error).__name__}") from error
-    return b"".join(parts)
+    return whole.getvalue()
 
 
 def copy_bounded(stream: Reader, target: IO[bytes], limit: int, name: str) -> None:
@@ -116,7 +132,10 @@ def copy_bounded(stream: Reader, target: IO[bytes], limit: int, name: str) -> No
         copied += len(part)
         if copied > limit:
             raise DumpError(f"{name}: expands to more than {size_text(limit)}; this is not read")
-        target.write(part)
+        try:
+            target.write(part)
+        except OSError as error:
+            raise DumpError(f"{name}: no room to expand it: {error.strerror or error}") from error
 
 
 def size_text(size: int) -> str:

@@ -11,6 +11,7 @@ import atexit
 import io
 import logging
 import os
+import shutil
 import tarfile
 import tempfile
 import threading
@@ -51,7 +52,7 @@ def read(path: str, member: str, limits: Limits) -> bytes:
     name = f"{path}!{member}" if member else path
     _logger.debug("read %s", name)
     with _opened(path, member, limits) as raw:
-        return read_bounded(expanded(raw, name), limits.file_bytes, name)
+        return read_bounded(expanded(raw, name), limits, name, _size_on_disk(path))
 
 
 def read_head(path: str, member: str, size: int, limits: Limits) -> bytes:
@@ -81,6 +82,11 @@ def unreadable(path: str, error: OSError) -> DumpError:
     if isinstance(error, FileNotFoundError):
         return DumpError(f"{path}: no such file or directory")
     return DumpError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}")
+
+
+def _size_on_disk(path: str) -> int | None:
+    """Bytes of a local file; None for a remote one."""
+    return None if remote.is_remote(path) else os.path.getsize(path)
 
 
 @contextmanager
@@ -160,7 +166,8 @@ def _local_copy(path: str, limits: Limits) -> IO[bytes]:
     with open_file(path) as raw:
         copy: IO[bytes] = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 (the caller's)
         try:
-            copy_bounded(expanded(raw, path), copy, limits.archive_bytes, path)
+            room = shutil.disk_usage(tempfile.gettempdir()).free // 2
+            copy_bounded(expanded(raw, path), copy, min(limits.archive_bytes, room), path)
         except BaseException:
             copy.close()
             raise

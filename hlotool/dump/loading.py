@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hlotool.dump.elided import elided_constants, refill
 from hlotool.dump.names import Format, Kind
 from hlotool.dump.records import Capture, DumpModule, Stage
-from hlotool.errors import ElidedConstant, HloSyntaxError, Location, Unsupported
+from hlotool.errors import DumpError, ElidedConstant, HloSyntaxError
 from hlotool.ir.module import Module
 
 if TYPE_CHECKING:
@@ -27,15 +27,14 @@ def load_stage(
         may_be_cut: a text that ends too early will do.
 
     Raises:
-        DumpError: the file cannot be read.
+        DumpError: the file cannot be read, or its text ends too early.
         HloSyntaxError: its text is not HLO.
         ProtoError: its proto is damaged.
         ElidedConstant: a constant's value is nowhere to be found.
-        Unsupported: the text ends too early.
     """
     module = read_stage(stage)
     if module.cut and not may_be_cut:
-        raise Unsupported(f"{module.cut}: the rest of the program is missing", location=Location(module.path))
+        raise DumpError(f"{module.path}: {module.cut}: the rest of the program is missing")
     if elided_constants(module):
         refill(module, owner, stage, read_stage, _recompile if may_compile else _never)
     return module

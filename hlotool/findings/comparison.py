@@ -23,6 +23,21 @@ class BucketRecord(Record, frozen=True, kw_only=True):
     worst_absolute: float = 0.0
 
 
+class HeatMapRecord(Record, frozen=True, kw_only=True):
+    """Where in its last two dimensions an array differs.
+
+    Attributes:
+        rows: size of the dimension that runs down.
+        columns: of the one that runs right.
+        cells: rows of cells, each the largest absolute error of the elements that it covers, over all other
+            dimensions; None where one of them is not finite on one side only.
+    """
+
+    rows: int
+    columns: int
+    cells: list[list[float | None]]
+
+
 class MinimumToleranceRecord(Record, frozen=True, kw_only=True):
     """The smallest tolerances under which the leaf would have passed; None where none is enough.
 

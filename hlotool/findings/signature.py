@@ -12,6 +12,10 @@ from hlotool.ir.types import ShapeIndex
 _MOST_WORDS = 120
 
 
+#: What is wrong about elements, and stays so in a smaller program.
+_KEPT = ("NaN", "integers")
+
+
 class Signature(Record, frozen=True, kw_only=True):
     """How something fails.
 
@@ -21,7 +25,7 @@ class Signature(Record, frozen=True, kw_only=True):
     Attributes:
         kind: a verdict, the class of an error, or what the end of a command says (`bad`, `signal 11`).
         elements: what is wrong about the elements: `value`, `NaN`, `infinity`, `shape`, or `function`
-            where the programs are other functions; without repetition.
+            (of integers: `integers`) where the programs are other functions; without repetition.
         opcodes: of the instructions that make the wrong outputs.
         outputs: shape indices of the wrong outputs.
         sources: lines of the user's program, as `FILE:LINE`, that the wrong outputs come from.
@@ -47,9 +51,10 @@ class Signature(Record, frozen=True, kw_only=True):
     def smaller(self) -> Signature:
         """What is left of it in a smaller program: its instructions change; a NaN stays one.
 
-        An infinity need not: it is a value as soon as what overflowed is smaller.
+        An infinity need not: it is a value as soon as what overflowed is smaller. Another function of real
+        numbers does not become one of integers.
         """
-        kind = f"{self.kind} with NaN" if "NaN" in self.elements else self.kind
+        kind = next((f"{self.kind} with {kept}" for kept in _KEPT if kept in self.elements), self.kind)
         return Signature(kind=kind, words=self.words)
 
 

@@ -129,3 +129,5 @@ DIFFERING = _with(ExitCode.MISMATCH)
 EXCUSED = _with(ExitCode.INCONCLUSIVE)
 #: A backend died.
 FAILED = _with(ExitCode.BACKEND_FAILED)
+#: It depends on what else the machine did at that time: another try may end otherwise.
+OF_THE_MACHINE = frozenset({Verdict.OUT_OF_MEMORY})

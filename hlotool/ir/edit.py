@@ -15,11 +15,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
+from hlotool.errors import Unsupported
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.shapes.compatibility import compatible
 from hlotool.ir.walk import predecessors, sort_topologically, users
+
+#: The largest computation and the largest module that edits may make. Ten lines of calls of calls would make
+#: others that fill any memory; programs that people run have a tenth of this.
+MOST_INSTRUCTIONS = 400_000
+MOST_COMPUTATIONS = 40_000
 
 _NUMBER = re.compile(r"\.\d+$")
 
@@ -67,7 +73,10 @@ def add_computation(module: Module, computation: Computation, names: Names | Non
 
     Raises:
         ValueError: it calls a computation that is not in the module.
+        Unsupported: the module would have more than MOST_COMPUTATIONS.
     """
+    if len(module.computations) >= MOST_COMPUTATIONS:
+        raise Unsupported(f"the program would grow to more than {MOST_COMPUTATIONS:,} computations")
     computation.name = (names or computation_names(module)).fresh(computation.name)
     callees = {callee for i in computation.instructions for callee in i.called}
     position = 1 + max(map(module.computations.index, callees), default=-1)
@@ -148,7 +157,15 @@ class Editor:
         Args:
             instruction: its operands must be in the computation.
             before: where it goes; at the end when None.
+
+        Raises:
+            Unsupported: the computation would have more than MOST_INSTRUCTIONS.
         """
+        if len(self._users) >= MOST_INSTRUCTIONS:
+            name = self.computation.name
+            raise Unsupported(
+                f"computation {name} would grow to more than {MOST_INSTRUCTIONS:,} instructions"
+            )
         self._require(instruction.operands)
         instruction.name = self.names.fresh(instruction.name)
         previous = self._previous[before]

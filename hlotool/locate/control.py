@@ -2,38 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ShapeIndex
+from hlotool.ir.types import ArrayShape, ShapeIndex
 from hlotool.ir.walk import branches
 from hlotool.locate.frames import FORMS, Frame, Node, branch_frame, chain, iteration_of, made
 from hlotool.locate.pairing import backwards, is_parameter
 
+#: A value of the right program and what stands for it in the wrong one.
+Pair: TypeAlias = tuple[Node, Node]
 
-def carried_round(one: Node, other: Node) -> Node | None:
-    """What hands the state of a loop on as it was, where the right program computes a new one."""
-    if len(iteration_of(made(one).frame)) <= len(iteration_of(made(other).frame)):
-        return None
+
+def carried_round(steps: Iterable[Node]) -> Node | None:
+    """What hands a part of a loop's state on as it was, among the steps on the way of a value."""
     place: Node | None = None
-    for step in chain(other):
+    for step in steps:
         caller = step.frame.caller
         is_body = caller is not None and caller[1].opcode == "while"
         opcode = step.instruction.opcode
-        if (opcode == "tuple" and is_body) or (place is not None and opcode in ("fusion", "call")):
+        is_state = opcode == "tuple" and is_body and _computes(step)
+        if is_state or (place is not None and is_call(step)):
             place = step
         elif place is not None and opcode == "parameter" and is_body:
             return place
     return None
 
 
-def control_flow(use: Node) -> Iterator[Node]:
-    """The loops and branches that hand a value on, from the reader's side."""
-    return filter(_is_control, chain(use))
+def _computes(state: Node) -> bool:
+    """Whether a tuple holds what its own iteration computed; others only pack what they were given."""
+    arrays = (o for o in state.instruction.operands if isinstance(o.shape, ArrayShape))
+    makers = (made(Node(state.frame, o)) for o in arrays)
+    here = iteration_of(state.frame)
+    return any(m.instruction.opcode != "constant" and iteration_of(m.frame) == here for m in makers)
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A read of a loop's state.
+
+    Attributes:
+        loop: the `while`.
+        index: of what is read.
+        rounds: the iterations that were through before; the last of them made what is read.
+    """
+
+    loop: Instruction
+    index: ShapeIndex
+    rounds: Sequence[Frame]
+
+
+def carried(use: Node) -> Iterator[Carried]:
+    """The reads of loops' states on the way of a value, behind a loop or in it, from the reader's side."""
+    for step in chain(use):
+        opcode, caller = step.instruction.opcode, step.frame.caller
+        if opcode == "while":
+            yield Carried(step.instruction, step.index, step.frame.bodies.get(step.instruction, ()))
+        elif _is_state(step) and caller is not None:
+            outer, loop = caller
+            yield Carried(loop, step.index, outer.bodies.get(loop, ())[: step.frame.iteration])
 
 
 def control_behind_forms(use: Node) -> Iterator[Node]:
-    """Likewise, with those behind operations that only give a value another form."""
+    """The loops and branches that hand a value on, maybe in another form, from the reader's side."""
     return filter(_is_control, behind_forms(use))
 
 
@@ -49,6 +82,20 @@ def behind_forms(use: Node) -> Iterator[Node]:
         yield from chain(use)
 
 
+def is_result(use: Node) -> bool:
+    """Whether it is what a computation returns."""
+    return use.instruction is use.frame.computation.root
+
+
+def is_rewritten_loop(one: Node, other: Node) -> bool:
+    """Whether the nearest loops that hand the two on are one that was given another name."""
+    loops = [next((s for s in chain(use) if s.instruction.opcode == "while"), None) for use in (one, other)]
+    left, right = loops
+    if left is None or right is None:
+        return False
+    return left.instruction.name != right.instruction.name and left.index == right.index
+
+
 def skipped_loop(one: Node, other: Node) -> Node | None:
     """A loop that hands its initial state on, never entered, where the right program has no such loop."""
     if any(map(_is_skipped, behind_forms(one))):
@@ -60,10 +107,14 @@ def _is_skipped(step: Node) -> bool:
     return step.instruction.opcode == "while" and not step.frame.bodies.get(step.instruction)
 
 
+def is_call(step: Node) -> bool:
+    """Whether it hands on what the root of a computation gives."""
+    return step.instruction.opcode in ("fusion", "call")
+
+
 def is_handed_through(steps: Sequence[Node]) -> bool:
     """Whether the first of these steps is a call that returns what it was given, and computes nothing."""
-    is_call = len(steps) > 1 and steps[0].instruction.opcode in ("fusion", "call")
-    return is_call and steps[1].instruction.opcode == "parameter"
+    return len(steps) > 1 and is_call(steps[0]) and steps[1].instruction.opcode == "parameter"
 
 
 def handed_through(use: Node) -> Node | None:
@@ -82,6 +133,24 @@ def step_name(step: Node) -> tuple[str, ShapeIndex, int]:
     return step.instruction.name, step.index, step.frame.iteration
 
 
+def alike_at_first(one: Node, other: Node) -> list[Node]:
+    """The first steps on the way of the second value that are like those of the first, whatever their names.
+
+    Empty where they do not come to the state of a loop: two reads of a tuple look alike everywhere.
+    """
+    shared: list[Node] = []
+    for left, right in zip(chain(one), list(chain(other))[:-1]):
+        if (left.instruction.opcode, left.index) != (right.instruction.opcode, right.index):
+            break
+        shared.append(right)
+    return shared if any(map(_is_state, shared)) else []
+
+
+def _is_state(step: Node) -> bool:
+    caller = step.frame.caller
+    return step.instruction.opcode == "parameter" and caller is not None and caller[1].opcode == "while"
+
+
 def caller_of_parameter(step: Node) -> Node:
     """The call that gives a parameter its value; any other step itself."""
     if step.instruction.opcode != "parameter" or step.frame.caller is None:
@@ -95,9 +164,13 @@ def branch_number(frame: Frame, conditional: Instruction) -> int | None:
     return None if taken is None else branches(conditional).index(taken.computation)
 
 
-def decisive_conditions(
-    left: Frame, loop: Instruction, right: Frame, twin: Instruction
-) -> tuple[Node, Node] | None:
+def exchanged_branches(one: Instruction, other: Instruction) -> bool:
+    """Whether two conditionals have branches of the same names in another order."""
+    names = [[branch.name for branch in branches(each)] for each in (one, other)]
+    return names[0] != names[1] and sorted(names[0]) == sorted(names[1])
+
+
+def decisive_conditions(left: Frame, loop: Instruction, right: Frame, twin: Instruction) -> Pair | None:
     """The conditions of one loop at the iteration at which only one side went on; None when both did."""
     counts = [len(frame.bodies.get(i, ())) for frame, i in ((left, loop), (right, twin))]
     frames = [

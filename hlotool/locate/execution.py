@@ -10,8 +10,8 @@ from typing import TypeAlias
 from hlotool.backends.base import Probe, Value
 from hlotool.errors import Unsupported
 from hlotool.ir.attributes import Mesh
+from hlotool.ir.edit_flatten import flatten_calls
 from hlotool.ir.module import Instruction, Module
-from hlotool.locate.flattening import flatten_calls
 from hlotool.locate.frames import Compile, Frame, compile_on_numpy
 from hlotool.locate.recorder import Recorder, merged
 from hlotool.locate.store import Budget, Deadline

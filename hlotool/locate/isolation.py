@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from hlotool.alignment.fingerprints import Table, fingerprints
+from hlotool.alignment.graph import Graph
 from hlotool.backends.base import Value
 from hlotool.backends.registry import get_backend
-from hlotool.errors import HlotoolError
+from hlotool.errors import BackendTimeout, HlotoolError, Unsupported
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.edit_extract import cone, extract
 from hlotool.ir.module import Instruction, Module
@@ -148,6 +150,21 @@ class Isolated:
     metrics: Metrics | None
 
 
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """What came of an instruction that was run alone.
+
+    Attributes:
+        instruction: of the program as it was read.
+        is_wrong: its result is further from the reference than rounding explains.
+        error: why it could not be run or compared.
+    """
+
+    instruction: Instruction
+    is_wrong: bool = False
+    error: HlotoolError | None = None
+
+
 class Isolation:
     """Runs the instructions of an executed program alone.
 
@@ -223,19 +240,53 @@ class Isolation:
                 yield found
                 return
 
+    def each(self) -> Iterator[Alone]:
+        """Every distinct instruction that is run step by step, at the first run of its computation.
+
+        Two are the same if they do the same to operands of the same shapes; fusions are run as a whole.
+        """
+        yield from self._each_in(self._execution.entry, Table(), set())
+
+    def _each_in(self, frame: Frame, table: Table, seen: set[int]) -> Iterator[Alone]:
+        for instruction in frame.computation.instructions:
+            if instruction.opcode in _NOT_RUN:
+                continue
+            if instruction.opcode != "fusion":
+                for callee in frame.callees.get(instruction, ())[:1]:
+                    yield from self._each_in(callee, table, seen)
+            cut = extract(self._execution.module, [instruction], [instruction]).module
+            form = fingerprints(Graph(cut), table).values[cut.entry.root]
+            if form in seen:
+                continue
+            seen.add(form)
+            original = self._execution.originals.get(instruction, instruction)
+            if time.monotonic() > self._end:
+                yield Alone(original, error=BackendTimeout(self._backend.name, "no time was left for it"))
+                continue
+            try:
+                found = self._alone(frame, instruction)
+            except HlotoolError as error:
+                yield Alone(original, error=error)
+            else:
+                yield Alone(original, is_wrong=found is not None)
+
     def _run(self, frame: Frame, instruction: Instruction) -> Isolated | None:
         """The instruction's first wrong part; None where all is right, or cannot be told."""
-        cut = extract(self._execution.module, [instruction], [instruction])
-        if not any(value is not None for _, _, value in _parts(frame, instruction)):
-            self.skipped += 1
-            return None
         try:
-            arguments = [value_in(frame, operand) for operand in cut.inputs]
-            result = self._backend.compile(cut.module).run(arguments)
+            found = self._alone(frame, instruction)
         except HlotoolError:
             self.skipped += 1
             return None
         self.compared += 1
+        return found
+
+    def _alone(self, frame: Frame, instruction: Instruction) -> Isolated | None:
+        """The instruction's first wrong part, None where all is right; raises as the backend does."""
+        if not any(value is not None for _, _, value in _parts(frame, instruction)):
+            raise Unsupported("its value was not kept")
+        cut = extract(self._execution.module, [instruction], [instruction])
+        arguments = [value_in(frame, operand) for operand in cut.inputs]
+        result = self._backend.compile(cut.module).run(arguments)
         return self._difference(frame, instruction, cut.module, result)
 
     def _difference(

@@ -11,14 +11,15 @@ from math import inf
 from hlotool.errors import HlotoolError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ShapeIndex, TupleShape, subshape
-from hlotool.locate.blame import Blame, find_blame
+from hlotool.locate.blame import Blame
 from hlotool.locate.distance import rounding_of_one
 from hlotool.locate.execution import Execution, Subject, execute
-from hlotool.locate.frames import Node, Parts, same_place
+from hlotool.locate.frames import Node, Parts, chain, made, operand_uses, same_place
 from hlotool.locate.narrowing import is_constant
 from hlotool.locate.pairing import Pairing, is_uniform
 from hlotool.locate.repair import EXPECTED_VALUE, Errors, best_repair
 from hlotool.locate.store import Budget, OutOfTime
+from hlotool.locate.walk import find_blame
 
 #: Outputs that are followed back, until one explains the others.
 _MOST_OUTPUTS = 6
@@ -90,7 +91,16 @@ class Found:
         if self.repair not in ("", EXPECTED_VALUE):
             return (place,)
         found = [node for node in blame.members_after if node == place or not self._is_cleared(node)]
+        found = list(dict.fromkeys(each for node in found for each in (*self._tuples(node), node)))
+        found += [blame.reader] if blame.reader is not None else []
         return (*found, place) if place not in found else tuple(found)
+
+    def _tuples(self, node: Node) -> Iterator[Node]:
+        """New tuples that hand one member on to another; they may hand on the wrong one."""
+        for step in (step for use in operand_uses(node) for step in chain(use)):
+            is_beside = step.instruction.opcode == "tuple" and step.frame == node.frame
+            if is_beside and self.pairing.is_new(step) and made(step) in self.blame.members_after:
+                yield Node(step.frame, step.instruction)
 
     def _is_cleared(self, node: Node) -> bool:
         # A wrong literal, or one value everywhere, is found somewhere else by chance.
@@ -157,7 +167,7 @@ def _errors(reference: Execution, tested: Execution, outputs: Sequence[ShapeInde
 
 def _is_known_to_differ(pairing: Pairing, blame: Blame, output: ShapeIndex) -> bool:
     shape = subshape(pairing.after.computation.root.shape, output)
-    if pairing.seen <= rounding_of_one(shape):
+    if pairing.seen <= rounding_of_one(shape) and not pairing.is_far_off(blame.before, blame.after):
         return False
     if blame.wiring is not None or blame.amplified is not None:
         return True

@@ -19,33 +19,46 @@ from hlotool.locate.words import around, source_in, text_in
 Kind: TypeAlias = Literal["NaN", "infinity"]
 
 
-#: What a sample remembers of each.
+#: What a sample remembers of each kind.
 _KINDS: dict[Kind, Callable[[Sample], bool]] = {"NaN": attrgetter("nan"), "infinity": attrgetter("inf")}
 
 
 def births(execution: Execution, outputs: Sequence[ShapeIndex]) -> Iterator[NonFiniteRecord]:
     """What made the NaNs and infinities of some results, the earliest of each kind.
 
+    Of a NaN that is made of infinities, what made these; of what no operation makes, the argument or constant
+    that has it.
+
     Args:
         execution: of the program.
         outputs: shape indices of the results.
     """
-    for kind in _KINDS:
-        found = [node for output in outputs for node in _origins(execution, output, kind)]
-        if found:
-            yield _record(execution, min(found, key=lambda node: node.order), kind)
-
-
-def _origins(execution: Execution, output: ShapeIndex, kind: Kind) -> Iterator[Node]:
-    """Operations that make a value of the kind of values that are not of it."""
     entry = execution.entry
-    queue = [made(Node(entry, entry.computation.root, output))]
+    ends = [made(Node(entry, entry.computation.root, output)) for output in outputs]
+    nan = _birth(ends, "NaN")
+    if nan is not None:
+        yield _record(execution, nan, "NaN")
+    infinity = _birth(ends, "infinity") or (_birth(operand_nodes(nan), "infinity") if nan else None)
+    if infinity is not None:
+        yield _record(execution, infinity, "infinity")
+
+
+def _birth(ends: Sequence[Node], kind: Kind) -> Node | None:
+    """The earliest operation that makes a value of the kind on the way to some; None where none has it."""
+    found = list(_origins(ends, kind))
+    computed = [node for node in found if node.instruction.opcode not in ("parameter", "constant")]
+    return min(computed or found, key=lambda node: node.order, default=None)
+
+
+def _origins(ends: Sequence[Node], kind: Kind) -> Iterator[Node]:
+    """What makes a value of the kind of values that are not; arguments and constants that have it."""
+    queue = list(dict.fromkeys(ends))
     seen = set(queue)
     for node in queue:
         if not _holds(node, kind):
             continue
         sources = [operand for operand in operand_nodes(node) if _holds(operand, kind)]
-        if not sources and node.instruction.opcode not in ("parameter", "constant"):
+        if not sources:
             yield node
         queue += [source for source in dict.fromkeys(sources) if source not in seen]
         seen.update(sources)

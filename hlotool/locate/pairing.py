@@ -8,11 +8,12 @@ from itertools import islice
 from math import prod
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from hlotool.errors import HlotoolError
 from hlotool.ir.attributes import Mesh
 from hlotool.ir.dtypes import Array
-from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, subshape
+from hlotool.ir.types import ArrayShape, leaves, subshape
 from hlotool.ir.walk import reachable
 from hlotool.locate.distance import distance, rounding
 from hlotool.locate.frames import (
@@ -23,8 +24,8 @@ from hlotool.locate.frames import (
     all_frames,
     calls_around,
     iteration_of,
+    made,
     operand_nodes,
-    resolve,
     same_place,
 )
 from hlotool.locate.store import Sample
@@ -63,6 +64,7 @@ class Pairing:
     elsewhere: Callable[[], tuple[Pairing, ...]] = tuple
     _others: tuple[Pairing, ...] | None = None
     _is_assembled: bool = field(init=False)
+    _names_before: frozenset[tuple[str, str]] = field(init=False)
     _by_path: dict[_Path, list[Node]] = field(default_factory=dict)
     _named_before: dict[_Name, list[Node]] = field(init=False)
     _named_after: dict[_Name, list[Node]] = field(init=False)
@@ -73,9 +75,9 @@ class Pairing:
 
     def __post_init__(self) -> None:
         self._is_assembled = len(self.before.trace.stores) < len(self.after.trace.stores)
-        self.is_far = (
-            not self._is_assembled and _surviving(self.before, self.after) < thresholds.SURVIVING_NAMES.value
-        )
+        self._names_before, names = _operations(self.before), _operations(self.after)
+        surviving = len(self._names_before & names) / max(len(names), 1)
+        self.is_far = not self._is_assembled and surviving < thresholds.SURVIVING_NAMES.value
         self._named_before = _by_name(self.before)
         self._named_after = _by_name(self.after)
         self._by_bits, self._bits_after = _by_bits(self._named_before), _by_bits(self._named_after)
@@ -146,9 +148,15 @@ class Pairing:
         """Whether a value is that of `wanted`, or within what rounding may do."""
         return distance(wanted.value, value) <= self._limit(wanted)
 
+    def is_far_off(self, one: Node, other: Node) -> bool:
+        """Whether what one operation gives in both programs is apart by more than rounding, however little
+        of it the results show.
+        """
+        apart = self.apart(one, other)
+        return self.twin_before(other) == one and apart is not None and apart > _rounding(one)
+
     def _limit(self, one: Node) -> float:
-        shape = subshape(one.instruction.shape, one.index)
-        limit = rounding(shape, thresholds.FEW_OPERATIONS.value)
+        limit = _rounding(one)
         if self.is_wide and limit:
             limit = thresholds.ROUNDED_CONSTANTS.value
         return min(limit, self.seen * thresholds.SHOWN.value)
@@ -207,17 +215,14 @@ class Pairing:
     def _is_alike(self, node: Node) -> bool:
         """Whether operations of the same kind give this value in the right program, under any name.
 
-        There must be as many of them: another one is a wrong operation that gives a value twice. What another
-        iteration of a loop computes is not this value.
+        There must be as many of them: another one is a wrong operation that gives a value twice.
         """
         if not self.is_telling(node):
             return False
-        opcode, dims, at = node.instruction.opcode, _dims(node), iteration_of(node.frame)
+        opcode, dims = node.instruction.opcode, _dims(node)
         counts = [
             sum(
-                n.instruction.opcode == opcode
-                and _dims(n) == dims
-                and (len(there := iteration_of(n.frame)) != len(at) or there == at)
+                n.instruction.opcode == opcode and _dims(n) == dims and _may_be_one(n, node)
                 for n in by_bits.get(_digests(node.kept), ())
             )
             for by_bits in (self._by_bits, self._bits_after)
@@ -234,7 +239,8 @@ class Pairing:
         exact = [other for other in same if _dims(other) == _dims(node)]
         candidates: Sequence[Node] = (*exact, *self._by_shape.get(_dims(node), ()))
         for candidate in candidates:
-            if candidate != but and self.agree(candidate, node) and self.agree_elsewhere(candidate, node):
+            is_like = candidate != but and _may_be_one(candidate, node) and self.agree(candidate, node)
+            if is_like and self.agree_elsewhere(candidate, node):
                 return candidate
         return None
 
@@ -244,6 +250,14 @@ class Pairing:
         near = islice((one for one in like if _dims(one)[0] == _dims(node)[0]), _MOST_ARRANGED)
         found = (one for one in near if not is_uniform(one.value) and self.agree(one, node))
         return next(found, None)
+
+    def is_new(self, node: Node) -> bool:
+        """Whether the right program has no operation of that name and kind."""
+        return (node.instruction.name, node.instruction.opcode) not in self._names_before
+
+    def is_computed(self, node: Node) -> bool:
+        """Whether the wrong program has these bits of the right one somewhere, in whatever dimensions."""
+        return node.kept is not None and _digests(node.kept) in self._bits_after
 
     def is_known(self, node: Node) -> bool:
         """Whether the right program has these bits somewhere, in whatever dimensions."""
@@ -258,7 +272,10 @@ class Pairing:
         if node.kept is None:
             return False
         same = self._by_bits.get(_digests(node.kept), ())
-        return any(other != but and self.agree_elsewhere(other, node, True) for other in same)
+        return any(
+            other != but and _may_be_one(other, node) and self.agree_elsewhere(other, node, True)
+            for other in same
+        )
 
     def is_telling(self, node: Node) -> bool:
         """Whether a value is so particular that another one is hardly equal to it by chance."""
@@ -267,7 +284,10 @@ class Pairing:
         if node.is_exact:
             # One word is one of some 10^9, unless it is a constant.
             return any(map(is_parameter, backwards(node, ())))
-        if _size(node) >= thresholds.TELLING_SIZE.value and not is_uniform(node.value):
+        if not is_uniform(node.value) and (
+            _size(node) >= thresholds.TELLING_SIZE.value
+            or significant_bits(node.value) >= thresholds.TELLING_BITS.value
+        ):
             return True
         if not self.is_far:
             return False
@@ -286,13 +306,22 @@ class Pairing:
         return True
 
 
-def _surviving(before: Frame, after: Frame) -> float:
-    """The share of operations that have the name of one of the same kind in the other program."""
-    names = [
-        {(i.name, i.opcode) for c in reachable(f.computation) for i in c.instructions if i.operands}
-        for f in (before, after)
-    ]
-    return len(names[0] & names[1]) / max(len(names[1]), 1)
+def _may_be_one(one: Node, other: Node) -> bool:
+    """Whether equal values can be one value: what another iteration of a loop computes is another one."""
+    at, there = iteration_of(one.frame), iteration_of(other.frame)
+    return at == there or len(at) != len(there)
+
+
+def _rounding(node: Node) -> float:
+    """How far few operations may put a value off."""
+    return rounding(subshape(node.instruction.shape, node.index), thresholds.FEW_OPERATIONS.value)
+
+
+def _operations(entry: Frame) -> frozenset[tuple[str, str]]:
+    """Names and opcodes of all that a program does."""
+    return frozenset(
+        (i.name, i.opcode) for c in reachable(entry.computation) for i in c.instructions if i.operands
+    )
 
 
 def assembled(parts: Parts, expected: Array, meshes: Sequence[Mesh]) -> Array | None:
@@ -316,6 +345,20 @@ def is_uniform(value: Any) -> bool:
     return bool((first == first.flat[0]).all())
 
 
+def significant_bits(value: Any) -> int:
+    """How many bits the different elements of an array need, without zeros at their ends."""
+    first = np.asarray(value[0] if isinstance(value, Parts) else value)
+    parts = (first.real, first.imag) if first.dtype.kind == "c" else (first,)
+    elements = np.unique(np.abs(np.stack(parts).astype(np.float64)))
+    mantissas = np.frexp(elements[np.isfinite(elements)])[0]
+    whole = (mantissas * 2.0**53).astype(np.uint64)
+    return int(sum(53 - _zeros_at_the_end(int(each)) for each in whole if each))
+
+
+def _zeros_at_the_end(number: int) -> int:
+    return (number & -number).bit_length() - 1
+
+
 def _digests(kept: Sample | Spread) -> Any:
     return kept.digest if isinstance(kept, Sample) else tuple(sample.digest for sample in kept.samples)
 
@@ -333,16 +376,12 @@ def _size(node: Node) -> int:
 
 
 def _nodes(entry: Frame) -> Iterator[Node]:
-    """Every array that was computed, and the parameters of the entry."""
+    """Every array that was computed, parts of tuples among them, and the parameters of the entry."""
     for frame in all_frames(entry):
         constants = [i for i in frame.computation.instructions if i.literal is not None]
         for instruction in dict.fromkeys((*constants, *frame.values)):
-            if isinstance(instruction.shape, ArrayShape) and not _hands_on(instruction, frame):
-                yield Node(frame, instruction)
-
-
-def _hands_on(instruction: Instruction, frame: Frame) -> bool:
-    return resolve(frame, instruction) != Node(frame, instruction)
+            arrays = (index for index, part in leaves(instruction.shape) if isinstance(part, ArrayShape))
+            yield from (node for index in arrays if made(node := Node(frame, instruction, index)) == node)
 
 
 def _name(node: Node) -> _Name:

@@ -167,4 +167,5 @@ def _describe(element: Element) -> str:
 def _allowed(tolerance: Tolerance) -> str:
     if tolerance.atol == tolerance.rtol == 0:
         return "none"
-    return f"{tolerance.atol:.2g} + {tolerance.rtol:.2g} relative ({tolerance.reason})"
+    joined = "or" if tolerance.either else "+"
+    return f"{tolerance.atol:.2g} {joined} {tolerance.rtol:.2g} relative ({tolerance.reason})"

@@ -5,7 +5,8 @@ Definitions, the same in every report:
 - the absolute error of an element is |expected - actual| (the modulus for complex numbers);
 - its relative error is that over the larger of the two magnitudes, so it does not depend on which side is
   called expected, lies between 0 and 2, and is 1 where one side is zero;
-- an element agrees when both sides are equal, both NaN, or absolute <= atol + rtol * larger magnitude;
+- an element agrees when both sides are equal, both NaN, or absolute is at most what
+  `Tolerance.allowed` says, by default atol + rtol * larger magnitude;
 - integers and preds agree only when they are equal;
 - an element whose sides differ in being NaN, or in being infinite, is counted apart: no tolerance covers it.
 
@@ -187,7 +188,7 @@ def _compare_floats(
     with np.errstate(all="ignore"):
         absolute = np.abs(e - a)
         magnitude = np.maximum(np.abs(e), np.abs(a))
-        within = absolute <= tolerance.atol + tolerance.rtol * magnitude
+        within = absolute <= tolerance.allowed(np.abs(e), magnitude)
     finite = unequal & ~nan & ~inf
     for numbers in (absolute, magnitude):
         numbers[~finite] = 0
@@ -241,7 +242,7 @@ class _Totals:
 
     def _add_top(self, start: int, expected: Array, actual: Array, compared: _Compared) -> None:
         element = self._element_of(start, expected, actual, compared)
-        allowed = self.tolerance.atol + self.tolerance.rtol * compared.magnitude
+        allowed = self.tolerance.allowed(np.abs(compared.expected), compared.magnitude)
         with np.errstate(all="ignore"):
             excess = np.where(allowed > 0, compared.absolute / allowed, compared.absolute.astype(np.float64))
         excess[compared.nan | compared.inf] = math.inf

@@ -315,6 +315,12 @@ TELLING_SIZE = Threshold(
     why="smaller ones, indices above all, are equal by chance",
     table=LOCATOR,
 )
+TELLING_BITS = Threshold(
+    32,
+    decides="significant bits of different elements from which on equal smaller arrays are one value, too",
+    why="two rounded f32 have 48; indices, factors and other short numbers have a few each",
+    table=LOCATOR,
+)
 SURVIVING_NAMES = Threshold(
     0.3,
     decides="the share of names of operations that both programs have, below which names say nothing",

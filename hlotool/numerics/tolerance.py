@@ -13,13 +13,15 @@ This tells rounding from faults only as well as a fixed bound can: faults below 
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from hlotool.ir.dtypes import Array
-from hlotool.ir.types import ElementType
+from hlotool.ir.types import ElementType, ShapeIndex
 from hlotool.numerics import thresholds
 from hlotool.numerics.facts import NOTHING, Facts
 from hlotool.numerics.ulp import epsilon, flush_threshold
@@ -34,12 +36,21 @@ class Tolerance:
         rtol: relative part.
         denormal: absolute differences up to this are no differences: one side may flush denormals to zero.
         reason: what it is derived from, in one clause.
+        either: one of the two parts is enough, and rtol is relative to the expected value, as XLA's own tools
+            compare (xla/literal_comparison.cc).
     """
 
     atol: float
     rtol: float
     denormal: float = 0.0
     reason: str = ""
+    either: bool = False
+
+    def allowed(self, expected: Array, larger: Array) -> Array:
+        """How far off each element may be, by the magnitudes of what is expected and of the larger side."""
+        if self.either:
+            return np.asarray(np.maximum(self.atol, self.rtol * expected))
+        return self.atol + self.rtol * larger
 
 
 #: For integers and preds.
@@ -84,6 +95,8 @@ WIDEST = 0.5
 _SAMPLE = 1 << 16
 #: The scale is at most this many lower quartiles; of normal numbers it is three.
 _QUARTILES = 8.0
+#: How reports call an output.
+_OUTPUT = re.compile(r"out(\[\d+\])*")
 
 
 def derive(element_type: ElementType, facts: Facts = NOTHING, scale: float = 0.0) -> Tolerance:
@@ -137,21 +150,52 @@ class ChosenTolerance:
     Attributes:
         rtol: factor of the larger magnitude.
         atol: added to it.
+        either: see `Tolerance`.
     """
 
     rtol: float = 0.0
     atol: float = 0.0
+    either: bool = False
 
     def __call__(self, element_type: ElementType, facts: Facts = NOTHING, scale: float = 0.0) -> Tolerance:
         """The tolerance of a leaf of any facts and scale."""
         if not element_type.is_inexact:
             return EXACT
-        return Tolerance(self.atol, self.rtol, flush_threshold(element_type), "set by the user")
+        denormal = flush_threshold(element_type)
+        return Tolerance(self.atol, self.rtol, denormal, "set by the user", self.either)
 
 
-def chosen_by_user(rtol: float | None, atol: float | None) -> ChosenTolerance | None:
+def chosen_by_user(rtol: float | None, atol: float | None, either: bool = False) -> ChosenTolerance | None:
     """`--rtol` and `--atol`: one of the two given, the other one is 0; None without both."""
-    return None if rtol is None and atol is None else ChosenTolerance(rtol or 0.0, atol or 0.0)
+    return None if rtol is None and atol is None else ChosenTolerance(rtol or 0.0, atol or 0.0, either)
+
+
+def output_index(name: str) -> ShapeIndex:
+    """The shape index of an output as reports name it: `out`, `out[1][0]`.
+
+    Raises:
+        ValueError: it is no such name.
+    """
+    if not _OUTPUT.fullmatch(name):
+        raise ValueError(f"{name!r} is no output; they are called out, out[1], out[1][0]")
+    return tuple(map(int, re.findall(r"\d+", name)))
+
+
+def chosen_by_output(
+    rtol: Sequence[tuple[str, float]],
+    atol: Sequence[tuple[str, float]],
+    otherwise: ChosenTolerance | None,
+    either: bool = False,
+) -> dict[ShapeIndex, ChosenTolerance]:
+    """Tolerances of single outputs; where one has only one of the two, the other is that of all, or 0."""
+    base = otherwise or ChosenTolerance()
+    relative, absolute = dict(rtol), dict(atol)
+    return {
+        output_index(name): ChosenTolerance(
+            relative.get(name, base.rtol), absolute.get(name, base.atol), either
+        )
+        for name in relative | absolute
+    }
 
 
 def leaf_scale(expected: Array, actual: Array) -> float:

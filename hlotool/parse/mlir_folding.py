@@ -38,7 +38,8 @@ def fold(operation: str, text: str, operands: Sequence[Array], shape: ArrayShape
     rule = _RULES.get(operation.removeprefix("stablehlo."))
     try:
         result = rule(operands, text, shape) if rule else None
-        if result is None or result.shape != shape.dims:
+        # Of an operand alone np.where makes a tuple.
+        if not isinstance(result, np.ndarray | np.generic) or result.shape != shape.dims:
             return None
         return np.ascontiguousarray(result.astype(dtype_of(shape.element_type), copy=False)).reshape(
             shape.dims

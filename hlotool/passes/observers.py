@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hlotool.findings.files import writing
 from hlotool.ir.module import Module
 from hlotool.ir.printer import legal_name
 from hlotool.passes.manager import START
@@ -80,8 +81,9 @@ class DumpModules:
         self._step += 1
 
     def _write(self, module: Module, label: str) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
         name = f"module_{self.number:04}.{legal_name(module.name)}.{label}.txt"
         if len(name) > _LONGEST_NAME:
             name = f"module_{self.number:04}.{label}.txt"
-        (self.folder / name).write_text(module.to_text(), encoding="utf-8")
+        with writing(self.folder / name):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).write_text(module.to_text(), encoding="utf-8")

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from hlotool.errors import UsageError
 from hlotool.passes.base import Pass
 from hlotool.passes.options import make_pass
-from hlotool.passes.registry import PIPELINES, pass_class
+from hlotool.passes.registry import PIPELINES, XLA_NAMES, pass_class
 
 _TOKEN = re.compile(r"\s*(?P<sign>[(),])|\s*(?P<name>[A-Za-z][\w-]*)\s*(?:\{(?P<options>[^{}]*)\})?")
 _OPTION = re.compile(r"[^\s,]+")
@@ -113,7 +113,7 @@ def _items(tokens: _Tokens) -> tuple[Item, ...]:
 
 def _item(tokens: _Tokens) -> Item:
     found = tokens.name()
-    name, options = found["name"], found["options"]
+    name, options = XLA_NAMES.get(found["name"], found["name"]), found["options"]
     if name == "fix" and options is None and tokens.take("("):
         items = _items(tokens)
         if not tokens.take(")"):

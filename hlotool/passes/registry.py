@@ -43,6 +43,24 @@ PIPELINES: dict[str, str] = {
     "despecialize": "deschedule,drop-control-dependencies,synchronize,defuse,drop-layouts",
 }
 
+#: What XLA (`hlo-opt`, `--xla_disable_hlo_passes`) calls the passes that do the same work.
+XLA_NAMES: dict[str, str] = {
+    "algsimp": "simplify",
+    "call-inliner": "inline",
+    "constant_folding": "fold",
+    "control-dep-remover": "drop-control-dependencies",
+    "control-flow-flattening": "limit-loops",
+    "defuser": "defuse",
+    "despecializer": "despecialize",
+    "flatten-call-graph": "flatten",
+    "fusion": "fuse",
+    "hlo-descheduler": "deschedule",
+    "simplify-conditional": "simplify-conditionals",
+    "tuple-simplifier": "simplify-tuples",
+    "while-loop-trip-count-annotator": "annotate-trip-counts",
+    "while_loop_unroller": "unroll",
+}
+
 
 def pass_names() -> list[str]:
     """All names that `pass_class` accepts."""
@@ -81,13 +99,20 @@ class PassDescription(Record, frozen=True):
         name: as on the command line.
         about: what it does; of a pipeline the passes that it stands for.
         options: of a pass.
+        xla: what XLA calls it; empty where that is the same, or where it has none like it.
         error: why it cannot be loaded.
     """
 
     name: str
     about: str
     options: list[OptionRecord] = []
+    xla: str = ""
     error: str = ""
+
+
+def xla_name(name: str) -> str:
+    """What XLA calls a pass or a pipeline; empty where that is the same, or where it has none like it."""
+    return next((theirs for theirs, ours in XLA_NAMES.items() if ours == name), "")
 
 
 def describe_passes() -> list[PassDescription]:
@@ -98,7 +123,7 @@ def describe_passes() -> list[PassDescription]:
 def _describe(name: str) -> PassDescription:
     try:
         kind = pass_class(name)
-        return PassDescription(name, summary(kind), options_of(kind))
+        return PassDescription(name, summary(kind), options_of(kind), xla_name(name))
     except Exception as error:
         # A pass of another package may fail in any way; the others are still there.
         return PassDescription(name, "", error=f"{type(error).__name__}: {error}")

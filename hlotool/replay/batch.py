@@ -10,6 +10,7 @@ import msgspec
 
 from hlotool.cache.journal import Journal
 from hlotool.errors import BackendFailed
+from hlotool.findings.verdict import OF_THE_MACHINE
 from hlotool.replay.keys import task_key
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task, failed_row
@@ -62,7 +63,8 @@ def replay_all(
         tasks: what to replay.
         pool: where.
         listener: is told about each task.
-        journal: gets the rows of each finished task; removed when all are finished.
+        journal: gets the rows of each finished task. It is closed, and stays: only when they are printed can
+            nothing be lost any more.
         resume: take rows from the journal where nothing has changed.
     """
     batch = Batch([None] * len(tasks))
@@ -73,7 +75,7 @@ def replay_all(
         batch.interrupted = True
         pool.close()
     if journal is not None:
-        journal.close() if batch.interrupted else journal.remove()
+        journal.close()
     return batch
 
 
@@ -90,8 +92,7 @@ def _run(
     def open_tasks() -> Iterator[Task]:
         for position, task in enumerate(tasks):
             key = batch._keys[position] = task_key(task) if journal else ""
-            if key in known:
-                rows = msgspec.convert(known[key], list[ModuleRecord])
+            if (rows := _recalled(known.get(key))) is not None:
                 batch.rows[position] = rows
                 listener.finished(task, rows)
             else:
@@ -107,9 +108,18 @@ def _run(
             continue
         rows = rows_of(task, event)
         batch.rows[position] = rows
-        if journal is not None and batch._keys[position]:
+        lasts = all(row.verdict not in OF_THE_MACHINE for row in rows)
+        if lasts and journal is not None and batch._keys[position]:
             journal.add(batch._keys[position], msgspec.to_builtins(rows))
         listener.finished(task, rows)
+
+
+def _recalled(value: Any) -> list[ModuleRecord] | None:
+    """The rows that a journal has kept; None where it has none, or what no longer are rows."""
+    try:
+        return None if value is None else msgspec.convert(value, list[ModuleRecord])
+    except msgspec.ValidationError:
+        return None
 
 
 def rows_of(task: Task, done: Done) -> list[ModuleRecord]:

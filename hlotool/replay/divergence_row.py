@@ -115,14 +115,13 @@ def open_exact_search(
         OutOfTime: recording an execution takes too long.
         Unsupported: exact arithmetic cannot look into them.
     """
+    from hlotool.replay.exact.compare import Options
     from hlotool.replay.exact.parting import open_search
 
-    outputs = [
-        tuple(leaf.index)
-        for leaf in row.leaves
-        if leaf.exact is not None and leaf.exact.relation == "unequal"
-    ]
-    return open_search(reference, tested, outputs, trial.arguments, options.seed, budget)
+    outputs = [tuple(leaf.index) for leaf in row.leaves if leaf.is_unequal]
+    return open_search(
+        reference, tested, outputs, Options(seed=options.seed, arguments=trial.arguments), budget
+    )
 
 
 def is_wide_enough(row: ModuleRecord, tested: Module) -> bool:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotool.backends.base import Backend, Value
 from hlotool.errors import HlotoolError
 from hlotool.numerics import thresholds
 from hlotool.numerics.dataflow import Leaves
-from hlotool.numerics.tolerance import chosen_by_user
+from hlotool.numerics.tolerance import chosen_by_output, chosen_by_user
 from hlotool.numerics.verdict import Comparison
 from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.judge.judge import judge
-from hlotool.replay.judge.judgement import CompareExactly, Judgement, Side, watching
+from hlotool.replay.judge.judgement import CompareExactly, CompareWith, Judgement, Side, watching
 from hlotool.replay.options import ReplayOptions, RunOptions, budget_seconds
 from hlotool.replay.program import Program
 from hlotool.replay.task import Task
@@ -57,6 +59,7 @@ def judged(
     compare_exactly = None
     if tested is not None and is_other and tested.backend == reference.backend and _is_interpreted(options):
         compare_exactly = _comparing(reference, tested, trial, options, actual.seconds)
+    chosen = chosen_by_user(options.rtol, options.atol, options.either)
     judgement = Judgement(
         reference=_side(reference, trial, expected),
         expected=expected,
@@ -64,14 +67,25 @@ def judged(
         facts=facts,
         tested=_side(tested, trial, expected) if tested is not None and is_other else None,
         seed=options.seed,
-        tolerance=chosen_by_user(options.rtol, options.atol),
+        tolerance=chosen,
+        tolerances=chosen_by_output(options.output_rtol, options.output_atol, chosen, options.either),
         deadline=time.monotonic() + _seconds(task, actual.seconds),
         thorough=options.thorough,
         product_unit=_product_unit(task) if tested is None else 0.0,
+        compare_with=None if options.compare_with is None else _comparison(options.compare_with),
         compare_exactly=compare_exactly,
         exact=options.exact,
     )
     return judge(judgement)
+
+
+@lru_cache(maxsize=4)
+def _comparison(place: str) -> CompareWith:
+    """The user's function, loaded once; raises InputDataError as `load_function`."""
+    from hlotool.values.scripts import load_function
+
+    path, _, function = place.rpartition(":")
+    return load_function(Path(path), function)
 
 
 def _is_other_program(tested: Program, reference: Program) -> bool:

@@ -18,12 +18,13 @@ from hlotool.errors import HlotoolError
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.stages import select_stages
 from hlotool.replay.task import Task
+from hlotool.workers.plain import encoded
 
 
 def command_key(paths: Sequence[str], options: ReplayOptions) -> str:
     """What names the journal of a command: the same paths and options find it again."""
     absolute = [os.path.abspath(path) if os.path.exists(path) else path for path in paths]
-    return digest(__version__, msgspec.json.encode(options), msgspec.json.encode(absolute))
+    return digest(__version__, *(encoded(part, msgspec.json.encode) for part in (options, absolute)))
 
 
 def task_key(task: Task) -> str:
@@ -46,10 +47,12 @@ def context_key(module: DumpModule, options: ReplayOptions) -> str:
     """All that the stages of a module are judged on: the first one, arguments, results, options."""
     known = [capture.source for capture in module.captures]
     known += [module.stablehlo] if module.stablehlo else []
-    values = (options.inputs or module.arguments, options.outputs)
+    values = (options.inputs or module.arguments, options.outputs, options.compare_with)
     given = [path_fingerprint(_file_of(path)) for path in values if path]
     first = stage_key(module, 0) if module.stages else ""
-    return digest(msgspec.json.encode(options), first, module.title, *map(_source_key, known), *given)
+    return digest(
+        encoded(options, msgspec.json.encode), first, module.title, *map(_source_key, known), *given
+    )
 
 
 def _file_of(path: str) -> Path:

@@ -89,7 +89,9 @@ def comparison_record(leaf: LeafComparison) -> LeafRecord:
 def _tolerance(tolerance: Tolerance | None) -> ToleranceRecord | None:
     if tolerance is None:
         return None
-    return ToleranceRecord(relative=tolerance.rtol, absolute=tolerance.atol, origin=tolerance.reason)
+    return ToleranceRecord(
+        relative=tolerance.rtol, absolute=tolerance.atol, origin=tolerance.reason, either=tolerance.either
+    )
 
 
 def output_records(shape: Shape, value: Value) -> list[OutputRecord]:

@@ -28,9 +28,18 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
         input_range: bounds of generated inputs, None for what suits each parameter.
         rtol: relative tolerance that the user set.
         atol: absolute tolerance that the user set.
+        either: one of the two is enough, as `run_hlo_module` compares.
+        output_rtol: those of single outputs, by the name that reports give these: `out[1]`; one for `out[1]`
+            is also one for `out[1][0]`.
+        output_atol: likewise.
+        compare_with: `SCRIPT.py:FUNCTION` of the user, which compares outputs before anything else does.
         save_outputs: folder that gets the compared arrays.
+        save_values: folder that gets the values of instructions.
+        values: regular expression of the instructions' names; all where it is empty.
         first_divergence: look for the instruction at which a differing program parts from the reference; None
             for: where that is cheap.
+        fail_on: kinds of values, `nan` and `inf`, that are a finding in a result even where both sides agree.
+        coverage: look at what the inputs exercise, and list all decisions; None for: look where it is cheap.
         thorough: explain every output that is wrong, not only the worst few.
         exact: programs that are other functions of real numbers are a mismatch, however close their values
             are, also where every bit is the same.
@@ -49,8 +58,16 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
     input_range: tuple[float, float] | None = None
     rtol: float | None = None
     atol: float | None = None
+    either: bool = False
+    output_rtol: tuple[tuple[str, float], ...] = ()
+    output_atol: tuple[tuple[str, float], ...] = ()
+    compare_with: str | None = None
     save_outputs: str | None = None
+    save_values: str | None = None
+    values: str = ""
     first_divergence: bool | None = None
+    fail_on: tuple[str, ...] = ()
+    coverage: bool | None = None
     thorough: bool = False
     exact: bool = False
     budget: str | None = None
@@ -72,13 +89,14 @@ class RunOptions(ReplayOptions, frozen=True, kw_only=True):
 
     Attributes:
         timeout: seconds per module.
-        memory_limit: bytes of address space per worker process, 0 for no limit.
+        memory_limit: bytes of address space per worker process, 0 for no limit; None for a share of what
+            is free when a module begins.
         jobs: worker processes, 0 for as many as suit the machine.
         only: regular expression that chose modules.
     """
 
     timeout: float = 300.0
-    memory_limit: int = 0
+    memory_limit: int | None = None
     jobs: int = 0
     only: str | None = None
 

@@ -5,11 +5,22 @@ Numbers that JSON cannot hold (NaN, infinities, complex values) appear as text, 
 
 from __future__ import annotations
 
-from hlotool.findings.comparison import BucketRecord, EqualityRecord, EvidenceRecord, MinimumToleranceRecord
+from collections.abc import Sequence
+
+import msgspec
+
+from hlotool.coverage.records import CoverageRecord
+from hlotool.findings.comparison import (
+    BucketRecord,
+    EqualityRecord,
+    EvidenceRecord,
+    HeatMapRecord,
+    MinimumToleranceRecord,
+)
 from hlotool.findings.records import ErrorRecord, Record, SourceRecord
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer, Verdict
-from hlotool.locate.records import DivergenceRecord, ElementRecord
+from hlotool.locate.records import DivergenceRecord, ElementRecord, NonFiniteRecord
 
 #: In place of a tested stage: what the real program returned.
 REALITY = "result"
@@ -22,11 +33,13 @@ class ToleranceRecord(Record, frozen=True, kw_only=True):
         relative: factor of the larger magnitude.
         absolute: added to it.
         origin: where the two come from, in words.
+        either: instead of their sum one of the two is enough, `relative` being a factor of what is expected.
     """
 
     relative: float
     absolute: float
     origin: str = ""
+    either: bool = False
 
 
 class LeafRecord(Record, frozen=True, kw_only=True):
@@ -48,6 +61,7 @@ class LeafRecord(Record, frozen=True, kw_only=True):
         top: up to five mismatched elements, the worst first.
         histogram: mismatches by magnitude.
         tolerance: what was accepted.
+        heat: where a wrong leaf differs, if it has two dimensions.
         minimum_tolerance: what would have been enough.
         decision: of a differing integer or pred: the instruction that makes it of floats, where one ulp may
             flip it.
@@ -72,6 +86,7 @@ class LeafRecord(Record, frozen=True, kw_only=True):
     top: list[ElementRecord] = []
     histogram: list[BucketRecord] = []
     tolerance: ToleranceRecord | None = None
+    heat: HeatMapRecord | None = None
     minimum_tolerance: MinimumToleranceRecord | None = None
     decision: str = ""
     evidence: EvidenceRecord | None = None
@@ -81,12 +96,17 @@ class LeafRecord(Record, frozen=True, kw_only=True):
     actual_file: str = ""
 
     @property
+    def is_unequal(self) -> bool:
+        """Whether it is known to be another function of real numbers."""
+        return self.exact is not None and self.exact.relation == "unequal"
+
+    @property
     def fault(self) -> str:
         """What is wrong about a leaf that does not agree, as signatures say it."""
         if self.verdict is Verdict.STRUCTURAL:
             return "shape"
         if self.verdict is Verdict.UNEQUAL:
-            return "function"
+            return "integers" if self.shape.startswith(("s", "u", "pred")) else "function"
         return "NaN" if self.nan_mismatches else "infinity" if self.inf_mismatches else "value"
 
 
@@ -116,6 +136,22 @@ class OutputRecord(Record, frozen=True, kw_only=True):
     inf: int = 0
     first: list[str] = []
     file: str = ""
+
+
+class SpecialValuesRecord(Record, frozen=True, kw_only=True):
+    """An array of a result that is not finite everywhere.
+
+    Attributes:
+        index: its shape index in the result.
+        total: number of elements.
+        nan: number of NaNs.
+        inf: number of infinities.
+    """
+
+    index: list[int]
+    total: int
+    nan: int = 0
+    inf: int = 0
 
 
 class InputsRecord(Record, frozen=True, kw_only=True):
@@ -153,6 +189,13 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
             are, unless `--thorough` asks for all.
         divergence: where a differing program parts from the reference, when it was looked for and found.
         divergence_missing: why it was not looked for, or not found.
+        special_values: arrays of the reference's result with NaN or infinity; of the tested one's, where only
+            that has any.
+        origins: the first instructions that made them.
+        origins_missing: why these were not looked for, or not found.
+        coverage: which outcomes the decisions of the reference program had, on the inputs of this row and of
+            earlier ones of the module.
+        coverage_missing: why that was not looked at.
         error: why it came to nothing.
         notes: how the values of several devices became one result.
         seconds: wall time.
@@ -172,9 +215,56 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     unexplained: int = 0
     divergence: DivergenceRecord | None = None
     divergence_missing: str = ""
+    special_values: list[SpecialValuesRecord] = []
+    origins: list[NonFiniteRecord] = []
+    origins_missing: str = ""
+    coverage: CoverageRecord | None = None
+    coverage_missing: str = ""
     error: ErrorRecord | None = None
     notes: list[str] = []
     seconds: float = 0.0
+
+    @property
+    def is_unequal(self) -> bool:
+        """Whether the two programs are known to be other functions of real numbers."""
+        return any(leaf.is_unequal for leaf in self.leaves)
+
+    @property
+    def exact_refusal(self) -> str:
+        """Why nothing is known of some output as a function of real numbers; empty where that was answered.
+
+        It is asked where the same function is demanded (`ReplayOptions.exact`).
+        """
+        if self.is_unequal or not self.leaves:
+            return ""
+        found = [leaf.exact for leaf in self.leaves]
+        if not any(found):
+            return "one side is no program that the reference's interpreter ran"
+        return next((each.reason for each in found if each and each.relation == "refused"), "")
+
+    def as_functions(self) -> ModuleRecord:
+        """The comparison where nothing but what the programs mean counts, however far their values are apart.
+
+        Of programs that are not known to be other functions it is the same.
+        """
+        if not self.is_unequal:
+            return self
+        leaves = [
+            msgspec.structs.replace(leaf, verdict=Verdict.UNEQUAL if leaf.is_unequal else Verdict.AGREE)
+            for leaf in self.leaves
+        ]
+        return msgspec.structs.replace(self, verdict=Verdict.UNEQUAL, leaves=leaves)
+
+    @property
+    def nothing_but_nan(self) -> list[list[int]]:
+        """Shape indices of arrays that agree in having no number at all: such agreement says little."""
+        return [found.index for found in self.special_values if found.nan == found.total]
+
+    def fails_on(self, kinds: Sequence[str]) -> bool:
+        """Whether one side's result holds a value of one of the kinds `nan` and `inf`."""
+        nan = any(v.nan for v in self.special_values) or any(leaf.nan_mismatches for leaf in self.leaves)
+        inf = any(v.inf for v in self.special_values) or any(leaf.inf_mismatches for leaf in self.leaves)
+        return ("nan" in kinds and nan) or ("inf" in kinds and inf)
 
     @property
     def signature(self) -> Signature:

@@ -12,9 +12,10 @@ from hlotool.dump.flags import fast_math_flags
 from hlotool.findings.provenance import source_of_output
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.module import Module
+from hlotool.ir.types import Shape
 from hlotool.numerics.dataflow import Leaves, join_leaves
 from hlotool.replay.devices.runners import Outcome, Runner
-from hlotool.replay.leaf_records import leaf_records, output_records
+from hlotool.replay.leaf_records import array_leaves, leaf_records, output_records
 from hlotool.replay.program import Program
 from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord, OutputRecord
 from hlotool.replay.saved_outputs import Files, output_folder, save_leaves
@@ -101,6 +102,8 @@ def compare_row(
     verdict = comparison.verdict
     runner = actual.runner
     records = leaf_records(comparison, actual.module, facts, runner.result, runner.copies)
+    if verdict is Verdict.WRONG:
+        records = _with_heat(records, shape, expected, actual.outcome.value)
     if saves and task.options.save_outputs is not None and verdict is not Verdict.STRUCTURAL:
         names = task.module.title, trial.name, actual.label, task.options.one_of_several
         folder = output_folder(task.options.save_outputs, *names)
@@ -126,6 +129,19 @@ def compare_row(
         ],
     )
     return _with_faults(row, actual) if actual.outcome.faults else row
+
+
+def _with_heat(records: list[LeafRecord], shape: Shape, expected: Value, actual: Value) -> list[LeafRecord]:
+    """The records, those of wrong leaves with a map of where."""
+    from hlotool.numerics.heat import heat_map
+
+    others = {index: array for index, _, array in array_leaves(shape, actual)}
+    maps = {
+        index: heat_map(array, others[index], part.element_type)
+        for index, part, array in array_leaves(shape, expected)
+        if any(tuple(record.index) == index and record.verdict is Verdict.WRONG for record in records)
+    }
+    return [msgspec.structs.replace(record, heat=maps.get(tuple(record.index))) for record in records]
 
 
 def _permissions(task: Task, leaves: Sequence[LeafRecord]) -> Iterator[str]:

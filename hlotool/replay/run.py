@@ -16,6 +16,7 @@ from hlotool.backends.registry import get_backend
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError, Location, Unsupported
 from hlotool.findings.verdict import AGREEING
+from hlotool.replay.aside import Aside, Ran
 from hlotool.replay.devices.runners import Outcome
 from hlotool.replay.divergence_row import with_divergence
 from hlotool.replay.inheritance import inherited_row
@@ -76,9 +77,13 @@ def _rows(task: Task) -> Iterator[ModuleRecord]:
             programs.append(load_program(task.module, stage, task.options.backend, origin))
         except HlotoolError as error:
             yield _failed(task, reference, stage.label, str(stage.source), error)
+    aside = Aside(reference, task.options)
     for trial in trials(task.module, origin.module, task.options, origin.runner.copies):
         whole = None if origin is reference else origin.runner.run(trial.arguments).value
-        yield from _trial_rows(task, reference, programs, trial, whole, is_alone=not stages)
+        rows = _trial_rows(task, reference, programs, trial, whole, aside, is_alone=not stages)
+        if task.options.save_values is not None:
+            rows = _saving(rows, task, reference, programs, trial)
+        yield from map(aside.noted, rows)
 
 
 def _reference(task: Task, stage: Stage | None) -> Program:
@@ -111,15 +116,18 @@ def _trial_rows(
     programs: Sequence[Program],
     trial: Trial,
     whole: Value | None,
+    aside: Aside,
     is_alone: bool,
 ) -> Iterator[ModuleRecord]:
     """The reference runs once; a tested program that fails costs its own row only.
 
-    `whole` is the result on global arrays, where the reference is a partitioned stage.
+    `whole` is the result on global arrays, where the reference is a partitioned stage; `aside` is told
+    of runs.
     """
     began = time.perf_counter()
     expected = reference.runner.run(trial.arguments, whole).value
     ran = time.perf_counter() - began
+    aside.ran(Ran(reference, trial, expected, ran))
     last: tuple[Program, Value, ModuleRecord] | None = None
     for program in programs:
         if difference := parameter_difference(reference.runner, program.runner):
@@ -140,13 +148,27 @@ def _trial_rows(
             else:
                 last = program, outcome.value, row
             elapsed = time.perf_counter() - began
-            yield with_divergence(row, task.options, reference, program, trial, elapsed)
+            row = with_divergence(row, task.options, reference, program, trial, elapsed)
+            yield aside.with_origins(row, Ran(program, trial, outcome.value, both))
     if trial.result is not None:
         real = Actual.given(reference, trial.result, trial.origin, task.path, ran)
         row = compare_row(task, reference, trial, expected, real)
         yield row if row.verdict in AGREEING or last is None else _explained(task, row, trial, *last)
     elif is_alone:
         yield lonely_row(task, reference, trial, expected)
+
+
+def _saving(
+    rows: Iterator[ModuleRecord], task: Task, reference: Program, programs: Sequence[Program], trial: Trial
+) -> Iterator[ModuleRecord]:
+    """The rows, of which the first says where the values of all programs are."""
+    from hlotool.replay.saved_values import save_values
+
+    different = {program.path: program for program in (reference, *programs)}
+    notes = [note for program in different.values() for note in save_values(task, trial, program)]
+    for row in rows:
+        yield msgspec.structs.replace(row, notes=[*row.notes, *notes])
+        notes = []
 
 
 def _explained(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from hlotool.backends.base import Value
-from hlotool.errors import UsageError
+from hlotool.findings.files import writing
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ElementType, Shape
 from hlotool.replay.leaf_records import array_leaves
@@ -34,10 +34,8 @@ def output_folder(root: str, *names: str) -> Path:
     """
     parts = [part for name in names for part in name.split("/")]
     folder = Path(root, *(re.sub(r"[^\w.+=-]|^\.+", "_", part) for part in parts if part))
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--save-outputs {root}: {error}") from error
     return folder
 
 
@@ -52,12 +50,15 @@ def save_leaves(folder: Path, side: str, shape: Shape, value: Value) -> Files:
     files: Files = {}
     for index, part, array in array_leaves(shape, value):
         path = folder / ".".join(["out", *map(str, index), side, "npy"])
-        try:
-            np.save(path, _plain(array, part.element_type))
-        except OSError as error:
-            raise UsageError(f"{path}: {error}") from error
+        save_array(path, array, part.element_type)
         files[index] = str(path)
     return files
+
+
+def save_array(path: Path, array: Array, element_type: ElementType) -> None:
+    """Write an array, widened where NumPy lacks its type; raises as `save_leaves`."""
+    with writing(path):
+        np.save(path, _plain(array, element_type))
 
 
 def _plain(array: Array, element_type: ElementType) -> Array:

@@ -6,12 +6,14 @@ import io
 import os
 from typing import IO, TYPE_CHECKING
 
+from hlotool.workers.plain import SURROGATES
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 #: What a terminal obeys instead of showing it: C0 and C1 controls but for tab and newline, and the marks that
-#: turn the direction of text. Names in dumps may hold them.
-_OBEYED = {
+#: turn the direction of text; and bytes that are no UTF-8, which it cannot be sent. Names may hold them.
+_OBEYED = SURROGATES | {
     code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
     for code in (*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 }

@@ -29,8 +29,14 @@ def first_divergence(divergence: DivergenceRecord) -> RenderResult:
     )
     yield Padding(facts(_facts(divergence)), (0, 0, 0, 2))
     for made in divergence.not_finite:
-        yield Text.assemble((f"first {made.kind}", "bold"), "  ", (_headline(made.source), "bold cyan"))
-        yield Padding(facts(_not_finite_facts(made)), (0, 0, 0, 2))
+        yield first_not_finite(made)
+
+
+@group()
+def first_not_finite(made: NonFiniteRecord) -> RenderResult:
+    """The user's line that made a NaN or an infinity, and of what."""
+    yield Text.assemble((f"first {made.kind}", "bold"), "  ", (_headline(made.source), "bold cyan"))
+    yield Padding(facts(_not_finite_facts(made)), (0, 0, 0, 2))
 
 
 def _headline(source: SourceRecord) -> str:

@@ -80,7 +80,7 @@ def _functions(record: InspectRecord, verbose: bool) -> RenderResult:
     rows.sort(key=lambda row: -_instructions(row[1]))
     shown = rows if verbose else rows[:_LISTED]
     folders = [function.folder for function, _ in rows]
-    common = len(os.path.commonpath(folders)) + 1 if len(set(folders)) > 1 else None
+    shared = os.path.commonpath(folders) if len(set(folders)) > 1 else None
     table = plain_table()
     cells = [_cells(function, module) for function, module in shown]
     table.add_column("function", overflow="ellipsis", no_wrap=True)
@@ -88,7 +88,7 @@ def _functions(record: InspectRecord, verbose: bool) -> RenderResult:
         # Only names give way when the terminal is narrow.
         table.add_column(name, justify="right", min_width=max(map(len, (name, *column))))
     for (function, _), numbers in zip(shown, cells):
-        folder = "" if common is None else f"{function.folder}/"[common:]
+        folder = "" if shared is None else f"{function.folder}/".removeprefix(f"{shared}/" if shared else "")
         table.add_row(Text.assemble((folder, "dim"), function.function), *numbers)
     yield table
     if len(shown) < len(rows):

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.findings.comparison import BucketRecord, EvidenceRecord
+from hlotool.findings.comparison import BucketRecord, EvidenceRecord, HeatMapRecord
 from hlotool.findings.records import SourceRecord
 from hlotool.findings.verdict import Verdict
 from hlotool.locate.records import ElementRecord
@@ -42,8 +42,8 @@ _BAR = 30
 
 
 @group()
-def leaf_diff(leaf: LeafRecord, name: str = "") -> RenderResult:
-    """The difference of one output, or of two arrays that have a name of their own."""
+def leaf_diff(leaf: LeafRecord, name: str = "", verbose: bool = False) -> RenderResult:
+    """The difference of one output, or of two arrays that have a name; `verbose` with a map of where."""
     yield Text.assemble(
         (name or leaf_name(leaf.index), "bold"),
         f"  {leaf.shape}  ",
@@ -56,6 +56,8 @@ def leaf_diff(leaf: LeafRecord, name: str = "") -> RenderResult:
         yield Padding(_elements(leaf.top), (1, 0, 0, 2))
     if leaf.histogram:
         yield Padding(_histogram(leaf.histogram), (1, 0, 0, 2))
+    if verbose and leaf.heat is not None:
+        yield Padding(_heat(leaf.heat), (1, 0, 0, 2))
 
 
 @group()
@@ -167,6 +169,24 @@ def _histogram(buckets: Sequence[BucketRecord]) -> Table:
     for bucket in buckets:
         table.add_row(_range(bucket), f"{bucket.mismatched} of {bucket.total}", _bar(bucket))
     return table
+
+
+def _heat(heat: HeatMapRecord) -> Text:
+    """The map, from blank for no error to a full block for a tenth of the largest one and more."""
+    worst = max((cell for row in heat.cells for cell in row if cell is not None), default=0.0)
+    lines = ["".join(_shade(cell, worst) for cell in row) for row in heat.cells]
+    size = f"{heat.rows} × {heat.columns} elements"
+    legend = f"where, {size}: █ ≥ {number(worst / 10)}  ▓ ≥ {number(worst / 100)}  ░ less"
+    special = "  ! not finite on one side" if any(cell is None for row in heat.cells for cell in row) else ""
+    return Text("\n").join([Text(f"{legend}{special}"), *(Text(f"│{line}│", "red") for line in lines)])
+
+
+def _shade(error: float | None, worst: float) -> str:
+    if error is None:
+        return "!"
+    if not error:
+        return " "
+    return "█" if error >= worst / 10 else "▓" if error >= worst / 100 else "░"
 
 
 def _range(bucket: BucketRecord) -> str:

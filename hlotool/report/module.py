@@ -12,10 +12,11 @@ from rich.text import Text
 from hlotool.findings.records import ErrorRecord
 from hlotool.findings.verdict import AGREEING, Verdict
 from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord
-from hlotool.report.divergence import first_divergence
+from hlotool.report.coverage import covered_text, never_texts, outcome_counts
+from hlotool.report.divergence import first_divergence, first_not_finite
 from hlotool.report.leaf import leaf_diff, output_summary
 from hlotool.report.tables import facts
-from hlotool.report.words import leaf_name, plural, seconds, style_of, verdict_text, within
+from hlotool.report.words import leaf_name, plural, row_verdict, seconds, style_of, within
 
 #: Outputs shown in full unless everything is asked for.
 _DETAILED = 3
@@ -27,7 +28,7 @@ _LOG_LINES = 6
 def module_details(module: ModuleRecord, verbose: bool = False) -> RenderResult:
     """One record in full; `verbose` shows all outputs and the whole log."""
     yield Text.assemble(
-        (verdict_text(module.verdict), style_of(module.verdict)),
+        row_verdict(module),
         "  ",
         (module.name, "bold"),
         (f"  {seconds(module.seconds)}", "dim"),
@@ -37,6 +38,7 @@ def module_details(module: ModuleRecord, verbose: bool = False) -> RenderResult:
         yield from _error_lines(module.error, verbose)
     if module.divergence is not None:
         yield _block(first_divergence(module.divergence))
+    yield from (_block(first_not_finite(made)) for made in module.origins)
     yield from map(_block, _outputs(module, verbose))
 
 
@@ -45,7 +47,7 @@ def _outputs(module: ModuleRecord, verbose: bool) -> Iterator[RenderableType]:
     limit = None if verbose else _DETAILED
     if limit is not None:
         shown.sort(key=_is_unexplained)
-    yield from map(leaf_diff, shown[:limit])
+    yield from (leaf_diff(leaf, verbose=verbose) for leaf in shown[:limit])
     yield from map(output_summary, module.outputs)
     if limit is not None and (hidden := shown[limit:]):
         names = ", ".join(leaf_name(leaf.index) for leaf in hidden)
@@ -106,10 +108,34 @@ def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, st
     yield "file", module.path
     if module.divergence_missing:
         yield "first divergence", module.divergence_missing
+    yield from _special_facts(module)
+    yield from _coverage_facts(module, verbose)
     if saved := _saved(module):
         yield "saved in", saved
     if module.reason and module.error is None and not module.leaves:
         yield "reason", module.reason
+
+
+def _special_facts(module: ModuleRecord) -> Iterator[tuple[str, str]]:
+    """How many elements of each array are not finite."""
+    for number, found in enumerate(module.special_values):
+        kinds = ((found.nan, "NaN"), (found.inf, "infinite"))
+        counts = ", ".join(f"{count} of {found.total} {name}" for count, name in kinds if count)
+        yield "" if number else "not finite", f"{leaf_name(found.index)}: {counts}"
+    if module.origins_missing:
+        yield "made by", module.origins_missing
+
+
+def _coverage_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str]]:
+    """What the inputs exercise: of an agreement the end of the report says it, unless everything is shown."""
+    if not verbose and module.verdict is not Verdict.NOT_COMPARED:
+        return
+    if module.coverage_missing:
+        yield "coverage", module.coverage_missing
+    if module.coverage is not None and (covers := covered_text([module.coverage])):
+        yield "coverage", f"{covers}, {outcome_counts(module.coverage)}"
+        if verbose:
+            yield from (("" if n else "never", text) for n, text in enumerate(never_texts([module.coverage])))
 
 
 def _saved(module: ModuleRecord) -> str:

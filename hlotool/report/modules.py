@@ -15,7 +15,7 @@ from rich.text import Text
 from hlotool.findings.verdict import AGREEING, Verdict
 from hlotool.replay.records import ModuleRecord
 from hlotool.report.tables import plain_table
-from hlotool.report.words import compared_stages, distance, style_of, verdict_text
+from hlotool.report.words import compared_stages, distance, row_verdict, style_of, verdict_text
 
 #: Names of one group that are listed.
 _LISTED = 4
@@ -51,7 +51,7 @@ class _Column:
 
 
 _COLUMNS = (
-    _Column("verdict", lambda module: Text(verdict_text(module.verdict), style_of(module.verdict))),
+    _Column("verdict", lambda module: Text(*row_verdict(module))),
     _Column("module", lambda module: Text(module.name), shrinks=True),
     _Column("tested", lambda module: Text(compared_stages(module), "dim"), shrinks=True),
     _Column("outputs", lambda module: Text(_agreeing_outputs(module)), "right"),

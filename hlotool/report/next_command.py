@@ -26,7 +26,8 @@ _SAVE_FOLDER = "hlotool-outputs"
 
 #: What `hlotool bisect` does not take.
 _NOT_BISECTED: dict[str, object] = {
-    "backend": "numpy", "compare": (), "first_divergence": None, "save_outputs": None, "stages": (),
+    "backend": "numpy", "compare": (), "coverage": None, "fail_on": (), "first_divergence": None,
+    "save_outputs": None, "save_values": None, "stages": (), "values": "",
 }  # fmt: skip
 
 
@@ -41,9 +42,12 @@ def command_after_run(run: RunRecord, verbose: bool) -> str:
     if found := _worst(ending, {Verdict.TIMEOUT}):
         return command_line(run, found, timeout=10 * run.options.timeout)
     if found := _worst(run.modules, {Verdict.OUT_OF_MEMORY}):
-        return command_line(run, found, memory_limit=4 * run.options.memory_limit, jobs=1)
+        return _with_more_memory(run, found)
     if found := _worst(ending, FAILED):
         return command_line(run, found) + " --verbose"
+    special = [module for module in run.modules if module.fails_on(run.options.fail_on)]
+    if special and not verbose:
+        return command_line(run, special[-1]) + " --verbose"
     return ""
 
 
@@ -109,8 +113,17 @@ def _closer_look(run: RunRecord, module: ModuleRecord, verbose: bool) -> str:
 
 
 def _is_of_one_backend(options: RunOptions) -> bool:
-    """Whether a difference must come from the programs: what runs them is the same."""
-    return not options.compare and options.backend == options.reference
+    """Whether a difference must come from the programs, and `hlotool bisect` judges it as this run did."""
+    by_user = options.output_rtol or options.output_atol or options.compare_with
+    return not options.compare and options.backend == options.reference and not by_user
+
+
+def _with_more_memory(run: RunRecord, module: ModuleRecord) -> str:
+    """The module alone with more memory; empty where it had all that there is."""
+    limit = run.options.memory_limit
+    if not limit and (run.options.jobs == 1 or len(run.modules) == 1):
+        return ""
+    return command_line(run, module, memory_limit=4 * limit if limit else limit, jobs=1)
 
 
 def _worst(
@@ -130,6 +143,10 @@ def _flags(values: dict[str, object]) -> list[str]:
         name = f"--{field.replace('_', '-')}"
         if isinstance(value, bool):
             flags.append(name if value else f"--no-{name[2:]}")
+        elif field.startswith("output_") and isinstance(value, tuple):
+            # That of a single output is that of all, with the output's name before the value.
+            option = name.replace("--output-", "--")
+            flags += [part for output, amount in value for part in (option, f"{output}:{amount:g}")]
         elif field == "input_range" and isinstance(value, tuple):
             flags.append(f"{name}={value[0]:g},{value[1]:g}")
         else:
@@ -146,7 +163,9 @@ def _typed(field: str, value: object) -> str:
 
 
 def _size(size: int) -> str:
-    """`8G` rather than `8589934592`."""
+    """`8G` rather than `8589934592`; 0 is no limit."""
+    if not size:
+        return "none"
     for unit, shift in (("G", 30), ("M", 20), ("K", 10)):
         if size % (1 << shift) == 0:
             return f"{size >> shift}{unit}"

@@ -23,14 +23,14 @@ class PassList(Report[PassesRecord]):
         for description in self.record.passes:
             yield from _described(description)
         for description in self.record.pipelines:
-            yield Text.assemble((description.name, "bold"), f" = {description.about}")
+            yield Text.assemble((description.name, "bold"), f" = {description.about}", _xla(description))
 
 
 def _described(description: PassDescription) -> RenderResult:
     if description.error:
         yield Text.assemble((description.name, "bold"), (f"  cannot be loaded: {description.error}", "red"))
         return
-    yield Text.assemble((description.name, "bold"), f"  {description.about}")
+    yield Text.assemble((description.name, "bold"), f"  {description.about}", _xla(description))
     if description.options:
         grid = Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(no_wrap=True)
@@ -38,6 +38,10 @@ def _described(description: PassDescription) -> RenderResult:
         for option in description.options:
             grid.add_row(_usage(option), Text(option.about))
         yield Padding(grid, (0, 0, 0, 4))
+
+
+def _xla(description: PassDescription) -> str:
+    return f"  (XLA: {description.xla})" if description.xla else ""
 
 
 def _usage(option: OptionRecord) -> Text:

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Self
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.report.console import printable
-from hlotool.report.words import seconds, verdict_text
+from hlotool.report.words import row_verdict, seconds
 
 if TYPE_CHECKING:
     from hlotool.report.progress_bar import ProgressBar
@@ -50,7 +50,7 @@ class ProgressLines(Silence):
     def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
         """Print its verdicts."""
         self._count += 1
-        verdicts = ", ".join(verdict_text(row.verdict) for row in rows)
+        verdicts = ", ".join(row_verdict(row)[0] for row in rows)
         took = seconds(sum(row.seconds for row in rows))
         print(
             printable(f"{self._count}/{self._total}  {verdicts}  {task.module.title}  {took}"),

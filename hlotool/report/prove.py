@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotool.replay.exact.records import ProvedLeafRecord, ProvedRecord
+from hlotool.report.divergence import first_divergence
 from hlotool.report.prove_records import ProveRecord
 from hlotool.report.tables import Report, facts, plain_table
 from hlotool.report.words import at, leaf_name, plural, share
@@ -52,9 +53,13 @@ class ProveReport(Report[ProveRecord]):
         rows += [(leaf_name(leaf.index), _leaf_text(leaf)) for leaf in shown]
         if hidden := len(wanted) - len(shown):
             rows.append(("", f"{plural(hidden, 'more output')} (--verbose shows them)"))
+        if pair.divergence_missing:
+            rows.append(("where", f"not found: {pair.divergence_missing}"))
         if self.record.explain:
             rows += _explanation(pair)
         yield Padding(facts(rows), (0, 0, 0, 2))
+        if pair.divergence is not None:
+            yield Padding(first_divergence(pair.divergence), (1, 0, 0, 2))
 
     def _total(self) -> Text:
         counts = Counter(pair.relation for pair in self.record.pairs)

@@ -150,9 +150,21 @@ def summary_of(modules: Iterable[ModuleRecord]) -> dict[str, int]:
     return {known.value: counts[known] for known in Verdict if counts[known]}
 
 
-def exit_code_of(modules: Sequence[ModuleRecord], interrupted: bool = False) -> ExitCode:
-    """The exit status that the records deserve: the gravest finding wins."""
-    return ExitCode.INTERRUPTED if interrupted else verdict.exit_code_of(module.verdict for module in modules)
+def exit_code_of(
+    modules: Sequence[ModuleRecord], interrupted: bool = False, fail_on: Sequence[str] = ()
+) -> ExitCode:
+    """The exit status that the records deserve: the gravest finding wins.
+
+    Args:
+        modules: the records.
+        interrupted: the user stopped it.
+        fail_on: kinds of values, `nan` and `inf`, that are a finding.
+    """
+    if interrupted:
+        return ExitCode.INTERRUPTED
+    if any(module.fails_on(fail_on) for module in modules):
+        return ExitCode.MISMATCH
+    return verdict.exit_code_of(module.verdict for module in modules)
 
 
 def versions() -> dict[str, str]:

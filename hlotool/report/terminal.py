@@ -8,7 +8,9 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from hlotool.findings.verdict import AGREEING, DIFFERING, EXCUSED, Verdict
+from hlotool.replay.options import RunOptions
 from hlotool.replay.records import REALITY, InputsRecord, ModuleRecord
+from hlotool.report.coverage import AnnotatedSource, coverages_of, covered_text, never_texts
 from hlotool.report.module import module_details
 from hlotool.report.modules import groups, module_table, worst_last
 from hlotool.report.next_command import command_after_run
@@ -20,6 +22,8 @@ from hlotool.report.words import NOT_IN_A_DUMP, plural, seconds, style_of
 _DETAILED = 3
 #: Groups of failures listed, likewise.
 _GROUPS = 12
+#: Places named of those where something never happened.
+_NEVER = 3
 
 
 class RunReport(Report[RunRecord]):
@@ -32,6 +36,9 @@ class RunReport(Report[RunRecord]):
         for part in self._parts():
             yield part
             yield Text("")
+        if self.record.options.coverage:
+            yield AnnotatedSource(coverages_of(self.record.modules))
+            yield Text("")
         yield self._totals()
         if not self.quiet:
             yield from (Text(line, "dim") for line in _basis(self.record))
@@ -40,7 +47,9 @@ class RunReport(Report[RunRecord]):
 
     def _parts(self) -> Iterator[RenderableType]:
         modules = self.record.modules
-        listed = [m for m in modules if m.verdict not in AGREEING] if self.quiet else modules
+        listed = modules
+        if self.quiet:
+            listed = [m for m in modules if m.verdict not in AGREEING or m.nothing_but_nan]
         if len(modules) == 1:
             yield from (module_details(module, self.verbose) for module in listed)
             return
@@ -68,6 +77,8 @@ class RunReport(Report[RunRecord]):
         run = self.record
         text = Text.assemble((f"{plural(len(run.modules), 'result')}: ", "bold"))
         counts = [Text(f"{amount} {name}", style_of(Verdict(name))) for name, amount in run.summary.items()]
+        if empty := sum(bool(module.nothing_but_nan) for module in run.modules):
+            counts.append(Text(f"{empty} with an output that is all NaN", "yellow"))
         text.append_text(Text(" · ", "dim").join(counts))
         text.append(f" · {seconds(run.seconds)}", "dim")
         if run.interrupted:
@@ -83,7 +94,12 @@ def _basis(run: RunRecord) -> Iterator[str]:
         return
     origins = sorted({_origin(module.inputs) for module in agreeing if module.inputs})
     backends = sorted({module.reference for module in agreeing if module.reference})
-    yield f"agreement rests on: inputs {' and '.join(origins)}; reference {', '.join(backends)}"
+    coverages = coverages_of(agreeing)
+    covers = f"; {text}" if (text := covered_text(coverages)) else ""
+    yield f"agreement rests on: inputs {' and '.join(origins)}; reference {', '.join(backends)}{covers}"
+    if (never := never_texts(coverages)) and not run.options.coverage:
+        more = f" … and {len(never) - _NEVER} more lines" if len(never) > _NEVER else ""
+        yield f"never: {' · '.join(never[:_NEVER])}{more} (--coverage shows the source)"
     if any(module.verdict is not Verdict.IDENTICAL for module in agreeing):
         yield f"tolerance: {_tolerance(run)}"
     excused = sum(module.verdict in EXCUSED for module in run.modules)
@@ -113,7 +129,19 @@ def _hint(run: RunRecord) -> Iterator[str]:
 
 
 def _tolerance(run: RunRecord) -> str:
-    options = run.options
+    return "; ".join([_of_all_outputs(run.options), *_of_single_outputs(run.options)])
+
+
+def _of_single_outputs(options: RunOptions) -> Iterator[str]:
+    for name, given in (("rtol", options.output_rtol), ("atol", options.output_atol)):
+        yield from (f"--{name} {output}:{value:g}" for output, value in given)
+    if options.compare_with is not None:
+        yield f"--compare-with {options.compare_with}"
+
+
+def _of_all_outputs(options: RunOptions) -> str:
     if options.rtol is None and options.atol is None:
         return "a few ulps; further off, other legal executions of the program decide (--verbose shows them)"
-    return f"--rtol {options.rtol or 0:g} --atol {options.atol or 0:g} for all outputs, set by the user"
+    joined = " or " if options.either else " "
+    given = f"--rtol {options.rtol or 0:g}{joined}--atol {options.atol or 0:g}"
+    return f"{given} for all outputs, set by the user"

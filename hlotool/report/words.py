@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 
-from hlotool.findings.verdict import Verdict
+from hlotool.findings.verdict import AGREEING, Verdict
 from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord, ToleranceRecord
 
 _GOOD, _NEUTRAL, _WARNING, _FAILED, _BAD = "green", "dim", "yellow", "magenta", "bold red"
@@ -45,6 +45,13 @@ def style_of(verdict: Verdict) -> str:
 def verdict_text(verdict: Verdict) -> str:
     """`✗ mismatch`."""
     return f"{LOOKS[verdict][0]} {verdict.value}"
+
+
+def row_verdict(module: ModuleRecord) -> tuple[str, str]:
+    """The verdict on a module and its style; agreement on nothing but NaN is no plain success."""
+    if module.verdict in AGREEING and module.nothing_but_nan:
+        return f"~ {module.verdict.value}, all NaN", _WARNING
+    return verdict_text(module.verdict), style_of(module.verdict)
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -125,7 +132,11 @@ def accepted(tolerance: ToleranceRecord) -> str:
     """The tolerance as an inequality with its origin."""
     if not tolerance.relative and not tolerance.absolute:
         return "none: the values must be equal"
-    bound = f"|expected − actual| ≤ {number(tolerance.absolute)} + {number(tolerance.relative)} · magnitude"
+    absolute, relative = number(tolerance.absolute), number(tolerance.relative)
+    if tolerance.either:
+        bound = f"|expected − actual| ≤ {absolute}, or ≤ {relative} · |expected|"
+    else:
+        bound = f"|expected − actual| ≤ {absolute} + {relative} · magnitude"
     return f"{bound}  ({tolerance.origin})" if tolerance.origin else bound
 
 

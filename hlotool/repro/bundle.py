@@ -19,20 +19,21 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from hlotool.errors import DumpError, UsageError
+from hlotool.errors import DumpError
+from hlotool.findings.files import read_toml, read_whole, writing
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.types import ShapeIndex
 from hlotool.parse.reader import parse_module
 from hlotool.search.arrays import npz_arrays
 from hlotool.search.bisection.records import TriggerRecord
 from hlotool.values.captured import read_arguments
+from hlotool.workers.plain import legible
 
 SCHEMA = "hlotool.repro/1"
 
@@ -75,6 +76,8 @@ class Bundle:
             with the one that it was made from, which says nothing of outputs.
         trigger: whether the fault shows on a compiler; None where that is not the question.
         tolerance: `rtol` and `atol` that the user set.
+        exact: the programs, or the program and what a compiler makes of it, are other functions of real
+            numbers; how far values are apart does not count.
     """
 
     kind: Kind
@@ -100,6 +103,7 @@ class Bundle:
     wrong: tuple[ShapeIndex, ...] | None = None
     trigger: TriggerRecord | None = None
     tolerance: dict[str, float] = field(default_factory=dict)
+    exact: bool = False
 
     @property
     def grid(self) -> DeviceGrid:
@@ -148,23 +152,21 @@ def write_bundle(bundle: Bundle, folder: Path) -> None:
         PASS_INPUTS: bundle.pass_inputs,
         KERNEL_INPUTS: bundle.kernel_inputs,
     }
-    contents = {name: text.encode() for name, text in texts.items()} | arrays
-    try:
+    contents = {name: legible(text).encode() for name, text in texts.items()} | arrays
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
             if content:
                 (folder / name).write_bytes(content)
             else:
                 (folder / name).unlink(missing_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: {error}") from error
 
 
 def _tool_inputs(bundle: Bundle) -> bytes:
     """The arguments as XLA's tool takes them; none where it cannot run the program: for several devices."""
     if not bundle.inputs or bundle.kind == "check" or len(bundle.grid) > 1:
         return b""
-    from hlotool.parse.proto.tool_inputs import tool_inputs
+    from hlotool.parse.proto.tool_literals import tool_inputs
 
     module = parse_module(bundle.program)
     return tool_inputs(module, read_arguments(npz_arrays(bundle.inputs), module, INPUTS))
@@ -176,16 +178,14 @@ def read_bundle(folder: Path) -> Bundle:
     Raises:
         DumpError: there is none, or a file is missing or damaged.
     """
+    if not (folder / FACTS).exists():
+        raise DumpError(f"{folder}: no repro bundle: it has no {FACTS}")
+    facts = read_toml(folder / FACTS, _Facts, DumpError)
     try:
-        facts = msgspec.convert(tomllib.loads((folder / FACTS).read_text(encoding="utf-8")), _Facts)
         texts = {name: _text(folder / name) for name in (AFTER, PASS_BEFORE, PASS_AFTER, KERNEL)}
-        program = (folder / PROGRAM).read_text(encoding="utf-8")
-    except OSError as error:
-        raise DumpError(f"{folder}: no repro bundle: {error}") from error
+        program = read_whole(folder / PROGRAM, DumpError).decode("utf-8")
     except UnicodeDecodeError as error:
         raise DumpError(f"{folder}: a text of the bundle is not UTF-8: {error.reason}") from error
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise DumpError(f"{folder / FACTS}: {error}") from error
     failure, run = facts.failure, facts.run
     tolerance = {"rtol": run.rtol, "atol": run.atol}
     return Bundle(
@@ -212,6 +212,7 @@ def read_bundle(folder: Path) -> Bundle:
         wrong=failure.outputs,
         trigger=facts.trigger,
         tolerance={name: value for name, value in tolerance.items() if value is not None},
+        exact=run.exact,
     )
 
 
@@ -233,6 +234,7 @@ class _Run(msgspec.Struct, frozen=True):
     command: str = ""
     rtol: float | None = None
     atol: float | None = None
+    exact: bool = False
 
 
 class _Facts(msgspec.Struct, frozen=True):
@@ -248,11 +250,11 @@ class _Facts(msgspec.Struct, frozen=True):
 
 
 def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
+    return _bytes(path).decode("utf-8")
 
 
 def _bytes(path: Path) -> bytes:
-    return path.read_bytes() if path.is_file() else b""
+    return read_whole(path, DumpError) if path.exists() else b""
 
 
 def _facts_text(bundle: Bundle) -> str:
@@ -270,6 +272,7 @@ def _facts_text(bundle: Bundle) -> str:
             "backend": bundle.backend,
             "command": bundle.command,
             **bundle.tolerance,
+            **({"exact": True} if bundle.exact else {}),
         },
         "trigger": {} if bundle.trigger is None else msgspec.to_builtins(bundle.trigger),
         "culprit": bundle.culprit,

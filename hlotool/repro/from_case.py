@@ -52,6 +52,7 @@ def bundle_of_case(
         versions=dict(versions),
         trigger=_trigger(options.backend, row) if row is not None and is_shown else None,
         tolerance=tolerance_of(options),
+        exact=options.exact,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from hlotool.backends.spec import portable
+from hlotool.findings.verdict import Verdict
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.repro.bundle import Bundle, Kind
@@ -104,6 +105,7 @@ def _bundle(
         versions=dict(versions),
         trigger=_trigger(culprit),
         tolerance=tolerance_of(options),
+        exact=row.verdict is Verdict.UNEQUAL,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from hlotool.errors import ExitCode, HlotoolError, UsageError
 from hlotool.findings.records import Record
-from hlotool.findings.verdict import Answer, Verdict
+from hlotool.findings.verdict import Answer
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import own_arguments
 from hlotool.parse.reader import parse_module
@@ -135,6 +135,7 @@ def _run(bundle: Bundle, folder: Path, timeout: float) -> _Found:
     if bundle.kind in ("backend", "check"):
         return _of_case(bundle, folder, timeout)
     row, compared = _compare(bundle, folder)
+    row = row.as_functions() if bundle.exact else row
     answer = row.verdict.answer
     return _Found(answer, str(row.signature.smaller()), row, row.reason, compared)
 
@@ -163,7 +164,7 @@ def _options(bundle: Bundle) -> ReplayOptions:
         backend=bundle.backend,
         rtol=bundle.tolerance.get("rtol"),
         atol=bundle.tolerance.get("atol"),
-        exact=bundle.verdict == Verdict.UNEQUAL.value,
+        exact=bundle.exact,
     )
 
 
@@ -184,5 +185,7 @@ def _of_case(bundle: Bundle, folder: Path, timeout: float) -> _Found:
     else:
         outcome = judge_case(CaseQuestion(bundle.program, arguments, _options(bundle)))
         compared = f"{PROGRAM} on {bundle.backend} and on {bundle.reference}"
+        if bundle.exact:
+            compared = f"{PROGRAM} and what {bundle.backend} makes of it, as functions of real numbers"
     failure = str(outcome.failure) if outcome.failure else ""
     return _Found(outcome.answer, failure, outcome.row, outcome.reason, compared)

@@ -61,7 +61,14 @@ class Steps:
         """Why answers are no longer kept; empty as long as they are."""
         return self._journal.problem if self._journal else ""
 
-    def ask(self, key: str, text: str, compute: Callable[[], Any], show: Callable[[Any], str] = str) -> Any:
+    def ask(
+        self,
+        key: str,
+        text: str,
+        compute: Callable[[], Any],
+        show: Callable[[Any], str] = str,
+        lasts: Callable[[Any], bool] = lambda value: True,
+    ) -> Any:
         """The value of one step.
 
         Args:
@@ -69,10 +76,12 @@ class Steps:
             text: what the step is about, for the listener.
             compute: called unless the value is known.
             show: the value in a few words.
+            lasts: whether another run of the command should believe it, too.
         """
         start = time.perf_counter()
         if not self._recall(key):
-            self._keep(key, compute())
+            value = compute()
+            self._keep(key, value, lasts(value))
             self.computed += 1
         value = self._known[key]
         took = self._seconds.pop(key, time.perf_counter() - start)
@@ -80,9 +89,9 @@ class Steps:
         self._old.discard(key)
         return value
 
-    def keep(self, key: str, value: Any, seconds: float) -> None:
+    def keep(self, key: str, value: Any, seconds: float, lasts: bool = True) -> None:
         """Remember a step that took `seconds` elsewhere; `ask` then tells the listener."""
-        self._keep(key, value)
+        self._keep(key, value, lasts)
         self._seconds[key] = seconds
         self.computed += 1
 
@@ -95,7 +104,7 @@ class Steps:
             self.recalled += 1
         return key in self._known
 
-    def _keep(self, key: str, value: Any) -> None:
+    def _keep(self, key: str, value: Any, lasts: bool) -> None:
         self._known[key] = value
-        if self._journal is not None:
+        if lasts and self._journal is not None:
             self._journal.add(key, value)

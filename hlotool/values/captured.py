@@ -15,12 +15,10 @@ A parameter's names are its HLO name, that name without the trailing number, and
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from hlotool.errors import InputDataError
@@ -29,6 +27,7 @@ from hlotool.ir.types import ArrayShape, Shape, TokenShape, leaves
 from hlotool.values.array_files import read_all
 from hlotool.values.fit import fit, fit_value
 from hlotool.values.flatten import Value, unflatten
+from hlotool.values.scripts import load_function
 
 
 def load_inputs(source: str, module: Module) -> tuple[Value, ...]:
@@ -212,9 +211,7 @@ def call_script(path: Path, function: str, module: Module) -> Sequence[Any]:
     Raises:
         InputDataError: no such file or function, an exception in it, or no sequence returned.
     """
-    made = getattr(_load(path), function, None)
-    if not callable(made):
-        raise InputDataError(f"{path}: no function {function}")
+    made = load_function(path, function)
     try:
         values = made(module)
     except Exception as error:
@@ -222,17 +219,3 @@ def call_script(path: Path, function: str, module: Module) -> Sequence[Any]:
     if not isinstance(values, Sequence):
         raise InputDataError(f"{path}:{function} returned {type(values).__name__}, not a list of arrays")
     return values
-
-
-def _load(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise InputDataError(f"{path}: no such file")
-    spec = importlib.util.spec_from_file_location(f"hlotool_inputs_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(script)
-    except Exception as error:
-        raise InputDataError(f"{path}: {type(error).__name__} while loading: {error}") from error
-    return script

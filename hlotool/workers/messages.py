@@ -11,6 +11,8 @@ from typing import IO, Literal, TypeAlias
 
 import msgspec
 
+from hlotool.workers.plain import encoded
+
 #: Written once by a worker before its first message. Whatever an interpreter's start-up files print to
 #: stdout comes before it and is passed over.
 GREETING = b"\0hlotool worker\0"
@@ -24,10 +26,14 @@ _LONGEST = 1 << 32
 
 
 class Call(msgspec.Struct, frozen=True, tag=True):
-    """Parent to worker: run `function` (`package.module:name`) on the unpickled `argument`."""
+    """Parent to worker: run `function` (`package.module:name`) on the unpickled `argument`.
+
+    Meanwhile it may take `memory_share` bytes more than it has, 0 for no limit.
+    """
 
     function: str
     argument: bytes
+    memory_share: int = 0
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
@@ -71,7 +77,7 @@ _answers = msgspec.msgpack.Decoder(Answer)
 
 def write_message(stream: IO[bytes], message: Call | Answer) -> None:
     """Send `message`; raises OSError when nobody listens any more."""
-    content = _encoder.encode(message)
+    content = encoded(message, _encoder.encode)
     stream.write(_LENGTH.pack(len(content)))
     stream.write(content)
     stream.flush()

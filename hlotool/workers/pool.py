@@ -18,6 +18,7 @@ from typing import Self, TypeAlias
 from hlotool.errors import BackendCrashed, BackendFailed, BackendTimeout
 from hlotool.logs import log_target
 from hlotool.workers.cores import usable_cores
+from hlotool.workers.memory import share_of_free
 from hlotool.workers.messages import Answer, Doing, Raised, Ready, Returned
 from hlotool.workers.process import WorkerProcess, out_of_memory
 from hlotool.workers.worker import WorkerOptions
@@ -67,12 +68,13 @@ class Limits:
     Attributes:
         jobs: workers at the same time.
         timeout: seconds per task, None for no limit.
-        memory: bytes of address space per worker, 0 for no limit.
+        memory: bytes of address space per worker, 0 for no limit; None for a share of what is free when a
+            task begins, the same for each task that runs beside it.
     """
 
     jobs: int = 1
     timeout: float | None = None
-    memory: int = 0
+    memory: int | None = None
 
 
 class Pool:
@@ -105,7 +107,7 @@ class Pool:
         self._backend = backend
         self._environment = worker_environment(limits.jobs) if environment is None else environment
         self._interpreter = interpreter
-        self._options = WorkerOptions(tuple(preload), limits.memory, log_target())
+        self._options = WorkerOptions(tuple(preload), limits.memory or 0, log_target())
         self._events: queue.SimpleQueue[tuple[WorkerProcess, Answer | None]] = queue.SimpleQueue()
         self._workers: list[WorkerProcess] = []
 
@@ -155,8 +157,9 @@ class Pool:
         for worker in [w for w in self._workers if w.is_ready and w.task is None]:
             if tasks.is_empty:
                 return
+            share = self._memory_share(tasks)
             index, argument = tasks.take()
-            if worker.send(index, tasks.function, argument, self._limits.timeout):
+            if worker.send(index, tasks.function, argument, self._limits.timeout, share):
                 yield Started(index)
             else:
                 tasks.put_back(index, argument)
@@ -165,6 +168,13 @@ class Pool:
         while len(self._workers) < self._limits.jobs and starting < tasks.at_least(starting + 1):
             self._add_worker()
             starting += 1
+
+    def _memory_share(self, tasks: _Tasks) -> int:
+        """Bytes for the task that begins now; 0 where it is not for the pool to say."""
+        if self._limits.memory is not None:
+            return 0
+        busy = sum(w.task is not None for w in self._workers)
+        return share_of_free(max(1, tasks.at_least(self._limits.jobs - busy)))
 
     def _next_answer(self) -> tuple[WorkerProcess, Answer | None]:
         """Wait for an answer, and meanwhile kill the workers whose time is over."""
@@ -208,7 +218,7 @@ class Pool:
         if answer.kind != "memory":
             failure = BackendTimeout if answer.kind == "timeout" else BackendCrashed
             return Done(index, failure(self._backend, answer.message, answer.traceback), answer.seconds)
-        error = out_of_memory(self._backend, self._limits.memory, answer.message)
+        error = out_of_memory(self._backend, worker.memory, answer.message)
         return Done(index, error, answer.seconds)
 
     def _bury(self, worker: WorkerProcess) -> Done | None:

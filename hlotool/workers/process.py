@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import IO
 
 import msgspec
@@ -77,6 +78,28 @@ class Log:
         return written.rpartition(CALL_MARK)[2].decode("utf-8", errors="backslashreplace")
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryBound:
+    """What a call may take.
+
+    Attributes:
+        size: in bytes, 0 for no limit.
+        is_share: nobody has set it; it is a share of what was free when the call began.
+    """
+
+    size: int
+    is_share: bool = False
+
+    def __str__(self) -> str:
+        if not self.size:
+            return "the machine gives"
+        unit, shift = ("GiB", 30) if self.size >= 1 << 30 else ("MiB", 20)
+        shown = f"{self.size / (1 << shift):.3g} {unit}"
+        if not self.is_share:
+            return f"the limit of {shown}"
+        return f"its share of {shown} of what was free (--memory-limit sets another limit)"
+
+
 class WorkerProcess:
     """A running worker.
 
@@ -92,6 +115,7 @@ class WorkerProcess:
     Attributes:
         task: number of the task it works on, None when idle or not ready yet.
         is_ready: it finished its imports.
+        memory: what its call may take.
         deadline: `time.monotonic()` at which it has had its time, infinite when nothing is timed.
     """
 
@@ -109,7 +133,7 @@ class WorkerProcess:
         self._began = time.monotonic()
         self._time_limit: float | None = None
         self._is_timed_out = False
-        self._memory_limit = options.memory_limit
+        self.memory = MemoryBound(options.memory_limit)
         # Ctrl-C goes to the first parent alone, and a kill reaches the worker's own workers too.
         self._is_leader = not is_worker()
         self._process = subprocess.Popen(
@@ -126,10 +150,15 @@ class WorkerProcess:
         self._drain.start()
         threading.Thread(target=self._receive, args=(events,), name="worker answers", daemon=True).start()
 
-    def send(self, task: int, function: str, argument: object, timeout: float | None) -> bool:
-        """Start a call; False when the worker turned out to be dead."""
+    def send(
+        self, task: int, function: str, argument: object, timeout: float | None, memory_share: int = 0
+    ) -> bool:
+        """Start a call that may take `memory_share` bytes (0: any); False when the worker is dead."""
+        if memory_share:
+            self.memory = MemoryBound(memory_share, is_share=True)
+        call = Call(function, pickle.dumps(argument), memory_share)
         try:
-            write_message(self._pipe(self._process.stdin), Call(function, pickle.dumps(argument)))
+            write_message(self._pipe(self._process.stdin), call)
         except OSError:
             return False
         _logger.debug(
@@ -197,7 +226,7 @@ class WorkerProcess:
             message = "killed by SIGKILL from outside, most likely by the system's out-of-memory killer"
             return BackendOutOfMemory(backend, message, log)
         if any(sign in log for sign in _ALLOCATION_FAILURES):
-            return out_of_memory(backend, self._memory_limit, log=log)
+            return out_of_memory(backend, self.memory, log=log)
         complaint = self.log.complaint()
         message = f"the process {_end_of(code)}"
         return BackendCrashed(backend, f"{message}: {complaint}" if complaint else message, log)
@@ -230,10 +259,8 @@ def _command(options: WorkerOptions, interpreter: str) -> list[str]:
     return [interpreter, "-c", BOOT_ELSEWHERE, setup, package]
 
 
-def out_of_memory(backend: str, limit: int, detail: str = "", log: str = "") -> BackendOutOfMemory:
-    """The error of a call that wanted more memory than `limit` bytes, or with limit 0 than there is."""
-    size = f"{limit / (1 << 30):.3g} GiB" if limit >= 1 << 30 else f"{limit / (1 << 20):.3g} MiB"
-    bound = f"the limit of {size}" if limit else "the machine gives"
+def out_of_memory(backend: str, bound: MemoryBound, detail: str = "", log: str = "") -> BackendOutOfMemory:
+    """The error of a call that wanted more memory than it may have."""
     message = f"needs more memory than {bound}"
     return BackendOutOfMemory(backend, f"{message}: {detail}" if detail else message, log)
 

@@ -22,6 +22,7 @@ import msgspec
 
 from hlotool.errors import BackendFailed, BackendTimeout
 from hlotool.logs import LogTarget, follow_log
+from hlotool.workers.memory import limit_address_space, limit_growth
 from hlotool.workers.messages import (
     CALL_MARK,
     GREETING,
@@ -35,6 +36,7 @@ from hlotool.workers.messages import (
     read_call,
     write_message,
 )
+from hlotool.workers.plain import encoded
 
 #: For `python -c`: the parent's search path, so that the worker imports the same packages, installed or not.
 BOOT = "import sys; sys.path[:] = sys.argv[2:]; from hlotool.workers.worker import main; main(sys.argv[1])"
@@ -59,7 +61,7 @@ class WorkerOptions(msgspec.Struct, frozen=True):
 
     Attributes:
         preload: modules to import before the first call.
-        memory_limit: bytes of address space, 0 for no limit.
+        memory_limit: bytes of address space that the user allows, 0 for no limit.
         log: where its log goes, if anywhere.
     """
 
@@ -80,12 +82,15 @@ def main(options_json: str) -> None:
     if options.log is not None:
         follow_log(options.log)
     _preload(options.preload)
-    write_message(answers, Ready(limit_memory(options.memory_limit)))
+    write_message(answers, Ready(limit_address_space(options.memory_limit)))
     _answers = answers
     while True:
         call = calls.get()
         _mark_log()
-        write_message(answers, execute(call))
+        limit_growth(call.memory_share)
+        answer = execute(call)
+        limit_growth(0)
+        write_message(answers, answer)
 
 
 def tell(text: str) -> None:
@@ -120,7 +125,7 @@ def execute(call: Call) -> Answer:
     start = time.perf_counter()
     try:
         value = _resolve(call.function)(pickle.loads(call.argument))
-        return Returned(msgspec.msgpack.encode(value), time.perf_counter() - start)
+        return Returned(encoded(value, msgspec.msgpack.encode), time.perf_counter() - start)
     except MemoryError as error:
         return _raised("memory", str(error), start)
     except Exception as error:
@@ -129,31 +134,6 @@ def execute(call: Call) -> Answer:
             return _raised(kind, str(error), start)
         message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return _raised("exception", message, start)
-
-
-def limit_memory(limit: int) -> list[str]:
-    """Bound this process's address space to `limit` bytes (0: leave it); returns notes for the user."""
-    if not limit:
-        return []
-    try:
-        import resource
-    except ImportError:
-        return ["--memory-limit has no effect on this platform"]
-    try:
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    except (ValueError, OSError) as error:
-        return [f"--memory-limit has no effect here: {error}"]
-    return []
-
-
-def address_space_limit() -> int:
-    """The bound on this process's address space in bytes, which its workers inherit; 0 when there is none."""
-    try:
-        import resource
-    except ImportError:
-        return 0
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return 0 if limit == resource.RLIM_INFINITY else limit
 
 
 def _private_channel() -> tuple[IO[bytes], IO[bytes]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hlotool.alignment.graph import Graph
+from hlotool.ir import edit_flatten
+from hlotool.ir.edit_flatten import flatten_calls
 from hlotool.ir.module import Instruction, Module
-from hlotool.locate import flattening
-from hlotool.locate.flattening import flatten_calls
 from hlotool.parse.reader import parse_module
 
 TEXT = """HloModule m
@@ -84,6 +84,6 @@ def test_a_computation_with_two_callers_is_looked_through_once_it_is_flattened()
 
 
 def test_calls_that_call_too_often_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flattening, "MOST_INSTRUCTIONS", 20)
+    monkeypatch.setattr(edit_flatten, "MOST_INSTRUCTIONS", 20)
     with pytest.raises(ValueError, match="more than 20 instructions when every call is counted"):
         flatten_calls(parse_module(TEXT))

@@ -43,6 +43,7 @@ RANKS = {
     "api": 8,
     "report": 9,
     "cli": 10,
+    "xla_tools": 10,
     "__main__": 11,
     "__init__": 11,
 }

@@ -167,6 +167,10 @@ def test_operations_that_mlir_does_not_write_are_not_understood() -> None:
     )
     assert one is not None
     assert compared is None
+    assert _values(
+        "%p = stablehlo.constant dense<true> : tensor<2xi1>\n"
+        "%s = stablehlo.select %p : tensor<2xi1>, tensor<2xi1>\n"
+    )[1:] == [None]
 
 
 @pytest.mark.parametrize(

@@ -196,3 +196,15 @@ def test_broken_programs_are_not_passed_on(opt: Shell, tmp_path: Path) -> None:
     )
     assert opt(path) == ExitCode.USAGE
     assert "negate must give f32[2]" in opt.error
+
+
+def test_the_program_as_stablehlo(opt: Shell, tmp_path: Path) -> None:
+    from support.oracle import need_xla
+
+    need_xla()
+    path = tmp_path / "p.hlo"
+    path.write_text(PROGRAM)
+    assert opt(path, "--passes", "fuse", "--emit", "stablehlo") == ExitCode.AGREE
+    # The fusion that the pass made has no word in StableHLO: its instructions are written.
+    assert "stablehlo.exponential" in opt.out
+    assert "stablehlo.reduce" in opt.out

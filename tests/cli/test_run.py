@@ -285,6 +285,38 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(dump: Path) 
     assert list((Path(os.environ["HLOTOOL_CACHE"]) / "journals").iterdir()) == []
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a full disk at hand")
+def test_a_report_that_finds_a_full_disk_can_be_had_again(run: Shell, dump: Path) -> None:
+    write_module(dump, 0, DOUBLE, SUM)
+    write_module(dump, 1, DOUBLE, SUM, "jit_g")
+    command = [sys.executable, "-m", "hlotool", "run", str(dump)]
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    assert ended.returncode == ExitCode.USAGE
+    assert ended.stderr == "hlotool: error: standard output: cannot be written: No space left on device\n"
+    (journal,) = (Path(os.environ["HLOTOOL_CACHE"]) / "journals").iterdir()
+    assert journal.read_text().count("\n") == 2
+    assert run(dump) == ExitCode.AGREE
+    assert not journal.exists()
+
+
+def test_three_quick_interruptions_are_one(dump: Path) -> None:
+    write_module(dump, 0, endless("jit_slow"), None, "jit_slow")
+    write_module(dump, 1, endless("jit_slower"), None, "jit_slower")
+    process = child(dump, "--jobs", 1, "--log", "debug")
+    assert process.stderr is not None
+    assert any("task 0" in line for line in process.stderr)
+    for _ in range(3):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.02)
+    out, error = process.communicate(timeout=30)
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert "Traceback" not in error
+    assert out.splitlines()[-1] == f"next: hlotool run {dump} --jobs 1"
+
+
 def test_an_interrupted_report_says_how_to_go_on(dump: Path) -> None:
     write_module(dump, 0, DOUBLE, SUM)
     write_module(dump, 1, endless("jit_slow"), None, "jit_slow")

@@ -110,7 +110,10 @@ def test_gather(indices: list[int], expected: set[str]) -> None:
     assert of_entry(body, arguments, Kind.START_INDEX) == [expected]
 
 
-@pytest.mark.parametrize(("indices", "expected"), [([0, 1, 0], {"repeated"}), ([2, 1, 0], {"distinct"})])
+@pytest.mark.parametrize(
+    ("indices", "expected"),
+    [([0, 1, 0], {"repeated", "distinct"}), ([2, 2, 2], {"repeated"}), ([2, 1, 7], {"distinct"})],
+)
 def test_scatter(indices: list[int], expected: set[str]) -> None:
     text = """add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
     ENTRY e { x = f32[5] parameter(0) i = s32[3] parameter(1) u = f32[3] parameter(2)
@@ -191,3 +194,110 @@ def test_four_bits() -> None:
     body = "a = s4[2] parameter(0)\nb = s4[2] parameter(1)\n ROOT c = s4[2] add(a, b)"
     four = [np.array(v, ml_dtypes.int4) for v in ([7, -8], [1, 1])]
     assert of_entry(body, four, Kind.OVERFLOW) == [{"fits", "wraps"}]
+
+
+ELEMENTWISE = [
+    ("ROOT m = f32[2] maximum(a, b)", f32(1, 2), f32(2, 2), Kind.EXTREMUM, {"second larger"}),
+    ("ROOT m = f32[2] minimum(a, b)", f32(3, NAN), f32(2, 2), Kind.EXTREMUM, {"first larger", "NaN"}),
+    ("ROOT s = f32[2] abs(a)", f32(-1, -0.0), f32(0, 0), Kind.SIGN, {"negative", "not negative"}),
+    ("ROOT s = pred[2] is-finite(a)", f32(INF, 1), f32(0, 0), Kind.FINITENESS, {"infinite", "finite"}),
+    # s8 holds -128 … 127; what lies less than 1 outside is cut to that.
+    ("ROOT c = s8[2] convert(a)", f32(127.5, -3), f32(0, 0), Kind.CONVERSION, {"positive fraction", "exact"}),
+    (
+        "ROOT c = s8[2] convert(a)",
+        f32(128, -1.5),
+        f32(0, 0),
+        Kind.CONVERSION,
+        {"too large", "negative fraction"},
+    ),
+    ("ROOT c = u8[2] convert(a)", f32(-1, 255.5), f32(0, 0), Kind.CONVERSION, {"too small", "fraction"}),
+    ("ROOT c = f16[2] convert(a)", f32(1e6, 1), f32(0, 0), Kind.CONVERSION, {"overflow", "fits"}),
+    ("ROOT c = pred[2] convert(a)", f32(0, 3), f32(0, 0), Kind.CONVERSION, {"zero", "not zero"}),
+]
+
+
+@pytest.mark.parametrize(("root", "a", "b", "kind", "expected"), ELEMENTWISE)
+def test_elementwise(root: str, a: Any, b: Any, kind: Kind, expected: set[str]) -> None:
+    assert of_entry(f"{TWO_F32.format(2)} {root}", [a, b], kind) == [expected]
+
+
+INTEGERS = [
+    ("shift-left(a, b)", s32(1, 1), s32(0, 31), Kind.SHIFT, {"zero", "in range"}),
+    ("shift-right-logical(a, b)", s32(1, 1), s32(32, -1), Kind.SHIFT, {"too large"}),
+    ("shift-right-arithmetic(a, b)", s32(-1, 1), s32(1, 1), Kind.SIGN, {"negative", "not negative"}),
+    ("subtract(a, b)", s32(5, 6), s32(7, -8), Kind.OVERFLOW, {"fits"}),
+]
+
+
+@pytest.mark.parametrize(("root", "a", "b", "kind", "expected"), INTEGERS)
+def test_integers(root: str, a: Any, b: Any, kind: Kind, expected: set[str]) -> None:
+    assert of_entry(f"{TWO_S32.format(2)} ROOT r = s32[2] {root}", [a, b], kind) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("target", "values", "expected"),
+    [
+        ("s8", [127, -128], {"fits"}),
+        ("s8", [128, 0], {"fits", "wraps"}),
+        ("s64", [-1, 1], {"negative", "not negative"}),
+    ],
+)
+def test_convert_integers(target: str, values: list[int], expected: set[str]) -> None:
+    body = f"a = s32[2] parameter(0) ROOT c = {target}[2] convert(a)"
+    assert of_entry(body, [s32(*values)], Kind.CONVERSION) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("opcode", "a", "b", "expected"),
+    [
+        ("and", [True, True], [True, False], {"both", "only the first"}),
+        ("and", [False, False], [True, False], {"only the second"}),
+        ("or", [False, True], [False, False], {"neither", "only the first"}),
+        ("or", [True, False], [True, True], {"only the second"}),
+    ],
+)
+def test_logic(opcode: str, a: list[bool], b: list[bool], expected: set[str]) -> None:
+    body = f"a = pred[2] parameter(0) b = pred[2] parameter(1) ROOT r = pred[2] {opcode}(a, b)"
+    assert of_entry(body, [pred(*a), pred(*b)], Kind.LOGIC) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("opcode", "rows", "expected"),
+    [
+        ("and", [[True, True], [True, False]], {"all", "mixed"}),
+        ("or", [[False, False], [True, True]], {"none"}),
+    ],
+)
+def test_all_or_any(opcode: str, rows: list[list[bool]], expected: set[str]) -> None:
+    text = f"""f {{ a = pred[] parameter(0) b = pred[] parameter(1) ROOT r = pred[] {opcode}(a, b) }}
+      ENTRY e {{ x = pred[2,2] parameter(0) i = pred[] constant({"true" if opcode == "and" else "false"})
+        ROOT r = pred[2] reduce(x, i), dimensions={{1}}, to_apply=f }}"""
+    assert outcomes(text, [np.array(rows)], Kind.ALL_OR_ANY) == [expected]
+
+
+@pytest.mark.parametrize(("values", "expected"), [([1, 2], {"numbers"}), ([1, NAN], {"NaN"})])
+def test_reduce_over_nan(values: list[float], expected: set[str]) -> None:
+    text = """f { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
+      ENTRY e { x = f32[2] parameter(0) i = f32[] constant(0)
+        ROOT r = f32[] reduce(x, i), dimensions={0}, to_apply=f }"""
+    assert outcomes(text, [f32(*values)], Kind.NAN) == [expected]
+
+
+@pytest.mark.parametrize(("values", "expected"), [([1, 3, 2], {"distinct"}), ([3, 1, 3], {"ties"})])
+def test_argmax(values: list[float], expected: set[str]) -> None:
+    text = """f { a = f32[] parameter(0) i = s32[] parameter(1) b = f32[] parameter(2) j = s32[] parameter(3)
+        p = pred[] compare(a, b), direction=GE v = f32[] select(p, a, b) k = s32[] select(p, i, j)
+        ROOT r = (f32[], s32[]) tuple(v, k) }
+      ENTRY e { x = f32[3] parameter(0) n = s32[3] iota(), iota_dimension=0
+        low = f32[] constant(-inf) z = s32[] constant(0)
+        ROOT r = (f32[], s32[]) reduce(x, n, low, z), dimensions={0}, to_apply=f }"""
+    assert outcomes(text, [f32(*values)], Kind.TIES) == [expected]
+
+
+@pytest.mark.parametrize(("sizes", "expected"), [([2, 2], {"not empty"}), ([0, 4], {"empty", "not empty"})])
+def test_ragged_groups(sizes: list[int], expected: set[str]) -> None:
+    body = """a = f32[4,3] parameter(0) b = f32[2,3,5] parameter(1) g = s32[2] parameter(2)
+      ROOT r = f32[4,5] ragged-dot(a, b, g), lhs_contracting_dims={1}, rhs_contracting_dims={1},
+        lhs_ragged_dims={0}, rhs_group_dims={0}"""
+    arguments = [np.zeros((4, 3), np.float32), np.zeros((2, 3, 5), np.float32), s32(*sizes)]
+    assert of_entry(body, arguments, Kind.GROUPS) == [expected]

@@ -19,6 +19,7 @@ README = ROOT / "README.md"
 DOCUMENTS = [
     README,
     ROOT / "CONTRIBUTING.md",
+    *sorted(ROOT.glob("docs/*.md")),
     *sorted(ROOT.glob("*/README.md")),
     *ROOT.glob("*/*/README.md"),
 ]
@@ -58,10 +59,14 @@ def test_documents_hold_commands() -> None:
 def test_command(command: str, tmp_path: Path) -> None:
     if re.search(r"\bcuda-emu\b", command) and shutil.which("g++") is None:
         pytest.skip("there is no g++ for backend cuda-emu")
-    if re.search(r"\bxla\b", command):
+    if re.search(r"\bxla\b|--platform=CPU", command):
         need_xla()
     program, *arguments = shlex.split(command)
-    runner = {"hlotool": [sys.executable, "-m", "hlotool"], "python": [sys.executable]}[program]
+    runner = {
+        "hlotool": [sys.executable, "-m", "hlotool"],
+        "python": [sys.executable],
+        "run_hlo_module": [sys.executable, "-m", "hlotool.xla_tools.run_hlo_module"],
+    }[program]
     result = subprocess.run(
         [*runner, *arguments],
         cwd=ROOT,
@@ -75,15 +80,19 @@ def test_command(command: str, tmp_path: Path) -> None:
 
 
 #: A command with a remark, and the report below it.
-SHOWN = re.findall(
-    r"^```sh\nhlotool (run [^\n#]*?)  +#[^\n]*\n```\n\n```text\n(.*?)^```",
-    README.read_text(encoding="utf-8"),
-    re.MULTILINE | re.DOTALL,
-)
+SHOWN = [
+    shown
+    for path in (README, ROOT / "docs" / "coverage.md")
+    for shown in re.findall(
+        r"^```sh\nhlotool (run [^\n#]*?)  +#[^\n]*\n```\n\n```text\n(.*?)^```",
+        path.read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
+]
 
 
 @pytest.mark.parametrize(("command", "report"), SHOWN, ids=lambda text: text.splitlines()[0])
-def test_a_report_in_the_readme_is_what_is_printed(command: str, report: str, tmp_path: Path) -> None:
+def test_a_report_in_the_documents_is_what_is_printed(command: str, report: str, tmp_path: Path) -> None:
     """Up to times, versions and the padding that goes with them."""
     result = subprocess.run(
         [sys.executable, "-m", "hlotool", *shlex.split(command)],

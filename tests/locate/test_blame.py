@@ -4,27 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.locating import located
 
-import hlotool
-from hlotool.locate.execution import on_one_device
-from hlotool.locate.records import DivergenceRecord
-from hlotool.locate.report import first_divergence
-from hlotool.locate.store import Budget
+from hlotool.errors import HlotoolError
 
 X = np.linspace(0.5, 2, 12, dtype=np.float32)
 Y = np.linspace(-1, 1.5, 12, dtype=np.float32)
-
-
-def located(before: str, after: str, *arguments: object, output: tuple[int, ...] = ()) -> DivergenceRecord:
-    """Where two programs part; other arguments are the same ones, scaled."""
-    scaled = {
-        seed: [np.asarray(a) * np.asarray(a).dtype.type(seed + 1) for a in arguments] for seed in (1, 2)
-    }
-    sides = [
-        on_one_device(hlotool.parse(text), arguments, lambda seed: scaled[seed])  # type: ignore[arg-type]
-        for text in (before, after)
-    ]
-    return first_divergence(*sides, [output], Budget())
 
 
 PAIR = """HloModule m
@@ -113,7 +98,7 @@ def test_where_no_name_survived_right_values_are_put_in_its_place(
 
 def test_programs_that_agree_have_nothing_to_blame() -> None:
     after = AFTER.replace("FIRST", "sine").replace("SECOND", "add")
-    with pytest.raises(hlotool.errors.HlotoolError, match="no instruction is known to differ"):
+    with pytest.raises(HlotoolError, match="no instruction is known to differ"):
         located(BEFORE, after, X, Y)
 
 

@@ -17,7 +17,7 @@ from hlotool.passes.fuse import Fuse
 from hlotool.passes.inline import Inline
 from hlotool.passes.options import OptionRecord, make_pass, options_of, summary
 from hlotool.passes.pipeline import Pipeline, parse_pipeline
-from hlotool.passes.registry import BUILT_IN, PIPELINES, describe_passes, pass_class, pass_names
+from hlotool.passes.registry import BUILT_IN, PIPELINES, XLA_NAMES, describe_passes, pass_class, pass_names
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,12 @@ def test_named_pipelines() -> None:
 def test_what_is_wrong_is_said(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         parse_pipeline(text)
+
+
+def test_passes_by_the_names_that_xla_has_for_them() -> None:
+    assert parse_pipeline("algsimp,tuple-simplifier") == parse_pipeline("simplify,simplify-tuples")
+    assert set(XLA_NAMES.values()) <= set(BUILT_IN) | set(PIPELINES)
+    assert not set(XLA_NAMES) & (set(BUILT_IN) | set(PIPELINES))
 
 
 def test_options_of_every_type() -> None:

@@ -107,12 +107,33 @@ def test_an_interrupted_batch_keeps_what_is_finished_and_goes_on(tmp_path: Path)
     assert len(second.records) == 4
 
 
-def test_a_finished_batch_starts_anew(tmp_path: Path) -> None:
+def test_a_finished_batch_is_kept_until_its_rows_are_printed(tmp_path: Path) -> None:
     work = tasks(tmp_path, "a", "b")
-    run(work, journal=Journal(tmp_path / "k"))
+    journal = Journal(tmp_path / "k")
+    run(work, journal=journal)
     listener = Recorder()
     run(work, listener, Journal(tmp_path / "k"))
+    assert "started a" not in listener.heard
+    journal.remove()
+    run(work, listener, Journal(tmp_path / "k"))
     assert "started a" in listener.heard
+
+
+@pytest.mark.parametrize("misdeed", ["allocate", "kill"])
+def test_what_ran_out_of_memory_is_tried_again(misdeed: str, tmp_path: Path) -> None:
+    work = tasks(tmp_path, "a", misdeed, "b")
+    first = run(work, Recorder(patience=3), Journal(tmp_path / "k"))
+    assert [row.verdict for row in first.records][1] is Verdict.OUT_OF_MEMORY
+    listener = Recorder()
+    run(work, listener, Journal(tmp_path / "k"))
+    assert [h for h in listener.heard if h.startswith("started")] == [f"started {misdeed}"]
+
+
+def test_rows_of_another_form_are_not_believed(tmp_path: Path) -> None:
+    work = tasks(tmp_path, "a")
+    journal = Journal(tmp_path / "k")
+    journal.add(task_key(work[0]), [{"verdict": "identical"}])
+    assert run(work, journal=journal).records[0].verdict is Verdict.AGREE
 
 
 def test_no_resume(tmp_path: Path) -> None:

@@ -169,9 +169,11 @@ def test_a_crash_suggests_the_whole_log() -> None:
 
 def test_an_interrupted_run_goes_on_with_the_same_command() -> None:
     run = samples.run(
-        [], interrupted=True, options=RunOptions(only="f", stages=("a*", "b"), memory_limit=1000)
+        [], interrupted=True, options=RunOptions(only="f", stages=("a*", "b"), memory_limit=5_000_000)
     )
-    assert next_command(run, verbose=False) == "hlotool run dump --stages 'a*,b' --memory-limit 1000 --only f"
+    assert (
+        next_command(run, verbose=False) == "hlotool run dump --stages 'a*,b' --memory-limit 5000000 --only f"
+    )
 
 
 def test_nothing_to_do_when_all_is_well() -> None:

@@ -304,7 +304,7 @@ _FIELDS: Mapping[str, Field] = {
     ),
     "batch_group_count": count("batch_group_count"),
     "body": called(0),
-    "branch_computations": unwritten(lambda c: None if _tests_predicate(c) else tuple(c.called)),
+    "branch_computations": unwritten(lambda c: None if _tests_predicate(c) else tuple(c.called) or None),
     "called_computations": unwritten(lambda c: tuple(c.called) or None),
     "calls": _called_unless("async-update", "async-done"),
     "channel_id": plain("channel_id", lambda channel: channel if channel > 0 else None),

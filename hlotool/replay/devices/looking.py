@@ -23,7 +23,7 @@ _BACKEND = "numpy"
 
 def subjects(reference: Program, tested: Program, arguments: Sequence[Any]) -> tuple[Subject, Subject]:
     """Two programs on the same arguments, and on others that make sense to the first."""
-    return _subject(reference, reference, arguments), _subject(tested, reference, arguments)
+    return subject(reference, reference, arguments), subject(tested, reference, arguments)
 
 
 def leaves_of(program: Program, outputs: Sequence[ShapeIndex]) -> list[ShapeIndex]:
@@ -32,7 +32,9 @@ def leaves_of(program: Program, outputs: Sequence[ShapeIndex]) -> list[ShapeInde
     return list(dict.fromkeys(own))
 
 
-def _subject(program: Program, origin: Program, arguments: Sequence[Any]) -> Subject:
+def subject(program: Program, origin: Program, arguments: Sequence[Any]) -> Subject:
+    """A program on the arguments of another, which says what other arguments make sense."""
+
     def others(seed: int) -> Sequence[Any]:
         return generate_inputs(origin.module, seed).values
 

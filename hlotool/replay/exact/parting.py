@@ -39,8 +39,7 @@ def open_search(
     reference: Side,
     tested: Side,
     outputs: Collection[ShapeIndex],
-    arguments: Sequence[Any] | None,
-    seed: int,
+    options: Options,
     budget: Budget,
 ) -> tuple[Search, tuple[ShapeIndex, ...]]:
     """Two programs that are different functions, open for questions, and the outputs that show it.
@@ -49,15 +48,14 @@ def open_search(
         reference: the program as it should be.
         tested: the other one.
         outputs: leaves of the result, of which one must differ.
-        arguments: whose integers and preds are taken in place of generated ones.
-        seed: of the point.
+        options: of `compare`; its time limit does not count.
         budget: how much may be kept, and how many seconds each part of the search may take.
 
     Raises:
         OutOfTime: recording an execution takes too long.
         Unsupported: as `parting`, or the calls of a program cannot be flattened.
     """
-    found = parting(reference, tested, outputs, Options(seed=seed, arguments=arguments))
+    found = parting(reference, tested, outputs, options)
     return Search(*found.words, budget, numbers=found.numbers), found.outputs
 
 
@@ -76,22 +74,20 @@ class Parting:
     numbers: tuple[Subject, Subject]
 
 
-def parting(
-    reference: Side, tested: Side, outputs: Collection[ShapeIndex], options: Options | None = None
-) -> Parting:
+def parting(reference: Side, tested: Side, outputs: Collection[ShapeIndex], options: Options) -> Parting:
     """The first point at which two programs differ, under what lets fewest of their results differ.
 
     Args:
         reference: the program as it should be.
         tested: the other one.
         outputs: leaves of the result, of which one must differ.
-        options: of `compare`; its time limit does not count.
+        options: see `open_search`.
 
     Raises:
         Unsupported: they run on several devices or have no meaning in the field, or no output is known to
             differ.
     """
-    options = with_points(options or Options(), reference.module, tested.module)
+    options = with_points(options, reference.module, tested.module)
     number, assumed, differing = next(_differences(reference, tested, outputs, options), (0, Assumed(), ()))
     if not differing:
         raise Unsupported("the programs are not known to be different functions")

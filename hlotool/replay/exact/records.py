@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlotool.findings.records import ErrorRecord, Record
+from hlotool.locate.records import DivergenceRecord
 from hlotool.replay.exact.result import ExactResult, LeafResult, Witness
 
 
@@ -88,6 +89,8 @@ class ProvedRecord(Record, frozen=True, kw_only=True):
         constants: that were read as other numbers.
         left_boxes: unknown functions of the first program.
         right_boxes: unknown functions of the second one.
+        divergence: where programs that are unequal part: the first is taken for the one that is right.
+        divergence_missing: why that was not found.
         error: of a program that could not be read or evaluated.
         seconds: wall time.
     """
@@ -105,6 +108,8 @@ class ProvedRecord(Record, frozen=True, kw_only=True):
     constants: list[ReadingRecord] = []
     left_boxes: list[BoxRecord] = []
     right_boxes: list[BoxRecord] = []
+    divergence: DivergenceRecord | None = None
+    divergence_missing: str = ""
     error: ErrorRecord | None = None
     seconds: float = 0.0
 

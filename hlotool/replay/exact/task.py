@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from hlotool.backends.base import DevicesBackend, Probe, Value
 from hlotool.dump.records import DumpModule, Stage
@@ -13,10 +16,16 @@ from hlotool.errors import BackendFailed, HlotoolError, Unsupported
 from hlotool.findings.errors import error_record
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
+from hlotool.locate.report import divergence_record
+from hlotool.locate.store import Budget
 from hlotool.replay.exact.compare import Options, compare
+from hlotool.replay.exact.parting import open_search
 from hlotool.replay.exact.records import ProvedRecord, proved_record
-from hlotool.replay.exact.result import Relation
+from hlotool.replay.exact.result import ExactResult, Relation
 from hlotool.replay.program import Program, compile_program, load_program
+
+#: A search has so many parts that may each take the time of its budget.
+_PARTS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +65,30 @@ def prove(task: ProveTask) -> ProvedRecord:
         reference = load_program(task.owners[0], task.reference, only_read())
         tested = load_program(task.owners[1], task.tested, only_read(), reference)
         options = Options(task.trials, task.seed, task.time_limit, _given(task, reference))
-        return proved_record(task.name, left, right, compare(reference, tested, options))
+        result = compare(reference, tested, options)
+        record = proved_record(task.name, left, right, result)
+        is_function = result.relation is Relation.UNEQUAL and not result.structural
+        return _with_divergence(record, reference, tested, result, options) if is_function else record
     except HlotoolError as error:
         if isinstance(error, BackendFailed) and error.here:
             raise
         return failed_record(task, error, time.monotonic() - began)
+
+
+def _with_divergence(
+    record: ProvedRecord, reference: Program, tested: Program, result: ExactResult, options: Options
+) -> ProvedRecord:
+    """The record with the instruction at which the programs part; the search may take what time is left."""
+    outputs = [leaf.index for leaf in result.leaves if leaf.relation is Relation.UNEQUAL]
+    budget = Budget(seconds=max(0.0, options.time_limit - result.seconds) / _PARTS)
+    try:
+        search, differing = open_search(reference, tested, outputs, options, budget)
+        with closing(search):
+            found = divergence_record(search, search.first(differing), differing)
+    except HlotoolError as error:
+        return msgspec.structs.replace(record, divergence_missing=str(error))
+    # Neither program is known to be the right one.
+    return msgspec.structs.replace(record, divergence=msgspec.structs.replace(found, finding="suspected"))
 
 
 def _given(task: ProveTask, reference: Program) -> Sequence[Any] | None:

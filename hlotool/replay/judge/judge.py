@@ -25,7 +25,7 @@ certain, so is the program, and what is at hand decides about the others.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hlotool.errors import HlotoolError
@@ -38,6 +38,7 @@ from hlotool.numerics.reasons import Finding
 from hlotool.numerics.ulp import epsilon
 from hlotool.numerics.verdict import Comparison, LeafComparison, aggregate
 from hlotool.replay.judge import excuses, range_check
+from hlotool.replay.judge.by_user import settled
 from hlotool.replay.judge.case import Accusation, Case
 from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.explaining import explained
@@ -55,24 +56,33 @@ def judge(judgement: Judgement) -> Comparison:
     """
     compared = judgement.compared()
     has_other_structure = compared.verdict is Verdict.STRUCTURAL and len(compared.leaves) == 1
-    if has_other_structure or (judgement.tolerance is not None and not judgement.exact):
+    if has_other_structure:
         return compared
-    executions = Executions(judgement)
     leaves = list(judgement.leaves(compared))
-    said = [leaf.compared for leaf in leaves]
+    by_user = settled(judgement, leaves)
+    said = [by_user.get(leaf.number, leaf.compared) for leaf in leaves]
+    if judgement.tolerance is not None and not judgement.exact:
+        return aggregate(said) if by_user else compared
+    executions = Executions(judgement)
     if judgement.tolerance is None:
-        said = explained(_decided(leaves, executions), executions)
-    return aggregate(executions.equality.weighed(leaves, said))
+        said = explained(_decided(leaves, executions, by_user), executions)
+    weighed = executions.equality.weighed(leaves, said)
+    if not judgement.exact:
+        weighed = [by_user.get(leaf.number, one) for leaf, one in zip(leaves, weighed)]
+    return aggregate(weighed)
 
 
-def _decided(leaves: Sequence[Leaf], executions: Executions) -> list[LeafComparison | Accusation]:
-    """The verdict on every leaf, in tuple order.
+def _decided(
+    leaves: Sequence[Leaf], executions: Executions, by_user: Mapping[int, LeafComparison]
+) -> list[LeafComparison | Accusation]:
+    """The verdict on every leaf, in tuple order; the user's own stand.
 
     The one that is furthest off comes first: once it is wrong for certain, so is the program, and for the
     others what is at hand has to do.
     """
-    decided: dict[int, LeafComparison | Accusation] = {}
-    in_question = [leaf for leaf in leaves if _is_in_question(leaf, executions)]
+    decided: dict[int, LeafComparison | Accusation] = {**by_user}
+    others = [leaf for leaf in leaves if leaf.number not in by_user]
+    in_question = [leaf for leaf in others if _is_in_question(leaf, executions)]
     in_company = False
     for leaf in sorted(in_question, key=lambda leaf: -_urgency(leaf, executions)):
         decided[leaf.number] = _verdict(leaf, executions, in_company)

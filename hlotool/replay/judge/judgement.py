@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ from hlotool.backends.base import Backend, Probe, Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
-from hlotool.ir.types import ArrayShape, Shape, leaves
+from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves
 from hlotool.numerics.compare import compare_values, part_at
 from hlotool.numerics.dataflow import Leaves, join_leaves, leaf_facts
 from hlotool.numerics.facts import Facts
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 #: Runs a program under a policy: from a backend to a function of nothing that executes once.
 Execute = Callable[[Backend], Callable[[], Value]]
+#: Compares an output by its name, the expected and the actual array: whether they agree, what is wrong, or
+#: None where it has no opinion.
+CompareWith: TypeAlias = "Callable[[str, Array, Array], bool | str | None]"
 #: Compares both programs as functions of real numbers, within so many seconds, at so many points.
 CompareExactly: TypeAlias = "Callable[[float, int], ExactResult]"
 
@@ -79,6 +82,8 @@ class Judgement:
         tested: the program that gave `actual`, where that is HLO of its own (after a pass, say).
         seed: of the ensembles.
         tolerance: set by the user, in place of an ensemble.
+        tolerances: set for single outputs, by shape index, of arrays or of tuples.
+        compare_with: the user's own comparison, before any tolerance.
         deadline: in `time.monotonic`: from then on no execution begins, and a bound decides.
         thorough: look for the pattern of every wrong leaf, not only of the worst few.
         product_unit: one ulp at 1 of the type in which the hardware that gave `actual` multiplies f32 where
@@ -95,6 +100,8 @@ class Judgement:
     tested: Side | None = None
     seed: int = 0
     tolerance: ChosenTolerance | None = None
+    tolerances: Mapping[ShapeIndex, ChosenTolerance] = field(default_factory=dict)
+    compare_with: CompareWith | None = None
     deadline: float = math.inf
     thorough: bool = False
     product_unit: float = 0.0

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import msgspec
 
 from hlotool._version import __version__
-from hlotool.backends.base import Backend, Value
+from hlotool.backends.base import Value
 from hlotool.backends.registry import get_backend
 from hlotool.cache.fingerprint import digest
 from hlotool.dump.directory import open_dump
@@ -25,18 +25,11 @@ from hlotool.replay.task import Task
 from hlotool.search.arrays import arrays_in, as_values, npz_bytes
 from hlotool.search.bisection.stage_oracle import StageOracle
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials
+from hlotool.search.optimised import DumpingBackend
 
 FUNCTION = "hlotool.search.bisection.compile_here:compile_live"
 
 INPUTS, OUTPUTS = "inputs.npz", "outputs.npz"
-
-
-@runtime_checkable
-class DumpingBackend(Protocol):
-    """A backend that can have its compiler write the program after each pass."""
-
-    def dumping(self, folder: Path, passes: str = ".*") -> Backend:
-        """The same backend, which leaves a dump in `folder`."""
 
 
 @dataclass(frozen=True, slots=True)

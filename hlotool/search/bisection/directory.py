@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from hlotool.findings.signature import Signature
-from hlotool.findings.verdict import AGREEING, DIFFERING
+from hlotool.findings.verdict import AGREEING, DIFFERING, Verdict
 from hlotool.replay.task import Task
 from hlotool.search.bisection.bracket import Bracket, find_bracket
 from hlotool.search.bisection.ends import Ends, ends_of
@@ -28,6 +28,7 @@ class Findings:
         comparisons: number of stages judged.
         unusable: number of steps that gave no answer: what crashed, and what cannot be judged.
         stages_only: some are healthy as far as their stages tell; what they return is not known.
+        notes: what was judged otherwise than the user asked for.
     """
 
     modules: list[BisectedModule] = field(default_factory=list)
@@ -36,6 +37,7 @@ class Findings:
     comparisons: int = 0
     unusable: int = 0
     stages_only: bool = False
+    notes: list[str] = field(default_factory=list)
 
 
 def bisect_directory(
@@ -79,6 +81,8 @@ class _Directory:
 
     def settled(self, ends: Ends) -> Ends | None:
         """The ends if there is something to search between them; otherwise what they tell is noted."""
+        if ends.task.options.exact and ends.stages is not None and (reason := ends.stages.exact_refusal):
+            self.findings.notes.append(f"{ends.task.module.title}: judged by values alone: {reason}")
         if ends.wrong is not None or (self.exhaustive and len(ends.task.module.stages) > 1):
             return ends
         bracket = self._bracket(ends)
@@ -139,6 +143,8 @@ class _Directory:
             reason = str(bracket)
         if ends.result is not None and ends.result.verdict in DIFFERING:
             reason = f"{reason}; what the program returned is wrong: {ends.result.reason}"
+        if row is not None and row.verdict is Verdict.DIFFERS:
+            reason = f"{reason}; --exact searches for where that comes from"
         self.findings.modules.append(
             msgspec.structs.replace(
                 found, verdict=row.verdict.value if row else "not compared", reason=reason, unusable=unusable

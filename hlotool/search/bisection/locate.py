@@ -84,6 +84,7 @@ class Locator:
             f"{good}: {_said(search.rows.get(turn.good))}",
             f"{bad}: {_said(turn.comparison)}",
             *self._pass_evidence(turn, spot),
+            *(_judged_by_values(search) if self.ends.task.options.exact else ()),
         ]
         return CulpritRecord(
             module=self.ends.task.module.title,
@@ -204,6 +205,13 @@ def _said(row: ModuleRecord | None) -> str:
     if row is None:
         return "the program that all others are judged by"
     return f"{row.verdict.value}, {row.reason}"
+
+
+def _judged_by_values(search: PassSearch) -> Iterator[str]:
+    """The stages of which it is not known whether they are the same function, where that was the question."""
+    reasons = [reason for row in search.rows.values() if (reason := row.exact_refusal)]
+    if reasons:
+        yield f"{len(reasons)} of {len(search.rows)} stages were judged by values alone: {reasons[0]}"
 
 
 def _first_source(row: ModuleRecord) -> SourceRecord | None:

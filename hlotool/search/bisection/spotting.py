@@ -11,7 +11,7 @@ import msgspec
 
 from hlotool.errors import HlotoolError, Unsupported
 from hlotool.findings.provenance import source_of_output
-from hlotool.findings.verdict import DIFFERING
+from hlotool.findings.verdict import DIFFERING, Verdict
 from hlotool.ir.module import Module
 from hlotool.ir.types import ShapeIndex
 from hlotool.locate.cut import Spot, cut_out
@@ -94,7 +94,7 @@ def _spot_of(
     with closing(search):
         found = search.first(outputs)
         record = divergence_record(search, found, outputs)
-        spot = _record(question.task, found, record, wide or record)
+        spot = _record(question, found, record, wide or record)
         around = with_surroundings(found, outputs) if spot.after else None
         return msgspec.structs.replace(spot, around=_around(question, around))
 
@@ -113,14 +113,16 @@ def _around(question: SpotQuestion, spot: Spot | None) -> PairRecord | None:
         pairs.append(whole_stages(before, after, trial.arguments, sharding))
     for pair in pairs:
         one, other = (without_positions(module) for module in (pair.before, pair.after))
-        row = compare_modules(question.task, one, other, pair.arguments)
+        row = compare_modules(question.task, one, other, pair.arguments, question.comparison.verdict)
         if row is not None and row.verdict is question.comparison.verdict:
             inputs = npz_bytes(pair.arguments, pair.copies)
             return PairRecord(before=one.to_text(), after=other.to_text(), inputs=inputs, comparison=row)
     return None
 
 
-def _record(task: Task, found: Found, declared: DivergenceRecord, divergence: DivergenceRecord) -> SpotRecord:
+def _record(
+    question: SpotQuestion, found: Found, declared: DivergenceRecord, divergence: DivergenceRecord
+) -> SpotRecord:
     """What is to blame, cut out as declared where the search in f64 came to the same instructions."""
     opcodes = {i.name: i.opcode for i in found.tested.original.instructions()}
     record = SpotRecord(
@@ -133,7 +135,8 @@ def _record(task: Task, found: Found, declared: DivergenceRecord, divergence: Di
     )
     spot = cut_out(found) if divergence.instructions == declared.instructions else None
     alone = [] if spot is None else list(on_its_own(spot))
-    rows = [compare_modules(task, each.before, each.after, each.arguments) for each in alone]
+    wanted = question.comparison.verdict
+    rows = [compare_modules(question.task, each.before, each.after, each.arguments, wanted) for each in alone]
     if not alone:
         return record
     number = next((n for n, row in enumerate(rows) if row is not None and row.verdict in DIFFERING), 0)
@@ -199,13 +202,23 @@ def _result_spot(question: ResultQuestion) -> SpotRecord:
 
 
 def compare_modules(
-    task: Task, before: Module, after: Module, arguments: Sequence[Any]
+    task: Task, before: Module, after: Module, arguments: Sequence[Any], wanted: Verdict = Verdict.WRONG
 ) -> ModuleRecord | None:
-    """What two small programs return for the same arguments, compared; None when one cannot run."""
+    """What two small programs return for the same arguments, compared; None when one cannot run.
+
+    Args:
+        task: whose options decide.
+        before: the right one.
+        after: the other one.
+        arguments: of both.
+        wanted: the verdict that they are to show: where that is `unequal`, how far values are apart does not
+            count.
+    """
     try:
         one = compile_program("before", "", before, task.options.reference)
         other = compile_program("after", "", after, task.options.reference, one)
-        return compare_programs(one, other, arguments, task.options, task.module.title)
+        row = compare_programs(one, other, arguments, task.options, task.module.title)
+        return row.as_functions() if wanted is Verdict.UNEQUAL else row
     except HlotoolError:
         return None
 

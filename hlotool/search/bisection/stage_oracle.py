@@ -11,7 +11,7 @@ import msgspec
 from hlotool._version import __version__
 from hlotool.cache.fingerprint import digest
 from hlotool.errors import BackendFailed
-from hlotool.findings.verdict import Answer
+from hlotool.findings.verdict import OF_THE_MACHINE, Answer, Verdict
 from hlotool.replay.keys import context_key, stage_key
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import failed_row
@@ -42,7 +42,7 @@ class StageOracle:
         """The comparison that answers a question."""
         self.questions += 1
         key = question_key(question)
-        value = self.steps.ask(key, text or question.label, lambda: self._compute(question), _verdict)
+        value = self.steps.ask(key, text or question.label, lambda: self._compute(question), _verdict, _lasts)
         row = _of_stage(msgspec.convert(value, ModuleRecord), question)
         if row.verdict.answer is Answer.UNUSABLE:
             self.unanswered.add(key)
@@ -56,7 +56,7 @@ class StageOracle:
         began = time.perf_counter()
         for index, value in self._compute_all(list(first.values())):
             now = time.perf_counter()
-            self.steps.keep(missing[index], value, now - began)
+            self.steps.keep(missing[index], value, now - began, _lasts(value))
             began = now
         return [self.ask(question, question.task.module.title) for question in questions]
 
@@ -67,7 +67,13 @@ class StageOracle:
 
     def call(self, key: str, text: str, function: str, argument: object) -> Any:
         """The value of another function of the workers, in plain data; None when the worker died."""
-        value = self.steps.ask(key, text, lambda: self._call(function, argument), lambda value: "")
+        value = self.steps.ask(
+            key,
+            text,
+            lambda: self._call(function, argument),
+            lambda value: "",
+            lambda value: value is not None,
+        )
         if value is None:
             self.unanswered.add(key)
         return value
@@ -97,6 +103,10 @@ def _plain(question: Question, done: Done) -> Any:
 
 def _verdict(value: Any) -> str:
     return str(value["verdict"])
+
+
+def _lasts(value: Any) -> bool:
+    return Verdict(value["verdict"]) not in OF_THE_MACHINE
 
 
 def _of_stage(row: ModuleRecord, question: Question) -> ModuleRecord:

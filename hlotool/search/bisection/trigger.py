@@ -17,7 +17,7 @@ from hlotool.backends.spec import parse_spec
 from hlotool.backends.xla.routes import compiled_for
 from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError, Unsupported
 from hlotool.findings.records import Record
-from hlotool.findings.verdict import Answer
+from hlotool.findings.verdict import Answer, Verdict
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import own_arguments
 from hlotool.parse.reader import parse_module
@@ -216,7 +216,10 @@ class _Trial:
         return self._said(*said)
 
     def _judge(self, backend: str) -> Judge:
-        options = msgspec.structs.replace(self.task.options, backend=backend, inputs=None, outputs=None)
+        row = self.culprit.comparison
+        is_exact = row is not None and row.verdict is Verdict.UNEQUAL
+        given = self.task.options
+        options = msgspec.structs.replace(given, backend=backend, inputs=None, outputs=None, exact=is_exact)
         judge = BackendJudge(self.pool, options)
         judge.name = f"{judge.name}, {self.compiler.name}"
         return judge

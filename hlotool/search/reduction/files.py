@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hlotool.errors import UsageError
+from hlotool.findings.files import writing
 from hlotool.search.arrays import npz_bytes
 from hlotool.search.reduction.case import Case
 
@@ -15,12 +15,10 @@ def write_case(case: Case, path: Path) -> None:
     Raises:
         UsageError: a file cannot be written.
     """
-    try:
+    with writing(path):
         path.write_text(case.text, encoding="utf-8")
         if case.arguments:
             path.with_suffix(".npz").write_bytes(npz_bytes(case.arguments, case.copies))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from error
 
 
 def default_output(path: str, what: str = "reduced") -> str:

@@ -19,7 +19,7 @@ import msgspec
 
 from hlotool._version import __version__
 from hlotool.cache.fingerprint import digest
-from hlotool.errors import BackendFailed, UsageError
+from hlotool.errors import BackendFailed, BackendOutOfMemory, UsageError
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
 from hlotool.replay.options import ReplayOptions
@@ -64,7 +64,7 @@ class BackendJudge:
     """Compares a backend with the reference, in worker processes."""
 
     def __init__(self, pool: Pool, options: ReplayOptions, width: int = 1) -> None:
-        self.name = f"{options.backend} against {options.reference}"
+        self.name = f"{options.backend} against {options.reference}{', exactly' if options.exact else ''}"
         self.width = width
         self._pool = pool
         self._options = options
@@ -271,11 +271,16 @@ class CaseOracle:
         if missing:
             todo = [cases[keys.index(key)] for key in missing]
             for index, outcome in self.judge.run(todo):
-                self.steps.keep(missing[index], msgspec.to_builtins(outcome), time.perf_counter() - began)
+                took = time.perf_counter() - began
+                self.steps.keep(missing[index], msgspec.to_builtins(outcome), took, _lasts(outcome))
         return [
             msgspec.convert(self.steps.ask(key, text, _unreachable, _kind), Outcome)
             for key, text in zip(keys, texts)
         ]
+
+
+def _lasts(outcome: Outcome) -> bool:
+    return outcome.failure is None or outcome.failure.kind != BackendOutOfMemory.__name__
 
 
 def _unreachable() -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import hlotool
 from hlotool.parse.proto.literals import read_literal
 from hlotool.parse.proto.schema import decode
-from hlotool.parse.proto.tool_inputs import tool_inputs
+from hlotool.parse.proto.tool_literals import read_executions, tool_inputs
 from hlotool.values.flatten import from_literal
 
 PROGRAM = """HloModule m
@@ -36,3 +36,17 @@ def test_every_parameter_has_its_literal() -> None:
     assert found[2][1]
     # In the order of the parameter's layout, which XLA reads the bytes in.
     assert list(iteration.arguments[1].shape.layout.minor_to_major) == [0, 1]
+
+
+def test_what_is_written_is_read_in_both_forms() -> None:
+    from google.protobuf import text_format
+
+    module = hlotool.parse(PROGRAM)
+    values = (np.int32(5), np.zeros((2, 3), ml_dtypes.bfloat16), (np.float32([1, 2]), np.bool_(False)))
+    content = tool_inputs(module, values)
+    text = text_format.MessageToString(decode("RunHloModuleLiterals", content, "x"))
+    iteration = text_format.MessageToString(decode("RunHloModuleLiterals", content, "x").iterations[0])
+    for form in (content, text.encode(), iteration.encode()):
+        [execution] = read_executions(form, "x")
+        assert from_literal(execution.arguments[0]) == 5
+        assert execution.result is None

@@ -1,0 +1,97 @@
+"""What a replay exercised: the reference program is run once more and its decisions are observed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from hlotool.backends.base import Probe, Value
+from hlotool.errors import HlotoolError
+from hlotool.replay.devices.runners import OneDevice
+from hlotool.replay.options import ReplayOptions
+from hlotool.replay.program import Program
+from hlotool.replay.records import ModuleRecord
+from hlotool.replay.trials import Trial
+from hlotool.workers.worker import tell
+
+if TYPE_CHECKING:
+    from hlotool.coverage.coverage import Coverage
+    from hlotool.coverage.observer import Instrumented
+    from hlotool.coverage.records import CoverageRecord
+
+#: Observed unasked where the reference ran no longer: observing takes about as long again.
+_CHEAP_SECONDS = 5.0
+
+
+class Covering:
+    """Coverage of one reference program, over all trials so far.
+
+    Args:
+        program: the reference.
+        options: of the user, who may want it always, never, or (by default) where it is cheap.
+    """
+
+    def __init__(self, program: Program, options: ReplayOptions) -> None:
+        self._program = program
+        self._options = options
+        self._coverage: Coverage | None = None
+        self._waiting: list[Trial] = []
+        self._instrumented: Instrumented | None = None
+        self._record: CoverageRecord | None = None
+        self._missing = ""
+
+    def ran(self, trial: Trial, seconds: float) -> None:
+        """The reference has run on a trial; it is looked at with the next row.
+
+        Args:
+            trial: what the reference has run on.
+            seconds: that it took.
+        """
+        if self._options.coverage is None and seconds > _CHEAP_SECONDS:
+            self._missing = f"the reference ran for {seconds:.0f} s: only looked at with --coverage"
+        elif self._options.coverage is not False:
+            self._waiting.append(trial)
+
+    def _observe(self, trial: Trial) -> None:
+        try:
+            tell("looking at what the inputs exercise")
+            self._coverage = self._observed(trial)
+        except HlotoolError as error:
+            self._missing = str(error)
+        except Exception as error:
+            # The verdict stands without it.
+            self._missing = f"internal error of coverage, please report: {type(error).__name__}: {error}"
+
+    def noted(self, row: ModuleRecord) -> ModuleRecord:
+        """The row, with the coverage by all trials so far."""
+        if self._waiting:
+            from hlotool.coverage.words import coverage_record
+
+            for trial in self._waiting:
+                self._observe(trial)
+            self._waiting.clear()
+            if self._coverage is not None:
+                self._record = coverage_record(self._coverage, lists_all=bool(self._options.coverage))
+        return msgspec.structs.replace(row, coverage=self._record, coverage_missing=self._missing)
+
+    def _observed(self, trial: Trial) -> Coverage:
+        # Imported where it is needed: every worker would pay for it as it starts.
+        from hlotool.coverage.coverage import merged
+        from hlotool.coverage.observer import Instrumented, Observer
+        from hlotool.replay.devices.looking import subject
+
+        if self._instrumented is None:
+            self._instrumented = Instrumented(self._program.module)
+        if isinstance(self._program.runner, OneDevice):
+            return self._instrumented.run(trial.arguments, self._coverage)
+        decisions = self._instrumented.program
+        observers: list[Observer] = []
+
+        def watch(devices: Sequence[Sequence[Value]]) -> Sequence[Probe]:
+            observers.extend(Observer(decisions, self._coverage) for _ in devices)
+            return observers
+
+        subject(self._program, self._program, trial.arguments).run(decisions.module, watch)
+        return merged(observer.coverage() for observer in observers)

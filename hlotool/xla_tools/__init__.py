@@ -1,0 +1,1 @@
+"""Entry points that take the command lines of XLA's own tools, for scripts that call these."""

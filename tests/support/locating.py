@@ -1,0 +1,23 @@
+"""Where two small programs part."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import hlotool
+from hlotool.locate.execution import on_one_device
+from hlotool.locate.records import DivergenceRecord
+from hlotool.locate.report import first_divergence
+from hlotool.locate.store import Budget
+
+
+def located(before: str, after: str, *arguments: object, output: tuple[int, ...] = ()) -> DivergenceRecord:
+    """What the locator says of a leaf of the result; other arguments are the same ones, scaled."""
+    scaled = {
+        seed: [np.asarray(a) * np.asarray(a).dtype.type(seed + 1) for a in arguments] for seed in (1, 2)
+    }
+    sides = [
+        on_one_device(hlotool.parse(text), arguments, lambda seed: scaled[seed])  # type: ignore[arg-type]
+        for text in (before, after)
+    ]
+    return first_divergence(*sides, [output], Budget())
