@@ -24,6 +24,8 @@ from hlotool.dump.loading import load_stage
 from hlotool.errors import HlotoolError
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Computation, Module
+from hlotool.replay.judge.ensemble import Ensemble
+from hlotool.replay.judge.judgement import side_of
 from hlotool.values.generate import generate_inputs
 
 #: Programs that are measured where none are given.
@@ -39,6 +41,8 @@ _BINARY = ("add", "subtract", "multiply", "divide", "power", "maximum", "remaind
 #: Runs of which the least time counts, unless they take longer than _ENOUGH_S together.
 _RUNS = 5
 _ENOUGH_S = 3.0
+#: Members that nearly every verdict with an ensemble needs.
+_MEMBERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +67,15 @@ class Cost:
 
     def __str__(self) -> str:
         if self.refused:
-            return f"| {self.name} | {self.side} | {self.instructions} | {self.refused} ||||"
-        cells = [f"{self.cpu_ms[name]:.3g}" for name in ("numpy", "f64", "field")]
+            return f"| {self.name} | {self.side} | {self.instructions} | {self.refused} |||||"
+        cells = [f"{self.cpu_ms[name]:.3g}" for name in ("numpy", "f64", "ensemble", "field")]
         cells.append(f"{self.wall_ms['field']:.3g}")
         cells.append(f"{self.cpu_ms['field'] / max(self.cpu_ms['numpy'], 1e-6):.1f}")
         return f"| {self.name} | {self.side} | {self.instructions} | {' | '.join(cells)} |"
 
 
-HEADING = """| what | side | instructions | numpy, cpu ms | f64 | field | field, wall ms | field / numpy |
-|---|---|---|---|---|---|---|---|"""
+HEADING = """| what | side | size | numpy, cpu ms | f64 | ensemble | field | field, wall ms | field / numpy |
+|---|---|---|---|---|---|---|---|---|"""
 
 
 def least(run: Callable[[], object]) -> tuple[float, float]:
@@ -123,6 +127,7 @@ def _runs(
             executable.run(list(arguments))
 
         yield title, run
+    yield "ensemble", lambda: Ensemble(side_of(module, values), 0).members(_MEMBERS)
 
 
 def _takes_logarithms(module: Module) -> bool:
