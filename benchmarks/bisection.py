@@ -143,8 +143,18 @@ def loaded(folder: Path, number: int) -> Module:
     return load_stage(owner, owner.stages[number])
 
 
-def plant(kind: FaultKind, folder: Path, target: Path, rng: np.random.Generator) -> Planted | None:
-    """A dump with a fault at a random place; None when this kind does not fit there."""
+def plant(
+    kind: FaultKind, folder: Path, target: Path, rng: np.random.Generator, exact: bool = False
+) -> Planted | None:
+    """A dump with a fault at a random place; None when this kind does not fit there.
+
+    Args:
+        kind: of fault.
+        folder: of the healthy dump.
+        target: gets the planted one.
+        rng: chooses.
+        exact: the faulty stages are one function of real numbers, not only close to each other.
+    """
     stages = opened(folder).stages
     first = int(rng.integers(1, len(stages)))
     module = loaded(folder, first)
@@ -155,7 +165,7 @@ def plant(kind: FaultKind, folder: Path, target: Path, rng: np.random.Generator)
     seed = int(rng.integers(1 << 30))
     try:
         arguments = poisoned(generate_inputs(loaded(folder, 0), 0).values, kind.poison)
-        texts, last_names = planted_texts(kind, folder, first, site, seed, arguments)
+        texts, last_names = planted_texts(kind, folder, first, site, seed, arguments, exact)
     except (HlotoolError, KeyError, ValueError, TypeError):
         return None
     target.mkdir(parents=True)
@@ -197,7 +207,7 @@ def described(instruction: Instruction) -> tuple[object, ...]:
 
 
 def planted_texts(
-    kind: FaultKind, folder: Path, first: int, site: Site, seed: int, arguments: Sequence[Any]
+    kind: FaultKind, folder: Path, first: int, site: Site, seed: int, arguments: Sequence[Any], exact: bool
 ) -> tuple[dict[int, str], frozenset[str]]:
     """The texts of the stages from `first` on, and what the fault changed in the last of them."""
     last = ""
@@ -214,7 +224,10 @@ def planted_texts(
             made = hlotool.run(wrong, arguments)
             if number == first and all(map(same_bits, made, hlotool.run(module, arguments))):
                 raise ValueError("the fault changes nothing")
-            if number == first or hlotool.compare(result, made, module=wrong).verdict.value in _SAME:
+            is_same = number == first or hlotool.compare(result, made, module=wrong).verdict.value in _SAME
+            if is_same and exact and number > first:
+                is_same = hlotool.prove(hlotool.parse(last), wrong).relation.value == "equal"
+            if is_same:
                 last, result = wrong.to_text(), made
                 names = changed_names(module, wrong) | {site.instruction}
             else:
@@ -319,11 +332,12 @@ def draw(
     rng: np.random.Generator,
     results: Results,
     suits: Callable[[Planted], bool] = is_visible,
+    exact: bool = False,
 ) -> Planted | None:
-    """A case whose fault shows, or that suits otherwise."""
+    """A case whose fault shows, or that suits otherwise; `exact` as for `plant`."""
     for attempt in range(_DRAWS):
         folder = folders[int(rng.integers(len(folders)))]
-        case = plant(kind, folder, root / str(attempt), rng)
+        case = plant(kind, folder, root / str(attempt), rng, exact)
         if case is None:
             continue
         if suits(case):

@@ -3,10 +3,11 @@
     python benchmarks/exact_search.py hidden [--cases 100] [--seed 0] [--json FILE]
     python benchmarks/exact_search.py catalogue [--cases 100] [--seed 0] [--json FILE]
 
-`hidden`: faults that rounding hides, each planted in one stage of a dump of all passes: the verdict by values
-calls both that stage and the last one right. `bisect --exact` is asked for the pass and the instruction; the
+`hidden`: faults that rounding hides, each planted in one stage of a dump of all passes: by their values
+neither that stage nor the last one is wrong. `bisect --exact` is asked for the pass and the instruction; the
 bundle of what it finds is written and verified. Faults that show in values, or that are none of the function
-(one ulp of a constant, what only a NaN would show), are counted and drawn again.
+(one ulp of a constant, what only a NaN would show), are counted and drawn again. The edit is made again in
+later stages as long as that gives the same function.
 
 `catalogue`: faults that show in values. The locator is asked on numbers and in exact arithmetic, from the
 stage before the fault to the stage with it, and from the first stage to the last; where the programs are
@@ -42,7 +43,7 @@ from locate import Asked, Setting, asked, count  # noqa: E402
 from locate import summary as table  # noqa: E402
 
 from hlotool.errors import HlotoolError  # noqa: E402
-from hlotool.findings.verdict import Answer, Verdict  # noqa: E402
+from hlotool.findings.verdict import Verdict  # noqa: E402
 from hlotool.locate.records import DivergenceRecord  # noqa: E402
 from hlotool.locate.report import divergence_record  # noqa: E402
 from hlotool.locate.store import Budget  # noqa: E402
@@ -59,9 +60,10 @@ _SECONDS = 20.0
 
 
 def is_hidden(case: Planted) -> bool:
-    """Whether values hide the fault where it came in and at the end, and the programs are other functions."""
-    if any(row.verdict.answer is not Answer.GOOD for row in rows_of(case)):
-        return False
+    """Whether the programs are other functions where the fault came in and at the end, and no value is wrong.
+
+    What is wrong by its values stays `wrong` where the same function is asked for.
+    """
     return all(row.verdict is Verdict.UNEQUAL for row in rows_of(case, exact=True))
 
 
@@ -77,7 +79,7 @@ def hidden(cases: int, seed: int) -> tuple[Results, int]:
         while results.cases < cases:
             kind = BELOW_ROUNDING[number % len(BELOW_ROUNDING)]
             place = Path(root, str(number))
-            case = draw(kind, folders, place, rng, results, is_hidden)
+            case = draw(kind, folders, place, rng, results, is_hidden, exact=True)
             number += 1
             if case is not None:
                 culprit = judge(case, results, exact=True)

@@ -38,7 +38,8 @@ from hlotool.numerics.thresholds import Threshold
 NAMES = [
     name
     for name, value in vars(thresholds).items()
-    if isinstance(value, Threshold) and value.table not in (thresholds.LOCATOR, thresholds.EXACT)
+    if isinstance(value, Threshold)
+    and value.table not in (thresholds.LOCATOR, thresholds.EXACT, thresholds.ARBITER)
 ]
 FACTORS = (0.5, 2.0)
 

@@ -13,6 +13,8 @@ from verdicts_runs import Leaves, nested
 
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
+from hlotool.replay.exact.task import programs
+from hlotool.replay.exact.within import comparing
 from hlotool.replay.judge.judge import judge
 from hlotool.replay.judge.judgement import judgement_of
 
@@ -73,7 +75,10 @@ def judged(
     began = time.perf_counter()
     try:
         with time_limit(_SECONDS):
-            comparison = judge(judgement_of(module, arguments, got, expected=wanted, tested=tested))
+            exactly = None if tested is None else comparing(*programs(module, tested), arguments=arguments)
+            comparison = judge(
+                judgement_of(module, arguments, got, expected=wanted, tested=tested, compare_exactly=exactly)
+            )
     except (HlotoolError, TooSlow) as error:
         failure = f"{type(error).__name__}: {error}"
         return PairVerdict("no verdict", failure, [], [], 0, time.perf_counter() - began, *cost, [])

@@ -233,6 +233,7 @@ def bisect(
     outputs: str | None = None,
     backend: str | None = None,
     seed: int = 0,
+    exact: bool = False,
 ) -> list[CulpritRecord]:
     """Find what made the programs of a dump wrong: the module, the pass, the instructions.
 
@@ -242,6 +243,7 @@ def bisect(
         outputs: file of what the program really returned.
         backend: compiles the programs here and dumps their passes, such as `xla`; then `path` may be a file.
         seed: of generated inputs.
+        exact: programs that are other functions of real numbers are wrong, however close their values are.
 
     Returns:
         one record per fault, with the reasons; empty when nothing is wrong.
@@ -252,7 +254,7 @@ def bisect(
     """
     from hlotool.search.bisection.session import bisect_path
 
-    options = ReplayOptions(inputs=inputs, outputs=outputs, seed=seed)
+    options = ReplayOptions(inputs=inputs, outputs=outputs, seed=seed, exact=exact)
     return bisect_path(os.fspath(path), options, backend)
 
 

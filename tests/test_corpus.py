@@ -61,10 +61,10 @@ def test_a_directory_is_what_the_manifest_says(entry: dict[str, Any]) -> None:
 def test_the_manifest_lists_every_directory() -> None:
     made = {
         path.relative_to(CORPUS).as_posix()
-        for framework in ("jax", "tf", "planted", "miscompiles")
+        for framework in ("jax", "tf", "planted", "below_rounding", "miscompiles")
         for path in (CORPUS / framework).iterdir()
     }
-    assert {entry["path"] for entry in MANIFEST} == made | {"modules", "malformed"}
+    assert {entry["path"] for entry in MANIFEST} == made | {"found", "malformed", "modules"}
 
 
 def test_the_manifest_says_how_each_dump_was_made() -> None:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hlotool.backends.base import Probe, ReadingProbe
 from hlotool.backends.numpy.failures import failure
 from hlotool.backends.numpy.registry import Calling, Executed
 from hlotool.backends.numpy.run import Run
@@ -79,10 +78,10 @@ class Plan:
         arguments.clear()
         for slot in self.unused:
             slots[slot] = None
-        if run.probe is not None:
-            return self._run_probed(slots, run, run.probe)
-        if run.reading is not None and not run.reading.readers.keys().isdisjoint(self.instructions):
-            return self._run_read(slots, run, run.reading)
+        if run.probe is not None or (
+            run.reading is not None and not run.reading.readers.keys().isdisjoint(self.instructions)
+        ):
+            return self._run_seen(slots, run)
         result = -1
         try:
             for kernel, operands, result, dying, calling in self._code:
@@ -96,9 +95,9 @@ class Plan:
             raise failure(_instruction(self.fused, result), error) from error
         return slots[self.root]
 
-    def _run_read(self, slots: list[Any], run: Run, probe: ReadingProbe) -> Any:
-        """With a look at what some instructions read; operands that die are the kernel's own all the same."""
-        readers = probe.readers
+    def _run_seen(self, slots: list[Any], run: Run) -> Any:
+        """Step by step, shown to the probe of the run; what dies is the kernel's own all the same."""
+        probe, readers = run.probe, run.reading.readers if run.reading is not None else {}
         result = -1
         try:
             for step in self.steps:
@@ -111,23 +110,8 @@ class Plan:
                 value = slots[result] = kernel(values, run) if calling else kernel(*values)
                 if after is not None:
                     after(value)
-                del value
-        except HlotoolError:
-            raise
-        except Exception as error:
-            raise failure(_instruction(self.steps, result), error) from error
-        return slots[self.root]
-
-    def _run_probed(self, slots: list[Any], run: Run, probe: Probe) -> Any:
-        result = -1
-        try:
-            for step in self.steps:
-                kernel, operands, result, dying, calling = _code(step)
-                values = [slots[i] for i in operands]
-                for i in dying:
-                    slots[i] = None
-                value = slots[result] = kernel(values, run) if calling else kernel(*values)
-                probe(step.instruction, value)
+                if probe is not None:
+                    probe(step.instruction, value)
                 del value
         except HlotoolError:
             raise

@@ -185,9 +185,9 @@ def _indexing(instruction: Instruction) -> Iterator[Decision]:
         outcomes = _PLACES[min(start.limit, 2)]
         if start.limit or instruction.opcode == "scatter":
             yield Decision(instruction, Kind.START_INDEX, outcomes, odd, (start.operand,), start)
-    if instruction.opcode == "scatter":
-        operand = len(instruction.operands) // 2
-        if instruction.operands[operand].array_shape.size > 1 and not instruction.flag("unique_indices"):
+    if instruction.opcode in ("gather", "scatter") and not instruction.flag("unique_indices"):
+        operand = 1 if instruction.opcode == "gather" else len(instruction.operands) // 2
+        if instruction.operands[operand].array_shape.size > 1:
             yield Decision(instruction, Kind.OVERLAP, ("distinct", "repeated"), operands=(operand,))
 
 
@@ -229,13 +229,20 @@ def _sign(instruction: Instruction) -> Iterator[Decision]:
     kind = _type(instruction.operands[0])
     if kind is not None and not kind.is_complex:
         yield Decision(instruction, Kind.SIGN, ("negative", "not negative"), _nan(kind), (0,))
+        if instruction.opcode == "abs" and kind.is_signed:
+            yield _overflow(instruction)
 
 
-@_decides("add", "subtract", "multiply")
+@_decides("add", "subtract", "multiply", "negate")
 def _arithmetic(instruction: Instruction) -> Iterator[Decision]:
     kind = _type(instruction)
     if kind is not None and kind.is_integer:
-        yield Decision(instruction, Kind.OVERFLOW, ("fits",), ("wraps",), (0, 1))
+        yield _overflow(instruction)
+
+
+def _overflow(instruction: Instruction) -> Decision:
+    operands = tuple(range(len(instruction.operands)))
+    return Decision(instruction, Kind.OVERFLOW, ("fits",), ("wraps",), operands)
 
 
 @_decides("convert")
@@ -275,20 +282,37 @@ def _sort(instruction: Instruction) -> Iterator[Decision]:
         yield Decision(instruction, Kind.ORDER, ("distinct", "ties"), odd, operands)
 
 
+@_decides("topk")
+def _topk(instruction: Instruction) -> Iterator[Decision]:
+    if instruction.integer("k") > 1:
+        odd = _nan(_type(instruction.operands[0]))
+        yield Decision(instruction, Kind.ORDER, ("distinct", "ties"), odd, (0,))
+
+
 @_decides("reduce")
 def _reduce(instruction: Instruction) -> Iterator[Decision]:
+    yield from _terms(instruction)
     count = len(instruction.operands) // 2
-    inputs = tuple(range(count))
-    kinds = [_type(instruction.operands[number]) for number in inputs]
-    if any(kind is not None and kind.is_inexact for kind in kinds):
-        yield Decision(instruction, Kind.NAN, ("numbers",), ("NaN",), inputs)
     form = scalar_form(instruction.computation("to_apply"))
     if form is None:
         return
-    if kinds == [ElementType.PRED] and (opcode := monoid_opcodes(form)[0]) in _CONNECTIVES:
-        yield Decision(instruction, Kind.ALL_OR_ANY, (_CONNECTIVES[opcode], "mixed"), operands=inputs)
+    opcode = monoid_opcodes(form)[0]
+    kind = _type(instruction.operands[0])
+    if count == 1 and kind is ElementType.PRED and opcode in _CONNECTIVES:
+        yield Decision(instruction, Kind.ALL_OR_ANY, (_CONNECTIVES[opcode], "mixed"), operands=(0,))
+    elif count == 1 and kind is not None and kind.is_integer and kind.bits < 64 and opcode == "add":
+        yield _overflow(instruction)
     elif count > 1 and is_choice(form):
         yield Decision(instruction, Kind.TIES, ("distinct", "ties"), operands=(0,))
+
+
+@_decides("reduce-window", "select-and-scatter")
+def _terms(instruction: Instruction) -> Iterator[Decision]:
+    """Numbers that are combined may be NaN."""
+    inputs = tuple(range(max(1, len(instruction.operands) // 2)))
+    kinds = [_type(instruction.operands[number]) for number in inputs]
+    if any(kind is not None and kind.is_inexact for kind in kinds):
+        yield Decision(instruction, Kind.NAN, ("numbers",), ("NaN",), inputs)
 
 
 #: Of reductions of preds: the elements that a single other one decides against.

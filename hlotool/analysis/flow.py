@@ -8,7 +8,7 @@ something has none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from hlotool.analysis.calls import CallGraph
@@ -78,14 +78,17 @@ def _state(loop: Instruction, index: ShapeIndex) -> Iterator[Part]:
     yield loop.operands[0], index
 
 
-def computed_by(instruction: Instruction, calls: CallGraph) -> set[Instruction]:
-    """The instructions that compute a value, wherever it comes from; entry parameters stand for arguments.
+def computed_by(
+    instruction: Instruction, calls: CallGraph, is_known: Callable[[Part], bool] = lambda _: False
+) -> set[Part]:
+    """The parts that compute a value, wherever it comes from; entry parameters stand for arguments.
 
     Args:
         instruction: that the entry reaches.
         calls: of the program.
+        is_known: parts that are not followed further.
     """
-    found: set[Instruction] = set()
+    found: set[Part] = set()
     seen: set[Part] = set()
     pending: list[Part] = [(instruction, ())]
     while pending:
@@ -93,8 +96,8 @@ def computed_by(instruction: Instruction, calls: CallGraph) -> set[Instruction]:
         if part in seen:
             continue
         seen.add(part)
-        before = list(handed_on(part, calls))
+        before = [] if is_known(part) else list(handed_on(part, calls))
         pending += before
         if not before:
-            found.add(part[0])
+            found.add(part)
     return found

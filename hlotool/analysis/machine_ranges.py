@@ -8,13 +8,14 @@ Integers wrap, floats are rounded, and neither breaks what is said here. NaN is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 from hlotool.analysis.calls import CallGraph
-from hlotool.analysis.flow import computed_by, handed_on
+from hlotool.analysis.flow import Part, computed_by, handed_on
 from hlotool.analysis.interval import ANY, NONNEGATIVE, Interval, add, multiply, negate
 from hlotool.analysis.ranges import range_of
+from hlotool.analysis.trip_counts import counter_limits
 from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.ir.dtypes import integer_limits
 from hlotool.ir.module import Instruction
@@ -42,6 +43,7 @@ class MachineRanges:
     def __init__(self, calls: CallGraph) -> None:
         self._calls = calls
         self._ranges: dict[Instruction, Interval] = {}
+        self._counters = dict(_counters(calls))
         for instruction in calls.in_order_of_execution():
             if next(handed_on((instruction, ()), calls), None) is None:
                 self._ranges[instruction] = self._computed(instruction)
@@ -55,8 +57,8 @@ class MachineRanges:
         if instruction not in self._calls.home or not _is_array(instruction):
             return limits
         found: Interval | None = None
-        for source in computed_by(instruction, self._calls):
-            one = self._ranges.get(source, ANY)
+        for source in computed_by(instruction, self._calls, self._counters.__contains__):
+            one = self._counters.get(source) or self._ranges.get(source[0], ANY)
             found = one if found is None else found.union(one)
         return limits if found is None else limits.intersect(found)
 
@@ -76,6 +78,19 @@ class MachineRanges:
             is_exact = max(abs(found.low), abs(found.high)) < _EXACT_INTEGERS
             return found if is_exact and limits.contains(found) else limits
         return found.intersect(limits)
+
+
+def _counters(calls: CallGraph) -> Iterator[tuple[Part, Interval]]:
+    """What loops count: parts of their state, as body and condition see it, and as it is returned."""
+    for loop in calls.home:
+        if loop.opcode != "while":
+            continue
+        limits = counter_limits(loop)
+        inside = [loop.computation(name) for name in ("body", "condition")]
+        own = [c.parameters[0] for c in inside if calls.only_caller(c) is loop]
+        for index, (low, high) in limits.items():
+            for holder in (loop, *own):
+                yield (holder, index), Interval(low, high)
 
 
 def type_range(instruction: Instruction) -> Interval:

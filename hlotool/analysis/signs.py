@@ -70,7 +70,7 @@ class Signs:
             return fact
         if instruction not in self._calls.home:
             return Fact()
-        return _union(self._facts.get(source, Fact()) for source in computed_by(instruction, self._calls))
+        return _union(self._facts.get(source, Fact()) for source, _ in computed_by(instruction, self._calls))
 
     def order(self, a: Instruction, b: Instruction) -> tuple[Order, frozenset[Law]] | None:
         """How all elements of `a` compare with those of `b`; None where it depends on the arguments."""

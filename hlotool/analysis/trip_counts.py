@@ -16,7 +16,7 @@ from hlotool.analysis.constants import integer_constant
 from hlotool.ir.attributes import BackendConfig
 from hlotool.ir.dtypes import integer_limits
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.types import ArrayShape, ElementType, Shape, ShapeIndex, TupleShape
+from hlotool.ir.types import ArrayShape, ElementType, Shape, ShapeIndex, TupleShape, subshape
 
 #: Trip count assumed for a loop that does not tell: enough that sums over its iterations are known as sums.
 UNKNOWN_TRIPS = 64
@@ -89,6 +89,15 @@ def most_trips(loop: Instruction) -> int | None:
     """A number of iterations that the loop cannot exceed, as one part of its condition tells."""
     ends = (comparison.first_failure() for comparison in _Loop(loop).test().comparisons)
     return min((end for end in ends if end is not None), default=None)
+
+
+def counter_limits(loop: Instruction) -> dict[ShapeIndex, tuple[int, int]]:
+    """The least and the greatest value of integers in a loop's state that are counted from a constant.
+
+    Args:
+        loop: a `while`. What its state holds before the first iteration and after the last one is included.
+    """
+    return dict(_Loop(loop).limits())
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,12 +218,40 @@ class _Loop:
                 if start is not None and start.leaf is None and value.leaf == leaf:
                     self._counters[leaf] = start.offset, value.offset
         self._state = state
+        self._shape = loop.shape
         self._condition = loop.computation("condition")
 
     def test(self) -> _Test:
         """What the condition compares."""
         found = _Reader((self._state,), self._counters).read(self._condition.root)
         return found if isinstance(found, _Test) else _Test(is_all=False)
+
+    def limits(self) -> Iterator[tuple[ShapeIndex, tuple[int, int]]]:
+        """See `counter_limits`."""
+        ends = (comparison.first_failure() for comparison in self.test().comparisons)
+        trips = min((end for end in ends if end is not None), default=None)
+        counted_to_a_limit = set(self._below_something(self._condition.root))
+        for leaf, (start, step) in self._counters.items():
+            shape = subshape(self._shape, leaf)
+            assert isinstance(shape, ArrayShape)
+            low, high = integer_limits(shape.element_type)
+            if step == 0:
+                yield leaf, (start, start)
+            elif trips is not None and low <= start + trips * step <= high:
+                yield leaf, (min(start, start + trips * step), max(start, start + trips * step))
+            elif step == 1 and leaf in counted_to_a_limit:
+                # An iteration takes place only below some number of the same type: adding 1 does not wrap.
+                yield leaf, (start, high)
+
+    def _below_something(self, test: Instruction) -> Iterator[ShapeIndex]:
+        """Leaves of the state that must be less than something for the loop to go on."""
+        if test.opcode == "and":
+            yield from (leaf for operand in test.operands for leaf in self._below_something(operand))
+        elif test.opcode == "compare" and test.text("direction") in ("LT", "GT"):
+            smaller = test.operands[0 if test.text("direction") == "LT" else 1]
+            term = _Reader((self._state,), self._counters).read(smaller)
+            if isinstance(term, _Term) and term.leaf is not None and term.offset == 0:
+                yield term.leaf
 
 
 def _state(shape: Shape, index: ShapeIndex = ()) -> _Known:

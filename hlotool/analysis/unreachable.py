@@ -175,12 +175,22 @@ _INTEGRAL: Final = frozenset({"ceil", "floor", "round-nearest-afz", "round-neare
 
 
 def _overflow(decision: Decision, operands: Sequence[Interval]) -> Iterator[str]:
-    limits = type_range(decision.instruction)
-    a, b = operands
-    exact = {"add": add(a, b), "subtract": add(a, negate(b)), "multiply": multiply(a, b)}
-    found = exact[decision.instruction.opcode]
+    limits, opcode = type_range(decision.instruction), decision.instruction.opcode
+    if opcode in ("abs", "negate"):
+        found = negate(operands[0])
+    elif opcode in _ARITHMETIC:
+        found = _ARITHMETIC[opcode](operands[0], operands[1])
+    else:
+        return
     if limits.contains(found) and max(abs(found.low), abs(found.high)) < 2**53:
         yield "wraps"
+
+
+_ARITHMETIC: Final[Mapping[str, Callable[[Interval, Interval], Interval]]] = {
+    "add": add,
+    "subtract": lambda a, b: add(a, negate(b)),
+    "multiply": multiply,
+}
 
 
 def _groups(_: Decision, operands: Sequence[Interval]) -> Iterator[str]:

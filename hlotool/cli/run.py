@@ -258,7 +258,7 @@ def _record(
         notes=list(notes),
         error=end.error,
         interrupted=end.interrupted,
-        exit_code=end.exit_code(exit_code_of(rows, fail_on=options.fail_on)),
+        exit_code=end.exit_code(exit_code_of(rows, fail_on=options.fail_on, exact=options.exact)),
         seconds=elapsed,
     )
 

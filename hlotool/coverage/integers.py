@@ -16,10 +16,13 @@ _Test = Callable[[Sequence[Any]], bool]
 
 def _carried(values: Sequence[Any]) -> tuple[Array, Array]:
     """Both operands in dtypes that NumPy can calculate in: one byte holds what is narrower."""
-    a, b = (np.asarray(v) for v in values)
-    if a.dtype.kind not in "iu":
-        a, b = a.astype(np.int8), b.astype(np.int8)
+    a, b = map(_carrier, values[:2])
     return a, b
+
+
+def _carrier(value: Any) -> Array:
+    array = np.asarray(value)
+    return array if array.dtype.kind in "iu" else array.astype(np.int8)
 
 
 def _zero_free(values: Sequence[Any]) -> tuple[Array, Array]:
@@ -98,6 +101,29 @@ def wraps(opcode: str, kind: ElementType) -> _Test:
         if a.ndim == b.ndim == 0:
             return True
         return bool(exact(a, b, low, high).any())
+
+    return test
+
+
+def negates_out_of_range(kind: ElementType) -> _Test:
+    """Whether some number has no negative: the lowest one, and of unsigned types all but 0."""
+    low, _ = integer_limits(kind)
+
+    def test(values: Sequence[Any]) -> bool:
+        a = _carrier(values[0])
+        return bool((a == low).any()) if kind.is_signed else bool(a.any())
+
+    return test
+
+
+def sum_wraps(axes: tuple[int, ...], kind: ElementType) -> _Test:
+    """Whether some sum over `axes`, from the second operand on, does not fit a type of less than 64 bits."""
+    low, high = integer_limits(kind)
+
+    def test(values: Sequence[Any]) -> bool:
+        terms, init = _carried(values)
+        total = np.add.reduce(terms, axis=axes, dtype=np.int64) + init.astype(np.int64)
+        return bool(((total < low) | (total > high)).any())
 
     return test
 

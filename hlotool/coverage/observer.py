@@ -17,6 +17,7 @@ from hlotool.coverage.coverage import Coverage
 from hlotool.coverage.program import ProgramDecisions
 from hlotool.coverage.watches import (
     Iterations,
+    NanWatch,
     OperandWatch,
     OrderWatch,
     OverlapWatch,
@@ -112,6 +113,8 @@ class Observer(ReadingProbe):
                 return OrderWatch(decision, seen, wanted, self._lowering)
             case Kind.TIES:
                 return TiesWatch(decision, seen, wanted)
+            case Kind.NAN:
+                return NanWatch(decision, seen, wanted)
             case Kind.OVERLAP:
                 return OverlapWatch(decision, seen, wanted)
         return OperandWatch(decision, seen, wanted)

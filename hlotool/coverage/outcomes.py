@@ -72,7 +72,7 @@ _EXTREMUM: Final[Tests] = {
 
 _LOGIC: Final[Tests] = {
     "both": lambda v: some(np.logical_and(v[0], v[1])),
-    "neither": lambda v: not some(np.logical_or(v[0], v[1])) or not _all(np.logical_or(v[0], v[1])),
+    "neither": lambda v: not _all(np.logical_or(v[0], v[1])),
     "only the first": lambda v: some(v[0] > v[1]),
     "only the second": lambda v: some(v[1] > v[0]),
 }
@@ -150,7 +150,13 @@ def _shift(decision: Decision) -> Tests:
 
 def _overflow(decision: Decision) -> Tests:
     instruction = decision.instruction
-    wraps = integers.wraps(instruction.opcode, instruction.element_type)
+    kind = instruction.element_type
+    if instruction.opcode in ("abs", "negate"):
+        wraps = integers.negates_out_of_range(kind)
+    elif instruction.opcode == "reduce":
+        wraps = integers.sum_wraps(tuple(instruction.integers("dimensions")), kind)
+    else:
+        wraps = integers.wraps(instruction.opcode, kind)
     return {"fits": lambda _: True, "wraps": wraps}
 
 
@@ -224,15 +230,6 @@ def _number(value: Any) -> Any:
     return array if array.dtype in _PROPAGATE_NAN else array.astype(np.float32)
 
 
-def _nan_among_terms(decision: Decision) -> Tests:
-    inputs = decision.operands
-
-    def holds(values: Sequence[Any]) -> bool:
-        return any(has_nan(values[number]) for number in inputs)
-
-    return {"numbers": lambda v: not holds(v), "NaN": holds}
-
-
 def _all_or_any(decision: Decision) -> Tests:
     axes = tuple(decision.instruction.integers("dimensions"))
 
@@ -263,7 +260,6 @@ _RULES: Final[dict[Kind, Callable[[Decision], Tests]]] = {
     Kind.CONVERSION: _conversion,
     Kind.OVERFLOW: _overflow,
     Kind.FINITENESS: _fixed(_FINITENESS),
-    Kind.NAN: _nan_among_terms,
     Kind.ALL_OR_ANY: _all_or_any,
     Kind.GROUPS: _fixed(_GROUPS),
 }

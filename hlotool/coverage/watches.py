@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from math import prod
 from typing import Any, Final, Protocol
 
@@ -10,9 +11,10 @@ import numpy as np
 
 from hlotool.analysis.decisions import Decision, Kind
 from hlotool.analysis.start_indices import start_indices
+from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.backends.base import ResultReader, Value
 from hlotool.backends.numpy.index_windows import as_int64
-from hlotool.backends.numpy.lanes import lanes
+from hlotool.backends.numpy.lanes import Lanes, lanes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.coverage.outcomes import has_nan, outcome_tests, some
 from hlotool.ir.module import Computation, Instruction
@@ -22,8 +24,6 @@ from hlotool.ir.types import ArrayShape
 _OF_NUMBERS: Final = frozenset(
     {Kind.COMPARISON, Kind.SELECTION, Kind.CLAMPING, Kind.EXTREMUM, Kind.SHIFT, Kind.SIGN, Kind.START_INDEX}
 )
-
-
 #: Kinds that ask every element by itself.
 _ELEMENTWISE: Final = frozenset(
     {
@@ -66,7 +66,8 @@ class OperandWatch:
             for o in (decision.instruction.operands[n] for n in decision.operands)
         )
         self._operands = decision.operands
-        self._sample = _sample(decision) if decision.kind in _ELEMENTWISE else None
+        is_elementwise = decision.kind in _ELEMENTWISE and decision.instruction.opcode != "reduce"
+        self._sample = _sample(decision.instruction.dims) if is_elementwise else None
 
     @property
     def is_done(self) -> bool:
@@ -92,9 +93,8 @@ class OperandWatch:
             self._open = [(outcome, test) for outcome, test in self._open if outcome not in occurred]
 
 
-def _sample(decision: Decision) -> tuple[slice, ...] | None:
-    """Some first elements of large operands, where most of what occurs at all does; None for small ones."""
-    dims = decision.instruction.operands[decision.operands[0]].dims
+def _sample(dims: Sequence[int]) -> tuple[slice, ...] | None:
+    """Some first elements of large arrays, where most of what occurs at all does; None for small ones."""
     if prod(dims) < _LARGE:
         return None
     left, parts = _SAMPLED, []
@@ -204,7 +204,7 @@ class _Jointly:
 
 
 class OrderWatch(_Jointly):
-    """Whether a sort meets elements that its comparator does not tell apart.
+    """Whether a sort or a choice of the largest meets elements that it does not tell apart.
 
     Args:
         decision: in question.
@@ -216,8 +216,11 @@ class OrderWatch(_Jointly):
     def __init__(self, decision: Decision, seen: set[str], wanted: Sequence[str], lowering: Lowering) -> None:
         super().__init__(decision, seen, wanted)
         self._odd = decision.odd
-        self._less = lanes(self._instruction.computation("to_apply"), lowering)
-        (self._axis,) = self._instruction.integers("dimensions")
+        self._less: Lanes | None = None
+        self._axis = -1
+        if self._instruction.opcode == "sort":
+            self._less = lanes(self._instruction.computation("to_apply"), lowering)
+            (self._axis,) = self._instruction.integers("dimensions")
 
     def look(self, values: Sequence[Any]) -> ResultReader | None:
         """See `Watch`."""
@@ -225,19 +228,52 @@ class OrderWatch(_Jointly):
         return self._compare_neighbours
 
     def _compare_neighbours(self, value: Any) -> None:
-        rows = [np.moveaxis(v, self._axis, -1) for v in (value if isinstance(value, tuple) else (value,))]
+        results = value if isinstance(value, tuple) else (value,)
+        rows = [np.moveaxis(result, self._axis, -1) for result in results]
         earlier, later = ([r[..., part] for r in rows] for part in (slice(-1), slice(1, None)))
         if earlier[0].size == 0:
             return
-        ascends = self._less(*(side for pair in zip(earlier, later) for side in pair))[0]
-        if some(ascends):
-            self._seen.add("distinct")
-        if not ascends.all():
-            self._seen.add("ties")
+        if self._less is None:
+            differ = earlier[0] != later[0]
+        else:
+            differ = self._less(*(side for pair in zip(earlier, later) for side in pair))[0]
+        self._seen.update(["distinct"] if differ.any() else [])
+        self._seen.update([] if differ.all() else ["ties"])
+
+
+class NanWatch(_Jointly):
+    """Whether NaN is among what is combined.
+
+    Sums, products and extrema of NaN are NaN: where the result, which is smaller, has none, no term is one.
+    """
+
+    def look(self, values: Sequence[Any]) -> ResultReader | None:
+        """See `Watch`."""
+        terms = values[: max(1, len(values) // 2)]
+
+        def find() -> None:
+            self._seen.add("NaN" if any(map(has_nan, terms)) else "numbers")
+
+        def find_in_result(value: Any) -> None:
+            if has_nan(value):
+                find()
+            else:
+                self._seen.add("numbers")
+
+        if not self._hands_on:
+            find()
+        return find_in_result if self._hands_on else None
+
+    @cached_property
+    def _hands_on(self) -> bool:
+        """Whether a NaN among the terms shows in the result."""
+        if self._instruction.opcode != "reduce":
+            return False
+        return reducing_opcode(self._instruction.computation("to_apply")) is not None
 
 
 class OverlapWatch(_Jointly):
-    """Whether a scatter writes windows once, or the same one again."""
+    """Whether a gather reads, a scatter writes windows once, or the same one again."""
 
     def look(self, values: Sequence[Any]) -> None:
         """See `Watch`."""

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from hlotool.locate.cone import backwards, is_constant, is_parameter, operands_first
 from hlotool.locate.frames import FORMS, Node, operand_nodes
-from hlotool.locate.narrowing import is_constant
-from hlotool.locate.pairing import Pairing, backwards, is_parameter, operands_first
+from hlotool.locate.pairing import Pairing
 from hlotool.locate.store import Sample
 
 #: Operations of the right program that are kept to show what a pass was given, even where it kept a value.

@@ -7,6 +7,7 @@ from itertools import islice
 
 from hlotool.ir.walk import branches
 from hlotool.locate.blame import OWN_WAY, Blame, handing
+from hlotool.locate.cone import backwards
 from hlotool.locate.control import (
     Pair,
     branch_number,
@@ -16,7 +17,7 @@ from hlotool.locate.control import (
 )
 from hlotool.locate.evaluation import Evaluator
 from hlotool.locate.frames import Node, calls_around, chain, iteration_of, made, operand_uses
-from hlotool.locate.pairing import Pairing, backwards
+from hlotool.locate.pairing import Pairing
 
 
 def other_control(one: Node, other: Node) -> Pair | Blame | None:

@@ -10,7 +10,6 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ShapeIndex
 from hlotool.ir.walk import branches
 from hlotool.locate.frames import FORMS, Frame, Node, branch_frame, chain, iteration_of, made
-from hlotool.locate.pairing import backwards, is_parameter
 
 #: A value of the right program and what stands for it in the wrong one.
 Pair: TypeAlias = tuple[Node, Node]
@@ -121,11 +120,6 @@ def handed_through(use: Node) -> Node | None:
     """The first call on the way of a value that returns what it was given."""
     steps = list(chain(use))
     return next((step for n, step in enumerate(steps) if is_handed_through(steps[n:])), None)
-
-
-def depends_on_arguments(node: Node) -> bool:
-    """Whether a value is made of an argument of the program, as opposed to constants alone."""
-    return any(map(is_parameter, backwards(node, ())))
 
 
 def step_name(step: Node) -> tuple[str, ShapeIndex, int]:

@@ -12,13 +12,14 @@ from hlotool.errors import HlotoolError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ShapeIndex, TupleShape, subshape
 from hlotool.locate.blame import Blame
+from hlotool.locate.cone import is_constant
 from hlotool.locate.distance import rounding_of_one
 from hlotool.locate.execution import Execution, Subject, execute
 from hlotool.locate.frames import Node, Parts, chain, made, operand_uses, same_place
-from hlotool.locate.narrowing import is_constant
-from hlotool.locate.pairing import Pairing, is_uniform
+from hlotool.locate.pairing import Pairing
 from hlotool.locate.repair import EXPECTED_VALUE, Errors, best_repair
 from hlotool.locate.store import Budget, OutOfTime
+from hlotool.locate.telling import is_uniform
 from hlotool.locate.walk import find_blame
 
 #: Outputs that are followed back, until one explains the others.

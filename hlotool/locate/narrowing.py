@@ -11,10 +11,12 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
+from hlotool.locate.cone import cone_size, is_constant
 from hlotool.locate.evaluation import Evaluator, Way, fitted
-from hlotool.locate.frames import FORMS, Node, iteration_of, operand_nodes, same_place
-from hlotool.locate.pairing import Pairing, is_uniform
+from hlotool.locate.frames import FORMS, Node, iteration_of, same_place
+from hlotool.locate.pairing import Pairing
 from hlotool.locate.store import Sample
+from hlotool.locate.telling import is_uniform
 
 #: Values that are tried in all.
 _MOST_TRIALS = 2_000
@@ -138,22 +140,3 @@ class Narrowing:
             if result is None or not there.is_near(result, expected):
                 return False
         return True
-
-
-def is_constant(node: Node) -> bool:
-    """Whether it is a constant or one in other dimensions: with another in its place too much gets right."""
-    if node.instruction.opcode in FORMS:
-        return all(map(is_constant, operand_nodes(node)))
-    return node.instruction.opcode == "constant"
-
-
-def cone_size(node: Node, inside: set[Node]) -> int:
-    """How many members a member is made of, constants not counted, itself included."""
-    seen = {node}
-    queue = [node]
-    for current in queue:
-        for operand in operand_nodes(current):
-            if operand in inside and operand not in seen:
-                seen.add(operand)
-                queue.append(operand)
-    return sum(n.instruction.opcode != "constant" for n in seen)

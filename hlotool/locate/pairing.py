@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import prod
 from typing import Any, TypeAlias
-
-import numpy as np
 
 from hlotool.errors import HlotoolError
 from hlotool.ir.attributes import Mesh
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ArrayShape, leaves, subshape
 from hlotool.ir.walk import reachable
+from hlotool.locate.cone import backwards, is_parameter
 from hlotool.locate.distance import distance, rounding
 from hlotool.locate.frames import (
     Frame,
@@ -25,10 +24,10 @@ from hlotool.locate.frames import (
     calls_around,
     iteration_of,
     made,
-    operand_nodes,
     same_place,
 )
 from hlotool.locate.store import Sample
+from hlotool.locate.telling import is_uniform, significant_bits
 from hlotool.numerics import thresholds
 from hlotool.values.infer_sharding import infer_sharding, part_counts
 from hlotool.values.sharding import assemble, split
@@ -337,28 +336,6 @@ def assembled(parts: Parts, expected: Array, meshes: Sequence[Mesh]) -> Array | 
         return None
 
 
-def is_uniform(value: Any) -> bool:
-    """Whether it is not known, or is the same everywhere: nothing tells it from others."""
-    if value is None:
-        return True
-    first = value[0] if isinstance(value, Parts) else value
-    return bool((first == first.flat[0]).all())
-
-
-def significant_bits(value: Any) -> int:
-    """How many bits the different elements of an array need, without zeros at their ends."""
-    first = np.asarray(value[0] if isinstance(value, Parts) else value)
-    parts = (first.real, first.imag) if first.dtype.kind == "c" else (first,)
-    elements = np.unique(np.abs(np.stack(parts).astype(np.float64)))
-    mantissas = np.frexp(elements[np.isfinite(elements)])[0]
-    whole = (mantissas * 2.0**53).astype(np.uint64)
-    return int(sum(53 - _zeros_at_the_end(int(each)) for each in whole if each))
-
-
-def _zeros_at_the_end(number: int) -> int:
-    return (number & -number).bit_length() - 1
-
-
 def _digests(kept: Sample | Spread) -> Any:
     return kept.digest if isinstance(kept, Sample) else tuple(sample.digest for sample in kept.samples)
 
@@ -423,37 +400,3 @@ def _path(node: Node) -> _Path | None:
     metadata = node.instruction.metadata
     tail = metadata.op_name.rpartition("/")[2] if metadata is not None else ""
     return (tail, iteration_of(node.frame)) if tail else None
-
-
-def is_parameter(node: Node) -> bool:
-    """Whether it is an argument of the whole program."""
-    return node.instruction.opcode == "parameter"
-
-
-def backwards(root: Node, ends: Collection[Node]) -> Iterator[Node]:
-    """`root` and what it needs, breadth first; not beyond what is in `ends` once it was yielded."""
-    queue = [root]
-    seen = {root}
-    for node in queue:
-        yield node
-        if node in ends:
-            continue
-        for operand in operand_nodes(node):
-            if operand not in seen:
-                seen.add(operand)
-                queue.append(operand)
-
-
-def operands_first(root: Node, members: Sequence[Node]) -> tuple[Node, ...]:
-    """The members in an order of execution; `root` is the last."""
-    inside = set(members)
-    order: dict[Node, None] = {}
-    stack = [root]
-    while stack:
-        node = stack[-1]
-        waiting = [o for o in operand_nodes(node) if o in inside and o not in order]
-        if waiting:
-            stack += waiting
-        else:
-            order.setdefault(stack.pop())
-    return tuple(order)

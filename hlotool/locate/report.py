@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlotool.ir.module import Instruction
 from hlotool.ir.printer import SHORT, print_instruction
-from hlotool.ir.types import ShapeIndex, strip_layouts, subshape
+from hlotool.ir.printing.literals import literal_text
+from hlotool.ir.types import ArrayShape, ShapeIndex, strip_layouts, subshape
 from hlotool.locate.embedded import embedded_difference
 from hlotool.locate.evaluation import Evaluator, fitted, part_of
 from hlotool.locate.execution import Subject
@@ -110,9 +112,23 @@ def _names(found: Found) -> list[str]:
     others = [node.instruction for node in found.suspects if node not in (found.place, found.blame.after)]
     place = {instruction: number for number, instruction in enumerate(found.tested.module.instructions())}
     ordered = sorted(dict.fromkeys(others), key=lambda i: (i.opcode == "constant", place[i]))
-    names = [f"{i.opcode} %{found.tested.originals[i].name}" for i in ordered[:_NAMED]]
+    names = [_name(found.tested.originals[i]) for i in ordered[:_NAMED]]
     more = len(ordered) - len(names)
     return [*names, f"{more} more"] if more > 0 else names
+
+
+def _name(instruction: Instruction) -> str:
+    """`broadcast %b.3`, `constant %c.7 = 1e-05`."""
+    name = f"{instruction.opcode} %{instruction.name}"
+    literal = instruction.literal
+    if (
+        literal is None
+        or literal.has_elided
+        or not isinstance(literal.shape, ArrayShape)
+        or literal.shape.rank
+    ):
+        return name
+    return f"{name} = {literal_text(literal)}"
 
 
 def _operand(found: Found, use: Node) -> OperandRecord:

@@ -17,21 +17,21 @@ from math import inf
 from hlotool.ir.types import ShapeIndex
 from hlotool.locate.blame import Blame, blame_of, handing, is_done, is_mere_form, members_of
 from hlotool.locate.choices import other_branch, other_control, selector
+from hlotool.locate.cone import depends_on_arguments, is_constant, is_parameter
 from hlotool.locate.control import (
     Pair,
     behind_forms,
     carried,
     carried_round,
     control_behind_forms,
-    depends_on_arguments,
     skipped_loop,
     step_name,
 )
 from hlotool.locate.embedded import same_operation
 from hlotool.locate.evaluation import Evaluator
 from hlotool.locate.frames import Node, made, operand_nodes, operand_uses
-from hlotool.locate.narrowing import Narrowing, is_constant
-from hlotool.locate.pairing import Pairing, is_parameter
+from hlotool.locate.narrowing import Narrowing
+from hlotool.locate.pairing import Pairing
 from hlotool.locate.wiring import miswired
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from hlotool.findings.comparison import EqualityRecord, EvidenceRecord
+from hlotool.findings.verdict import Verdict
 from hlotool.numerics.exchangeability import Score
 from hlotool.numerics.facts import Facts, Origin
 from hlotool.numerics.flips import Flips
-from hlotool.numerics.verdict import format_position
+from hlotool.numerics.verdict import LeafComparison, format_position
 
 #: How a result stands to an ensemble.
 Finding: TypeAlias = Score | Flips
@@ -54,17 +55,14 @@ def flipping_reason(count: int, differing: int) -> str:
     )
 
 
-def bounded_reason(facts: Facts) -> str:
-    """The reason of `rounding` where errors stay below what the operations may add up to."""
-    text = "every element is within the rounding errors of the operations before it"
-    if facts.sum is not None:
-        return f"{text}; the longest sum has {facts.sum.length} terms, in {facts.sum.origin}"
-    return text
-
-
 def same_function_reason(trials: int, reason: str) -> str:
     """The reason of a difference between programs that mean the same; `reason` is what their values say."""
     return f"the same function of real numbers, exactly ({trials} trials); {reason}"
+
+
+def excusing_reason(trials: int, reason: str) -> str:
+    """The reason of `rounding` where legal executions say nothing; `reason` is that of `unstable`."""
+    return f"the same function of real numbers, exactly ({trials} trials), which values do not show: {reason}"
 
 
 def harmful_reason(trials: int, reason: str) -> str:
@@ -75,10 +73,15 @@ def harmful_reason(trials: int, reason: str) -> str:
     )
 
 
-def other_function_reason(found: EqualityRecord, reason: str) -> str:
-    """The reason of a difference between programs that do not mean the same."""
+def other_function_reason(found: EqualityRecord, said: LeafComparison) -> str:
+    """The reason of a difference between programs that do not mean the same; `said` is by their values."""
     what = found.reason or f"{found.differing} of {found.total} elements at a random point"
-    return f"other functions of real numbers: {what}; the values: {reason}"
+    here = _HERE.get(said.verdict, said.reason)
+    return f"other functions of real numbers ({what}); here: {here}"
+
+
+#: How close the values of other functions are.
+_HERE = {Verdict.IDENTICAL: "the same bits", Verdict.AGREE: "a few ulps apart"}
 
 
 def unstable_reason(found: Finding, facts: Facts) -> str:

@@ -19,6 +19,7 @@ FAULTS = "Planted faults"
 LOCATOR = "Thresholds of the locator"
 EXACT = "Thresholds of constants"
 EXACT_FAULTS = "Planted faults, exactly"
+ARBITER = "Programs as functions in verdicts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,31 +227,31 @@ EXACT_TRIALS = Threshold(
     2,
     decides="random points at which programs are compared as functions",
     why="each shows other rational functions with all but a millionth of probability",
-    table=EXACT,
+    table=ARBITER,
 )
 EXACT_TRIALS_OF_DECISIONS = Threshold(
     8,
     decides="those that must agree before equality excuses what comparisons and steps decide",
     why="of a branch with even chances, one side is missed by eight points once in 128 times",
-    table=EXACT,
+    table=ARBITER,
+)
+EXACT_ELEMENTS = Threshold(
+    2e6,
+    decides="elements that both programs may compute to be compared unasked",
+    why="that takes a second or two; a training step of a thousand instructions computes 3e5",
+    table=ARBITER,
 )
 EXACT_SECONDS = Threshold(
-    2.0,
-    decides="seconds that the comparison may take where the user does not demand it",
-    why="nine of ten pairs of real programs take less than one; a training step of a thousand takes 0.5",
-    table=EXACT,
+    10.0,
+    decides="seconds after which it is given up all the same",
+    why="several times what EXACT_ELEMENTS take on a machine that does nothing else",
+    table=ARBITER,
 )
 EXACT_SHARE = Threshold(
     0.5,
     decides="the share of the time left for a judgement that it may take",
     why="what it leaves open needs executions, and those are cheaper",
-    table=EXACT,
-)
-EXACT_COST = Threshold(
-    20.0,
-    decides="how many times longer than the runs it is taken to last when it is decided whether to begin",
-    why="a program takes 7 to 35 times as long in the field as in its types, at each of two points",
-    table=EXACT,
+    table=ARBITER,
 )
 
 # Explanations: which pattern a wrong result shows.

@@ -118,10 +118,10 @@ def open_exact_search(
     from hlotool.replay.exact.compare import Options
     from hlotool.replay.exact.parting import open_search
 
-    outputs = [tuple(leaf.index) for leaf in row.leaves if leaf.is_unequal]
-    return open_search(
-        reference, tested, outputs, Options(seed=options.seed, arguments=trial.arguments), budget
-    )
+    unequal = [leaf for leaf in row.leaves if leaf.is_unequal]
+    trials = max((leaf.exact.trials for leaf in unequal if leaf.exact is not None), default=1)
+    points = Options(trials, options.seed, arguments=trial.arguments)
+    return open_search(reference, tested, [tuple(leaf.index) for leaf in unequal], points, budget)
 
 
 def is_wide_enough(row: ModuleRecord, tested: Module) -> bool:

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotool.backends.base import Backend, Value
-from hlotool.errors import HlotoolError
-from hlotool.numerics import thresholds
 from hlotool.numerics.dataflow import Leaves
 from hlotool.numerics.tolerance import chosen_by_output, chosen_by_user
 from hlotool.numerics.verdict import Comparison
@@ -58,7 +56,7 @@ def judged(
     is_other = tested is not None and _is_other_program(tested, reference)
     compare_exactly = None
     if tested is not None and is_other and tested.backend == reference.backend and _is_interpreted(options):
-        compare_exactly = _comparing(reference, tested, trial, options, actual.seconds)
+        compare_exactly = _comparing(reference, tested, trial, options)
     chosen = chosen_by_user(options.rtol, options.atol, options.either)
     judgement = Judgement(
         reference=_side(reference, trial, expected),
@@ -100,36 +98,22 @@ def _is_interpreted(options: ReplayOptions) -> bool:
     return options.reference.partition(":")[0] == "numpy"
 
 
-def _comparing(
-    reference: Program, tested: Program, trial: Trial, options: ReplayOptions, ran: float
-) -> CompareExactly:
-    """How both programs are compared as functions of real numbers.
+def _comparing(reference: Program, tested: Program, trial: Trial, options: ReplayOptions) -> CompareExactly:
+    """How both programs are compared as functions of real numbers."""
 
-    Args:
-        reference: the program as it should be.
-        tested: the program in question.
-        trial: what both ran on.
-        options: of the user.
-        ran: seconds that the runs of both sides took.
-    """
-
-    def compare_exactly(limit: float, trials: int) -> ExactResult:
+    def compare_exactly(seconds: float, trials: int) -> ExactResult:
         # Imported where it is needed: most modules are identical, and every worker would pay for it.
-        from hlotool.replay.exact.compare import Options, compare
-        from hlotool.replay.exact.result import ExactResult
+        from hlotool.replay.exact.within import comparing
 
-        expected = thresholds.EXACT_COST.value * ran
-        if expected > limit:
-            return ExactResult(refused=f"it may take {expected:.0f} s, and {limit:.3g} s are left for it")
-        arguments = trial.arguments if reference.runner.copies == 1 else None
         tell(f"comparing {tested.label} exactly")
-        try:
-            return compare(reference, tested, Options(trials, options.seed, limit, arguments))
-        except (HlotoolError, MemoryError):
-            raise
-        except Exception as error:
-            # The verdict stands without it; a bug in exact arithmetic must not cost it.
-            return ExactResult(refused=f"internal error, please report: {type(error).__name__}: {error}")
+        ask = comparing(
+            reference,
+            tested,
+            seed=options.seed,
+            arguments=trial.arguments if reference.runner.copies == 1 else None,
+            is_limited=not options.exact,
+        )
+        return ask(seconds, trials)
 
     return compare_exactly
 

@@ -22,11 +22,15 @@ _FINDINGS = {
 
 
 @group()
-def first_divergence(divergence: DivergenceRecord) -> RenderResult:
-    """The user's line, the instruction of both sides, how far off it is, what it reads."""
-    yield Text.assemble(
-        (_FINDINGS[divergence.finding], "bold"), "  ", (_headline(divergence.source), "bold cyan")
-    )
+def first_divergence(divergence: DivergenceRecord, is_accused: bool = True) -> RenderResult:
+    """The user's line, the instruction of both sides, how far off it is, what it reads.
+
+    Args:
+        divergence: what was found.
+        is_accused: False where the programs are known to mean different things, and no more.
+    """
+    finding = _FINDINGS[divergence.finding] if is_accused else "first instruction of another function"
+    yield Text.assemble((finding, "bold"), "  ", (_headline(divergence.source), "bold cyan"))
     yield Padding(facts(_facts(divergence)), (0, 0, 0, 2))
     for made in divergence.not_finite:
         yield first_not_finite(made)
@@ -78,6 +82,8 @@ def _located(text: str, source: SourceRecord) -> str:
 
 def _deviation(deviation: DeviationRecord) -> str:
     amount = f"{share(deviation.mismatched, deviation.total)} elements"
+    if not deviation.mismatched:
+        amount = "no more than rounding one operation does"
     worst = deviation.worst
     if worst is None:
         return amount

@@ -72,6 +72,8 @@ def _leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
         yield from _evidence_facts(leaf, leaf.evidence)
     elif leaf.verdict not in (Verdict.IDENTICAL, Verdict.WRONG):
         yield "reason", leaf.reason
+    if leaf.exact is not None and leaf.exact.relation == "refused":
+        yield "exactly", f"nothing is known: {leaf.exact.reason}"
     if leaf.mismatched and leaf.evidence is None:
         yield "mismatched", share(leaf.mismatched, leaf.total)
     if leaf.worst_absolute:
@@ -82,9 +84,8 @@ def _leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
         yield "NaN", f"{leaf.nan_mismatches} on one side only"
     if leaf.inf_mismatches:
         yield "infinite", f"{leaf.inf_mismatches} on one side only, or with another sign"
-    if leaf.tolerance and leaf.evidence is None:
-        yield "tolerance", accepted(leaf.tolerance)
-    yield from _minimum_facts(leaf)
+    if leaf.verdict not in (Verdict.DIFFERS, Verdict.UNEQUAL):
+        yield from _tolerance_facts(leaf)
     if leaf.decision:
         yield "note", f"made of floats by {leaf.decision}, where one ulp can flip it"
     if leaf.source:
@@ -119,7 +120,10 @@ def _worst(amount: str, element: ElementRecord) -> str:
     return f"{amount}{at(element.index)}: {values}{distance}"
 
 
-def _minimum_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
+def _tolerance_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
+    """What was accepted, and what would have been enough; neither says anything of other functions."""
+    if leaf.tolerance and leaf.evidence is None:
+        yield "tolerance", accepted(leaf.tolerance)
     minimum = leaf.minimum_tolerance
     if minimum is None:
         return

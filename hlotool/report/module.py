@@ -37,7 +37,7 @@ def module_details(module: ModuleRecord, verbose: bool = False) -> RenderResult:
     if module.error is not None:
         yield from _error_lines(module.error, verbose)
     if module.divergence is not None:
-        yield _block(first_divergence(module.divergence))
+        yield _block(first_divergence(module.divergence, module.verdict is not Verdict.DIFFERS))
     yield from (_block(first_not_finite(made)) for made in module.origins)
     yield from map(_block, _outputs(module, verbose))
 
@@ -69,10 +69,18 @@ def _is_unexplained(leaf: LeafRecord) -> bool:
 
 def _agreement(leaves: list[LeafRecord], noun: str) -> str:
     verb = "agrees" if len(leaves) == 1 else "agree"
+    exactly = "; the same function of real numbers, exactly" if _are_proved(leaves) else ""
     if all(leaf.verdict is Verdict.IDENTICAL for leaf in leaves):
-        return f"{plural(len(leaves), noun)} {verb} bit for bit"
+        return f"{plural(len(leaves), noun)} {verb} bit for bit{exactly}"
     distance = within(max(leaf.max_ulp or 0 for leaf in leaves))
-    return f"{plural(len(leaves), noun)} {verb}: {distance}"
+    return f"{plural(len(leaves), noun)} {verb}: {distance}{exactly}"
+
+
+def _are_proved(leaves: list[LeafRecord]) -> bool:
+    """Whether all that are not identical are known to be the same functions, and at least one is."""
+    asked = [leaf.exact.relation for leaf in leaves if leaf.exact is not None]
+    is_complete = all(leaf.exact is not None or leaf.verdict is Verdict.IDENTICAL for leaf in leaves)
+    return is_complete and set(asked) == {"equal"}
 
 
 def _block(part: RenderableType) -> Padding:

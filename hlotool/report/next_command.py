@@ -48,6 +48,8 @@ def command_after_run(run: RunRecord, verbose: bool) -> str:
     special = [module for module in run.modules if module.fails_on(run.options.fail_on)]
     if special and not verbose:
         return command_line(run, special[-1]) + " --verbose"
+    if found := _worst(run.modules, {Verdict.DIFFERS}):
+        return _typed_command("bisect", run, found, _NOT_BISECTED | {"exact": True})
     return ""
 
 
@@ -55,15 +57,29 @@ def command_after_bisect(record: BisectRecord) -> str:
     """A complete command line; empty when there is nothing to do."""
     if record.interrupted:
         return shlex.join(["hlotool", "bisect", *record.paths])
+    exact = " --exact" if record.options.exact else ""
     if any(map(_lacks_dumps, record.culprits)):
-        return f"{_FLAGS} for the same program, then hlotool bisect DIR"
+        return f"{_FLAGS} for the same program, then hlotool bisect DIR{exact}"
     culprit = next((c for c in record.culprits if c.repro), None)
     if culprit is None:
-        return ""
+        return _exact_bisection(record) if _has_other_functions(record) else ""
     trigger = culprit.trigger
     if trigger is None or trigger.status != "triggers" or portable(trigger.backend) == trigger.backend:
         return _verification(culprit.repro)
     return _verification(culprit.repro, "--backend", trigger.backend)
+
+
+def _has_other_functions(record: BisectRecord) -> bool:
+    """Nothing is wrong, and yet some programs are other functions, which was not asked about."""
+    return not record.culprits and any(m.verdict == Verdict.DIFFERS.value for m in record.modules)
+
+
+def _exact_bisection(record: BisectRecord) -> str:
+    options = record.options
+    given: dict[str, object] = {field: getattr(options, field) for field in options.__struct_fields__}
+    if options.backend == options.reference:
+        given["backend"] = RunOptions().backend
+    return shlex.join(["hlotool", "bisect", *record.paths, *_flags(given | {"exact": True})])
 
 
 def _lacks_dumps(culprit: CulpritRecord) -> bool:

@@ -20,7 +20,7 @@ from hlotool.findings import verdict
 from hlotool.findings.records import CommandRecord, ErrorRecord, Record
 from hlotool.findings.verdict import Verdict
 from hlotool.replay.options import RunOptions
-from hlotool.replay.records import ModuleRecord
+from hlotool.replay.records import REALITY, ModuleRecord
 
 
 class RunRecord(CommandRecord, frozen=True, kw_only=True):
@@ -151,7 +151,10 @@ def summary_of(modules: Iterable[ModuleRecord]) -> dict[str, int]:
 
 
 def exit_code_of(
-    modules: Sequence[ModuleRecord], interrupted: bool = False, fail_on: Sequence[str] = ()
+    modules: Sequence[ModuleRecord],
+    interrupted: bool = False,
+    fail_on: Sequence[str] = (),
+    exact: bool = False,
 ) -> ExitCode:
     """The exit status that the records deserve: the gravest finding wins.
 
@@ -159,12 +162,22 @@ def exit_code_of(
         modules: the records.
         interrupted: the user stopped it.
         fail_on: kinds of values, `nan` and `inf`, that are a finding.
+        exact: the user wants programs that are the same function, and close values do not show that.
     """
     if interrupted:
         return ExitCode.INTERRUPTED
     if any(module.fails_on(fail_on) for module in modules):
         return ExitCode.MISMATCH
-    return verdict.exit_code_of(module.verdict for module in modules)
+    code = verdict.exit_code_of(module.verdict for module in modules)
+    if exact and code is ExitCode.AGREE and any(map(is_unproved, modules)):
+        return ExitCode.INCONCLUSIVE
+    return code
+
+
+def is_unproved(module: ModuleRecord) -> bool:
+    """Whether two programs agree that are not known to be the same function in every output."""
+    is_program = module.stage_tested != REALITY
+    return is_program and module.verdict in verdict.AGREEING and module.exact_refusal != ""
 
 
 def versions() -> dict[str, str]:

@@ -14,7 +14,7 @@ from hlotool.report.coverage import AnnotatedSource, coverages_of, covered_text,
 from hlotool.report.module import module_details
 from hlotool.report.modules import groups, module_table, worst_last
 from hlotool.report.next_command import command_after_run
-from hlotool.report.records import RunRecord
+from hlotool.report.records import RunRecord, is_unproved
 from hlotool.report.tables import Report, next_line
 from hlotool.report.words import NOT_IN_A_DUMP, plural, seconds, style_of
 
@@ -71,7 +71,8 @@ class RunReport(Report[RunRecord]):
         ordered = worst_last(self.record.modules)
         if self.verbose:
             return ordered
-        return [module for module in ordered if module.verdict in DIFFERING][-_DETAILED:]
+        shown = DIFFERING | {Verdict.DIFFERS}
+        return [module for module in ordered if module.verdict in shown][-_DETAILED:]
 
     def _totals(self) -> Text:
         run = self.record
@@ -88,6 +89,7 @@ class RunReport(Report[RunRecord]):
 
 def _basis(run: RunRecord) -> Iterator[str]:
     """What the agreement rests on, so that it is not over-read."""
+    yield from _exactness(run)
     agreeing = [module for module in run.modules if module.verdict in AGREEING]
     if not agreeing:
         yield from _hint(run)
@@ -105,11 +107,26 @@ def _basis(run: RunRecord) -> Iterator[str]:
     excused = sum(module.verdict in EXCUSED for module in run.modules)
     if excused:
         yield f"{excused} of {len(run.modules)} differ and accuse nobody: what each says is the reason"
-    skipped = sum(module.verdict not in AGREEING | DIFFERING | EXCUSED for module in run.modules)
+    compared = AGREEING | DIFFERING | EXCUSED | {Verdict.DIFFERS}
+    skipped = sum(module.verdict not in compared for module in run.modules)
     if skipped:
         yield f"nothing is said of {skipped} of {len(run.modules)}: they could not be compared"
     if len(agreeing) == len(run.modules) and not any(map(_is_of_real_code, run.modules)):
         yield f"{NOT_IN_A_DUMP} --test xla"
+
+
+def _exactness(run: RunRecord) -> Iterator[str]:
+    """What is known, or was demanded and is not known, of programs as functions of real numbers."""
+    others = sum(module.verdict is Verdict.DIFFERS for module in run.modules)
+    if others:
+        yield (
+            f"{others} of {len(run.modules)} are other functions of real numbers than they should be, "
+            "by less than rounding shows here: a mismatch with --exact"
+        )
+    unknown = [module for module in run.modules if is_unproved(module)]
+    if run.options.exact and unknown:
+        why = unknown[0].exact_refusal
+        yield f"{len(unknown)} of {len(run.modules)} could not be compared exactly: {why}"
 
 
 def _is_of_real_code(module: ModuleRecord) -> bool:

@@ -157,10 +157,19 @@ def distance(module: ModuleRecord) -> str:
         return module.reason
     if module.verdict is Verdict.ROUNDING:
         return _legal_share(module.leaves)
+    if module.verdict in (Verdict.DIFFERS, Verdict.UNEQUAL):
+        return _other_functions(module)
     measured = [leaf.max_ulp for leaf in module.leaves if leaf.max_ulp is not None]
     if module.verdict is Verdict.AGREE and measured:
         return within(max(measured))
     return ""
+
+
+def _other_functions(module: ModuleRecord) -> str:
+    """Which outputs are other functions."""
+    names = [leaf_name(leaf.index) for leaf in module.leaves if leaf.verdict is module.verdict]
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{names[0]}{more}: another function" if names else ""
 
 
 def within(distance: int) -> str:

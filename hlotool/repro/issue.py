@@ -84,6 +84,10 @@ def how_to_run(bundle: Bundle) -> Iterator[str]:
     yield "hlotool repro verify . --trust" if bundle.command else "hlotool repro verify ."
     if bundle.command:
         yield f"{bundle.command} repro.hlo"
+    elif bundle.exact:
+        # The values that XLA's tools compare need not show it.
+        pair, alone = "prove repro.hlo repro.after.hlo", "bisect repro.hlo --backend xla --exact"
+        yield f"hlotool {pair if bundle.kind == 'stages' else alone}"
     else:
         yield _with_tools_of_xla(bundle)
     if passes := bundle.culprit.get("pass"):

@@ -36,7 +36,9 @@ def _what_is_compared(bundle: Bundle) -> Iterator[str]:
     """What `verify` shows without a compiler that has the fault."""
     if bundle.kind == "stages":
         yield ""
-        yield "`hlotool repro verify` compares what the dump holds: the program before the pass and after it."
+        both = "the program before the pass and after it"
+        both += ", as functions of real numbers" if bundle.exact else ""
+        yield f"`hlotool repro verify` compares what the dump holds: {both}."
     elif bundle.kind == "result":
         yield ""
         yield "`hlotool repro verify` compares what the program returned with what the reference does."

@@ -100,3 +100,29 @@ def test_trip_counts(limit: str, expected: set[str]) -> None:
     calls = CallGraph(module)
     found = unreachable_outcomes(calls, list(decisions(calls)))
     assert [o for d, o in found.items() if d.kind is Kind.TRIP_COUNT] == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "direction", "expected"),
+    [
+        # Counted up to a number that is not known: never below where it starts.
+        ("0", "1", "LT", {"less"}),
+        ("0", "1", "NE", set()),
+        # In steps of 2 it may jump over the largest number, and wrap.
+        ("0", "2", "LT", set()),
+    ],
+)
+def test_counters(start: str, step: str, direction: str, expected: set[str]) -> None:
+    module = parse_module(f"""HloModule m
+      body {{ s = (s32[], s32[], pred[]) parameter(0) i = s32[] get-tuple-element(s), index=0
+        n = s32[] get-tuple-element(s), index=1 one = s32[] constant({step}) k = s32[] add(i, one)
+        zero = s32[] constant(0) p = pred[] compare(i, zero), direction=LT
+        ROOT r = (s32[], s32[], pred[]) tuple(k, n, p) }}
+      cond {{ s = (s32[], s32[], pred[]) parameter(0) i = s32[] get-tuple-element(s), index=0
+        n = s32[] get-tuple-element(s), index=1 ROOT c = pred[] compare(i, n), direction={direction} }}
+      ENTRY e {{ count = s32[] parameter(0) first = s32[] constant({start}) f = pred[] constant(false)
+        init = (s32[], s32[], pred[]) tuple(first, count, f)
+        ROOT w = (s32[], s32[], pred[]) while(init), condition=cond, body=body }}""")
+    calls = CallGraph(module)
+    found = unreachable_outcomes(calls, list(decisions(calls)))
+    assert [o for d, o in found.items() if d.instruction.name == "p"] == ([expected] if expected else [])

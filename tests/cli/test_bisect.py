@@ -162,10 +162,10 @@ def killed_and_resumed(arguments: list[str], moment: float | None, cache: Path) 
             begun += first.stderr.readline()
     else:
         time.sleep(moment)
-    is_over = first.poll() is not None
     first.send_signal(signal.SIGKILL)
-    _, rest = first.communicate()
-    log = b"" if is_over else begun + rest
+    shown, rest = first.communicate()
+    # With its record on stdout it may forget its steps, however long it takes to end after that.
+    log = b"" if shown.endswith(b"\n") else begun + rest
     again = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, timeout=300)
     return log.decode(), again.stderr.decode() + "\n" + again.stdout.decode(), again.returncode
 

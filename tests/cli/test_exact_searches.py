@@ -58,6 +58,7 @@ def test_bisect_finds_the_stage_and_the_constant(
 
     bundle = Path(culprit["repro"])
     assert "exact = true" in (bundle / FACTS).read_text(encoding="utf-8")
+    assert "hlotool prove repro.hlo repro.after.hlo" in (bundle / "issue.md").read_text(encoding="utf-8")
     with np.load(bundle / "inputs.npz") as given:
         np.savez(bundle / "inputs.npz", **{name: np.zeros_like(given[name]) for name in given})
     assert verify(bundle).same
@@ -76,7 +77,7 @@ def test_without_exact_nothing_is_accused_and_it_is_said(
     assert found["culprits"] == []
     [module] = found["modules"]
     assert module["verdict"] == "differs"
-    assert module["reason"].endswith("--exact searches for where that comes from")
+    assert module["reason"].startswith("right up to 0022 ")
 
 
 def test_healthy_dumps_accuse_nobody(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:

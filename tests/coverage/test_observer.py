@@ -25,7 +25,7 @@ from hlotool.values.generate import generate_inputs
 CORPUS = Path(__file__).resolve().parents[2] / "corpus" / "modules"
 
 #: Kinds that more than the operands tell.
-NOT_BY_OPERANDS = {Kind.TRIP_COUNT, Kind.ORDER, Kind.TIES, Kind.OVERLAP}
+NOT_BY_OPERANDS = {Kind.TRIP_COUNT, Kind.ORDER, Kind.TIES, Kind.OVERLAP, Kind.NAN}
 
 LOOP = """HloModule m
 scaled { x = f32[] parameter(0) two = f32[] constant(2) p = pred[] compare(x, two), direction=LT

@@ -222,6 +222,8 @@ def test_elementwise(root: str, a: Any, b: Any, kind: Kind, expected: set[str]) 
 
 
 INTEGERS = [
+    ("negate(a)", s32(-(2**31), 1), s32(0, 0), Kind.OVERFLOW, {"fits", "wraps"}),
+    ("abs(a)", s32(-5, 1), s32(0, 0), Kind.OVERFLOW, {"fits"}),
     ("shift-left(a, b)", s32(1, 1), s32(0, 31), Kind.SHIFT, {"zero", "in range"}),
     ("shift-right-logical(a, b)", s32(1, 1), s32(32, -1), Kind.SHIFT, {"too large"}),
     ("shift-right-arithmetic(a, b)", s32(-1, 1), s32(1, 1), Kind.SIGN, {"negative", "not negative"}),
@@ -275,7 +277,11 @@ def test_all_or_any(opcode: str, rows: list[list[bool]], expected: set[str]) -> 
     assert outcomes(text, [np.array(rows)], Kind.ALL_OR_ANY) == [expected]
 
 
-@pytest.mark.parametrize(("values", "expected"), [([1, 2], {"numbers"}), ([1, NAN], {"NaN"})])
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    # The sum of the last two is NaN, they are not.
+    [([1, 2], {"numbers"}), ([1, NAN], {"NaN"}), ([INF, -INF], {"numbers"})],
+)
 def test_reduce_over_nan(values: list[float], expected: set[str]) -> None:
     text = """f { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
       ENTRY e { x = f32[2] parameter(0) i = f32[] constant(0)
@@ -301,3 +307,42 @@ def test_ragged_groups(sizes: list[int], expected: set[str]) -> None:
         lhs_ragged_dims={0}, rhs_group_dims={0}"""
     arguments = [np.zeros((4, 3), np.float32), np.zeros((2, 3, 5), np.float32), s32(*sizes)]
     assert of_entry(body, arguments, Kind.GROUPS) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([100, 27], {"fits"}),
+        ([100, 28], {"fits", "wraps"}),
+        # Parts of the sum are far out of range, the sum is 0.
+        ([1] * 10_000 + [-1] * 10_000, {"fits"}),
+    ],
+)
+def test_sums_of_integers(values: list[int], expected: set[str]) -> None:
+    text = f"""f {{ a = s8[] parameter(0) b = s8[] parameter(1) ROOT r = s8[] add(a, b) }}
+      ENTRY e {{ x = s8[{len(values)}] parameter(0) i = s8[] constant(0)
+        ROOT r = s8[] reduce(x, i), dimensions={{0}}, to_apply=f }}"""
+    assert outcomes(text, [np.array(values, np.int8)], Kind.OVERFLOW) == [expected]
+
+
+@pytest.mark.parametrize(("values", "expected"), [([3, 1, 3], {"ties"}), ([1, 1, 2], {"distinct"})])
+def test_topk(values: list[float], expected: set[str]) -> None:
+    body = "x = f32[3] parameter(0) ROOT t = (f32[2], s32[2]) topk(x), k=2, largest=true"
+    assert of_entry(body, [f32(*values)], Kind.ORDER) == [expected]
+
+
+def test_windows_over_nan() -> None:
+    text = """f { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }
+      ENTRY e { x = f32[4] parameter(0) i = f32[] constant(-inf)
+        ROOT r = f32[2] reduce-window(x, i), window={size=2 stride=2}, to_apply=f }"""
+    assert outcomes(text, [f32(1, 2, NAN, 3)], Kind.NAN) == [{"NaN"}]
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "f8e4m3fn", "u64", "s8", "s4"])
+def test_scalars_of_every_width(dtype: str) -> None:
+    body = f"a = {dtype}[] parameter(0) ROOT p = pred[] compare(a, a), direction=LT"
+    scalar = {"bf16": ml_dtypes.bfloat16, "f8e4m3fn": ml_dtypes.float8_e4m3fn, "s4": ml_dtypes.int4}
+    numpy_types = {"f16": np.float16, "u64": np.uint64, "s8": np.int8}
+    value = (scalar | numpy_types)[dtype](3)
+    assert of_entry(body, [value], Kind.COMPARISON) == [{"equal"}]
+    assert of_entry(body, [np.array(value)], Kind.COMPARISON) == [{"equal"}]

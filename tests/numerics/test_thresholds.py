@@ -42,8 +42,11 @@ def test_a_threshold_is_calibrated_by_a_table(name: str) -> None:
 
 
 def test_the_measured_values_are_those_in_use() -> None:
-    """Printed by `thresholds.py`, `locate.py --thresholds` and `exact.py thresholds` in benchmarks."""
-    headings = (thresholds.SENSITIVITY, thresholds.LOCATOR, thresholds.EXACT, thresholds.EXACT_FAULTS)
+    """Printed by `thresholds.py`, `locate.py --thresholds`, `exact.py thresholds` and
+    `verdicts_exact.py --thresholds` in benchmarks.
+    """
+    headings = [thresholds.SENSITIVITY, thresholds.LOCATOR, thresholds.EXACT, thresholds.EXACT_FAULTS]
+    headings.append(thresholds.ARBITER)
     tables = "".join(map(section, headings))
     rows = re.findall(r"^\| ([A-Z][A-Z0-9_]+) \| (\S+) \|", tables, re.MULTILINE)
     assert dict(rows) == {name: f"{threshold.value:g}" for name, threshold in TABLE.items()}

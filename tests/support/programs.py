@@ -43,6 +43,37 @@ ENTRY main.1 {
 }
 """
 
+#: 3.9 x (1 - x), two hundred times: every ulp grows into a difference.
+CHAOS = """
+body {
+  s = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[4] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  c = f32[] constant(3.9)
+  cs = f32[4] broadcast(c), dimensions={}
+  u = f32[] constant(1)
+  us = f32[4] broadcast(u), dimensions={}
+  d = f32[4] subtract(us, x)
+  p = f32[4] multiply(x, d)
+  y = f32[4] multiply(cs, p)
+  ROOT t = (s32[], f32[4]) tuple(j, y)
+}
+condition {
+  s = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(200)
+  ROOT b = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  x = f32[4] parameter(0)
+  z = s32[] constant(0)
+  t = (s32[], f32[4]) tuple(z, x)
+  w = (s32[], f32[4]) while(t), condition=condition, body=body
+  ROOT r = f32[4] get-tuple-element(w), index=1
+}"""
+
 
 def write_module(
     folder: Path, number: int, before: str | None, after: str | None, name: str = "jit_f"

@@ -7,8 +7,9 @@ numbers, from a second execution of both.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hlotool.backends.base import Executable, Probe, Value
@@ -48,14 +49,15 @@ def open_search(
         reference: the program as it should be.
         tested: the other one.
         outputs: leaves of the result, of which one must differ.
-        options: of `compare`; its time limit does not count.
+        options: of `compare`; the budget takes the place of its time limit.
         budget: how much may be kept, and how many seconds each part of the search may take.
 
     Raises:
+        BackendTimeout: finding a point takes too long.
         OutOfTime: recording an execution takes too long.
         Unsupported: as `parting`, or the calls of a program cannot be flattened.
     """
-    found = parting(reference, tested, outputs, options)
+    found = parting(reference, tested, outputs, replace(options, time_limit=budget.seconds))
     return Search(*found.words, budget, numbers=found.numbers), found.outputs
 
 
@@ -81,9 +83,10 @@ def parting(reference: Side, tested: Side, outputs: Collection[ShapeIndex], opti
         reference: the program as it should be.
         tested: the other one.
         outputs: leaves of the result, of which one must differ.
-        options: see `open_search`.
+        options: of `compare`.
 
     Raises:
+        BackendTimeout: the time limit is over.
         Unsupported: they run on several devices or have no meaning in the field, or no output is known to
             differ.
     """
@@ -101,28 +104,30 @@ def parting(reference: Side, tested: Side, outputs: Collection[ShapeIndex], opti
 def _differences(
     reference: Side, tested: Side, outputs: Collection[ShapeIndex], options: Options
 ) -> Iterator[tuple[int, Assumed, tuple[ShapeIndex, ...]]]:
-    """The points at which outputs differ whatever is assumed, the best assumption, and these outputs."""
+    """The points at which outputs differ, the assumption by which fewest do, and these outputs."""
+    deadline = time.monotonic() + options.time_limit
     for number in range(options.trials):
         best: tuple[Assumed, tuple[ShapeIndex, ...]] | None = None
         for assumed in attempts(reference.module, tested.module):
             if assumed.roots:
                 continue  # it has points of its own
-            found = _differing(reference, tested, options, number, assumed)
-            differing = None if found is None else tuple(index for index in found if index in outputs)
-            if differing is not None and (best is None or len(differing) < len(best[1])):
-                best = assumed, differing
-            if best is not None and not best[1]:
+            found = _differing(reference, tested, options, number, assumed, deadline)
+            differing = tuple(index for index in found or () if index in outputs)
+            if not differing and best is None:
                 break
-        if best is not None and best[1]:
+            # One point at which nothing differs by an assumption proves nothing: the outputs are unequal.
+            if differing and (best is None or len(differing) < len(best[1])):
+                best = assumed, differing
+        if best is not None:
             yield number, *best
 
 
 def _differing(
-    reference: Side, tested: Side, options: Options, number: int, assumed: Assumed
+    reference: Side, tested: Side, options: Options, number: int, assumed: Assumed, deadline: float
 ) -> list[ShapeIndex] | None:
     """The leaves that differ at a point; None where there is nothing to assume."""
     trial = trial_of(reference.module, tested.module, assumed)
-    engine = FieldBackend(trial, knows_signs=assumed.inequalities)
+    engine = FieldBackend(trial, deadline, assumed.inequalities)
     runners = reference.compiled_by(engine), tested.compiled_by(engine)
     if not all(isinstance(runner, OneDevice) for runner in runners):
         raise Unsupported("exact arithmetic does not look into programs for several devices")

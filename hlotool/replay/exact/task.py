@@ -24,8 +24,9 @@ from hlotool.replay.exact.records import ProvedRecord, proved_record
 from hlotool.replay.exact.result import ExactResult, Relation
 from hlotool.replay.program import Program, compile_program, load_program
 
-#: A search has so many parts that may each take the time of its budget.
-_PARTS = 6
+#: A search has so many parts that may each take the time of its budget: the point, the recordings of both
+#: programs there, at other points and on numbers, and what is tried.
+_PARTS = 10
 
 
 @dataclass(frozen=True, slots=True)

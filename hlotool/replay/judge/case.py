@@ -19,7 +19,6 @@ from hlotool.numerics.facts import origin_of
 from hlotool.numerics.reasons import (
     LESS_STABLE,
     Finding,
-    bounded_reason,
     flipping_reason,
     legal_reason,
     range_reason,
@@ -58,12 +57,6 @@ class Case:
     def rounding(self) -> LeafComparison:
         """As far off as legal executions are."""
         return self._said(Verdict.ROUNDING, legal_reason(self.known, self.leaf.facts))
-
-    def same_function(self) -> LeafComparison:
-        """Rounding errors explain it, and nothing else is left: the programs mean the same."""
-        return dataclasses.replace(
-            self.leaf.compared, verdict=Verdict.ROUNDING, reason=bounded_reason(self.leaf.facts)
-        )
 
     def flipping(self) -> LeafComparison:
         """A few elements that larger errors flip, too."""

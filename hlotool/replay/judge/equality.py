@@ -15,9 +15,8 @@ at the points that were drawn. And what it calls unequal may rest on a law that 
 3. Where legal executions span so much that nothing can be said, equality says it: `unstable` becomes
    `rounding`; unless the tested program rounds to a coarser type, and after more points where comparisons or
    steps decide.
-4. In place of an ensemble it stands only where there is nothing that it does not see: everything is rounded
-   to one type, no order of numbers decides, and no element is further off than the rounding errors of the
-   operations may add up to.
+4. It stands in place of no ensemble. What needs one rounds to narrow types or decides by comparisons, in
+   programs as they are found, and just there equality says too little.
 5. NaN and infinities on one side (`range`) are a matter of values, whatever the programs mean.
 
 A user who wants the same function and not only close values (`--exact`) gets `unequal` in place of any
@@ -26,35 +25,33 @@ verdict that does not accuse, of equal bits, too.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from hlotool.findings.comparison import EqualityRecord
+from hlotool.findings.comparison import EqualityRecord, EvidenceRecord
 from hlotool.findings.verdict import DIFFERING, Verdict
-from hlotool.ir.module import Module
-from hlotool.ir.types import ArrayShape, ShapeIndex, array_shapes
+from hlotool.ir.types import ShapeIndex, leaves
 from hlotool.numerics import thresholds
-from hlotool.numerics.compare import compare_values
-from hlotool.numerics.contributions import rounding_epsilon
-from hlotool.numerics.reasons import harmful_reason, other_function_reason, same_function_reason
-from hlotool.numerics.ulp import epsilon
+from hlotool.numerics.reasons import (
+    excusing_reason,
+    harmful_reason,
+    other_function_reason,
+    same_function_reason,
+)
 from hlotool.numerics.verdict import LeafComparison
-from hlotool.replay.judge.f64_check import coarsest, jumps
+from hlotool.replay.judge.f64_check import coarsest
 from hlotool.replay.judge.judgement import Judgement, Leaf
 
 if TYPE_CHECKING:
     from hlotool.replay.exact.result import LeafResult
 
-#: They choose by order or size: of what they do not choose, the points that were drawn say nothing.
-_CHOOSING = frozenset({"abs", "clamp", "maximum", "minimum"})
 #: Verdicts of what is as close as the same function may be, and of what this room has something to say.
 _CLOSE = frozenset({Verdict.IDENTICAL, Verdict.AGREE, Verdict.ROUNDING})
 _IN_QUESTION = frozenset({Verdict.AGREE, Verdict.ROUNDING, Verdict.UNSTABLE})
-#: `EvidenceRecord.wide` of what is the same in f64: there the programs may well mean the same.
-_SAME_IN_F64 = ("equal", "within")
 
 
 class Equality:
@@ -89,27 +86,8 @@ class Equality:
         result = judgement.compare_exactly(limit, trials)
         if reason := result.refused or result.structural:
             refused = EqualityRecord(relation="refused", reason=reason)
-            return {leaf.compared.index: refused for leaf in judgement.leaves(judgement.compared())}
+            return dict.fromkeys((index for index, _ in leaves(judgement.reference.shape)), refused)
         return {leaf.index: _record(leaf, result.trials) for leaf in result.leaves}
-
-    def replaces_ensemble(self, leaf: Leaf) -> EqualityRecord | None:
-        """What is known of a leaf that needs no ensemble, by the fourth rule; None where it does."""
-        if leaf.facts.decision is not None or not leaf.is_inexact or not self._is_plain:
-            return None
-        found = self.of(leaf)
-        if found is None or found.relation != "equal":
-            return None
-        compared = compare_values(leaf.shape, leaf.expected, leaf.actual, facts=[leaf.facts])
-        return found if compared.verdict is Verdict.AGREE else None
-
-    @cached_property
-    def _is_plain(self) -> bool:
-        """Whether both programs round everything to one type, and nothing depends on an order."""
-        sides = self._judgement.reference, self._judgement.tested
-        modules = [side.module for side in sides if side is not None]
-        if any(jumps(module) or _chooses(module) for module in modules):
-            return False
-        return len({unit for module in modules for unit in _roundings(module)}) == 1
 
     def _excuse(self, leaf: Leaf) -> EqualityRecord | None:
         """What is known of a leaf of which legal executions say nothing, by the third rule."""
@@ -124,35 +102,33 @@ class Equality:
             found = None if self._again is None else self._again.get(leaf.compared.index)
         return found if found is not None and found.relation == "equal" else None
 
-    def weighed(self, leaves: Sequence[Leaf], said: Sequence[LeafComparison]) -> list[LeafComparison]:
+    def weighed(self, outputs: Sequence[Leaf], said: Sequence[LeafComparison]) -> list[LeafComparison]:
         """What is said of every leaf once more, with what the programs mean.
 
         Args:
-            leaves: of the result.
+            outputs: the leaves of the result.
             said: of each, by its values and by legal executions.
         """
         if self._judgement.compare_exactly is None:
             return list(said)
         if self._judgement.exact:
-            return [self._demanded(self._weighed(leaf, one)) for leaf, one in zip(leaves, said)]
+            return [self._demanded(self._weighed(leaf, one)) for leaf, one in zip(outputs, said)]
         # Once a leaf is wrong, so is the program, and what it means where it is right is not worth the time.
         is_wrong = any(one.verdict in DIFFERING for one in said)
         return [
-            self._weighed(leaf, one) if _is_of_use(one, is_wrong) else one for leaf, one in zip(leaves, said)
+            self._weighed(leaf, one) if _is_of_use(one, is_wrong) else one for leaf, one in zip(outputs, said)
         ]
 
     def _weighed(self, leaf: Leaf, said: LeafComparison) -> LeafComparison:
         if said.verdict is Verdict.UNSTABLE and (excuse := self._excuse(leaf)) is not None:
-            reason = same_function_reason(excuse.trials, said.reason)
+            reason = excusing_reason(excuse.trials, said.reason)
             return replace(said, verdict=Verdict.ROUNDING, reason=reason, exact=excuse)
         found = self.of(leaf)
         if found is None or found.relation == "refused":
             return replace(said, exact=found)
         if found.relation == "unequal":
             verdict = Verdict.DIFFERS if said.verdict in _CLOSE else said.verdict
-            return replace(
-                said, verdict=verdict, reason=other_function_reason(found, said.reason), exact=found
-            )
+            return replace(said, verdict=verdict, reason=other_function_reason(found, said), exact=found)
         if said.verdict is Verdict.WRONG:
             return replace(said, reason=harmful_reason(found.trials, said.reason), exact=found)
         return replace(said, reason=same_function_reason(found.trials, said.reason), exact=found)
@@ -168,8 +144,16 @@ class Equality:
 def _is_of_use(said: LeafComparison, is_wrong: bool) -> bool:
     """Whether a user learns anything from what the programs mean; `is_wrong`: some leaf is."""
     if said.verdict is Verdict.WRONG:
-        return said.evidence is not None and said.evidence.wide in _SAME_IN_F64
+        return said.evidence is not None and not _is_clear(said.evidence)
     return said.verdict in _IN_QUESTION and not is_wrong
+
+
+def _is_clear(evidence: EvidenceRecord) -> bool:
+    """Whether the programs mean different things for certain: lost digits alone are not that far off."""
+    if not evidence.members:
+        return True
+    ratio = math.inf if evidence.ratio is None else evidence.ratio
+    return evidence.wide == "outside" and ratio > thresholds.CERTAIN_IN_F64.value
 
 
 def _record(leaf: LeafResult, trials: int) -> EqualityRecord:
@@ -180,19 +164,3 @@ def _record(leaf: LeafResult, trials: int) -> EqualityRecord:
         total=leaf.total,
         reason=leaf.reason,
     )
-
-
-def _chooses(module: Module) -> bool:
-    return any(i.opcode in _CHOOSING for i in module.instructions())
-
-
-def _roundings(module: Module) -> Iterator[float]:
-    """One ulp at 1 of every type that holds floats, and of every rounding."""
-    for instruction in module.instructions():
-        for part in array_shapes(instruction.shape):
-            if part.element_type.is_inexact:
-                yield epsilon(part.element_type)
-        if isinstance(instruction.shape, ArrayShape) and instruction.shape.element_type.is_inexact:
-            yield rounding_epsilon(instruction, instruction.shape.element_type) or epsilon(
-                instruction.shape.element_type
-            )

@@ -7,16 +7,14 @@ Every leaf goes through the same questions, the cheap ones first:
 2. Where the tested side is a program, too: do both compute the same in f64 (`f64_check`)? Rewrites that are
    right agree there far below what the declared types show, and faults do not: a difference that dwarfs all
    rounding in the runs at hand is `wrong` without another execution.
-3. Are both programs the same function of real numbers (`equality`)? Where nothing is left that this does not
-   see, that is `rounding`.
-4. Is the result inside of what an ensemble of legal executions spans (`ensemble`, judged by
+3. Is the result inside of what an ensemble of legal executions spans (`ensemble`, judged by
    `numerics.exchangeability` and `numerics.flips`)? `rounding`, or `unstable` where that spans too much.
-5. Is a NaN or an infinity on one side only? `range` where a value overflows on the way (`range_check`).
-6. Do larger errors, or a less stable way to compute the same, explain it (`excuses`)? `rounding`.
-7. Does a known difference between XLA's implementations (`semantics`)? `semantics`.
-8. Nothing does: `wrong`; of the worst few, with the pattern that the error shows (`explaining`).
-
-What is said of close values is then weighed with what the programs mean: another function is `differs`.
+4. Is a NaN or an infinity on one side only? `range` where a value overflows on the way (`range_check`).
+5. Do larger errors, or a less stable way to compute the same, explain it (`excuses`)? `rounding`.
+6. Does a known difference between XLA's implementations (`semantics`)? `semantics`.
+7. Nothing does: `wrong`; of the worst few, with the pattern that the error shows (`explaining`).
+8. Are both programs the same function of real numbers (`equality`)? If not, what is close all the same is
+   `differs`; if so, `unstable` is `rounding`.
 
 Every execution serves all leaves. The one that is furthest off is asked about first. Once a leaf is wrong for
 certain, so is the program, and what is at hand decides about the others.
@@ -117,10 +115,6 @@ def _verdict(leaf: Leaf, executions: Executions, in_company: bool) -> LeafCompar
     """The verdict on a leaf in question; `in_company` of another one that is wrong for certain."""
     if not _depends_on_floats(leaf):
         return Case(leaf, executions, None, None).accused()
-    glance = None if executions.wide is None else executions.wide.glance(leaf)
-    is_outside = glance is not None and glance.relation is WideRelation.OUTSIDE
-    if not in_company and not is_outside and executions.equality.replaces_ensemble(leaf):
-        return Case(leaf, executions, None, None).same_function()
     wide = None if executions.wide is None else executions.wide.finding(leaf, in_company)
     relation = wide.relation if wide is not None else None
     if wide is not None and relation is WideRelation.OUTSIDE:

@@ -137,6 +137,8 @@ def judgement_of(
     tested: Module | None = None,
     seed: int = 0,
     tolerance: ChosenTolerance | None = None,
+    compare_exactly: CompareExactly | None = None,
+    exact: bool = False,
 ) -> Judgement:
     """The judgement on a result of a program for one device.
 
@@ -148,6 +150,8 @@ def judgement_of(
         tested: the program that gave `actual`, where that is another one.
         seed: of the ensembles.
         tolerance: set by the user.
+        compare_exactly: both programs as functions, where the numpy backend executed both.
+        exact: the user wants the same function.
 
     Raises:
         Unsupported: the numpy backend cannot execute `reference`.
@@ -164,6 +168,8 @@ def judgement_of(
         tested=None if tested is None else side_of(tested, arguments),
         seed=seed,
         tolerance=tolerance,
+        compare_exactly=compare_exactly,
+        exact=exact,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from hlotool.findings.signature import Signature
-from hlotool.findings.verdict import AGREEING, DIFFERING, Verdict
+from hlotool.findings.verdict import AGREEING, DIFFERING
 from hlotool.replay.task import Task
 from hlotool.search.bisection.bracket import Bracket, find_bracket
 from hlotool.search.bisection.ends import Ends, ends_of
@@ -143,8 +143,6 @@ class _Directory:
             reason = str(bracket)
         if ends.result is not None and ends.result.verdict in DIFFERING:
             reason = f"{reason}; what the program returned is wrong: {ends.result.reason}"
-        if row is not None and row.verdict is Verdict.DIFFERS:
-            reason = f"{reason}; --exact searches for where that comes from"
         self.findings.modules.append(
             msgspec.structs.replace(
                 found, verdict=row.verdict.value if row else "not compared", reason=reason, unusable=unusable

@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from support.programs import CHAOS
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.findings.verdict import Verdict
@@ -112,37 +113,6 @@ def test_plain_tolerances_say_so() -> None:
     assert "set by the user" in leaf.reason
     generous = ChosenTolerance(0.1, 0.1)
     assert _leaf(DOT, DOT_INPUTS, _sequential_dot(), tolerance=generous).verdict is Verdict.AGREE
-
-
-CHAOS = """
-body {
-  s = (s32[], f32[4]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  x = f32[4] get-tuple-element(s), index=1
-  one = s32[] constant(1)
-  j = s32[] add(i, one)
-  c = f32[] constant(3.9)
-  cs = f32[4] broadcast(c), dimensions={}
-  u = f32[] constant(1)
-  us = f32[4] broadcast(u), dimensions={}
-  d = f32[4] subtract(us, x)
-  p = f32[4] multiply(x, d)
-  y = f32[4] multiply(cs, p)
-  ROOT t = (s32[], f32[4]) tuple(j, y)
-}
-condition {
-  s = (s32[], f32[4]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  n = s32[] constant(200)
-  ROOT b = pred[] compare(i, n), direction=LT
-}
-ENTRY e {
-  x = f32[4] parameter(0)
-  z = s32[] constant(0)
-  t = (s32[], f32[4]) tuple(z, x)
-  w = (s32[], f32[4]) while(t), condition=condition, body=body
-  ROOT r = f32[4] get-tuple-element(w), index=1
-}"""
 
 
 def test_chaos_is_unstable_and_names_the_amplifier() -> None:

@@ -1,0 +1,60 @@
+"""Words that say what they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hlotool.backends.field.held import pair
+from hlotool.backends.field.marked import compared, held, is_marked, marked
+from hlotool.backends.field.words import P, Q, integers, join, split
+from hlotool.ir.types import ArrayShape, ElementType, TupleShape
+from hlotool.locate.distance import distance
+from hlotool.locate.store import Budget, Store
+
+F32 = ArrayShape(ElementType.F32, (2, 3))
+WORDS = integers(np.arange(6, dtype=np.int64).reshape(2, 3) - 2)
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_the_residue_that_counts(half: int) -> None:
+    found = marked(F32, WORDS, half)
+    assert is_marked(found)
+    assert (compared(found) == split(WORDS)[half]).all()
+    assert compared(found)[0, 0] == (P, Q)[half] - 2
+    assert (held(found) == WORDS).all()
+
+
+def test_scalars_and_views_keep_their_dimensions() -> None:
+    scalar = marked(ArrayShape(ElementType.BF16, ()), WORDS[0, 0])
+    assert (scalar.shape, held(scalar)) == ((), WORDS[0, 0])
+    assert (held(marked(ArrayShape(ElementType.F32, (3, 2)), WORDS.T)) == WORDS.T).all()
+
+
+def test_complex_numbers_count_with_both_parts() -> None:
+    shape = ArrayShape(ElementType.C64, (2, 3))
+    one, other = (marked(shape, pair(WORDS, imaginary)) for imaginary in (WORDS, WORDS[::-1]))
+    assert compared(one).shape == (2, 3, 2)
+    assert held(one).tobytes() == pair(WORDS, WORDS).tobytes()
+    assert distance(one, other) == np.inf
+
+
+def test_integers_and_parts_of_tuples_are_themselves() -> None:
+    numbers = np.arange(6, dtype=np.uint64).reshape(2, 3)
+    shape = TupleShape((ArrayShape(ElementType.U64, (2, 3)), F32))
+    first, second = marked(shape, (numbers, WORDS))
+    assert first is numbers
+    assert is_marked(second)
+    assert not is_marked(held((first, second))[1])
+
+
+def test_the_other_residue_tells_nothing_apart() -> None:
+    """Modulo Q the root of a square has either sign."""
+    p, q = split(WORDS)
+    other = join(p, (Q - q) % np.uint64(Q))
+    one, same = marked(F32, WORDS), marked(F32, other)
+    assert distance(one, same) == 0
+    assert distance(one, marked(F32, WORDS, 1)) == np.inf
+    store = Store(Budget())
+    assert store.sample(0, one).digest == store.sample(1, same).digest
+    assert store.sample(2, one).digest != store.sample(3, marked(F32, WORDS + np.uint64(1 << 32))).digest
