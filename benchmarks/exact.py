@@ -1,235 +1,138 @@
-"""The exact arbiter measured.
+"""Can the exact arbiter be trusted, and what does it cost?
 
-    python benchmarks/exact.py cost [PATH…] [--elements N] [--json FILE]
-    python benchmarks/exact.py thresholds [PATH…] [--json FILE]
+    python benchmarks/exact.py [legal] [faults] [cost] [thresholds] [--only REGEX] [--limit N] [--seed N]
+                               [--other-python PATH] [--faults N] [--again] [--elements N] [PATH…]
 
-`cost`: what an evaluation in the field costs beside NumPy in the declared types and in f64: one instruction
-on vectors of N elements, and whole programs, before and after optimisation, of the dumps at PATH. Processor
-time and wall time, each the least of several runs; on a machine that others use, too, only the former can be
-compared.
+**legal**: programs and what real XLA made of them, which are the same functions: every dump of the corpus and
+beside it, each after every pass; every program compiled anew, at three optimisation levels, with passes
+disabled one at a time, by another version of jaxlib; and JAX programs that `--seed` draws (`exact_programs`),
+with constants that nobody saw before. Every pair that is called unequal is listed, and so is what is refused.
+
+**faults**: those of the catalogue in `faults/` that must be found (`verdicts_faults`), and faults that
+rounding hides (`faults/small.py`), each with the statistical judge's verdict beside it.
+
+**cost**: one instruction on vectors of N elements, and programs of the corpus or of the dumps at PATH, in the
+field, on NumPy, in f64, and as the judge's ensemble.
+
+**thresholds**: corpus pairs at half and twice each threshold of constants; only on request.
+
+What XLA makes of programs and what was found is kept in `--folder`; what is done is not done again. `--again`
+proves anew.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+import re
+import sys
+import tempfile
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import hlotool
-from hlotool.backends.base import Backend
-from hlotool.backends.field.constants import Constants
-from hlotool.backends.field.drawing import with_drawn_floats
-from hlotool.backends.field.executable import FieldBackend
-from hlotool.backends.field.snapping import reading_of
-from hlotool.backends.field.trial import Trial
-from hlotool.backends.registry import get_backend
-from hlotool.dump.directory import open_dump
-from hlotool.dump.loading import load_stage
+from exact_cost import HEADING, PROGRAMS, costs
+from exact_faults import catalogue_records, small_records
+from exact_legal import Compilations, Missing, legal_pairs
+from exact_records import DECODER, FaultRecord, LegalRecord, Proof
+from exact_report import fault_report, legal_report
+from exact_subjects import subject_named, subjects
+from exact_thresholds import SENSITIVITY_HEADING, sensitivities
+from modules import ROOT
+from units import UnitDone, measured
+
 from hlotool.errors import HlotoolError
-from hlotool.ir.builder import Builder, array
-from hlotool.ir.module import Computation, Module
-from hlotool.numerics import thresholds
-from hlotool.numerics.thresholds import Threshold
-from hlotool.replay.exact import Relation
-from hlotool.values.generate import generate_inputs
+from hlotool.faults import BELOW_ROUNDING, CATALOGUE
+from hlotool.replay.exact import Options, compare
+from hlotool.replay.exact.task import programs as sides
 
-#: Programs that are measured where none are given.
-PROGRAMS = (
-    "train_transformer", "transformer_bf16", "train_mnist_mlp", "train_mnist_cnn", "special_functions",
-    "sorts",
-)  # fmt: skip
-_UNARY = (
-    "negate", "abs", "sign", "floor", "sqrt", "rsqrt", "cbrt", "exponential", "log", "tanh", "logistic",
-    "sine", "erf",
-)  # fmt: skip
-_BINARY = ("add", "subtract", "multiply", "divide", "power", "maximum", "remainder")
-#: Runs of which the least time counts, unless they take longer than _ENOUGH_S together.
-_RUNS = 5
-_ENOUGH_S = 3.0
+PARTS = ("legal", "faults", "cost", "thresholds")
+#: Seconds for one proof.
+_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """One row.
-
-    Attributes:
-        name: opcode or program.
-        side: `before` or `after` optimisation; empty for one instruction.
-        instructions: of the program.
-        cpu_ms: processor time by backend.
-        wall_ms: wall time by backend.
-        refused: why the field does not evaluate it.
-    """
-
-    name: str
-    side: str
-    instructions: int
-    cpu_ms: dict[str, float]
-    wall_ms: dict[str, float]
-    refused: str = ""
-
-    def __str__(self) -> str:
-        if self.refused:
-            return f"| {self.name} | {self.side} | {self.instructions} | {self.refused} ||||"
-        cells = [f"{self.cpu_ms[name]:.3g}" for name in ("numpy", "f64", "field")]
-        cells.append(f"{self.wall_ms['field']:.3g}")
-        cells.append(f"{self.cpu_ms['field'] / max(self.cpu_ms['numpy'], 1e-6):.1f}")
-        return f"| {self.name} | {self.side} | {self.instructions} | {' | '.join(cells)} |"
-
-
-HEADING = """| what | side | instructions | numpy, cpu ms | f64 | field | field, wall ms | field / numpy |
-|---|---|---|---|---|---|---|---|"""
-
-
-def least(run: Callable[[], object]) -> tuple[float, float]:
-    """The least milliseconds of processor and of wall time of several runs, after one that is not counted."""
-    run()
-    cpu, wall, began = [], [], time.perf_counter()
-    while len(cpu) < _RUNS and (not cpu or time.perf_counter() - began < _ENOUGH_S):
-        before = time.process_time(), time.perf_counter()
-        run()
-        cpu.append(time.process_time() - before[0])
-        wall.append(time.perf_counter() - before[1])
-    return min(cpu) * 1e3, min(wall) * 1e3
-
-
-def cost(name: str, side: str, module: Module, reference: Module | None = None) -> Cost:
-    """Measure one module, on generated arguments."""
-    size = sum(len(c.instructions) for c in module.computations)
-    cpu: dict[str, float] = {}
-    wall: dict[str, float] = {}
+def legal_records(name: str, folder: Path, other_python: str, seed: int) -> list[LegalRecord]:
+    """All pairs of one program, proved; the same text made in the same way counts once."""
+    subject = subject_named(name, seed)
+    found: list[LegalRecord] = []
+    proofs: dict[str, Proof] = {}
+    seen: set[tuple[str, str]] = set()
     try:
-        values = generate_inputs(module, 0).values
-        for title, run in _runs(module, reference or module, values):
-            cpu[title], wall[title] = least(run)
+        for pair in legal_pairs(subject, Compilations(folder / "stages"), other_python):
+            if isinstance(pair, Missing):
+                found.append(LegalRecord(name, subject.group, pair.way, pair.detail, None, pair.reason))
+            elif (pair.way, pair.key) not in seen:
+                seen.add((pair.way, pair.key))
+                if pair.key not in proofs:
+                    proofs[pair.key] = _proof(pair.reference, pair.tested, seed)
+                found.append(LegalRecord(name, subject.group, pair.way, pair.detail, proofs[pair.key]))
+    except (HlotoolError, ImportError) as error:
+        found.append(LegalRecord(name, subject.group, "read", "", None, f"{type(error).__name__}: {error}"))
+    return found
+
+
+def _proof(reference: Any, tested: Any, seed: int) -> Proof:
+    try:
+        return Proof.of(compare(*sides(reference, tested), Options(seed=seed, time_limit=_SECONDS)))
     except HlotoolError as error:
-        return Cost(name, side, size, cpu, wall, refused=str(error).splitlines()[0])
-    return Cost(name, side, size, cpu, wall)
+        return Proof("refused", str(error).splitlines()[0])
 
 
-def _runs(
-    module: Module, reference: Module, values: Sequence[Any]
-) -> Iterator[tuple[str, Callable[[], object]]]:
-    """The module on each backend; the field begins a new trial in each run."""
-    trial = Trial(Constants(reference, module), remembers_exp=_takes_logarithms(module))
-    words = with_drawn_floats(module, values, 0)
-    backends: dict[str, Backend] = {
-        "numpy": get_backend("numpy"),
-        "f64": get_backend("numpy:wide"),
-        "field": FieldBackend(trial),
-    }
-    for title, backend in backends.items():
-        executable = backend.compile(module)
-        arguments = words if title == "field" else values
-
-        def run(
-            title: str = title, executable: Any = executable, arguments: Sequence[Any] = arguments
-        ) -> None:
-            if title == "field":
-                trial.restart(0)
-            executable.run(list(arguments))
-
-        yield title, run
+def _legal(arguments: argparse.Namespace) -> Iterable[str]:
+    names = _chosen((s.name for s in subjects(arguments.seed)), arguments)
+    how = {"folder": arguments.folder, "other_python": arguments.other_python, "seed": arguments.seed}
+    records = _records("legal", names, partial(legal_records, **how), arguments)
+    return legal_report(r for r in records if isinstance(r, LegalRecord))
 
 
-def _takes_logarithms(module: Module) -> bool:
-    return any(i.opcode.startswith("log") and i.opcode != "logistic" for i in module.instructions())
+def _faults(arguments: argparse.Namespace) -> Iterable[str]:
+    how = {"folder": arguments.folder, "wanted": arguments.faults, "seed": arguments.seed}
+    found: list[FaultRecord] = []
+    for part, kinds, work, most in (
+        ("small", BELOW_ROUNDING, small_records, 5 * arguments.faults),
+        ("catalogue", CATALOGUE, catalogue_records, arguments.faults),
+    ):
+        names = _chosen((kind.name for kind in kinds), arguments)
+        records = _records(part, names, partial(work, **{**how, "wanted": most}), arguments)
+        found += [r for r in records if isinstance(r, FaultRecord)]
+    return fault_report(found)
 
 
-def single_instructions(elements: int) -> Iterator[tuple[str, Module]]:
-    """One instruction each, on vectors of so many elements or on matrices with as many."""
-    vector = array("f32", elements)
-    for opcode in (*_UNARY, *_BINARY):
-        builder = Builder(opcode)
-        operands = [builder.parameter(n, vector, f"p{n}") for n in range(1 if opcode in _UNARY else 2)]
-        yield opcode, builder.build_module(builder.op(opcode, *operands))
-    builder = Builder("compare")
-    x, y = (builder.parameter(n, vector, f"p{n}") for n in range(2))
-    yield "compare", builder.build_module(builder.op("compare", x, y, direction="LT"))
-    for opcode in ("add", "maximum"):
-        builder = Builder(f"reduce {opcode}")
-        x, zero = builder.parameter(0, vector, "x"), builder.constant(0, "f32")
-        reduced = builder.op("reduce", x, zero, dimensions=(0,), to_apply=_reducer(opcode))
-        yield f"reduce {opcode}", builder.build_module(reduced)
-    side = max(1, int(elements**0.5))
-    builder = Builder("dot")
-    a, b = (builder.parameter(n, array("f32", side, side), f"p{n}") for n in range(2))
-    product = builder.op("dot", a, b, lhs_contracting_dims=(1,), rhs_contracting_dims=(0,))
-    yield f"dot [{side},{side}]", builder.build_module(product)
+def _chosen(names: Iterable[str], arguments: argparse.Namespace) -> list[str]:
+    return [name for name in names if re.search(arguments.only, name)][: arguments.limit]
 
 
-def _reducer(opcode: str) -> Computation:
-    builder = Builder(opcode)
-    a, b = (builder.parameter(n, array("f32"), f"p{n}") for n in range(2))
-    return builder.build(builder.op(opcode, a, b))
+def _records(part: str, names: list[str], work: Any, arguments: argparse.Namespace) -> list[Any]:
+    path = arguments.folder / f"{part}{arguments.seed or ''}.jsonl"
+    return list(
+        measured(path, DECODER, names, work, processes=arguments.processes, again=arguments.again, said=_said)
+    )
 
 
-def programs(paths: Sequence[Path]) -> Iterator[tuple[str, Module, Module]]:
-    """Title and both sides of every module of the dumps that has two."""
-    for path in paths:
-        for dumped in open_dump(str(path)).modules:
-            if dumped.pair is None:
-                continue
-            try:
-                before, after = (load_stage(dumped, stage) for stage in dumped.pair)
-            except HlotoolError:  # constants that are elided for good
-                continue
-            yield dumped.title, before, after
+def _said(records: list[Any]) -> str:
+    """What should not be."""
+    alarms = [r for r in records if isinstance(r, LegalRecord) and r.proof and r.proof.relation == "unequal"]
+    missed = [r for r in records if isinstance(r, FaultRecord) and r.proof.relation == "equal"]
+    refused = sum(
+        not isinstance(r, UnitDone) and r.proof is not None and r.proof.relation == "refused" for r in records
+    )
+    said = [(len(alarms), "accused"), (len(missed), "missed"), (refused, "refused")]
+    return "".join(f", {count} {what}" for count, what in said if count)
 
 
-def costs(paths: Sequence[Path], elements: int) -> Iterator[Cost]:
-    """All rows."""
-    for name, module in single_instructions(elements):
-        yield cost(name, "", module)
-    for title, before, after in programs(paths):
-        yield cost(title, "before", before)
-        yield cost(title, "after", after, before)
+def _cost(arguments: argparse.Namespace) -> Iterable[str]:
+    corpus = ROOT / "corpus" / "jax"
+    paths = arguments.paths or [corpus / name for name in PROGRAMS]
+    yield f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    yield ""
+    yield HEADING
+    yield from map(str, costs([p for p in paths if p.exists()], arguments.elements))
 
 
-@dataclass(frozen=True, slots=True)
-class Sensitivity:
-    """How many pairs are equal, unequal and refused at half, once and twice the value of a threshold."""
-
-    name: str
-    value: float
-    counts: dict[str, dict[str, int]]
-
-    def __str__(self) -> str:
-        cells = [" / ".join(str(c.get(r.value, 0)) for r in Relation) for c in self.counts.values()]
-        return f"| {self.name} | {self.value:g} | {' | '.join(cells)} |"
-
-
-SENSITIVITY_HEADING = """Pairs that are equal / unequal / refused:
-
-| threshold | value | half | as it is | double |
-|---|---|---|---|---|"""
-
-
-def sensitivities(paths: Sequence[Path]) -> Iterator[Sensitivity]:
-    """What depends on the thresholds of constants: corpus pairs before and after optimisation."""
-    pairs = [(before, after) for _, before, after in programs(paths)]
-    usual_counts = _relations(pairs)
-    for name, usual in vars(thresholds).copy().items():
-        if not isinstance(usual, Threshold) or usual.table != thresholds.EXACT:
-            continue
-        counts = {}
-        for factor in (0.5, 1.0, 2.0):
-            setattr(thresholds, name, replace(usual, value=usual.value * factor))
-            reading_of.cache_clear()
-            counts[f"{factor:g}"] = usual_counts if factor == 1 else _relations(pairs)
-        setattr(thresholds, name, usual)
-        reading_of.cache_clear()
-        yield Sensitivity(name, usual.value, counts)
-
-
-def _relations(pairs: Sequence[tuple[Module, Module]]) -> dict[str, int]:
-    return dict(Counter(hlotool.prove(before, after).relation.value for before, after in pairs))
+def _thresholds(arguments: argparse.Namespace) -> Iterable[str]:
+    yield SENSITIVITY_HEADING
+    yield from map(str, sensitivities(arguments.paths or sorted((ROOT / "corpus" / "jax").iterdir())))
 
 
 def main() -> None:
@@ -237,26 +140,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=["cost", "thresholds"])
-    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH")
-    parser.add_argument("--elements", type=int, default=10**6)
-    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("what", nargs="*", metavar="PART|PATH", help="all parts but thresholds by default")
+    parser.add_argument("--only", default="", help="regular expression for programs, or kinds of faults")
+    parser.add_argument("--limit", type=int, help="so many programs, and kinds, at most")
+    parser.add_argument("--seed", type=int, default=0, help="of programs, points and faults")
+    parser.add_argument("--other-python", default="", help="interpreter that has another version of jaxlib")
+    parser.add_argument("--faults", type=int, default=12, help="per kind; five times as many small ones")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "hlotool-exact")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--again", action="store_true", help="prove anew; what XLA made is kept")
+    parser.add_argument("--elements", type=int, default=10**6, help="of the vectors of `cost`")
     arguments = parser.parse_args()
-    corpus = Path(__file__).parents[1] / "corpus" / "jax"
-    paths = arguments.paths or [corpus / name for name in PROGRAMS if (corpus / name).exists()]
-    rows: list[Cost | Sensitivity] = []
-    if arguments.part == "cost":
-        print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n\n{HEADING}")
-        found: Iterator[Cost | Sensitivity] = costs(paths, arguments.elements)
-    else:
-        print(SENSITIVITY_HEADING)
-        found = sensitivities(arguments.paths or sorted(corpus.iterdir()))
-    for row in found:
-        rows.append(row)
-        print(row, flush=True)
-    if arguments.json is not None:
-        arguments.json.write_text(json.dumps([asdict(row) for row in rows], indent=1), encoding="utf-8")
+    parts = [word for word in arguments.what if word in PARTS]
+    arguments.paths = [Path(word) for word in arguments.what if word not in PARTS]
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    reports = {"legal": _legal, "faults": _faults, "cost": _cost, "thresholds": _thresholds}
+    for part in parts or PARTS[:-1]:
+        for line in reports[part](arguments):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

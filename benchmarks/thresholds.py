@@ -21,11 +21,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from units import read_records
 from verdicts_faults import Planter, fault_subjects
 from verdicts_judge import PairVerdict, judged
 from verdicts_legal import Pair, legal_pairs
 from verdicts_programs import subjects
-from verdicts_records import LegalRecord, read_records
+from verdicts_records import DECODER, LegalRecord
 from verdicts_report import is_alarm
 from verdicts_runs import Leaves, Runs
 
@@ -110,7 +111,7 @@ def fault_questions(folder: Path, per_kind: int) -> Iterator[Question]:
 def _open_pairs(path: Path) -> Iterator[tuple[str, str, str, int]]:
     """Legal pairs that took an ensemble, and one of each program that agrees."""
     agreeing: set[str] = set()
-    for record in read_records(path):
+    for record in read_records(path, DECODER):
         if isinstance(record, LegalRecord) and record.judgement is not None:
             is_first = record.judgement.verdict == "agree" and record.unit not in agreeing
             if record.judgement.members or is_first:

@@ -27,19 +27,18 @@ import re
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from units import measured
 from verdicts_captured import captured_pairs
 from verdicts_faults import PlantedFault, Planter, fault_subjects
 from verdicts_judge import PairVerdict, judged
 from verdicts_legal import Failure, Pair, legal_pairs
 from verdicts_programs import subjects
-from verdicts_records import FaultRecord, LegalRecord, Record, UnitDone, read_records, write_records
+from verdicts_records import DECODER, FaultRecord, LegalRecord, Record
 from verdicts_report import is_alarm, report
 from verdicts_runs import Leaves, Runs
 
@@ -98,7 +97,7 @@ def captured_records(name: str, folder: Path, other_python: str, seed: int = 0) 
     return list(captured_pairs(subject, Runs(folder / "runs"), other_python, seed))
 
 
-def fault_records(name: str, folder: Path, _: str, seed: int = 0) -> list[Record]:
+def fault_records(name: str, folder: Path, other_python: str = "", seed: int = 0) -> list[Record]:
     """Faults of one kind, judged, until there are enough that count."""
     kind = next(k for k in CATALOGUE if k.name == name)
     planter = Planter(Runs(folder / "runs"), folder / "spreads", seed)
@@ -138,48 +137,31 @@ def _units(part: str, only: str, limit: int | None) -> list[str]:
     return [n for n in names if re.search(only, n)][:limit]
 
 
-_PARTS: dict[str, Callable[[str, Path, str, int], list[Record]]] = {
+_PARTS: dict[str, Callable[..., list[Record]]] = {
     "legal": legal_records,
     "faults": fault_records,
     "captured": captured_records,
 }
 
 
-def _work(part: str, name: str, folder: Path, other_python: str, seed: int = 0) -> list[Record]:
-    began = time.perf_counter()
-    try:
-        records = _PARTS[part](name, folder, other_python, seed)
-    except Exception as error:
-        # Not every exception survives the way to another process.
-        raise RuntimeError(f"{name}:\n{traceback.format_exc()}") from error
-    return [*records, UnitDone(name, part, time.perf_counter() - began)]
-
-
 def run(part: str, names: list[str], arguments: argparse.Namespace) -> Iterator[Record]:
     """Judge what is not judged yet; yields all records of the named units."""
-    path = arguments.folder / f"{part}{arguments.seed or ''}.jsonl"
-    if arguments.again:
-        path.unlink(missing_ok=True)
-    known = list(read_records(path))
-    done = {r.unit for r in known if isinstance(r, UnitDone)}
-    yield from (r for r in known if r.unit in names)
-    missing = [n for n in names if n not in done]
-    context = get_context("spawn")
-    with ProcessPoolExecutor(arguments.processes, context) as pool:
-        how = arguments.folder, arguments.other_python, arguments.seed
-        futures = {pool.submit(_work, part, name, *how): name for name in missing}
-        for number, future in enumerate(as_completed(futures), start=1):
-            records = future.result()
-            write_records(path, records)
-            _progress(number, len(missing), futures[future], records)
-            yield from records
+    how = {"folder": arguments.folder, "seed": arguments.seed}
+    yield from measured(
+        arguments.folder / f"{part}{arguments.seed or ''}.jsonl",
+        DECODER,
+        names,
+        partial(_PARTS[part], other_python=arguments.other_python, **how),
+        processes=arguments.processes,
+        again=arguments.again,
+        said=_said,
+    )
 
 
-def _progress(number: int, total: int, name: str, records: list[Record]) -> None:
+def _said(records: list[Record]) -> str:
     alarms = sum(isinstance(r, LegalRecord) and is_alarm(r.judgement) for r in records)
     missed = sum(isinstance(r, FaultRecord) and r.counts and not is_alarm(r.as_program) for r in records)
-    said = f", {alarms} false alarms" * (alarms > 0) + f", {missed} missed" * (missed > 0)
-    print(f"{number}/{total} {name}: {len(records) - 1} judged{said}", file=sys.stderr, flush=True)
+    return f", {alarms} false alarms" * (alarms > 0) + f", {missed} missed" * (missed > 0)
 
 
 def main() -> int:

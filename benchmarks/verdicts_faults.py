@@ -29,7 +29,7 @@ _SITES = 4
 #: Seconds for a run of a faulty program: some loops never end.
 _SECONDS = 5.0
 
-#: Faults per kind that XLA is asked about: each costs a compilation.
+#: Faults per kind that XLA is asked about, where nothing else is said: each costs a compilation.
 ON_XLA = 8
 
 
@@ -87,10 +87,12 @@ class Planter:
         runs: executions on XLA.
         folder: where legal spreads are kept.
         seed: of the inputs and of what is planted where.
+        on_xla: faults per kind that XLA is asked about: each costs a compilation.
     """
 
-    def __init__(self, runs: Runs, folder: Path, seed: int = 0) -> None:
+    def __init__(self, runs: Runs, folder: Path, seed: int = 0, on_xla: int = ON_XLA) -> None:
         self._runs = runs
+        self._on_xla = on_xla
         self._folder = folder
         self._seed = seed
         self._seed_names = (str(seed),) if seed else ()
@@ -157,7 +159,7 @@ class Planter:
             return None
         spec = PLAIN if stage == "before" else "xla:route=pre"
         on_xla: Leaves | str = ""
-        if ratio > FACTOR and self._compiled[kind.name] < ON_XLA:
+        if ratio > FACTOR and self._compiled[kind.name] < self._on_xla:
             self._compiled[kind.name] += 1
             results = self._runs.results(planted, planted.to_text(), spec, [arguments])
             on_xla = results if isinstance(results, str) else _shown(cut(results[0], actual), spread)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-
 import msgspec
+from units import UnitDone
 from verdicts_judge import PairVerdict
 
 
@@ -54,39 +52,6 @@ class FaultRecord(msgspec.Struct, frozen=True, tag="fault"):
     refusal: str = ""
 
 
-class UnitDone(msgspec.Struct, frozen=True, tag="done"):
-    """All pairs of a program, or all faults of a kind, are judged."""
-
-    unit: str
-    part: str
-    seconds: float
-
-
 Record = LegalRecord | FaultRecord | UnitDone
 
-_DECODER = msgspec.json.Decoder(Record)
-_ENCODER = msgspec.json.Encoder()
-
-
-def read_records(path: Path) -> Iterator[Record]:
-    """All that was written of units that are done; the rest is judged again."""
-    pending: dict[str, list[Record]] = {}
-    if not path.exists():
-        return
-    for line in path.read_bytes().splitlines():
-        try:
-            record = _DECODER.decode(line)
-        except msgspec.DecodeError:
-            continue
-        if isinstance(record, UnitDone):
-            yield from pending.pop(record.unit, ())
-            yield record
-        else:
-            pending.setdefault(record.unit, []).append(record)
-
-
-def write_records(path: Path, records: Iterable[Record]) -> None:
-    """Append, in one piece."""
-    data = b"".join(_ENCODER.encode(record) + b"\n" for record in records)
-    with path.open("ab") as file:
-        file.write(data)
+DECODER = msgspec.json.Decoder(Record)

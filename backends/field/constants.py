@@ -1,8 +1,9 @@
 """How the constants of two programs are read as exact numbers: the same way for both.
 
-A constant is read by itself first (`snapping`). Where nothing simple rounds to it and only the tested program
-has it, a compiler made it: then it is the exact result of one operation on constants of the reference
-(`relations`).
+A constant of the reference is read by itself (`snapping`), and what the reference computes from constants
+alone is the exact result of that. A constant that only the tested program has was made by a compiler: it is
+what the reference computes so, or the result of a few operations on constants of the reference (`relations`).
+Only where neither explains it is it read by itself: one number in seven is a short decimal by chance.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from hlotool.numerics.compiler_made import float_values
 
 #: More different values than this are a table: its elements are taken as they are.
 _MANY: Final = 3000
-#: Elements of larger constants are not told apart by value: they are no constants of a formula.
+#: Elements of larger constants explain no others: they are no constants of a formula.
 _SMALL: Final = 64
 #: So many values that follow from constants are looked at.
 _MOST_FOLDED: Final = 5000
@@ -38,8 +39,8 @@ class Constants:
         tested: the other one; None where only one program is executed.
         zero_below: smaller constants are 0: 0.0 at the first attempt, `TINY_CONSTANT` at the second.
 
-    Compile the reference first, and both before either is executed: what the reference folds explains
-    constants of the other one.
+    Compile the reference first, and both before either is executed: what the reference computes from
+    constants explains constants of the other one.
     """
 
     def __init__(self, reference: Module, tested: Module | None = None, zero_below: float = 0.0) -> None:
@@ -47,8 +48,12 @@ class Constants:
         self._precisions = precisions(sorted(_float_types(modules), key=str))
         self._zero_below = zero_below
         self._written = {abs(v) for v in constant_values(reference) if v and np.isfinite(v)}
+        self._tables: set[float] = set()
         self._folded: set[float] = set()
+        self._derived: dict[float, Reading] = {}
+        self._exact: dict[int, float] = {}
         self._relations: Relations | None = None
+        self._own: Relations | None = None
         self._readings: dict[float, Reading] = {}
         self._values = {v for module in modules for v in constant_values(module) if np.isfinite(v)}
         self._known: Known | None = None
@@ -58,9 +63,10 @@ class Constants:
         """The values of the small constants of both programs and of folded ones, for the order of numbers."""
         if self._known is None:
             found: dict[int, float] = {}
-            for value in sorted(self._values | self._folded):
-                word = self.reading(value).word
-                found[int(word)], found[int(negate(word))] = value, -value
+            # Of two values that are read as one number the reference's own counts.
+            for value in sorted(self._values | self._folded, key=lambda v: (abs(v) in self._written, v)):
+                self._note_size(found, self.reading(value).word, value)
+            found = {**self._exact, **found}
             self._known = Known.of(found)
         return self._known
 
@@ -75,15 +81,53 @@ class Constants:
         new = {v for v in new if v and np.isfinite(v)} - self._folded - self._written
         if new and len(self._folded) < _MOST_FOLDED:
             self._folded |= new
-            self._relations = self._known = None
-            # What could not be explained by the constants that were known may be now.
-            self._readings = {value: found for value, found in self._readings.items() if found.is_simple}
+            self._forget()
 
-    def words(self, values: Array) -> Words:
+    def derived(self, values: Array, exact: Words, is_reference: bool) -> Words:
+        """The words of float values that a program computes from constants alone.
+
+        Args:
+            values: as the program's own arithmetic rounds them.
+            exact: what they are without rounding, of the same dimensions.
+            is_reference: whether they explain constants of the tested program.
+
+        Returns:
+            `exact`, but numbers of few bits as they are: 1 - 1e-38 is 1 to every compiler.
+        """
+        wide: npt.NDArray[np.float64] = np.asarray(values).astype(np.float64)
+        words = np.array(np.broadcast_to(exact, wide.shape))
+        for at, value in np.ndenumerate(wide):
+            plain = self._plain(float(value))
+            if plain.rule in (Rule.SHORT, Rule.ZERO):
+                words[at] = plain.word
+                continue
+            word = words[at]
+            self._note_size(self._exact, word, float(value))
+            self._known = None
+            size = abs(float(value))
+            if is_reference and size not in self._written and len(self._derived) < _MOST_FOLDED:
+                positive = np.asarray(word if value > 0 else negate(word))
+                self._derived[size] = Reading(positive, f"{size:.9g} unrounded", Rule.DERIVED)
+                self._forget()
+        return words
+
+    @staticmethod
+    def _note_size(sizes: dict[int, float], word: Words, value: float) -> None:
+        sizes[int(word)], sizes[int(negate(word))] = value, -value
+
+    def _forget(self) -> None:
+        """What was found in the light of fewer constants of the reference."""
+        self._relations = self._known = None
+
+    def words(self, values: Array, is_written: bool = False) -> Words:
         """The words of float constants of any type, of the dimensions of `values`.
 
         The declared type does not count: a constant is read at the narrowest type of both programs that holds
         it, so that bf16 0.1 and its copy in f32 are the same number.
+
+        Args:
+            values: the constants.
+            is_written: they stand in the reference: no compiler made them.
         """
         wide: npt.NDArray[np.float64] = np.asarray(values).astype(np.float64)
         if wide.ndim == 0:
@@ -91,8 +135,27 @@ class Constants:
         unique, inverse = np.unique(wide.reshape(-1), return_inverse=True)
         if len(unique) > _MANY:
             return dyadic(wide)
+        if is_written and wide.size > _SMALL:
+            self._tables.update(v for v in np.abs(unique).tolist() if v not in self._written)
         table = np.array([int(self.reading(v).word) for v in unique.tolist()], np.uint64)
         return table[inverse].reshape(wide.shape)
+
+    def words_of_bits(self, values: Array) -> Words:
+        """The words of floats that a program spells by their bits: as they are, but for constants.
+
+        The neighbour of 1.6, made of its bits, is a constant of the program that has it folded.
+        """
+        wide: npt.NDArray[np.float64] = np.asarray(values).astype(np.float64)
+        words = dyadic(wide)
+        sizes = np.array(sorted({abs(v) for v in self._values if v}))
+        if not sizes.size:
+            return words
+        at = np.minimum(np.searchsorted(sizes, np.abs(wide)), sizes.size - 1)
+        is_constant = sizes[at] == np.abs(wide)
+        if is_constant.any():
+            words = np.array(words)
+            words[is_constant] = self.words(wide[is_constant])
+        return words
 
     def reading(self, value: float) -> Reading:
         """What one constant is read as."""
@@ -104,19 +167,37 @@ class Constants:
         return found
 
     def _read(self, value: float) -> Reading:
-        if 0 < abs(value) < self._zero_below:
-            return Reading(ZERO, "0", Rule.ZERO)
-        plain = reading_of(value, self._precisions)
-        if plain.is_simple or abs(value) in self._written or abs(value) in self._folded:
+        plain = self._plain(value)
+        size = abs(value)
+        if plain.rule in (Rule.SHORT, Rule.ZERO) or size in self._tables:
             return plain
-        if self._relations is None:
-            self._relations = Relations(
-                self._written, self._folded, lambda v: reading_of(v, self._precisions)
-            )
-        made = self._relations.explain(abs(value), self._narrowest(value))
+        made = self._made_by_frontend(size) if size in self._written else self._derived.get(size)
+        if made is None and size not in self._written and size not in self._folded:
+            made = self._made(size)
         if made is None:
             return plain
         return made if value > 0 else Reading(negate(made.word), f"-({made.text})", made.rule)
+
+    def _plain(self, value: float) -> Reading:
+        """What a constant is read as by itself."""
+        if 0 < abs(value) < self._zero_below:
+            return Reading(ZERO, "0", Rule.ZERO)
+        return reading_of(value, self._precisions)
+
+    def _made_by_frontend(self, size: float) -> Reading | None:
+        """What a positive number of the reference is made of, where it is not simple: simple ones of its."""
+        if self._plain(size).rule is not Rule.DYADIC:
+            return None
+        if self._own is None:
+            simple = {v for v in self._written if self._plain(v).rule is not Rule.DYADIC}
+            self._own = Relations(simple, (), self._plain)
+        return self._own.explain(size, self._narrowest(size))
+
+    def _made(self, size: float) -> Reading | None:
+        """What a compiler made a positive number of; None where nothing explains it."""
+        if self._relations is None:
+            self._relations = Relations(self._written, {*self._folded, *self._derived}, self.reading)
+        return self._relations.explain(size, self._narrowest(size))
 
     def _narrowest(self, value: float) -> Precision:
         return next(p for p in self._precisions if p.holds(value))

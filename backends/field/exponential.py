@@ -5,8 +5,8 @@ residues modulo P. So exp(a + b) = exp(a) exp(b), exp(x) > 0 and exp(x/2) = √e
 hash.
 
 log is the inverse, modulo Q: log(a b) = log(a) + log(b) and log(√a) = log(a) / 2 hold there, and exp(log(x))
-= x modulo P. Modulo P a logarithm is a hash, but for the values that exp had before: those return what exp
-was given.
+= x modulo P. Modulo P a logarithm is a hash, but for the values that exp or a power had before: of those the
+logarithm is what exp was given, or the exponent times the logarithm of what was raised to it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,16 @@ from hlotool.backends.field.blockwise import in_blocks, once_per_element
 from hlotool.backends.field.fractions_of import balanced, is_square
 from hlotool.backends.field.hashing import Words, key, splitmix, splitmix_of
 from hlotool.backends.field.logarithms import DIGIT_BITS, logarithms, powers
+from hlotool.backends.field.memo import Memo
 from hlotool.backends.field.opaque import opaque
 from hlotool.backends.field.residues import MODULO_P, MODULO_Q, P, Q
 from hlotool.backends.field.words import INF, NEG_INF, ONE, join, multiply, split
 
 _LOW: Final = np.uint64(0xFFFFFFFF)
 _DIGIT: Final = np.uint64((1 << DIGIT_BITS) - 1)
+
+#: Powers of powers that a logarithm is traced back through.
+_DEPTH: Final = 8
 
 
 class Exponential:
@@ -42,18 +46,30 @@ class Exponential:
         self._low, self._high = powers(generator), powers(pow(generator, 1 << DIGIT_BITS, P))
         self._scale = np.uint64(pow(base_log, -1, Q))
         self._seed = seed
+        self._log_of_minus_one = np.uint64(key("log(-1)", seed) % Q)
         self._salt = np.uint64(key("exponential", seed))
         self._remembers = remembers
-        self._seen: list[tuple[Words, Words]] = []
-        self._memo: tuple[Words, Words] | None = None
+        self._exps, self._logs = Memo(), Memo()
+        self._powers, self._bases = Memo(2), Memo(0)
 
     def __call__(self, words: Words) -> Words:
         """exp(x); exp(0) = 1, exp(-INF) = 0, exp(INF) = INF."""
         result = self._exp(words)
         if self._remembers:
-            self._seen.append((split(result)[0].ravel(), words.ravel()))
-            self._memo = None
+            self._exps.note(result, words)
         return result
+
+    def note_power(self, result: Words, x: Words, y: Words) -> None:
+        """Note that `result` is x^y: its logarithm is y log x, even where x or y are no positive numbers."""
+        if not self._remembers:
+            return
+        # What others are powers of is no power itself: (x^a)^(1/a) = x would lead in a circle.
+        is_base, _ = self._bases.find(result)
+        fresh = ~is_base
+        dims = result.shape
+        bases, exponents = (np.broadcast_to(operand, dims)[fresh] for operand in (x, y))
+        self._powers.note(result[fresh], bases, exponents)
+        self._bases.note(bases)
 
     def _exp(self, words: Words) -> Words:
         p = self._raised(words & _LOW)
@@ -66,21 +82,37 @@ class Exponential:
         p = self._low[exponents & _DIGIT] * self._high[exponents >> np.uint64(DIGIT_BITS)]
         return MODULO_P.reduce(np.asarray(p))
 
-    def log(self, words: Words) -> Words:
-        """log(x); log 1 = 0, log 0 = -INF, log INF = INF. Of negative numbers it is an unknown function."""
+    def log(self, words: Words, depth: int = _DEPTH) -> Words:
+        """log(x); log 1 = 0, log 0 = -INF, log INF = INF; modulo Q log(-x) = log(x) + c for an unknown c."""
         p, _ = split(words)
-        result = np.where(p == 1, np.uint64(0), self._logarithms(words))
-        if self._seen:
-            values, arguments = self._sorted_memo()
-            at = np.minimum(np.searchsorted(values, p), len(values) - 1)
-            result = np.where(values[at] == p, arguments[at], result)
-        return np.where(p == 0, NEG_INF, np.where(words == INF, INF, result))
+        result = np.array(self._logarithms(words))
+        # A number keeps its logarithm: what it turns out to be the power of must not change it.
+        for is_known, found in (
+            self._of_powers(words, depth),
+            self._exps.find(words),
+            self._logs.find(words),
+        ):
+            if found:
+                result[is_known] = found[0]
+        result = np.where(p == 0, NEG_INF, np.where(words == INF, INF, result))
+        result = np.where(p == 1, np.uint64(0), result)
+        self._logs.note(words, result)
+        return result
+
+    def _of_powers(self, words: Words, depth: int) -> tuple[npt.NDArray[np.bool_], list[Words]]:
+        """Which words are powers of other numbers, and the logarithms of those; see `Memo.find`."""
+        is_power, found = self._powers.find(words)
+        if not is_power.any() or not depth:
+            return is_power, []
+        bases, exponents = found
+        return is_power, [multiply(exponents, self.log(bases, depth - 1))]
 
     def _logarithms(self, words: Words) -> Words:
         """A hash modulo P, the logarithm modulo Q where there is one."""
-        unknown_p, unknown_q = split(opaque("log", self._seed, words))
+        unknown, _ = split(opaque("log", self._seed, words))
         exponents, is_positive = self._exponents(words)
-        return join(unknown_p, np.where(is_positive, exponents, unknown_q))
+        of_negative = MODULO_Q.reduce(np.asarray(exponents + self._log_of_minus_one))
+        return join(unknown, np.where(is_positive, exponents, of_negative))
 
     def _exponents(self, words: Words) -> tuple[Words, npt.NDArray[np.bool_]]:
         """k with g^k = |x|, and whether x is positive; 0 counts as 1."""
@@ -105,14 +137,6 @@ class Exponential:
         exponents, is_positive = self._exponents(x)
         powers_of_x = self._exp(multiply(exponents, y & _LOW))
         unknown = opaque("power", self._seed, x, y)
-        return np.where(split(x)[0] == 0, np.uint64(0), np.where(is_positive, powers_of_x, unknown))
-
-    def _sorted_memo(self) -> tuple[Words, Words]:
-        """Values of exp, in order and each once, with an argument of each."""
-        if self._memo is None:
-            values = np.concatenate([values for values, _ in self._seen])
-            arguments = np.concatenate([arguments for _, arguments in self._seen])
-            values, first = np.unique(values, return_index=True)
-            self._memo = values, arguments[first]
-            self._seen = [self._memo]
-        return self._memo
+        result = np.where(split(x)[0] == 0, np.uint64(0), np.where(is_positive, powers_of_x, unknown))
+        self.note_power(result, x, y)
+        return result

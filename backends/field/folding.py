@@ -1,14 +1,15 @@
-"""What follows from constants alone, computed in the declared types, as a compiler folds it.
+"""What follows from constants alone: as a compiler folds it, in the declared types, and what it stands for.
 
-1 - 1e-38 is 1 to a compiler, and 3 · 0.044715 in f32 is 0.134145007: a program and its optimised version are
-the same function only if both are read in this way. Fusions and calls are looked into: a constant operand is
-a constant inside.
+1 - 1e-38 is 1 to a compiler, and 3 · 0.044715 in f32 is 0.134145007. Where a program has the folded number,
+its original has the operation. Fusions and calls are looked into: a constant operand is one inside, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,19 +29,47 @@ _SMALL = 64
 _MOVES = frozenset({"broadcast", "copy", "reshape"})
 
 
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A value that follows from constants.
+
+    Attributes:
+        value: in the declared type.
+        held: as the field holds it: words of floats, anything else as it is.
+    """
+
+    value: Array
+    held: Any
+
+
+class Meaning(Protocol):
+    """What a value that follows from constants stands for."""
+
+    def __call__(self, instruction: Instruction, value: Array, operands: Sequence[Folded]) -> Any:
+        """As the field holds it: words of floats, anything else as it is.
+
+        Args:
+            instruction: that computes it, or a constant.
+            value: in the declared type.
+            operands: of the instruction.
+        """
+
+
 class Folding:
     """The folded values of the computation that is being compiled.
 
     Args:
         numbers: executes instructions in their declared types.
+        meaning: of what they give.
     """
 
-    def __init__(self, numbers: Lowering) -> None:
+    def __init__(self, numbers: Lowering, meaning: Meaning) -> None:
         self._numbers = numbers
-        self._known: dict[Instruction, Array] = {}
+        self._meaning = meaning
+        self._known: dict[Instruction, Folded] = {}
 
     @contextmanager
-    def of(self, computation: Computation, arguments: Mapping[int, Array]) -> Iterator[None]:
+    def of(self, computation: Computation, arguments: Mapping[int, Folded]) -> Iterator[None]:
         """While it lasts, the other methods answer for `computation`, called with `arguments`, by number."""
         outer = self._known
         parameters = ((p, arguments.get(p.parameter_number or 0)) for p in computation.parameters)
@@ -50,12 +79,12 @@ class Folding:
         finally:
             self._known = outer
 
-    def known(self, operands: Sequence[Instruction]) -> dict[int, Array]:
+    def known(self, operands: Sequence[Instruction]) -> dict[int, Folded]:
         """The values of those operands that are known, by number."""
         return {n: self._known[o] for n, o in enumerate(operands) if o in self._known}
 
-    def value(self, instruction: Instruction) -> Array | None:
-        """What `instruction` always is, in its declared type; None where that is not known."""
+    def value(self, instruction: Instruction) -> Folded | None:
+        """What `instruction` always is; None where that is not known."""
         if not _is_small(instruction):
             return None
         if instruction.opcode == "constant":
@@ -64,12 +93,16 @@ class Folding:
             value = literal_value(instruction.literal)
             if is_marked(value):
                 return None
-            self._known[instruction] = value
+            self._note(instruction, value)
         elif self._folds(instruction):
             value = self._computed(instruction)
             if value is not None:
-                self._known[instruction] = value
+                self._note(instruction, value)
         return self._known.get(instruction)
+
+    def _note(self, instruction: Instruction, value: Array) -> None:
+        operands = [self._known[operand] for operand in instruction.operands]
+        self._known[instruction] = Folded(value, self._meaning(instruction, value, operands))
 
     def _folds(self, instruction: Instruction) -> bool:
         opcode = instruction.opcode
@@ -86,7 +119,7 @@ class Folding:
         if isinstance(kernel, Calling | Reading):
             return None
         with np.errstate(all="ignore"):
-            value: Array = kernel(*(self._known[operand] for operand in instruction.operands))
+            value: Array = kernel(*(self._known[operand].value for operand in instruction.operands))
         return value
 
 

@@ -15,11 +15,12 @@ from hlotool.analysis.inequalities import Law
 from hlotool.analysis.signs import Order, Signs
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.constants import Constants
-from hlotool.backends.field.folding import Folding
+from hlotool.backends.field.folding import Folded, Folding
 from hlotool.backends.field.held import held_in, is_complex, is_float, is_inexact, pair
 from hlotool.backends.field.marked import held, is_marked
-from hlotool.backends.field.registry import MEANINGS
+from hlotool.backends.field.registry import MEANINGS, plain
 from hlotool.backends.field.trial import Trial
+from hlotool.backends.field.words import Words
 from hlotool.backends.numpy.lowering import Lowering, literal_value
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.region_programs import AroundRegions
@@ -67,8 +68,9 @@ class FieldLowering(Lowering):
         self.boxes: list[BlackBox] = []
         self.laws: set[Law] = set()
         self.signs = signs
-        self._folding = Folding(self.numbers)
-        self._arguments: Mapping[int, Array] = {}
+        self._folding = Folding(self.numbers, self._constant)
+        self._arguments: Mapping[int, Folded] = {}
+        self._orders_totally = any(i.attributes.get("type") == "TOTALORDER" for i in module.instructions())
 
     @property
     def fuses_loops(self) -> bool:
@@ -120,8 +122,7 @@ class FieldLowering(Lowering):
             folded = self._folding.value(instruction)
             if folded is None:
                 return kernel(instruction)
-            words = self._words(folded, instruction)
-            return Reading(lambda: words, ())
+            return Reading(lambda: folded.held, ())
 
         with self._folding.of(computation, arguments):
             return super().build(computation, kernel_of)
@@ -135,10 +136,12 @@ class FieldLowering(Lowering):
         """The words of constants."""
         if instruction.opcode != "constant":
             return None
+        if self._orders_totally and _has_signs_of_nothing(instruction):
+            raise self.unsupported(
+                instruction, "the order of NaN and -NaN, of 0 and -0, is not one of numbers"
+            )
         folded = self._folding.value(instruction)
-        return (
-            self.words_of(self.literal(instruction)) if folded is None else self._words(folded, instruction)
-        )
+        return self.words_of(self.literal(instruction)) if folded is None else folded.held
 
     def words_of(self, literal: Literal) -> Any:
         """The value of a literal as the field holds it; words that are marked as such are themselves."""
@@ -148,18 +151,64 @@ class FieldLowering(Lowering):
         if is_marked(value):
             return held(value)
         if is_float(literal.shape):
-            return self.constants.words(value)
+            return self._written(value)
         if is_complex(literal.shape):
-            return pair(self.constants.words(np.real(value)), self.constants.words(np.imag(value)))
+            return pair(self._written(np.real(value)), self._written(np.imag(value)))
         return value
 
-    def _words(self, folded: Array, instruction: Instruction) -> Any:
-        if instruction.opcode != "constant" and self.is_reference and is_float(instruction.shape):
-            self.constants.folded(folded)
-        words = self.constants.words(folded) if is_float(instruction.shape) else folded
+    def _written(self, value: Array) -> Words:
+        return self.constants.words(value, is_written=self.is_reference)
+
+    def _constant(self, instruction: Instruction, value: Array, operands: Sequence[Folded]) -> Any:
+        """What follows from constants, as the field holds it (`folding.Meaning`)."""
+        words = self._exact(instruction, value, operands)
         if isinstance(words, np.ndarray):
             words.flags.writeable = False  # all runs share it
         return words
+
+    def _exact(self, instruction: Instruction, value: Array, operands: Sequence[Folded]) -> Any:
+        if not is_float(instruction.shape):
+            return value
+        if instruction.opcode == "constant":
+            return self._written(value)
+        if instruction.opcode in _RATIONAL:
+            exact = plain(self.kernel(instruction))(*(operand.held for operand in operands))
+            return self.constants.derived(value, exact, self.is_reference)
+        if self.is_reference:
+            self.constants.folded(value)
+        return self.constants.words(value)
+
+
+def _has_signs_of_nothing(constant: Instruction) -> bool:
+    """Whether a literal has values that only a total order tells apart: a negative NaN, or 0 and -0."""
+    literal = constant.literal
+    if literal is None or literal.has_elided or not is_float(constant.shape):
+        return False
+    value = literal_value(literal)
+    if is_marked(value):
+        return False
+    wide = np.asarray(value).astype(np.float64)
+    signs = np.signbit(wide)
+    zeros = signs[wide == 0]
+    return bool(np.any(signs & np.isnan(wide)) or (zeros.any() and not zeros.all()))
+
+
+#: What they make of constants is the same at every point, and exact.
+_RATIONAL = frozenset(
+    {
+        "add",
+        "broadcast",
+        "convert",
+        "copy",
+        "divide",
+        "multiply",
+        "negate",
+        "reshape",
+        "rsqrt",
+        "sqrt",
+        "subtract",
+    }
+)
 
 
 class LogicalFieldLowering(AroundRegions, FieldLowering):

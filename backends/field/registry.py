@@ -8,9 +8,9 @@ instruction on integers and preds alone runs on the numpy backend's kernel.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from hlotool.backends.numpy.registry import Kernel
+from hlotool.backends.numpy.registry import Calling, Kernel, Reading
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import by_name, by_opcode
 
@@ -34,3 +34,9 @@ def means(*opcodes: str) -> Callable[[Meaning], Meaning]:
 def call_means(*targets: str) -> Callable[[Meaning], Meaning]:
     """Register a function as the meaning of custom calls of `targets`."""
     return by_name(CALL_MEANINGS, targets)
+
+
+def plain(kernel: Kernel) -> Callable[..., Any]:
+    """A kernel that neither calls computations nor reads other values than its operands."""
+    assert not isinstance(kernel, Calling | Reading)
+    return kernel

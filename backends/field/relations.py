@@ -1,54 +1,71 @@
-"""Constants that a compiler made of others, and rounded: products, quotients, reciprocals, roots and sums."""
+"""Constants that a compiler made of others, and rounded.
+
+One operation first: reciprocals, roots, products, quotients, sums, differences. Then products of three
+constants, reciprocals and roots: a compiler moves factors together one after the other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import cached_property, partial
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from hlotool.backends.field.snapping import Precision, Reading, Rule, slack
 from hlotool.backends.field.words import Words, add, divide, inverse, multiply, rsqrt, sqrt, subtract
+from hlotool.numerics import thresholds
 
 Floats = npt.NDArray[np.float64]
 
 #: Of more written constants no pairs are tried.
 _MOST_IN_PAIRS: Final = 300
+#: Of more written constants no products of three are tried: among so many results one fits by chance.
+_MOST_IN_THREES: Final = 25
 #: Narrower types have so few numbers that nearly each of them is made of others by chance.
 _LEAST_BITS: Final = 11
 
 
 @dataclass(frozen=True, slots=True)
 class _Results:
-    """What one operation makes of known constants, in ascending order.
+    """What one operation makes of known constants.
 
     Attributes:
-        values: positive finite results.
-        operands: the constants of each; operations on one do not use the second.
-        operation: the same on readings.
+        values: positive finite results, in ascending order.
+        places: the index of each in the table that they were computed in.
+        reading: of the result at an index.
     """
 
     values: Floats
-    operands: tuple[Floats, Floats]
-    operation: Callable[[Reading, Reading], Reading]
+    places: npt.NDArray[np.intp]
+    reading: Callable[[int], Reading]
 
-    def nearest(self, value: float) -> int | None:
-        """The number of the nearest result."""
-        if not self.values.size:
-            return None
+    @staticmethod
+    def of(values: Floats, reading: Callable[[int], Reading]) -> _Results:
+        """From a table with one dimension."""
+        usable = np.flatnonzero((values > 0) & np.isfinite(values))
+        order = usable[np.argsort(values[usable], kind="stable")]
+        return _Results(values[order], order, reading)
+
+    def near(self, value: float, width: float) -> Reading | None:
+        """The reading of the result nearest to `value`, if that is no further away than `width`."""
         after = int(np.searchsorted(self.values, value))
         near = [n for n in (after - 1, after) if 0 <= n < self.values.size]
-        return min(near, key=lambda n: abs(float(self.values[n]) - value))
+        nearest = min(near, key=lambda n: abs(float(self.values[n]) - value), default=None)
+        if nearest is None or abs(float(self.values[nearest]) - value) > width:
+            return None
+        return self.reading(int(self.places[nearest]))
 
 
 class Relations:
-    """What one operation makes of the reference's constants.
+    """What a few operations make of the reference's constants.
 
     Args:
-        written: positive constants of the program text: r, 1/r, √r, 1/√r, and r*s, r/s, r+s, r-s of any two.
-        folded: positive values that follow from constants alone: r, 1/r, √r, 1/√r.
+        written: positive constants of the program text: r, 1/r, √r, 1/√r; r*s, r/s, r+s, r-s of any two; and
+            products of any three of r, 1/r, √r, 1/√r.
+        folded: positive values that follow from constants alone: r, 1/r, √r, 1/√r, and nearly r.
         read: how a constant is read.
     """
 
@@ -57,51 +74,93 @@ class Relations:
     ) -> None:
         self._read = read
         self._all = np.array(sorted({*written, *folded, 1.0}))
-        self._written = np.array(sorted({*written, 1.0}))[:_MOST_IN_PAIRS]
-        self._tables = self._made()
+        self._folded = np.array(sorted(folded))
+        self._written = np.array(sorted({*written, 1.0}))
 
     def explain(self, value: float, precision: Precision) -> Reading | None:
         """The simplest relation that gives a positive `value` of this type, up to its rounding."""
         if precision.bits < _LEAST_BITS:
             return None
-        for table in self._tables:
-            nearest = table.nearest(value)
-            if nearest is None or abs(table.values[nearest] - value) * 2.0**precision.bits > slack() * value:
-                continue
-            first, second = (float(operand[nearest]) for operand in table.operands)
-            return table.operation(self._read(first), self._read(second))
-        return None
+        unit = value * 2.0**-precision.bits
+        width = float(slack()) * unit
+        tables = (results for name in ("_of_one", "_of_two", "_of_three") for results in getattr(self, name))
+        found = next(filter(None, (results.near(value, width) for results in tables)), None)
+        return found or self._of_functions.near(value, thresholds.FOLDED_UNITS.value * unit)
 
-    def _made(self) -> list[_Results]:
-        r, one = self._all, np.ones(1)
+    @cached_property
+    def _of_one(self) -> list[_Results]:
+        def reading(n: int, power: _Unary) -> Reading:
+            return power(self._read(float(self._all[n])))
+
+        return [_Results.of(values, partial(reading, power=power)) for power, values in _powers(self._all)]
+
+    @cached_property
+    def _of_functions(self) -> _Results:
+        """Functions of constants, which libraries fold to one value or its neighbour."""
+        return _Results.of(self._folded, lambda n: self._read(float(self._folded[n])))
+
+    @cached_property
+    def _of_two(self) -> list[_Results]:
+        w = self._written[:_MOST_IN_PAIRS]
+        found = []
+        for sign, function, ufunc in _BINARY:
+            with np.errstate(all="ignore"):
+                values = ufunc(w[:, None], w)
+
+            def reading(n: int, sign: str = sign, function: _Binary = function) -> Reading:
+                a, b = (self._read(float(w[i])) for i in divmod(n, len(w)))
+                return _relation(function(a.word, b.word), f"({a.text}) {sign} ({b.text})")
+
+            found.append(_Results.of(values.reshape(-1), reading))
+        return found
+
+    @cached_property
+    def _of_three(self) -> list[_Results]:
         w = self._written
-        with np.errstate(all="ignore"):
-            return [
-                _results(r, one, r[:, None], lambda a, _: a),
-                _results(r, one, 1 / r[:, None], lambda a, _: _relation(inverse(a.word), f"1/({a.text})")),
-                _results(r, one, np.sqrt(r)[:, None], lambda a, _: _relation(sqrt(a.word), f"√({a.text})")),
-                _results(
-                    r, one, 1 / np.sqrt(r)[:, None], lambda a, _: _relation(rsqrt(a.word), f"1/√({a.text})")
-                ),
-                _results(w, w, w[:, None] * w, _binary("*", multiply)),
-                _results(w, w, w[:, None] / w, _binary("/", divide)),
-                _results(w, w, w[:, None] + w, _binary("+", add)),
-                _results(w, w, w[:, None] - w, _binary("-", subtract)),
-            ]
+        if len(w) > _MOST_IN_THREES:
+            return []
+        powers = _powers(w)
+        factors = np.concatenate([values for _, values in powers])
+        first, second, third = _different_threes(len(factors))
+
+        def factor(n: int) -> Reading:
+            power, at = divmod(n, len(w))
+            return powers[power][0](self._read(float(w[at])))
+
+        def reading(n: int) -> Reading:
+            a, b, c = (factor(int(indices[n])) for indices in (first, second, third))
+            word = multiply(multiply(a.word, b.word), c.word)
+            return _relation(word, f"({a.text}) * ({b.text}) * ({c.text})")
+
+        return [_Results.of(factors[first] * factors[second] * factors[third], reading)]
 
 
-def _results(
-    first: Floats, second: Floats, values: Floats, operation: Callable[[Reading, Reading], Reading]
-) -> _Results:
-    """Those of a table with a row for each of `first` and a column for each of `second`."""
-    usable = np.flatnonzero((values > 0) & np.isfinite(values))
-    order = usable[np.argsort(values.reshape(-1)[usable], kind="stable")]
-    rows, columns = np.divmod(order, len(second))
-    return _Results(values.reshape(-1)[order], (first[rows], second[columns]), operation)
+_Unary = Callable[[Reading], Reading]
+_Binary = Callable[[Words, Words], Words]
+_BINARY: Final[tuple[tuple[str, _Binary, Any], ...]] = (
+    ("*", multiply, np.multiply),
+    ("/", divide, np.divide),
+    ("+", add, np.add),
+    ("-", subtract, np.subtract),
+)
 
 
-def _binary(sign: str, function: Callable[[Words, Words], Words]) -> Callable[[Reading, Reading], Reading]:
-    return lambda a, b: _relation(function(a.word, b.word), f"({a.text}) {sign} ({b.text})")
+def _powers(values: Floats) -> list[tuple[_Unary, Floats]]:
+    """r, 1/r, √r, 1/√r: of a reading, and of all values."""
+    with np.errstate(all="ignore"):
+        return [
+            (lambda r: r, values),
+            (lambda r: _relation(inverse(r.word), f"1/({r.text})"), 1 / values),
+            (lambda r: _relation(sqrt(r.word), f"√({r.text})"), np.sqrt(values)),
+            (lambda r: _relation(rsqrt(r.word), f"1/√({r.text})"), 1 / np.sqrt(values)),
+        ]
+
+
+def _different_threes(count: int) -> Sequence[npt.NDArray[np.intp]]:
+    """All i ≤ j ≤ k below `count`."""
+    i, j, k = np.indices((count,) * 3, np.intp).reshape(3, -1)
+    chosen = (i <= j) & (j <= k)
+    return i[chosen], j[chosen], k[chosen]
 
 
 def _relation(word: Words, text: str) -> Reading:

@@ -47,7 +47,8 @@ class Rule(Enum):
     FRACTION = "the simplest fraction within its rounding"
     DECIMAL = "a short decimal within its rounding"
     ROOT = "the root of a simple fraction"
-    RELATION = "made of constants of the reference by one operation"
+    DERIVED = "computed from constants of the reference, without rounding"
+    RELATION = "made of constants of the reference by a few operations"
     ZERO = "so small that it is taken for 0"
     DYADIC = "nothing simpler: exact"
 
@@ -65,11 +66,6 @@ class Reading:
     word: Words
     text: str
     rule: Rule
-
-    @property
-    def is_simple(self) -> bool:
-        """Whether the number is so simple that nothing else can be meant."""
-        return self.rule is not Rule.DYADIC
 
 
 @dataclass(frozen=True, slots=True)

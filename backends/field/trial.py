@@ -31,6 +31,7 @@ _ANSWERS: dict[str, Callable[[Array, Array], Array]] = {
 DIRECTIONS = ("EQ", "NE", *_ANSWERS)
 
 _TWO = w.integers(2)
+_HALF = w.rational(1, 2)
 
 #: The largest exponent, doubled, whose power is a product.
 _LARGEST_POWER = 64
@@ -107,11 +108,14 @@ class Trial:
         if self.watches_roots:
             self.roots += root.size
             self.imaginary_roots += int(np.count_nonzero(~w.equal(w.multiply(root, root), x) & (x != w.INF)))
+        self.exponential.note_power(root, x, _HALF)
         return root
 
     def rsqrt(self, x: Words) -> Words:
         """1 / √x."""
-        return w.inverse(self.sqrt(x))
+        result = w.inverse(self.sqrt(x))
+        self.exponential.note_power(result, x, w.negate(_HALF))
+        return result
 
     def tan(self, x: Words) -> Words:
         """The quotient of sine and cosine."""

@@ -18,6 +18,7 @@ LEGAL = "Legal pairs"
 FAULTS = "Planted faults"
 LOCATOR = "Thresholds of the locator"
 EXACT = "Thresholds of constants"
+EXACT_FAULTS = "Planted faults, exactly"
 ARBITER = "Programs as functions in verdicts"
 
 
@@ -342,9 +343,48 @@ SNAP_UNITS = Threshold(
     why="one is the largest error of a rounding, and half of one is left for what it was made of",
     table=EXACT,
 )
+FOLDED_UNITS = Threshold(
+    6,
+    decides="the same for what a function of constants is: erf(0.6) as a compiler folds it, and as we do",
+    why="two ulps are up to four units, and functions differ by as much between libraries",
+    table=EXACT,
+)
 TINY_CONSTANT = Threshold(
     1e-30,
     decides="below which size constants are 0 where two programs are different functions otherwise",
     why="generators add 1e-38 to keep away from 0, and 1 - 1e-38 is folded to 1",
     table=EXACT,
+)
+
+# Programs as functions of real numbers.
+
+EXACT_DEGREE = Threshold(
+    1024,
+    decides="for which degree of the difference of two programs the stated probability of an error speaks",
+    why="a layer of a network multiplies a few values, and a model has some hundred layers",
+    table=EXACT_FAULTS,
+)
+DECISIONS = Threshold(
+    16,
+    decides="how many elements of every comparison and rounding of floats are looked at, over all points",
+    why="a fault in one of two branches shows at every second of them: one in 65,536 is missed",
+    table=EXACT_FAULTS,
+)
+MOST_POINTS = Threshold(
+    8,
+    decides="points at most that decisions of few elements ask for, and all that other assumptions ask for",
+    why="eight of a scalar miss one fault in 256 that shows at every second point; each costs a run of both",
+    table=EXACT_FAULTS,
+)
+ROOTS = Threshold(
+    24,
+    decides="up to how many different roots points are sought at which all that is under one is a square",
+    why="every second number is a square: points of more roots are not found in any time",
+    table=EXACT_FAULTS,
+)
+POINTS_FOR_ROOTS = Threshold(
+    1024,
+    decides="points that are tried to find such ones; a quarter of them, where hardly any is one",
+    why="eight of them are such ones for six different roots, in 98 programs of 100",
+    table=EXACT_FAULTS,
 )

@@ -45,7 +45,8 @@ def test_the_measured_values_are_those_in_use() -> None:
     """Printed by `thresholds.py`, `locate.py --thresholds`, `exact.py thresholds` and
     `verdicts_exact.py --thresholds` in benchmarks.
     """
-    headings = thresholds.SENSITIVITY, thresholds.LOCATOR, thresholds.EXACT, thresholds.ARBITER
+    headings = [thresholds.SENSITIVITY, thresholds.LOCATOR, thresholds.EXACT, thresholds.EXACT_FAULTS]
+    headings.append(thresholds.ARBITER)
     tables = "".join(map(section, headings))
     rows = re.findall(r"^\| ([A-Z][A-Z0-9_]+) \| (\S+) \|", tables, re.MULTILINE)
     assert dict(rows) == {name: f"{threshold.value:g}" for name, threshold in TABLE.items()}

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import verdicts
 import verdicts_faults
+from units import UnitDone, read_records, write_records
 from verdicts_judge import PairVerdict
 from verdicts_programs import Subject, subjects
-from verdicts_records import FaultRecord, LegalRecord, Record, UnitDone, read_records, write_records
+from verdicts_records import DECODER, FaultRecord, LegalRecord, Record
 from verdicts_report import report
 from verdicts_runs import Runs
 
@@ -40,9 +41,8 @@ def fault(verdict: str, patterns: list[str]) -> FaultRecord:
 
 def planter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> verdicts_faults.Planter:
     """One that never asks XLA."""
-    monkeypatch.setattr(verdicts_faults, "ON_XLA", 0)
     monkeypatch.setattr(verdicts_faults.Planter, "_seen", lambda *_: [])
-    return verdicts_faults.Planter(Runs(tmp_path / "runs"), tmp_path / "spreads")
+    return verdicts_faults.Planter(Runs(tmp_path / "runs"), tmp_path / "spreads", on_xla=0)
 
 
 def test_faults_count_where_they_are_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def test_interrupted_units_are_judged_again(tmp_path: Path) -> None:
     write_records(path, [LegalRecord("other", "numpy vs xla", "", 0, None, "cut off")])
     with path.open("ab") as file:
         file.write(b'{"type":"legal","unit":"torn')
-    records = list(read_records(path))
+    records = list(read_records(path, DECODER))
     assert [r.unit for r in records if isinstance(r, LegalRecord)] == ["program"]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
-from hlotool.faults import CATALOGUE, FaultKind, Site, poisoned
+from hlotool.faults import BELOW_ROUNDING, CATALOGUE, FaultKind, Site, poisoned
 from hlotool.ir.module import Module
 from hlotool.ir.types import strip_layouts
 from hlotool.ir.verifier import verify
@@ -91,7 +91,17 @@ def sites(kind: FaultKind) -> Iterator[tuple[Module, Site]]:
 
 def test_catalogue_has_names_that_differ() -> None:
     assert len({kind.name for kind in CATALOGUE}) == len(CATALOGUE) >= 25
+    assert not {kind.name for kind in CATALOGUE} & {kind.name for kind in BELOW_ROUNDING}
     assert all(kind.imitates for kind in CATALOGUE)
+
+
+@pytest.mark.parametrize("kind", BELOW_ROUNDING, ids=lambda kind: kind.name.replace(" ", "_"))
+def test_what_rounding_hides_is_another_program(kind: FaultKind) -> None:
+    """Its results may be the same; where it can be planted at all, the program is valid and another one."""
+    for module, site in sites(kind):
+        planted = kind.plant(module, site, seed=5)
+        assert verify(planted) == []
+        assert planted.to_text() != module.to_text()
 
 
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")

@@ -66,9 +66,9 @@ def test_legal_executions_are_not_accused(tmp_path: Path) -> None:
 
 def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PlantedFault]:
     """A few faults of each kind that count, by what is known without XLA."""
-    monkeypatch.setattr("verdicts_faults.ON_XLA", 0)
     monkeypatch.setattr(Planter, "_seen", lambda *_: [])
-    planter, programs = Planter(Runs(tmp_path / "runs"), tmp_path / "spreads", SEED), fault_subjects()
+    planter = Planter(Runs(tmp_path / "runs"), tmp_path / "spreads", SEED, on_xla=0)
+    programs = fault_subjects()
     for kind in CATALOGUE:
         counting = (fault for fault in planter.faults(kind, programs) if fault.counts)
         yield from (fault for _, fault in zip(range(FAULTS), counting))

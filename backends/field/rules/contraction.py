@@ -13,8 +13,7 @@ from hlotool.backends.field import words as w
 from hlotool.backends.field.held import is_complex, is_float, pair, parts
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.products import MOST_TERMS, bilinear, matmul
-from hlotool.backends.field.registry import means
-from hlotool.backends.field.rules.conversion import plain
+from hlotool.backends.field.registry import means, plain
 from hlotool.backends.field.trial import embedded
 from hlotool.backends.field.words import Words
 from hlotool.backends.numpy.kernels.dot import dot_dimensions

@@ -16,11 +16,10 @@ import numpy as np
 from hlotool.backends.field import words as w
 from hlotool.backends.field.held import held_instruction, is_complex, is_float, pair, parts
 from hlotool.backends.field.lowering import FieldLowering
-from hlotool.backends.field.registry import means
-from hlotool.backends.field.snapping import dyadic
+from hlotool.backends.field.registry import means, plain
 from hlotool.backends.field.trial import embedded
 from hlotool.backends.numpy.casting import converter
-from hlotool.backends.numpy.registry import RULES, Calling, Kernel, Reading
+from hlotool.backends.numpy.registry import RULES, Kernel
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 from hlotool.numerics.retyping import retyped_shape, to_f64
@@ -40,12 +39,6 @@ def convert(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     if target.is_complex:
         return lambda x: pair(real(x), w.ZERO)
     return real
-
-
-def plain(kernel: Kernel) -> Callable[..., Any]:
-    """A kernel that neither calls computations nor reads other values than its operands."""
-    assert not isinstance(kernel, Calling | Reading)
-    return kernel
 
 
 def _real_conversion(source: ElementType, target: ElementType, lowering: FieldLowering) -> _To:
@@ -93,7 +86,8 @@ def bitcast_convert(instruction: Instruction, lowering: FieldLowering) -> Kernel
         raise lowering.unsupported(instruction, f"the bits of {old} as {new} are no function of real numbers")
     reinterpreted = plain(RULES[instruction.opcode](instruction, lowering.numbers))
     if new.is_floating:
-        return lambda bits: dyadic(np.asarray(reinterpreted(bits)).astype(np.float64))
+        constants = lowering.constants
+        return lambda bits: constants.words_of_bits(reinterpreted(bits))
     trial, rounded = lowering.trial, converter(ElementType.F64, old)
     return lambda x: reinterpreted(np.asarray(rounded(trial.kappa(x))))
 

@@ -63,7 +63,7 @@ def arithmetic(instruction: Instruction, lowering: FieldLowering) -> Kernel:
 
 @means(*_FUNCTIONS)
 def function(instruction: Instruction, lowering: FieldLowering) -> Kernel:
-    """By the laws of the function; of complex numbers only exp has any."""
+    """By the laws of the function; of complex numbers some have."""
     if is_complex(instruction.shape):
         return _complex_function(instruction, lowering)
     trial = lowering.trial
@@ -97,10 +97,40 @@ def opaque_function(instruction: Instruction, lowering: FieldLowering) -> Kernel
 
 def _complex_function(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     trial, name = lowering.trial, instruction.opcode
-    if name == "exponential":
-        return for_sizes(c.lifted(lambda z: c.exp(trial, z)), instruction)
+    if name in _COMPLEX:
+        for made_of in () if _is_product(instruction) else _COMPLEX_BOXES[name]:
+            lowering.use_box(instruction, made_of, is_function=True)
+        function = _COMPLEX[name]
+        return for_sizes(c.lifted(lambda *operands: function(trial, *operands)), instruction)
     lowering.use_box(instruction, f"complex {name}")
     return for_sizes(c.lifted(lambda *operands: c.opaque(trial, name, *operands)), instruction)
+
+
+#: Functions of complex numbers that have laws, and unknown functions that they are made of: themselves, too,
+#: for XLA writes them in ways that need more laws.
+_COMPLEX: dict[str, Callable[..., c.Pair]] = {
+    "exponential": c.exp,
+    "log": c.log,
+    "power": c.power,
+    "sqrt": c.sqrt,
+}
+_COMPLEX_BOXES: dict[str, tuple[str, ...]] = {
+    "exponential": ("cosine", "sine"),
+    "log": ("atan2", "complex log"),
+    "power": ("atan2", "complex power", "cosine", "sine"),
+    "sqrt": ("complex sqrt",),
+}
+
+
+def _is_product(instruction: Instruction) -> bool:
+    """Whether this is a power whose exponent is a constant that only takes products and roots."""
+    if instruction.opcode != "power":
+        return False
+    exponent = instruction.operands[1]
+    exponent = exponent.operands[0] if exponent.opcode == "broadcast" else exponent
+    if exponent.literal is None or exponent.literal.has_elided:
+        return False
+    return c.is_product(np.unique(exponent.literal.array))
 
 
 @means("abs")

@@ -10,8 +10,7 @@ from hlotool.backends.field.black_boxes import without_model
 from hlotool.backends.field.held import is_complex, is_float
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.numbers import NoMeaning, Numbers
-from hlotool.backends.field.registry import call_means, means
-from hlotool.backends.field.rules.conversion import plain
+from hlotool.backends.field.registry import call_means, means, plain
 from hlotool.backends.numpy.kernels import libraries
 from hlotool.backends.numpy.precision import compute_dtype
 from hlotool.backends.numpy.registry import RULES, Kernel

@@ -10,8 +10,7 @@ from hlotool.backends.field.drawing import drawn
 from hlotool.backends.field.hashing import key
 from hlotool.backends.field.held import is_float, residues
 from hlotool.backends.field.lowering import FieldLowering
-from hlotool.backends.field.registry import means
-from hlotool.backends.field.rules.conversion import plain
+from hlotool.backends.field.registry import means, plain
 from hlotool.backends.field.snapping import dyadic
 from hlotool.backends.numpy.registry import RULES, Calling, Kernel
 from hlotool.backends.numpy.run import Run

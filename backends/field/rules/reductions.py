@@ -16,8 +16,7 @@ from hlotool.backends.field import words as w
 from hlotool.backends.field.held import held_instruction, is_complex, is_float, pair, parts
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.products import product_of, sum_of
-from hlotool.backends.field.registry import means
-from hlotool.backends.field.rules.conversion import plain
+from hlotool.backends.field.registry import means, plain
 from hlotool.backends.field.trial import Trial
 from hlotool.backends.field.words import P, Q, Words
 from hlotool.backends.numpy.kernels.reduce import fold_pairs, reduce_monoid, rows_of

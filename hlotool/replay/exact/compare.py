@@ -14,13 +14,14 @@ from hlotool.backends.field.drawing import with_drawn_floats
 from hlotool.backends.field.executable import FieldBackend
 from hlotool.backends.field.snapping import Rule
 from hlotool.backends.field.trial import Trial
-from hlotool.errors import BackendFailed, HlotoolError
+from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError
 from hlotool.ir.module import Module
-from hlotool.ir.types import leaves
+from hlotool.ir.types import array_shapes, leaves
 from hlotool.numerics import thresholds
 from hlotool.replay.devices.arguments import device_arguments
 from hlotool.replay.devices.runners import Runner
 from hlotool.replay.exact.leaves import compared, explained, worst
+from hlotool.replay.exact.points import most_points, points_for
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
 from hlotool.replay.parameters import parameter_difference
 from hlotool.values.flatten import flatten
@@ -44,7 +45,7 @@ class Options:
     """How two programs are compared.
 
     Attributes:
-        trials: points.
+        trials: points; `compare` takes more where few elements decide (`points`).
         seed: of the first one; the others follow.
         time_limit: for all of it, in seconds.
         arguments: whose integers and preds are taken in place of generated ones, in the first trial.
@@ -64,13 +65,19 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     options = options or Options()
     began = time.monotonic()
     deadline = began + options.time_limit
+    least, options = options.trials, with_points(options, reference.module, tested.module)
     first, *others = attempts(reference.module, tested.module)
-    result = _attempt(reference, tested, options, deadline, first)
+    result = _attempt(reference, tested, options, least, deadline, first)
     for assumed in others:
         if result.relation is not Relation.UNEQUAL or result.structural:
             break
-        result = _united(result, _attempt(reference, tested, options, deadline, assumed))
+        result = _united(result, _attempt(reference, tested, options, least, deadline, assumed))
     return replace(result, seconds=time.monotonic() - began)
+
+
+def with_points(options: Options, *modules: Module) -> Options:
+    """With as many trials as it takes to see what few elements of the programs decide."""
+    return replace(options, trials=max(options.trials, points_for(*modules)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +98,10 @@ class Assumed:
     roots: bool = False
 
 
-#: Modulo Q the root of a square has either sign by chance: one element alone shows it in every second trial.
-#: And a fault in one of two branches shows at every second point: at others than those at which programs were
-#: unequal it must not be missed.
-_TRIALS_AT_OTHER_POINTS = 8
-
 #: They take roots.
 _ROOTS = frozenset(
     {"batch-norm-grad", "batch-norm-inference", "batch-norm-training", "cholesky", "rsqrt", "sqrt"}
 )
-
-#: One number out of two is a square: of a few different ones, all are at one of these points.
-_MOST_ROOTS, _MOST_POINTS = 24, 600
 
 
 def _united(result: ExactResult, other: ExactResult) -> ExactResult:
@@ -137,12 +136,10 @@ def attempts(*modules: Module) -> Iterator[Assumed]:
 
 
 def _attempt(
-    reference: Side, tested: Side, options: Options, deadline: float, assumed: Assumed
+    reference: Side, tested: Side, options: Options, least: int, deadline: float, assumed: Assumed
 ) -> ExactResult:
+    """What is found at the options' points, or at as many as there is time for, but at `least` so many."""
     trial = trial_of(reference.module, tested.module, assumed)
-    trials = options.trials
-    if assumed.logarithms or assumed.roots:
-        trials = max(trials, _TRIALS_AT_OTHER_POINTS)
     engine = FieldBackend(trial, deadline, assumed.inequalities)
     try:
         runners = reference.compiled_by(engine), tested.compiled_by(engine)
@@ -150,18 +147,8 @@ def _attempt(
             return ExactResult(structural=difference)
         if assumed.inequalities and not engine.laws:
             return ExactResult(refused="no inequality is known")
-        found, missing = [], set(range(options.trials))
-        for number in range(_MOST_POINTS if assumed.roots else trials):
-            arguments = point_arguments(reference.module, runners[0], options, number)
-            leaves = at_point(*runners, arguments, trial, options.seed + number)
-            if not trial.imaginary_roots:
-                found.append(leaves)
-                missing.discard(number % options.trials)
-                if assumed.roots and all(leaf.relation is Relation.UNEQUAL for leaf in leaves):
-                    break
-            if (len(found) >= trials and not missing) or trial.roots > _MOST_ROOTS:
-                break
-        if len(found) < trials or missing:
+        found = _at_points(*runners, trial, assumed, reference.module, options, least)
+        if not found:
             return ExactResult(refused="no points at which all that is under a root is a square")
     except HlotoolError as error:
         if isinstance(error, BackendFailed) and error.here:
@@ -174,11 +161,56 @@ def _attempt(
     laws += sorted(law.value for law in engine.laws)
     return ExactResult(
         leaves=explained([worst(leaf) for leaf in zip(*found)], *boxes),
-        trials=trials,
+        trials=len(found),
         laws=laws,
         constants=_readings(trial.constants),
         boxes=boxes,
     )
+
+
+def _at_points(
+    reference: Runner,
+    tested: Runner,
+    trial: Trial,
+    assumed: Assumed,
+    module: Module,
+    options: Options,
+    least: int,
+) -> list[list[LeafResult]]:
+    """What every leaf is at each point; nothing where no points are found that serve.
+
+    Where one point shows every leaf to be unequal there are no more.
+    """
+    wanted = options.trials
+    if assumed.logarithms or assumed.roots:
+        wanted = max(wanted, most_points())
+    found: list[list[LeafResult]] = []
+    missing = set(range(options.trials)) if _takes_integers(module) else set()
+    tried = int(thresholds.POINTS_FOR_ROOTS.value) if assumed.roots else wanted
+    for number in range(tried):
+        arguments = point_arguments(module, reference, options, number)
+        try:
+            leaves = at_point(reference, tested, arguments, trial, options.seed + number)
+        except BackendTimeout:
+            if assumed.roots or len(found) < least:
+                raise
+            return found
+        if not trial.imaginary_roots:
+            found.append(leaves)
+            missing.discard(number % options.trials)
+            if leaves and all(leaf.relation is Relation.UNEQUAL for leaf in leaves):
+                return found
+        if len(found) >= wanted and not missing:
+            return found
+        is_hopeless = number >= tried // 4 and 8 * len(found) < wanted
+        if trial.roots > thresholds.ROOTS.value or (assumed.roots and is_hopeless):
+            break
+    return []
+
+
+def _takes_integers(module: Module) -> bool:
+    shapes = [shape for parameter in module.entry.parameters for shape in array_shapes(parameter.shape)]
+    return any(not shape.element_type.is_inexact for shape in shapes)
 
 
 def trial_of(reference: Module, tested: Module, assumed: Assumed) -> Trial:
@@ -233,7 +265,11 @@ def _structural_difference(reference: Runner, tested: Runner) -> str:
     if difference := parameter_difference(reference, tested):
         return difference
     left, right = ([index for index, _ in leaves(runner.result)] for runner in (reference, tested))
-    return "" if left == right else f"results of {len(left)} and of {len(right)} leaves"
+    if left == right:
+        return ""
+    if len(left) == len(right):
+        return "tuples of another structure are returned"
+    return f"results of {len(left)} and of {len(right)} leaves"
 
 
 def at_point(

@@ -31,6 +31,7 @@ from hlotool.replay.exact.compare import (
     point_arguments,
     point_numbers,
     trial_of,
+    with_points,
 )
 from hlotool.replay.exact.result import Relation
 
@@ -89,6 +90,7 @@ def parting(reference: Side, tested: Side, outputs: Collection[ShapeIndex], opti
         Unsupported: they run on several devices or have no meaning in the field, or no output is known to
             differ.
     """
+    options = with_points(options, reference.module, tested.module)
     number, assumed, differing = next(_differences(reference, tested, outputs, options), (0, Assumed(), ()))
     if not differing:
         raise Unsupported("the programs are not known to be different functions")

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.residues import P
 from hlotool.ir.types import ShapeIndex
-
-#: A layer of a network multiplies a few values, and a model has some hundred layers.
-DEGREE = 1024
+from hlotool.numerics import thresholds
 
 
 class Relation(enum.Enum):
@@ -98,7 +96,7 @@ class ExactResult:
     @property
     def degree(self) -> int:
         """For which `error_probability` speaks: of the numerator of the difference of both sides."""
-        return DEGREE
+        return int(thresholds.EXACT_DEGREE.value)
 
     @property
     def error_probability(self) -> float:
@@ -107,4 +105,4 @@ class ExactResult:
         A polynomial of degree d in any number of variables is 0 at a random point of a field of P elements
         with a probability of at most d / P (Schwartz and Zippel).
         """
-        return float((DEGREE / P) ** self.trials)
+        return float((self.degree / P) ** self.trials)

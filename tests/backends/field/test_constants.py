@@ -173,3 +173,39 @@ def test_the_simplest_fraction_within_a_rounding(exact: Fraction) -> None:
     assert abs(found - exact) <= width
     for d in range(1, min(found.denominator, 60)):
         assert not any(abs(Fraction(n, d) - exact) <= width for n in (exact * d // 1, exact * d // 1 + 1))
+
+
+def test_what_a_compiler_made_is_that_before_a_decimal_that_is_as_near() -> None:
+    """1 / 1.429 in f32 is 0.699790061, and 0.69979 is within its rounding, too."""
+    made = rounded(1 / rounded(1.429))
+    assert Constants(program()).reading(made).rule is Rule.DECIMAL
+    found = Constants(program(1.429), program(made)).reading(made)
+    assert (found.rule, found.word) == (Rule.RELATION, word_of(Fraction(1000, 1429)))
+
+
+@pytest.mark.parametrize("value", [1 / 0.82 / sqrt(2), 3.7 * 3.7 * 0.013, 0.31 / (2.9 * 1.7)])
+def test_products_of_three(value: float) -> None:
+    written = program(0.82, 2.0, 3.7, 0.013, 0.31, 2.9, 1.7)
+    found = Constants(written, program(value)).reading(rounded(value))
+    assert found.rule is Rule.RELATION
+    assert not w.equal(found.word, dyadic(np.array(rounded(value))))
+    nearly = rounded(value * (1 + 1e-6))
+    assert Constants(written, program(nearly)).reading(nearly).rule is not Rule.RELATION
+
+
+def test_what_a_frontend_made_of_its_constants() -> None:
+    """-1/2 of 1.201^-2, as the derivative of a density has it: read as that where 1.201 stands beside it."""
+    made = rounded(0.5 / 1.201**2)
+    found = Constants(program(1.201, 2.0, made)).reading(made)
+    assert found.word == word_of(Fraction(1000, 1201) ** 2 / 2)
+
+
+def test_what_follows_from_constants_is_not_rounded() -> None:
+    """0.1 * 0.7 in f32, and what the tested program has in its place; 1 - 1e-38 is 1."""
+    constants = Constants(program(0.1, 0.7, 1e-38), program(rounded(0.07)))
+    tenth, part = (constants.words(np.float32(v)) for v in (0.1, 0.7))
+    product = constants.derived(np.float32(0.1) * np.float32(0.7), w.multiply(tenth, part), True)
+    assert product == word_of(Fraction(7, 100))
+    assert constants.reading(float(np.float32(0.1) * np.float32(0.7))).word == product
+    tiny = constants.words(np.float32(1e-38))
+    assert constants.derived(np.float32(1), w.subtract(w.ONE, tiny), True) == w.ONE
