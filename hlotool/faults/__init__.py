@@ -6,7 +6,7 @@
 
 Every planted module is valid HLO of the same interface. Whether the fault changes the result depends on the
 program and its inputs. `DEVICES` holds the kinds that need a program for several devices, `DECISIONS` those
-that show only where the inputs reach a corner of a decision.
+that show only where the inputs reach a corner of a decision, `BELOW_ROUNDING` those that no run shows.
 """
 
 from __future__ import annotations
@@ -26,13 +26,24 @@ from hlotool.faults import (
     precision,
     reductions,
     regions,
+    small,
     sorting,
     specials,
 )
 from hlotool.faults.inputs import poisoned
 from hlotool.faults.kind import FaultKind, Place, Site, places
 
-__all__ = ["CATALOGUE", "DECISIONS", "DEVICES", "FaultKind", "Place", "Site", "places", "poisoned"]
+__all__ = [
+    "BELOW_ROUNDING",
+    "CATALOGUE",
+    "DECISIONS",
+    "DEVICES",
+    "FaultKind",
+    "Place",
+    "Site",
+    "places",
+    "poisoned",
+]
 
 CATALOGUE: tuple[FaultKind, ...] = (
     *elements.KINDS,
@@ -54,3 +65,5 @@ CATALOGUE: tuple[FaultKind, ...] = (
 DEVICES: tuple[FaultKind, ...] = exchanges.KINDS
 
 DECISIONS: tuple[FaultKind, ...] = decisions.KINDS
+
+BELOW_ROUNDING: tuple[FaultKind, ...] = small.KINDS

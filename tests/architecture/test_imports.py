@@ -26,7 +26,7 @@ RANKS = {
     "parse": 3,
     "values": 3,
     "analysis": 2,
-    "faults": 2,
+    "faults": 3,
     "numerics": 3,
     "alignment": 3,
     "passes": 3,
