@@ -208,6 +208,8 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
         outputs: summaries, when there was nothing to compare with.
         unexplained: wrong outputs whose errors were not looked at for a pattern: of many only the worst few
             are, unless `--thorough` asks for all.
+        generated_constants: how many constants, whose values the dump leaves out, have generated ones.
+        opaque_calls: how many custom calls, which cannot be executed, have stand-ins.
         divergence: where a differing program parts from the reference, when it was looked for and found.
         divergence_missing: why it was not looked for, or not found.
         special_values: arrays of the reference's result with NaN or infinity; of the tested one's, where only
@@ -234,6 +236,8 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     leaves: list[LeafRecord] = []
     outputs: list[OutputRecord] = []
     unexplained: int = 0
+    generated_constants: int = 0
+    opaque_calls: int = 0
     divergence: DivergenceRecord | None = None
     divergence_missing: str = ""
     special_values: list[SpecialValuesRecord] = []

@@ -15,20 +15,24 @@ from hlotool.backends.base import SlowToStart, Value
 from hlotool.backends.registry import get_backend
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError, Location, Unsupported
-from hlotool.findings.verdict import AGREEING
+from hlotool.findings.verdict import AGREEING, DIFFERING, Verdict
 from hlotool.replay.aside import Aside, Ran
 from hlotool.replay.devices.runners import Outcome
 from hlotool.replay.divergence_row import with_divergence
+from hlotool.replay.doubts import doubt
 from hlotool.replay.further_sets import on_further_sets
 from hlotool.replay.inheritance import inherited_row
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program, load_program, snapshot_program
-from hlotool.replay.records import ModuleRecord
+from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.rows import Actual, compare_row, lonely_row, structural_row
 from hlotool.replay.stages import select_stages
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
+
+#: Verdicts that say that the programs are not the same.
+_DOUBTED = DIFFERING | {Verdict.DIFFERS}
 
 
 def replay_module(task: Task) -> list[ModuleRecord]:
@@ -146,6 +150,10 @@ def _trial_rows(
         else:
             both = ran + time.perf_counter() - started
             row = _judged(task, reference, program, trial, expected, outcome, both)
+            if row.verdict in _DOUBTED and (why := doubt(reference.module, program.module)):
+                problem = Unsupported(why, location=Location(program.path))
+                yield _failed(task, reference, program.label, program.path, problem)
+                continue
             if program.backend == reference.backend:
                 last = program, outcome.value, row
 
@@ -159,7 +167,11 @@ def _trial_rows(
             )
             row = with_divergence(row, task.options, reference, program, shown, elapsed)
             yield aside.with_origins(row, Ran(program, trial, outcome.value, both))
-    if trial.result is not None:
+    if trial.result is not None and reference.module.generated:
+        why = f"the result ({trial.origin}) is of the true constants, and some are generated here"
+        problem = Unsupported(why, location=Location(task.path))
+        yield _failed(task, reference, REALITY, task.path, problem)
+    elif trial.result is not None:
         real = Actual.given(reference, trial.result, trial.origin, task.path, ran)
         row = compare_row(task, reference, trial, expected, real)
         yield row if row.verdict in AGREEING or last is None else _explained(task, row, trial, *last)

@@ -117,6 +117,10 @@ def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, st
             if module.inputs.sets:
                 names = ", ".join(_set_text(one) for one in module.inputs.sets)
                 yield "sets", f"{len(module.inputs.sets)} further ones: {names}"
+    if module.generated_constants:
+        yield "constants", f"{module.generated_constants} generated: the dump leaves their values out"
+    if module.opaque_calls:
+        yield "opaque calls", f"{module.opaque_calls} with stand-ins: nobody else can execute them"
     yield from (("" if number else "note", note) for number, note in enumerate(module.notes))
     yield "file", module.path
     if module.divergence_missing:

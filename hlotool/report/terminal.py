@@ -96,9 +96,13 @@ def _basis(run: RunRecord) -> Iterator[str]:
         return
     origins = sorted({_origin(module.inputs) for module in agreeing if module.inputs})
     backends = sorted({module.reference for module in agreeing if module.reference})
+    made = sum(module.generated_constants for module in agreeing)
+    calls = sum(module.opaque_calls for module in agreeing)
+    unknown = f"; {plural(made, 'generated constant')}" if made else ""
+    unknown += f"; stand-ins for {plural(calls, 'opaque call')}" if calls else ""
     coverages = coverages_of(agreeing)
     covers = f"; {text}" if (text := covered_text(coverages)) else ""
-    inputs = f"inputs {' and '.join(origins)}{_further_sets(agreeing)}"
+    inputs = f"inputs {' and '.join(origins)}{_further_sets(agreeing)}{unknown}"
     yield f"agreement rests on: {inputs}; reference {', '.join(backends)}{covers}"
     if (never := never_texts(coverages)) and not run.options.coverage:
         more = f" … and {len(never) - _NEVER} more lines" if len(never) > _NEVER else ""
