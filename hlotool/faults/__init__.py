@@ -64,6 +64,5 @@ CATALOGUE: tuple[FaultKind, ...] = (
 
 DEVICES: tuple[FaultKind, ...] = exchanges.KINDS
 
-DECISIONS: tuple[FaultKind, ...] = decisions.KINDS
-
 BELOW_ROUNDING: tuple[FaultKind, ...] = small.KINDS
+DECISIONS: tuple[FaultKind, ...] = decisions.KINDS

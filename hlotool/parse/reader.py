@@ -16,8 +16,13 @@ from hlotool.parse.text.syntax import Source, TextError
 if TYPE_CHECKING:
     from hlotool.ir.literal import Literal
 
-#: Texts from this size on are cut into lines first; below, that would cost more than it saves.
+#: From so many characters on texts are cut into lines first. To compile what proves the pieces of a line
+#: takes as long as parsing so much; where that is done, short texts are cut, too.
 LARGE = 40_000
+_SHORT = 1_000
+
+#: Characters read so far in this process.
+_read_so_far = 0
 
 
 def parse_module(text: str, path: str | None = None, *, strict: bool = False) -> Module:
@@ -33,10 +38,13 @@ def parse_module(text: str, path: str | None = None, *, strict: bool = False) ->
         HloSyntaxError: it is not HLO, or it breaks a rule without which nothing can be built (names, operand
             counts, attributes, literals); shapes are left to the verifier.
     """
+    global _read_so_far
     source = Source(text, path)
+    _read_so_far += len(text)
+    is_cut = _read_so_far >= LARGE and len(text) >= min(_SHORT, LARGE)
     with _collector_off():
         try:
-            module = _read_large(source, strict) if len(text) >= LARGE else None
+            module = _read_large(source, strict) if is_cut else None
             return module or build_module(parse_syntax(source, "module", strict), source, strict)
         except TextError as error:
             raise source.error(error.message, error.position) from error
@@ -47,6 +55,15 @@ def _read_large(source: Source, strict: bool) -> Module | None:
     from hlotool.parse.text.large import LargeReader
 
     return LargeReader(source, strict).module()
+
+
+def forget_texts() -> None:
+    """Let the next text be read as the first one of a process is: for measurements."""
+    global _read_so_far
+    from hlotool.parse.text.pieces import forget_pieces
+
+    _read_so_far = 0
+    forget_pieces()
 
 
 def parse_shape(text: str) -> Shape:

@@ -150,10 +150,6 @@ def _trial_rows(
         else:
             both = ran + time.perf_counter() - started
             row = _judged(task, reference, program, trial, expected, outcome, both)
-            if row.verdict in _DOUBTED and (why := doubt(reference.module, program.module)):
-                problem = Unsupported(why, location=Location(program.path))
-                yield _failed(task, reference, program.label, program.path, problem)
-                continue
             if program.backend == reference.backend:
                 last = program, outcome.value, row
 
@@ -165,6 +161,10 @@ def _trial_rows(
             row, shown = on_further_sets(
                 task, reference, program, trial, row, spent, judge, len(programs), aside.ran_on_further
             )
+            if row.verdict in _DOUBTED and (why := doubt(reference.module, program.module)):
+                problem = Unsupported(why, location=Location(program.path))
+                yield _failed(task, reference, program.label, program.path, problem)
+                continue
             row = with_divergence(row, task.options, reference, program, shown, elapsed)
             yield aside.with_origins(row, Ran(program, trial, outcome.value, both))
     if trial.result is not None and reference.module.generated:

@@ -40,7 +40,7 @@ def test_top_level_is_what_the_project_promises() -> None:
     if tracked.returncode:
         pytest.skip("not a git checkout")
     top = {line.split("/")[0] for line in tracked.stdout.splitlines()}
-    documents = {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "pyproject.toml"}
+    documents = {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "pyproject.toml"}
     folders = {"backends", "benchmarks", "corpus", "docs", "grammar", "hlotool", "scripts", "tests"}
     assert top == {".ci", ".gitignore"} | documents | folders
 

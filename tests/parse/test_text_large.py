@@ -196,3 +196,21 @@ def test_the_garbage_collector_is_left_as_it_was(was_on: bool) -> None:
         assert gc.isenabled() is was_on
     finally:
         gc.enable()
+
+
+def test_short_texts_are_cut_once_that_costs_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut: list[int] = []
+    real = reader._read_large
+    monkeypatch.setattr(
+        reader, "_read_large", lambda source, strict: cut.append(len(source.text)) or real(source, strict)
+    )
+    text = "HloModule m\n\nENTRY %e (p: f32[4]) -> f32[4] {\n  %p.0 = f32[4]{0} parameter(0)\n"
+    text += "".join(f"  %p.{n + 1} = f32[4]{{0}} negate(%p.{n})\n" for n in range(100))
+    text += "  ROOT %r = f32[4]{0} negate(%p.100)\n}\n"
+    reader.forget_texts()
+    first = reader.parse_module(text)
+    assert cut == []
+    for _ in range(reader.LARGE // len(text) + 1):
+        again = reader.parse_module(text)
+    assert set(cut) == {len(text)}
+    assert again.to_text() == first.to_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import ml_dtypes
@@ -40,6 +41,18 @@ def refusal(text: str, shape: str) -> str:
 
 
 # Structure
+
+
+def test_a_lone_number_of_a_large_shape_costs_nothing() -> None:
+    begin = time.process_time()
+    array = value("-2.5", "bf16[4096,16384]")
+    assert time.process_time() - begin < 1  # a minute when every zero was a word of text first
+    assert float(array[0, 0]) == -2.5
+    assert not array[-1].any()
+
+
+def test_a_literal_beyond_any_memory_is_refused() -> None:
+    assert "does not fit into memory" in refusal("1", "f64[1000000000,100000000]")
 
 
 @pytest.mark.parametrize(

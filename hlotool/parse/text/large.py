@@ -22,7 +22,7 @@ from hlotool.ir.types import Shape
 from hlotool.parse.text.builder import Builder, Mark, is_illegal_name
 from hlotool.parse.text.checks import same_array
 from hlotool.parse.text.modules import finish_module, read_header
-from hlotool.parse.text.pieces import Doubt, Pieces, after_comment, split_commas
+from hlotool.parse.text.pieces import Doubt, after_comment, known_pieces, split_commas
 from hlotool.parse.text.scope import Scope
 from hlotool.parse.text.strings import unquote
 from hlotool.parse.text.structure_actions import RESERVED, parse_syntax
@@ -103,7 +103,7 @@ class LargeReader:
         self._source = source
         self._text = source.text
         self._strict = strict
-        self._pieces = Pieces(strict)
+        self._pieces = known_pieces(strict)
         self._builder = Builder(source.text, strict)
         self._line = 1
 

@@ -126,8 +126,8 @@ def _decode_array(text: str, shape: ArrayShape) -> npt.NDArray[Any]:
         raise ValueError(f"elements of {shape.element_type} are written (real, imaginary)")
     if shape.rank and shape.size and len(tokens) == 1 and pairs is None and "{" not in text:
         # A lone number is the first element, and the others are zero: so does XLA read it.
-        tokens += ["0"] * (shape.size - 1)
-    elif len(tokens) > _MANY and shape.size:
+        return _first_of_zeros(to_array(tokens, shape.element_type), shape)
+    if len(tokens) > _MANY and shape.size:
         _check_nesting_of_many(text, shape)
     else:
         _check_nesting(text, shape)
@@ -135,6 +135,17 @@ def _decode_array(text: str, shape: ArrayShape) -> npt.NDArray[Any]:
         to_array(tokens, shape.element_type) if pairs is None else to_complex_array(pairs, shape.element_type)
     )
     array = flat.reshape(shape.dims)
+    array.flags.writeable = False
+    return array
+
+
+def _first_of_zeros(first: npt.NDArray[Any], shape: ArrayShape) -> npt.NDArray[Any]:
+    """The array of `first` and zeros, which cost nothing as long as nobody writes them."""
+    try:
+        array = np.zeros(shape.dims, first.dtype)
+    except (MemoryError, ValueError):  # ValueError: more bytes than addresses
+        raise ValueError(f"a literal of {shape.size:,} elements does not fit into memory") from None
+    array.flat[0] = first[0]
     array.flags.writeable = False
     return array
 

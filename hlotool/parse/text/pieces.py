@@ -44,8 +44,10 @@ _ENTRY_LAYOUT = "entry_computation_layout={("
 _SAFE_DIGITS = 18
 #: Array shapes up to this length are read without the parser.
 _LONGEST_PLAIN_SHAPE = 200
-#: Literals up to this length are kept.
+#: Literals of so many characters and elements at most are kept.
 _SHORT_LITERAL = 64
+#: Kept between texts: some tens of megabytes.
+_MOST_PIECES = 100_000
 
 
 class Doubt(Exception):
@@ -53,7 +55,9 @@ class Doubt(Exception):
 
 
 class Pieces:
-    """Memory of the pieces of one text.
+    """Memory of pieces: of one text, or of all that are read in a process (`known_pieces`).
+
+    What it gives out is shared by all that ask, so nobody may change it.
 
     Args:
         strict: as for the whole text.
@@ -67,6 +71,12 @@ class Pieces:
         self._tails: dict[str, tuple[Metadata, str]] = {}
         self._literals: dict[tuple[str, str], Literal] = {}
         self._proved = _expressions()
+
+    @property
+    def count(self) -> int:
+        """How many pieces are kept."""
+        others = len(self._bound) + len(self._tails) + len(self._literals)
+        return len(self._shapes) + len(self._attributes) + others
 
     # Shapes
 
@@ -164,7 +174,9 @@ class Pieces:
         from hlotool.parse.text.literals import decode_literal  # NumPy only where there are constants
 
         literal = decode_literal(text, shape)
-        if len(text) <= _SHORT_LITERAL:
+        # A lone number may stand for gigabytes of zeros.
+        is_small = not isinstance(shape, ArrayShape) or shape.size <= _SHORT_LITERAL
+        if is_small and len(text) <= _SHORT_LITERAL:
             self._literals[shape_text, text] = literal
         return literal
 
@@ -177,6 +189,22 @@ class Pieces:
             return grammar.parser(start, actions(self._strict))(text)
         except grammar.Unexpected:
             raise Doubt from None
+
+
+_known: dict[bool, Pieces] = {}
+
+
+def known_pieces(strict: bool) -> Pieces:
+    """The pieces of what was read before: stages of one module say nearly the same."""
+    known = _known.get(strict)
+    if known is None or known.count > _MOST_PIECES:
+        known = _known[strict] = Pieces(strict)
+    return known
+
+
+def forget_pieces() -> None:
+    """Let the next text be read as if it were the first."""
+    _known.clear()
 
 
 @dataclass(frozen=True, slots=True)
