@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from verdicts_limit import TooSlow, time_limit
 
 from hlotool.alignment import points
 from hlotool.alignment.align import align
@@ -30,6 +29,7 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.parse.reader import parse_module
 from hlotool.values.generate import generate_inputs
+from hlotool.workers.time_limit import TooSlow, time_limit
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 #: Programs of more instructions, and executions of more seconds, are left out: they take most of the time.

@@ -32,20 +32,18 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
-from faults import CATALOGUE, FaultKind, Site, poisoned  # noqa: E402
-
 import hlotool  # noqa: E402
 from hlotool.dump.directory import open_dump  # noqa: E402
 from hlotool.dump.loading import load_stage  # noqa: E402
 from hlotool.dump.records import DumpModule  # noqa: E402
 from hlotool.errors import HlotoolError  # noqa: E402
+from hlotool.faults import CATALOGUE, FaultKind, Site, poisoned  # noqa: E402
 from hlotool.findings.verdict import Answer  # noqa: E402
 from hlotool.ir.module import Instruction, Module  # noqa: E402
 from hlotool.ir.verifier import verify_or_raise  # noqa: E402
 from hlotool.replay.options import ReplayOptions  # noqa: E402
 from hlotool.replay.records import ModuleRecord  # noqa: E402
 from hlotool.replay.task import Task  # noqa: E402
-from hlotool.search.arrays import npz_bytes  # noqa: E402
 from hlotool.search.bisection.directory import Findings, bisect_directory  # noqa: E402
 from hlotool.search.bisection.records import CulpritRecord  # noqa: E402
 from hlotool.search.bisection.stage_oracle import StageOracle  # noqa: E402
@@ -53,6 +51,7 @@ from hlotool.search.bisection.stage_worker import Question, judge_stage  # noqa:
 from hlotool.search.reduction.case import Case, executed, terminates  # noqa: E402
 from hlotool.search.steps import Steps  # noqa: E402
 from hlotool.values.generate import generate_inputs  # noqa: E402
+from hlotool.values.npz import npz_bytes  # noqa: E402
 from hlotool.workers.pool import Done, Pool  # noqa: E402
 
 CORPUS = Path(__file__).parents[1] / "corpus"

@@ -27,10 +27,10 @@ import numpy as np
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from bisection import CORPUS, Here, Results, bisect, draw, sources, task_of  # noqa: E402
-from faults import CATALOGUE  # noqa: E402
 
 import hlotool  # noqa: E402
 from hlotool.dump.directory import open_dump  # noqa: E402
+from hlotool.faults import CATALOGUE  # noqa: E402
 from hlotool.findings.verdict import Answer  # noqa: E402
 from hlotool.replay.options import ReplayOptions, RunOptions  # noqa: E402
 from hlotool.replay.task import Task  # noqa: E402

@@ -42,10 +42,10 @@ from bisection import (  # noqa: E402
     task_of,
 )
 from device_programs import PROGRAMS, REPLICAS  # noqa: E402
-from faults import CATALOGUE, DEVICES, FaultKind, Site  # noqa: E402
 
 from hlotool.backends.registry import get_devices_backend  # noqa: E402
 from hlotool.errors import HlotoolError, Unsupported  # noqa: E402
+from hlotool.faults import CATALOGUE, DEVICES, FaultKind, Site  # noqa: E402
 from hlotool.ir.devices import DeviceGrid  # noqa: E402
 from hlotool.ir.module import Instruction, Module  # noqa: E402
 from hlotool.ir.partitioning import is_per_device  # noqa: E402
@@ -55,9 +55,9 @@ from hlotool.replay.program import compile_program  # noqa: E402
 from hlotool.repro.bundle import write_bundle  # noqa: E402
 from hlotool.repro.from_culprit import bundle_of  # noqa: E402
 from hlotool.repro.verify import verify  # noqa: E402
-from hlotool.search.arrays import arrays_in, npz_bytes  # noqa: E402
 from hlotool.search.bisection.records import CulpritRecord  # noqa: E402
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials  # noqa: E402
+from hlotool.values.npz import arrays_in, npz_bytes  # noqa: E402
 
 #: Numbers of devices that each program is compiled for.
 _DEVICES = (2, 4, 8)

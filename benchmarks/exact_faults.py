@@ -18,7 +18,6 @@ from exact_legal import Compilations, signature
 from exact_records import FaultRecord, Proof
 from exact_subjects import Subject
 from exact_subjects import subjects as exact_subjects
-from faults import BELOW_ROUNDING, CATALOGUE, FaultKind, Site, poisoned
 from verdicts_faults import Planter, fault_subjects
 from verdicts_judge import judged
 from verdicts_limit import TooSlow, time_limit
@@ -29,6 +28,7 @@ import hlotool
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.registry import get_backend
 from hlotool.errors import HlotoolError
+from hlotool.faults import BELOW_ROUNDING, CATALOGUE, FaultKind, Site, poisoned
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify
 from hlotool.parse.reader import parse_module

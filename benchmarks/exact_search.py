@@ -38,11 +38,11 @@ from bisection import (  # noqa: E402
     sources,
     summary,
 )
-from faults import BELOW_ROUNDING, CATALOGUE  # noqa: E402
 from locate import Asked, Setting, asked, count  # noqa: E402
 from locate import summary as table  # noqa: E402
 
 from hlotool.errors import HlotoolError  # noqa: E402
+from hlotool.faults import BELOW_ROUNDING, CATALOGUE  # noqa: E402
 from hlotool.findings.verdict import Verdict  # noqa: E402
 from hlotool.locate.records import DivergenceRecord  # noqa: E402
 from hlotool.locate.report import divergence_record  # noqa: E402

@@ -46,9 +46,9 @@ from bisection import (  # noqa: E402
     sources,
     task_of,
 )
-from faults import CATALOGUE  # noqa: E402
 
 from hlotool.errors import HlotoolError  # noqa: E402
+from hlotool.faults import CATALOGUE  # noqa: E402
 from hlotool.findings.verdict import Answer  # noqa: E402
 from hlotool.ir.module import Instruction, Module  # noqa: E402
 from hlotool.ir.verifier import verify_or_raise  # noqa: E402

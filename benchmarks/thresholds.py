@@ -21,7 +21,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from faults import CATALOGUE
 from units import read_records
 from verdicts_faults import Planter, fault_subjects
 from verdicts_judge import PairVerdict, judged
@@ -31,6 +30,7 @@ from verdicts_records import DECODER, LegalRecord
 from verdicts_report import is_alarm
 from verdicts_runs import Leaves, Runs
 
+from hlotool.faults import CATALOGUE
 from hlotool.ir.module import Module
 from hlotool.numerics import thresholds
 from hlotool.numerics.thresholds import Threshold

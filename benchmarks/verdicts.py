@@ -32,7 +32,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from faults import CATALOGUE
 from units import measured
 from verdicts_captured import captured_pairs
 from verdicts_faults import PlantedFault, Planter, fault_subjects
@@ -44,6 +43,7 @@ from verdicts_report import is_alarm, report
 from verdicts_runs import Leaves, Runs
 
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.faults import CATALOGUE
 from hlotool.ir.module import Module
 
 #: Faults per kind that count, and the most that are tried to get them.

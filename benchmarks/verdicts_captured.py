@@ -22,7 +22,7 @@ from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.run import replay_module
 from hlotool.replay.task import Task
-from hlotool.search.arrays import npz_bytes
+from hlotool.values.npz import npz_bytes
 
 
 def captured_pairs(subject: Subject, runs: Runs, other_python: str, seed: int) -> Iterator[LegalRecord]:

@@ -21,12 +21,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from faults import CATALOGUE
-from faults.edit import Edit
 from verdicts_programs import Subject, subjects
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
+from hlotool.faults import CATALOGUE
+from hlotool.faults.edit import Edit
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction, Module

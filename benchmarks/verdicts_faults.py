@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faults import FaultKind, Site, poisoned
-from verdicts_limit import TooSlow, time_limit
 from verdicts_programs import Subject, subjects
 from verdicts_runs import PLAIN, Leaves, Runs, cut, leaves_of
 from verdicts_truth import FACTOR, LeafSpread, legal_spread
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
+from hlotool.faults import FaultKind, Site, poisoned
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.verifier import verify
+from hlotool.workers.time_limit import TooSlow, time_limit
 
 #: Sites tried per program and kind, half of them in what the entry calls where there is any.
 _SITES = 4

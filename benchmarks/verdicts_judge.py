@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from verdicts_limit import TooSlow, time_limit
 from verdicts_peers import BOUNDS, passes
 from verdicts_runs import Leaves, nested
 
@@ -17,6 +16,7 @@ from hlotool.replay.exact.task import programs
 from hlotool.replay.exact.within import comparing
 from hlotool.replay.judge.judge import judge
 from hlotool.replay.judge.judgement import judgement_of
+from hlotool.workers.time_limit import TooSlow, time_limit
 
 #: What accuses the tested side.
 ACCUSING = frozenset({"wrong", "structural"})

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from faults import CATALOGUE
 from modules import ROOT
 from training_steps import dumped_steps
 
@@ -24,6 +23,7 @@ from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import HlotoolError
+from hlotool.faults import CATALOGUE
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, leaves

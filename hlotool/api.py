@@ -66,7 +66,8 @@ def parse(text: str, path: str | None = None) -> Module:
 def load(path: str | os.PathLike[str]) -> Module:
     """The module in a file: HLO text or a binary proto, compressed or not, parsed and verified.
 
-    Constants that the text elides (`{...}`) are filled in from the files beside it where that is certain.
+    Constants that the text elides (`{...}`) are filled in from the files beside it where that is certain, and
+    stay elided elsewhere: such a module can be looked at and rewritten, but not run.
 
     Args:
         path: of one file of HLO, not of a dump with several modules.
@@ -75,13 +76,13 @@ def load(path: str | os.PathLike[str]) -> Module:
         DumpError: it cannot be read.
         UsageError: it holds several modules or stages.
         InputError: it is no valid HLO.
-        ElidedConstant: the value of a constant is nowhere to be found.
+        Unsupported: the text ends too early.
     """
     dump = open_dump(path)
     found = [(module, stage) for module in dump.modules for stage in (*module.stages, *module.others)]
     if len(found) != 1:
         raise UsageError(f"{dump.path}: load() takes one program, here are {len(found)}")
-    module = load_stage(*found[0])
+    module = load_stage(*found[0], may_be_elided=True)
     verify_or_raise(module)
     return module
 

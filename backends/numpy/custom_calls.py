@@ -105,7 +105,11 @@ def lower_custom_call(instruction: Instruction, lowering: Lowering) -> Kernel:
     expansion = expansion_of(instruction)
     if expansion is not None:
         return Calling(lowering.plan(expansion))
-    listed = _list_unknown([*_unknown_calls(lowering.module), instruction])
+    if lowering.module.has_stand_ins:
+        from hlotool.backends.numpy.opaque import stand_in
+
+        return stand_in(instruction)
+    listed = _list_unknown([*unknown_calls(lowering.module), instruction])
     raise lowering.unsupported(instruction, f"custom calls without a model: {listed}")
 
 
@@ -121,8 +125,9 @@ def expansion_of(instruction: Instruction) -> Computation | None:
     return next(instruction.called, None) if target.startswith(_COMPOSITES) else None
 
 
-def _unknown_calls(module: Module) -> Iterable[Instruction]:
+def unknown_calls(module: Module) -> Iterable[Instruction]:
     """The custom calls of the program that cannot be executed, in textual order."""
+    _load_libraries()
     used = set(reachable(module.entry))
     for computation in module.computations:
         for instruction in computation.instructions if computation in used else ():

@@ -9,8 +9,9 @@ from hlotool.ir.partitioning import ENTERS_REGION, LEAVES_REGION
 #: They return their operand: they annotate it, or say where it lies.
 ANNOTATIONS: Final = frozenset(
     {
-        "AssumeGatherIndicesInBound", "LayoutConstraint", "MoveToDevice", "MoveToHost", "Pin",
-        "PinToDevice", "SetBound", "ShardBarrierFrom", "ShardBarrierTo", "Sharding", "Unpin",
+        "AssumeGatherIndicesInBound", "AwsNeuronTransferWithStaticRing", "LayoutConstraint",
+        "MoveToDevice", "MoveToHost", "Pin", "PinToDevice", "SetBound", "ShardBarrierFrom",
+        "ShardBarrierTo", "Sharding", "Unpin",
         "annotate_device_placement", "xla.sdy.FuncResultSharding", "xla.sdy.PropagationBarrier",
     }
 )  # fmt: skip
@@ -19,6 +20,9 @@ TRANSPARENT: Final = ANNOTATIONS | ENTERS_REGION | LEAVES_REGION
 #: They do no arithmetic.
 EXACT: Final = TRANSPARENT | {
     "AllocateBuffer",
+    "AwsNeuronArgMax",
+    "AwsNeuronArgMin",
+    "AwsNeuronTopK",
     "CreateBuffer",
     "PadToStatic",
     "SliceToDynamic",

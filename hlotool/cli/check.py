@@ -150,7 +150,7 @@ def _only_module(paths: list[str], option: str) -> Module:
     stages = [(owner, stage) for owner in owners for stage in owner.stages or owner.others]
     if len(stages) != 1:
         raise UsageError(f"{option} takes one HLO file, and there are {len(stages)}")
-    return load_stage(*stages[0])
+    return load_stage(*stages[0], may_be_elided=True)
 
 
 def _explain_fusion(arguments: argparse.Namespace) -> int:

@@ -44,6 +44,8 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
 seed = whole_number(0, (1 << 63) - 1)
 #: Of worker processes.
 processes = whole_number(1, 1024)
+#: Replicas or partitions, each of which is run.
+devices = whole_number(1, 1024)
 #: How often something is done again.
 repetitions = whole_number(1, 10_000)
 #: Steps, lines, iterations: as many as there are.

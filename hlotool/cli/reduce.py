@@ -110,7 +110,7 @@ def _journal(arguments: argparse.Namespace, options: RunOptions) -> Journal:
 def _reduce(arguments: argparse.Namespace, options: RunOptions, journal: Journal) -> ReduceRecord:
     from hlotool.report.progress import StepLines
     from hlotool.search.reduction.oracle import CaseOracle
-    from hlotool.search.reduction.task import load_case, reduce_loaded
+    from hlotool.search.reduction.task import load_case, on_inputs_that_show, reduce_loaded
     from hlotool.search.steps import Silent, Steps
 
     loaded = load_case(arguments.path, options, arguments.stage)
@@ -118,6 +118,7 @@ def _reduce(arguments: argparse.Namespace, options: RunOptions, journal: Journal
     with ExitStack() as stack:
         judge = _judge(arguments, options, stack)
         oracle = CaseOracle(judge, steps, arguments.confidence, arguments.repeats)
+        loaded = on_inputs_that_show(loaded, oracle, options)
         found = reduce_loaded(loaded, oracle)
         row = oracle.outcome(found.case, "what is left").row
     return _record(arguments, options, loaded, found, row, oracle)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from hlotool.cli.numbers import devices
 from hlotool.cli.options import (
     add_backend_options,
     add_exact_option,
@@ -81,6 +82,19 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
         help="shell patterns of stage names, the reference first; '*': all stages by the first",
     )
     add_backend_options(group)
+    group.add_argument(
+        "--elided",
+        choices=("refuse", "generate"),
+        default="refuse",
+        help="constants that are not in the dump: both sides get the same generated values [refuse]",
+    )
+    group.add_argument(
+        "--opaque",
+        action="store_true",
+        help="private kernels get stand-ins, the same on both sides: compare what is around them",
+    )
+    group.add_argument("--replicas", metavar="N", type=devices, default=0, help="of programs that do not say")
+    group.add_argument("--partitions", metavar="N", type=devices, default=0, help="likewise")
 
 
 def _add_comparison_options(parser: argparse.ArgumentParser) -> None:
@@ -110,13 +124,22 @@ def _add_comparison_options(parser: argparse.ArgumentParser) -> None:
         help="list by source line which branches, ties, signs, … the inputs made occur [counts, where cheap]",
     )
     group.add_argument(
-        "--thorough", action="store_true", help="explain every wrong output, not only the worst three"
+        "--thorough",
+        action="store_true",
+        help="explain every wrong output, not only the worst three; run all further sets of inputs",
     )
     group.add_argument(
         "--budget",
         metavar="SECONDS|FACTORx",
         type=budget,
-        help="what judging one comparison may take, or how many times its runs' time [0.4 of --timeout]",
+        help="what judging one comparison, and what further sets of inputs may take, or how many times the"
+        " time of the runs [0.4 of --timeout; as long as without them]",
+    )
+    group.add_argument(
+        "--further-sets",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="after the plain generated inputs, others that reach more of the program [yes]",
     )
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from hlotool.dump.names import Kind
 from hlotool.dump.records import DumpModule, Stage
-from hlotool.errors import ElidedConstant, InputError
+from hlotool.errors import InputError
 from hlotool.ir.attributes import EmbeddedLiteral
 from hlotool.ir.dtypes import Array
 from hlotool.ir.literal import Literal
@@ -74,10 +74,7 @@ def refill(
         recompile: the last resort.
 
     Returns:
-        what was filled in, and from where.
-
-    Raises:
-        ElidedConstant: a value could not be found with certainty; names instruction and line.
+        what was filled in, and from where; the values of other constants cannot be found with certainty.
     """
     done: list[Refill] = []
     for fill in (_from_proto, _from_stablehlo, _from_before):
@@ -86,8 +83,6 @@ def refill(
         done += fill(module, owner, stage, read)
     if elided_constants(module) and (compiled := recompile(owner, stage)) is not None:
         done += _by_name(module, compiled, "compiling module.mlir again")
-    if missing := elided_constants(module):
-        raise ElidedConstant(missing[0].name, module.location(missing[0]))
     return tuple(done)
 
 
@@ -131,25 +126,26 @@ def _copy_literal(source: Instruction, target: Instruction) -> bool:
 
 def _from_before(module: Module, owner: DumpModule, stage: Stage, read: ReadStage) -> list[Refill]:
     """After passes: from the constants of the same name before optimizations."""
-    before = _stage_before(owner)
+    before = stage_before(owner)
     if stage.kind not in (Kind.PASS, Kind.AFTER_OPTIMIZATIONS) or before is None:
         return []
     original = read(before)
-    if not _names_survive(original, module):
+    if not names_survive(original, module):
         return []
     for fill in (_from_proto, _from_stablehlo):
         if elided_constants(original):
             fill(original, owner, before, read)
     platform = next((s.platform for s in (*owner.stages, *owner.companions) if s.platform), "")
-    return list(_from_namesakes(module, original, platform))
+    return list(from_namesakes(module, original, platform))
 
 
-def _stage_before(owner: DumpModule) -> Stage | None:
+def stage_before(owner: DumpModule) -> Stage | None:
+    """The program as the frontend gave it, whether it was asked for or lies beside what was."""
     stages = (*owner.stages, *owner.companions)
     return next((s for s in stages if s.kind is Kind.BEFORE_OPTIMIZATIONS), None)
 
 
-def _names_survive(before: Module, after: Module) -> bool:
+def names_survive(before: Module, after: Module) -> bool:
     """Whether a name means the same constant in both programs.
 
     Passes keep the names of constants that they leave alone and never give a name away twice. But
@@ -176,7 +172,8 @@ def _same_bytes(one: Literal, other: Literal) -> bool:
     return one.array.tobytes() == other.array.tobytes()
 
 
-def _from_namesakes(module: Module, original: Module, platform: str) -> Iterator[Refill]:
+def from_namesakes(module: Module, original: Module, platform: str) -> Iterator[Refill]:
+    """Fill in constants from those of the original program that have the same name and shape."""
     known = {i.name: i for i in original.instructions() if i.opcode == "constant"}
     repeated = Counter(i.name for i in original.instructions())
     for instruction in filter(_is_elided, module.instructions()):

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hlotool.dump.elided import elided_constants, refill
 from hlotool.dump.names import Format, Kind
 from hlotool.dump.records import Capture, DumpModule, Stage
 from hlotool.errors import DumpError, ElidedConstant, HloSyntaxError
+from hlotool.ir.inferred_devices import inferred_grid
 from hlotool.ir.module import Module
+from hlotool.ir.partitioning import for_grid
 
 if TYPE_CHECKING:
     from hlotool.parse.proto.snapshot import Execution
 
 
 def load_stage(
-    owner: DumpModule, stage: Stage, *, may_compile: bool = True, may_be_cut: bool = False
+    owner: DumpModule,
+    stage: Stage,
+    *,
+    may_compile: bool = True,
+    may_be_cut: bool = False,
+    may_be_elided: bool = False,
 ) -> Module:
     """Parse a stage and fill in the constants that its text elides.
 
@@ -25,6 +33,7 @@ def load_stage(
         may_compile: elided constants may be recovered by compiling `module.mlir` again, if jaxlib is
             installed; this takes as long as the compilation.
         may_be_cut: a text that ends too early will do.
+        may_be_elided: constants whose values cannot be found may stay without.
 
     Raises:
         DumpError: the file cannot be read, or its text ends too early.
@@ -35,9 +44,24 @@ def load_stage(
     module = read_stage(stage)
     if module.cut and not may_be_cut:
         raise DumpError(f"{module.path}: {module.cut}: the rest of the program is missing")
+    _give_devices(module, owner)
+    module.has_stand_ins = owner.takes_opaque
     if elided_constants(module):
         refill(module, owner, stage, read_stage, _recompile if may_compile else _never)
+    if not may_be_elided and (missing := elided_constants(module)):
+        if owner.generates_elided is None:
+            raise ElidedConstant(missing[0].name, module.location(missing[0]))
+        from hlotool.dump.generated import fill_generated
+
+        fill_generated(module, owner, stage, partial(load_stage, owner, may_compile=may_compile))
     return module
+
+
+def _give_devices(module: Module, owner: DumpModule) -> None:
+    """Let the header speak of the devices that the user names, or else of those that collectives speak of."""
+    grid = owner.devices or inferred_grid(module)
+    if len(grid) > 1 and (module.replica_count, module.num_partitions) != (grid.replicas, grid.partitions):
+        module.attributes = for_grid(module, grid).attributes
 
 
 def read_stage(stage: Stage) -> Module:

@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 from hlotool.dump.quoted import Lines, Quotation
 from hlotool.dump.sections import end_of_hlo
 
-#: The line with which a module begins, whatever stands in front of it.
-_HEADER = re.compile(r"^(?P<prefix>[^\n]*?)(?P<header>HloModule[ \t]+%?[^\s,{]+(?:,[^\n]*)?)$", re.MULTILINE)
-_BLOCK = re.compile(r"^(?P<prefix>[^\n]+?)\*\*\* Begin [^\n]+ \*\*\*\r?$", re.MULTILINE)
+#: The line with which a module begins, whatever stands in front of it; no log writes longer prefixes.
+_HEADER = re.compile(
+    r"^(?P<prefix>[^\n]{0,300}?)(?P<header>HloModule[ \t]+%?[^\s,{]+(?:,[^\n]*)?)$", re.MULTILINE
+)
+_BLOCK = re.compile(r"^(?P<prefix>[^\n]{1,300}?)\*\*\* Begin [^\n]+ \*\*\*\r?$", re.MULTILINE)
 #: What changes from line to line in the prefixes of one log: days and times. Numbers of threads, processes
 #: and ranks do not: they tell whose line it is.
-_CHANGING = re.compile(r"[IWEFDV]\d{4}(?=\s)|\d{4}[-/]\d\d[-/]\d\d|\d+:\d\d:[\d:.,]+|\d+\.\d+|\s+")
+_CHANGING = re.compile(r"[IWEFDV]\d{4}(?=\s)|\d{4}[-/]\d\d[-/]\d\d|\d{1,20}:\d\d:[\d:.,]+|\d{1,20}\.\d+|\s+")
 #: The number of a line.
 _NUMBER = re.compile(r"\s*\d+(?P<end>[:|]?)")
 #: How many streams of lines may alternate in one log.

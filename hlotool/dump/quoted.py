@@ -96,14 +96,17 @@ _NAMED = {"n": "\n", "t": "\t", "r": "\r"}
 def literals(text: str) -> Iterator[Quotation]:
     """The values of string literals; of ordinary ones those in a row count as one."""
     counted, at = Lines(text), 0
+    never: set[str] = set()
     while (opening := _OPENER.search(text, at)) is not None:
         at = opening.end()
         if (closer := _closer(opening)) is None:
             if found := opening["template"] or opening["row"]:
                 yield Quotation(counted.before(opening.start()), _value(found))
             continue
-        end = _find(text, closer, at, skips_escaped=opening["quotes"] is not None)
+        is_long = opening["quotes"] is not None
+        end = -1 if closer in never else _find(text, closer, at, skips_escaped=is_long)
         if end < 0:
+            never.add(closer)  # nor does it stand further down
             continue
         value = text[at:end]
         if opening["quotes"] is not None and "r" not in opening["python"].lower():

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from hlotool.dump.names import DumpName, Format, Kind
 from hlotool.dump.source import Source
 from hlotool.errors import UsageError
+from hlotool.ir.devices import DeviceGrid
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,9 @@ class DumpModule:
             they serve to fill in elided constants.
         artefacts: other files of the module.
         arguments: path of the .npz beside a file that was asked for by name: what the program is run on.
+        devices: that its programs are for, where the user says so and their headers do not.
+        takes_opaque: custom calls that cannot be executed get stand-ins.
+        generates_elided: seed of values for constants that are elided for good; None: these are refused.
         has_namesakes: other modules of the dump have the same name.
     """
 
@@ -131,6 +135,9 @@ class DumpModule:
     companions: tuple[Stage, ...] = ()
     artefacts: tuple[DumpFile, ...] = ()
     arguments: str = ""
+    devices: DeviceGrid | None = None
+    takes_opaque: bool = False
+    generates_elided: int | None = None
     has_namesakes: bool = False
 
     @property

@@ -42,11 +42,22 @@ _HLO_LINE = re.compile(
 )
 
 
+_COMMENTS = rb"(?:\xef\xbb\xbf)?(?:\s|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+"
 #: Nothing but comments stands before HLO: a header, an entry, an instruction, another computation.
 _PLAIN = re.compile(
-    rb"(?:\xef\xbb\xbf)?(?:\s|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+"
-    rb"(?:HloModule\s|ENTRY\s|(?:ROOT\s+)?%?[\w.-]+\s*=\s*\(?\w+\[|%[\w.~-]+\s*\{|%?[\w.~-]+\s*\([^\n]*->[^\n]*\{)"
+    _COMMENTS + rb"(?:HloModule\s|ENTRY\s|(?:ROOT\s+)?%?[\w.-]+\s*=\s*\(?\w+\["
+    rb"|%[\w.~-]+\s*\{|%?[\w.~-]+\s*\([^\n]*->[^\n]*\{)"
 )
+
+
+#: A computation without any sign that only HLO has; an entry has to follow.
+_BARE = re.compile(_COMMENTS + rb"[\w.~-]+\s*\{\s*\n")
+_ENTRY = re.compile(rb"^\s*ENTRY\s", re.MULTILINE)
+
+
+def is_bare(text: bytes) -> bool:
+    """Whether `text` begins with a computation and has an entry: enough for what is quoted as a whole."""
+    return _BARE.match(text) is not None and _ENTRY.search(text) is not None and looks_like_hlo(text)
 
 
 def is_plain(text: bytes) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from hlotool.dump.mlir import is_mlir
 from hlotool.dump.prefixed import blocks_unprefixed, modules_amid_lines
 from hlotool.dump.quoted import Quotation, fenced, literals, preformatted
-from hlotool.dump.sections import is_plain, split_log, split_modules
+from hlotool.dump.sections import is_bare, is_plain, split_log, split_modules
 
 #: How often a text may be wrapped.
 _DEEPEST = 4
@@ -49,7 +49,7 @@ class Wrapped:
 def wrapped_texts(content: bytes) -> tuple[Wrapped, ...]:
     """The programs inside of `content`, each once; none where nothing is wrapped."""
     text = content.decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n")
-    found = {one.content: one for one in reversed(list(_programs(text, 0, _DEEPEST)))}
+    found = {(one.name, one.content): one for one in reversed(list(_programs(text, 0, _DEEPEST)))}
     return tuple(reversed(found.values()))
 
 
@@ -79,7 +79,7 @@ def _quoted(quoted: Quotation, line: int, depth: int) -> Iterator[Wrapped]:
     content = _bytes(quoted.text)
     if is_mlir(content):
         yield Wrapped(line + quoted.line, content)
-    elif is_plain(content):
+    elif is_plain(content) or is_bare(content):
         for part in split_modules(content):
             before = line + quoted.line + content.count(b"\n", 0, part.start)
             yield Wrapped(before, content[part.start : part.end])

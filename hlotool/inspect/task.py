@@ -9,9 +9,9 @@ from functools import partial
 
 from hlotool.check.facts import function_of, program_facts
 from hlotool.check.findings import FailedFile
-from hlotool.dump.loading import captured_program, load_stage, read_stage
+from hlotool.dump.loading import captured_program, load_stage, read_execution, read_stage
 from hlotool.dump.names import Kind
-from hlotool.dump.records import DumpModule, Stage
+from hlotool.dump.records import Capture, DumpModule, Stage
 from hlotool.errors import HlotoolError
 from hlotool.findings.errors import error_record
 from hlotool.inspect.kernel_records import KernelsInfo
@@ -108,8 +108,13 @@ def _programs(task: InspectTask) -> Iterator[_Program]:
         )
     if not owner.stages and not owner.others:
         for capture in owner.captures[:1]:
-            read = partial(captured_program, capture)
-            yield _Program(capture.kind.value, str(capture.source), read, read)
+            complete = partial(captured_program, capture)
+            yield _Program(capture.kind.value, str(capture.source), partial(_captured, capture), complete)
+
+
+def _captured(capture: Capture) -> Module:
+    """The program inside a captured execution; constants may be elided."""
+    return read_execution(capture).module
 
 
 def _kernels(program: _Program, architecture: str) -> KernelsInfo:

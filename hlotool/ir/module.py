@@ -160,6 +160,8 @@ class Module(AttributeAccess):
         stack_frames: source positions that `metadata.stack_frame_id` refers to.
         path: where it was read from.
         cut: of a text that ends too early, where it ends; the entry is then not the program's own.
+        has_stand_ins: custom calls that cannot be executed have stand-ins, the same for equal calls.
+        generated: names of constants whose values the text elides and that have generated ones.
     """
 
     name: str
@@ -169,6 +171,8 @@ class Module(AttributeAccess):
     stack_frames: StackFrameTables | None = None
     path: str | None = None
     cut: str = ""
+    has_stand_ins: bool = False
+    generated: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<module {self.name}, {len(self.computations)} computations>"

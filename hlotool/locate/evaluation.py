@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hlotool.backends.base import Executable, Value
+from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape, subshape
@@ -93,6 +94,23 @@ class Evaluator:
                     return None
                 steps.append(_Step(node, operands, [depends[operand] for operand in operands]))
         return Way(self, place, root, steps) if depends[root] else None
+
+
+class OnReference:
+    """Computes single instructions on the reference, of no recorded execution; each is compiled once."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[Instruction, Executable | None] = {}
+
+    def apply(self, instruction: Instruction, operands: Sequence[Value]) -> Any:
+        """The value of an instruction of array operands; None where it cannot be computed alone."""
+        if instruction not in self._compiled:
+            self._compiled[instruction] = _compiled(NumpyBackend().compile, instruction)
+        executable = self._compiled[instruction]
+        try:
+            return None if executable is None else executable.run(operands)
+        except HlotoolError:
+            return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

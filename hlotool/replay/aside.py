@@ -75,6 +75,10 @@ class Aside:
         self._special = list(run.special_values())
         self._covering.ran(run.trial, run.seconds)
 
+    def ran_on_further(self, trial: Trial, seconds: float) -> None:
+        """The reference has run on a further set of ordinary inputs, which took so many seconds."""
+        self._covering.ran(trial, seconds)
+
     def noted(self, row: ModuleRecord) -> ModuleRecord:
         """The row with what is known of the last run of the reference."""
         row = self._covering.noted(row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlotool.findings.records import Record
+from hlotool.ir.devices import DeviceGrid
 from hlotool.workers.cores import worker_count
 
 #: What a worker imports before its first module.
@@ -40,13 +41,19 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
             for: where that is cheap.
         fail_on: kinds of values, `nan` and `inf`, that are a finding in a result even where both sides agree.
         coverage: look at what the inputs exercise, and list all decisions; None for: look where it is cheap.
-        thorough: explain every output that is wrong, not only the worst few.
+        thorough: explain every output that is wrong, not only the worst few; and run all further sets.
         exact: programs that are other functions of real numbers are a mismatch, however close their values
             are, also where every bit is the same.
-        budget: what judging one comparison may take: seconds (`30`), or a multiple of what the runs that are
-            compared took (`5x`); None for a share of the time limit.
+        budget: what judging one comparison may take, and what further sets may: seconds (`30`), or a multiple
+            of what the runs that are compared took (`5x`); None for a share of the time limit, and for as
+            long as the module took without further sets.
+        elided: what becomes of constants whose values are not in the dump: `refuse`, or `generate`.
+        opaque: custom calls that cannot be executed get stand-ins, the same on both sides.
+        replicas: that programs are for; 0 for what they say themselves.
+        partitions: that programs are for; likewise.
         compare: backends of which the first is the reference and every other one is tested, each by itself;
             without any, `reference` and `backend` are.
+        further_sets: whether generated inputs are followed by sets that reach more of the program.
     """
 
     reference: str = "numpy"
@@ -71,7 +78,24 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
     thorough: bool = False
     exact: bool = False
     budget: str | None = None
+    elided: str = "refuse"
+    opaque: bool = False
+    replicas: int = 0
+    partitions: int = 0
     compare: tuple[str, ...] = ()
+    further_sets: bool = True
+
+    @property
+    def devices(self) -> DeviceGrid | None:
+        """The devices that the user says programs are for; None for what they say themselves."""
+        if not self.replicas and not self.partitions:
+            return None
+        return DeviceGrid(self.replicas or 1, self.partitions or 1)
+
+    @property
+    def elided_seed(self) -> int | None:
+        """The seed of values for elided constants; None where these are refused."""
+        return self.seed if self.elided == "generate" else None
 
     @property
     def tested_backends(self) -> tuple[str, ...]:

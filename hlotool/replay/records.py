@@ -138,6 +138,22 @@ class OutputRecord(Record, frozen=True, kw_only=True):
     file: str = ""
 
 
+class SetRecord(Record, frozen=True, kw_only=True):
+    """One further set of inputs.
+
+    Attributes:
+        name: short, such as `ties`.
+        odd: what is legal about it, and yet such that a framework may never pass it: `NaN`.
+        aims: outcomes of decisions that it was made for.
+        verdict: on this set.
+    """
+
+    name: str
+    verdict: Verdict
+    odd: list[str] = []
+    aims: list[str] = []
+
+
 class SpecialValuesRecord(Record, frozen=True, kw_only=True):
     """An array of a result that is not finite everywhere.
 
@@ -162,12 +178,17 @@ class InputsRecord(Record, frozen=True, kw_only=True):
         description: in words.
         seed: of generated inputs.
         rules: what was assumed of parameters that generated inputs had to suit.
+        sets: further sets on which the module was run, in order; the last one is the one that the row is of,
+            where that shows a difference.
+        file: where such a set was saved, for `--inputs`.
     """
 
     origin: str
     description: str
     seed: int | None = None
     rules: list[str] = []
+    sets: list[SetRecord] = []
+    file: str = ""
 
 
 class ModuleRecord(Record, frozen=True, kw_only=True):
@@ -187,6 +208,8 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
         outputs: summaries, when there was nothing to compare with.
         unexplained: wrong outputs whose errors were not looked at for a pattern: of many only the worst few
             are, unless `--thorough` asks for all.
+        generated_constants: how many constants, whose values the dump leaves out, have generated ones.
+        opaque_calls: how many custom calls, which cannot be executed, have stand-ins.
         divergence: where a differing program parts from the reference, when it was looked for and found.
         divergence_missing: why it was not looked for, or not found.
         special_values: arrays of the reference's result with NaN or infinity; of the tested one's, where only
@@ -213,6 +236,8 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     leaves: list[LeafRecord] = []
     outputs: list[OutputRecord] = []
     unexplained: int = 0
+    generated_constants: int = 0
+    opaque_calls: int = 0
     divergence: DivergenceRecord | None = None
     divergence_missing: str = ""
     special_values: list[SpecialValuesRecord] = []

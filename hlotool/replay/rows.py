@@ -15,6 +15,7 @@ from hlotool.ir.module import Module
 from hlotool.ir.types import Shape
 from hlotool.numerics.dataflow import Leaves, join_leaves
 from hlotool.replay.devices.runners import Outcome, Runner
+from hlotool.replay.doubts import opaque_calls
 from hlotool.replay.leaf_records import array_leaves, leaf_records, output_records
 from hlotool.replay.program import Program
 from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord, OutputRecord
@@ -122,6 +123,8 @@ def compare_row(
         inputs=trial.inputs,
         leaves=records,
         unexplained=sum(leaf.evidence is not None and not leaf.evidence.explained for leaf in records),
+        generated_constants=max(len(reference.module.generated), len(actual.module.generated)),
+        opaque_calls=max(len(opaque_calls(reference.module)), len(opaque_calls(actual.module))),
         notes=[
             *_warnings(reference, actual.program),
             *actual.outcome.notes,
@@ -206,6 +209,8 @@ def lonely_row(task: Task, program: Program, trial: Trial, value: Value) -> Modu
         reason=task.module.unpaired_reason or "no stage to compare it with was asked for",
         inputs=trial.inputs,
         outputs=outputs,
+        generated_constants=len(program.module.generated),
+        opaque_calls=len(opaque_calls(program.module)),
         notes=list(program.warnings),
     )
 

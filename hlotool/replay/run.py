@@ -15,19 +15,24 @@ from hlotool.backends.base import SlowToStart, Value
 from hlotool.backends.registry import get_backend
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError, Location, Unsupported
-from hlotool.findings.verdict import AGREEING
+from hlotool.findings.verdict import AGREEING, DIFFERING, Verdict
 from hlotool.replay.aside import Aside, Ran
 from hlotool.replay.devices.runners import Outcome
 from hlotool.replay.divergence_row import with_divergence
+from hlotool.replay.doubts import doubt
+from hlotool.replay.further_sets import on_further_sets
 from hlotool.replay.inheritance import inherited_row
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program, load_program, snapshot_program
-from hlotool.replay.records import ModuleRecord
+from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.rows import Actual, compare_row, lonely_row, structural_row
 from hlotool.replay.stages import select_stages
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
+
+#: Verdicts that say that the programs are not the same.
+_DOUBTED = DIFFERING | {Verdict.DIFFERS}
 
 
 def replay_module(task: Task) -> list[ModuleRecord]:
@@ -43,7 +48,7 @@ def replay_module(task: Task) -> list[ModuleRecord]:
     began = time.perf_counter()
     try:
         _warm_up(task.options)
-        for row in _rows(task):
+        for row in _rows(task, began):
             now = time.perf_counter()
             rows.append(msgspec.structs.replace(row, seconds=now - began))
             began = now
@@ -64,7 +69,7 @@ def _warm_up(options: ReplayOptions) -> None:
             backend.warm_up()
 
 
-def _rows(task: Task) -> Iterator[ModuleRecord]:
+def _rows(task: Task, began: float) -> Iterator[ModuleRecord]:
     selection = select_stages(task.module, task.options.stages)
     reference = _reference(task, selection.reference)
     origin = _origin(task, selection.reference, reference)
@@ -77,10 +82,11 @@ def _rows(task: Task) -> Iterator[ModuleRecord]:
             programs.append(load_program(task.module, stage, task.options.backend, origin))
         except HlotoolError as error:
             yield _failed(task, reference, stage.label, str(stage.source), error)
+    loading = (time.perf_counter() - began) / max(1, len(programs))
     aside = Aside(reference, task.options)
     for trial in trials(task.module, origin.module, task.options, origin.runner.copies):
         whole = None if origin is reference else origin.runner.run(trial.arguments).value
-        rows = _trial_rows(task, reference, programs, trial, whole, aside, is_alone=not stages)
+        rows = _trial_rows(task, reference, programs, trial, whole, aside, loading, is_alone=not stages)
         if task.options.save_values is not None:
             rows = _saving(rows, task, reference, programs, trial)
         yield from map(aside.noted, rows)
@@ -117,12 +123,13 @@ def _trial_rows(
     trial: Trial,
     whole: Value | None,
     aside: Aside,
+    loading: float,
     is_alone: bool,
 ) -> Iterator[ModuleRecord]:
     """The reference runs once; a tested program that fails costs its own row only.
 
-    `whole` is the result on global arrays, where the reference is a partitioned stage; `aside` is told
-    of runs.
+    `whole` is the result on global arrays, where the reference is a partitioned stage; `aside` is told of
+    runs; `loading` is the seconds that it took to read a program.
     """
     began = time.perf_counter()
     expected = reference.runner.run(trial.arguments, whole).value
@@ -142,20 +149,50 @@ def _trial_rows(
             yield _failed(task, reference, program.label, program.path, error)
         else:
             both = ran + time.perf_counter() - started
-            row = compare_row(task, reference, trial, expected, Actual.computed(program, outcome, both))
-            if program.backend != reference.backend:
-                row = _as_on_reference(task, row, reference, program, trial, expected, outcome)
-            else:
+            row = _judged(task, reference, program, trial, expected, outcome, both)
+            if program.backend == reference.backend:
                 last = program, outcome.value, row
+
+            def judge(other: Trial, value: Value, found: Outcome, program: Program = program) -> ModuleRecord:
+                return _judged(task, reference, program, other, value, found)
+
             elapsed = time.perf_counter() - began
-            row = with_divergence(row, task.options, reference, program, trial, elapsed)
+            spent = loading + ran + time.perf_counter() - started
+            row, shown = on_further_sets(
+                task, reference, program, trial, row, spent, judge, len(programs), aside.ran_on_further
+            )
+            if row.verdict in _DOUBTED and (why := doubt(reference.module, program.module)):
+                problem = Unsupported(why, location=Location(program.path))
+                yield _failed(task, reference, program.label, program.path, problem)
+                continue
+            row = with_divergence(row, task.options, reference, program, shown, elapsed)
             yield aside.with_origins(row, Ran(program, trial, outcome.value, both))
-    if trial.result is not None:
+    if trial.result is not None and reference.module.generated:
+        why = f"the result ({trial.origin}) is of the true constants, and some are generated here"
+        problem = Unsupported(why, location=Location(task.path))
+        yield _failed(task, reference, REALITY, task.path, problem)
+    elif trial.result is not None:
         real = Actual.given(reference, trial.result, trial.origin, task.path, ran)
         row = compare_row(task, reference, trial, expected, real)
         yield row if row.verdict in AGREEING or last is None else _explained(task, row, trial, *last)
     elif is_alone:
         yield lonely_row(task, reference, trial, expected)
+
+
+def _judged(
+    task: Task,
+    reference: Program,
+    program: Program,
+    trial: Trial,
+    expected: Value,
+    outcome: Outcome,
+    seconds: float = 0.0,
+) -> ModuleRecord:
+    """The row of what a program returned, wherever it ran; `seconds` is what the runs of both sides took."""
+    row = compare_row(task, reference, trial, expected, Actual.computed(program, outcome, seconds))
+    if program.backend == reference.backend:
+        return row
+    return _as_on_reference(task, row, reference, program, trial, expected, outcome)
 
 
 def _saving(

@@ -55,6 +55,14 @@ def save_leaves(folder: Path, side: str, shape: Shape, value: Value) -> Files:
     return files
 
 
+def same_bits(shape: Shape, expected: Value, actual: Value) -> bool:
+    """Whether two values of one shape hold the same bits."""
+    pairs = zip(array_leaves(shape, expected), array_leaves(shape, actual))
+    return all(
+        one.shape == other.shape and one.tobytes() == other.tobytes() for (_, _, one), (_, _, other) in pairs
+    )
+
+
 def save_array(path: Path, array: Array, element_type: ElementType) -> None:
     """Write an array, widened where NumPy lacks its type; raises as `save_leaves`."""
     with writing(path):

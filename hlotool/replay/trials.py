@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from hlotool.values.generate import LeafDescription
 
 
+#: `InputsRecord.origin` of inputs that were made from a seed.
+GENERATED = "generated"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
     """Arguments for one run of a module.
@@ -148,7 +152,7 @@ def _generated(module: Module, options: ReplayOptions, copies: int) -> Trial:
     bounds = options.input_range
     within = f" within [{bounds[0]:g}, {bounds[1]:g}]" if bounds else ""
     record = InputsRecord(
-        origin="generated",
+        origin=GENERATED,
         description=f"generated with seed {made.seed}{within}",
         seed=made.seed,
         rules=rules,

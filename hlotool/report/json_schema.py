@@ -18,6 +18,7 @@ from hlotool.findings.records import Record
 from hlotool.report.bisect_records import BisectRecord, VerifyRecord
 from hlotool.report.diff_records import DiffRecord
 from hlotool.report.inspect_records import InspectRecord
+from hlotool.report.mutate_records import MutateRecord
 from hlotool.report.opt_records import OptRecord, PassesRecord
 from hlotool.report.prove_records import ProveRecord
 from hlotool.report.records import BackendsRecord, CheckRecord, ExplainRecord, RulesRecord, RunRecord
@@ -39,6 +40,7 @@ SCHEMAS: dict[str, type[Record]] = {
     "extract-1.json": ExtractRecord,
     "diff-1.json": DiffRecord,
     "prove-1.json": ProveRecord,
+    "mutate-1.json": MutateRecord,
     "inspect-1.json": InspectRecord,
     "repro-1.json": VerifyRecord,
 }

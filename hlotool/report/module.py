@@ -11,7 +11,7 @@ from rich.text import Text
 
 from hlotool.findings.records import ErrorRecord
 from hlotool.findings.verdict import AGREEING, Verdict
-from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord
+from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord, SetRecord
 from hlotool.report.coverage import covered_text, never_texts, outcome_counts
 from hlotool.report.divergence import first_divergence, first_not_finite
 from hlotool.report.leaf import leaf_diff, output_summary
@@ -110,8 +110,17 @@ def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, st
     yield from _sides(module)
     if module.inputs is not None:
         yield "inputs", module.inputs.description
+        if module.inputs.file:
+            yield "saved", module.inputs.file
         if verbose:
             yield from (("", rule) for rule in module.inputs.rules)
+            if module.inputs.sets:
+                names = ", ".join(_set_text(one) for one in module.inputs.sets)
+                yield "sets", f"{len(module.inputs.sets)} further ones: {names}"
+    if module.generated_constants:
+        yield "constants", f"{module.generated_constants} generated: the dump leaves their values out"
+    if module.opaque_calls:
+        yield "opaque calls", f"{module.opaque_calls} with stand-ins: nobody else can execute them"
     yield from (("" if number else "note", note) for number, note in enumerate(module.notes))
     yield "file", module.path
     if module.divergence_missing:
@@ -162,3 +171,8 @@ def _error_lines(error: ErrorRecord, verbose: bool) -> Iterator[RenderableType]:
         ]
     for line in lines:
         yield Padding(Text(line, "dim"), (0, 0, 0, 4))
+
+
+def _set_text(one: SetRecord) -> str:
+    """A further set, with its verdict where that is not simply one that agrees."""
+    return one.name if one.verdict in AGREEING else f"{one.name} ({one.verdict.value})"

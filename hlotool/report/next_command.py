@@ -112,6 +112,8 @@ def _typed_command(name: str, run: RunRecord, module: ModuleRecord | None, chang
     given: dict[str, object] = {field: getattr(options, field) for field in options.__struct_fields__}
     if options.compare:
         given |= {"reference": "numpy", "backend": "numpy"}
+    if module is not None and module.inputs is not None and module.inputs.file:
+        given["inputs"] = module.inputs.file
     changed = given | changes | {"only": only}
     return shlex.join(["hlotool", name, *run.paths, *_flags(changed)])
 
@@ -119,7 +121,8 @@ def _typed_command(name: str, run: RunRecord, module: ModuleRecord | None, chang
 def _closer_look(run: RunRecord, module: ModuleRecord, verbose: bool) -> str:
     """Who did it, where a program has a history; after `--verbose` the values."""
     has_history = module.stage_tested not in (None, module.stage_reference)
-    if not verbose and not run.options.stages and has_history and _is_of_one_backend(run.options):
+    is_bisected = has_history and not run.options.stages and run.options.elided == RunOptions().elided
+    if not verbose and is_bisected and _is_of_one_backend(run.options):
         return _typed_command("bisect", run, module, _NOT_BISECTED)
     saved = run.options.save_outputs
     if not (saved and verbose):

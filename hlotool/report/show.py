@@ -18,6 +18,7 @@ _REPORTS = {
     "rules": ("check", "RuleTable"),
     "diff": ("diff", "DiffReport"),
     "prove": ("prove", "ProveReport"),
+    "mutate": ("mutate", "MutateReport"),
     "inspect": ("inspect", "InspectReport"),
     "passes": ("opt", "PassList"),
     "explain": ("explain", "Explanation"),

@@ -96,9 +96,14 @@ def _basis(run: RunRecord) -> Iterator[str]:
         return
     origins = sorted({_origin(module.inputs) for module in agreeing if module.inputs})
     backends = sorted({module.reference for module in agreeing if module.reference})
+    made = sum(module.generated_constants for module in agreeing)
+    calls = sum(module.opaque_calls for module in agreeing)
+    unknown = f"; {plural(made, 'generated constant')}" if made else ""
+    unknown += f"; stand-ins for {plural(calls, 'opaque call')}" if calls else ""
     coverages = coverages_of(agreeing)
     covers = f"; {text}" if (text := covered_text(coverages)) else ""
-    yield f"agreement rests on: inputs {' and '.join(origins)}; reference {', '.join(backends)}{covers}"
+    inputs = f"inputs {' and '.join(origins)}{_further_sets(agreeing)}{unknown}"
+    yield f"agreement rests on: {inputs}; reference {', '.join(backends)}{covers}"
     if (never := never_texts(coverages)) and not run.options.coverage:
         more = f" … and {len(never) - _NEVER} more lines" if len(never) > _NEVER else ""
         yield f"never: {' · '.join(never[:_NEVER])}{more} (--coverage shows the source)"
@@ -113,6 +118,17 @@ def _basis(run: RunRecord) -> Iterator[str]:
         yield f"nothing is said of {skipped} of {len(run.modules)}: they could not be compared"
     if len(agreeing) == len(run.modules) and not any(map(_is_of_real_code, run.modules)):
         yield f"{NOT_IN_A_DUMP} --test xla"
+
+
+def _further_sets(agreeing: Sequence[ModuleRecord]) -> str:
+    """How many sets beside the plain one, and what is odd about some; `--verbose` names them."""
+    counts = [len(module.inputs.sets) for module in agreeing if module.inputs]
+    if not any(counts):
+        return ""
+    number = str(max(counts)) if min(counts) == max(counts) else f"up to {max(counts)}"
+    odd = sorted({odd for m in agreeing if m.inputs for one in m.inputs.sets for odd in one.odd})
+    words = f" (some with {', '.join(odd)})" if odd else ""
+    return f" and {number} further sets{words}"
 
 
 def _exactness(run: RunRecord) -> Iterator[str]:

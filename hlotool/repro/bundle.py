@@ -30,9 +30,9 @@ from hlotool.findings.files import read_toml, read_whole, writing
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.types import ShapeIndex
 from hlotool.parse.reader import parse_module
-from hlotool.search.arrays import npz_arrays
 from hlotool.search.bisection.records import TriggerRecord
 from hlotool.values.captured import read_arguments
+from hlotool.values.npz import npz_arrays
 from hlotool.workers.plain import legible
 
 SCHEMA = "hlotool.repro/1"

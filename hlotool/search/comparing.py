@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hlotool.backends.base import Value
 from hlotool.dump.records import DumpModule
+from hlotool.replay.devices.runners import Outcome
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program
@@ -32,6 +34,19 @@ def compare_programs(
         return structural_row(task, reference, tested, difference)
     expected = reference.runner.run(trial.arguments).value
     outcome = tested.runner.run(trial.arguments, expected)
+    return compare_row(task, reference, trial, expected, Actual.computed(tested, outcome))
+
+
+def compare_results(
+    reference: Program,
+    tested: Program,
+    arguments: Sequence[Any],
+    expected: Value,
+    outcome: Outcome,
+    options: ReplayOptions | None = None,
+) -> ModuleRecord:
+    """Judge what `tested` returned by what `reference` did, both for the same arguments."""
+    task, trial = _given(arguments, options, "")
     return compare_row(task, reference, trial, expected, Actual.computed(tested, outcome))
 
 

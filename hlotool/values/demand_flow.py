@@ -7,7 +7,7 @@ cannot (through a dot, say), they end without effect.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -32,7 +32,7 @@ _ELEMENT_BY_ELEMENT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A demand that reached an entry parameter.
+    """A demand that reached an entry parameter, or another instruction that is to get a value.
 
     Attributes:
         number: of the parameter.
@@ -53,11 +53,17 @@ _Item: TypeAlias = tuple[Instruction, ShapeIndex, Demand]
 
 def parameter_demands(module: Module) -> list[Finding]:
     """All demands on the entry parameters, in the order of the instructions that make them."""
-    return list(_Trace(module).findings())
+    return demands_on(module, {p: p.parameter_number or 0 for p in module.entry.parameters})
+
+
+def demands_on(module: Module, values: Mapping[Instruction, int]) -> list[Finding]:
+    """All demands on some instructions, which are to get values, by a number for each; in the same order."""
+    return list(_Trace(module, values).findings())
 
 
 class _Trace:
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, values: Mapping[Instruction, int]) -> None:
+        self.values = values
         self.calls = CallGraph(module)
         self.ranges = ForwardRanges(self.calls.home)
 
@@ -78,9 +84,8 @@ class _Trace:
             if (instruction, index) in visited or self._is_met(instruction, demand):
                 continue
             visited.add((instruction, index))
-            if instruction.opcode == "parameter" and self.calls.home[instruction] is self.calls.module.entry:
-                assert instruction.parameter_number is not None
-                yield Finding(instruction.parameter_number, index, demand, source.purpose)
+            if instruction in self.values:
+                yield Finding(self.values[instruction], index, demand, source.purpose)
             else:
                 pending.extend(self._producers(instruction, index, demand))
 

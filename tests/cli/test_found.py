@@ -22,6 +22,8 @@ from hlotool.parse.reader import parse_module
 ROOT = Path(__file__).resolve().parents[2]
 FOUND = ROOT / "corpus" / "found"
 FILES: list[dict[str, Any]] = tomllib.loads((FOUND / "EXPECTED.toml").read_text(encoding="utf-8"))["file"]
+#: The expectations, and arguments of a program.
+OTHERS = {"EXPECTED.toml", "module_0007.jit_f.before_optimizations.reduced.npz"}
 #: What is read without XLA.
 OWN = [file for file in FILES if "needs" not in file]
 
@@ -41,7 +43,7 @@ def programs(file: dict[str, Any]) -> list[Module]:
 
 
 def test_the_folder_holds_what_is_expected() -> None:
-    assert {file["name"] for file in FILES} == {path.name for path in FOUND.iterdir()} - {"EXPECTED.toml"}
+    assert {file["name"] for file in FILES} == {path.name for path in FOUND.iterdir()} - OTHERS
     assert len(FILES) >= 60
 
 
@@ -79,15 +81,18 @@ def test_stablehlo_is_read_by_jaxlib(file: dict[str, Any]) -> None:
 def test_every_form_runs(capsys: pytest.CaptureFixture[str]) -> None:
     """All in one command; what is cut says so, the rest runs and has nothing to be compared with."""
     paths = [str(FOUND / file["name"]) for file in OWN]
+    options = ["--opaque", "--elided", "generate"]
     # What is cut cannot be used.
-    assert main(["run", *paths, "--json"]) == ExitCode.USAGE
+    assert main(["run", *paths, *options, "--json"]) == ExitCode.USAGE
     modules = json.loads(capsys.readouterr().out)["modules"]
     expected = sum(len(file.get("sources", [])) or file["programs"] for file in OWN)
     assert len(modules) == expected
     cut = {file["name"] for file in OWN if file.get("is_cut")}
     for row in modules:
         is_cut = Path(row["path"]).name in cut
-        assert row["verdict"] == ("bad input" if is_cut else "not compared"), row["path"]
+        assert row["verdict"] == ("bad input" if is_cut else "not compared"), row
+    [given] = [row for row in modules if row["inputs"] and row["inputs"]["origin"] == "given"]
+    assert given["path"].endswith("before_optimizations.reduced.hlo")
 
 
 @pytest.mark.parametrize("command", ["inspect", "check"])

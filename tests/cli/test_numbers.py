@@ -32,6 +32,7 @@ def _options() -> Iterator[tuple[str, argparse.Action]]:
 _REFUSED = {
     numbers.seed: _NEVER_WHOLE,
     numbers.processes: (*_NEVER_WHOLE, "0", "1025"),
+    numbers.devices: (*_NEVER_WHOLE, "0", "1025"),
     numbers.repetitions: (*_NEVER_WHOLE, "0", "10001"),
     numbers.distance: _NEVER_WHOLE,
     numbers.byte_size: ("-1", "0", "1023K", "99999999999T", _DIGITS, "1e9", "8X"),

@@ -47,7 +47,9 @@ def test_agreement(run: Shell, dump: Path) -> None:
     assert run(dump) == ExitCode.AGREE
     assert "module_0000.jit_f" in run.out
     assert "2 results: 2 identical" in run.out
-    assert "agreement rests on: inputs generated with seed 0; reference numpy" in run.out
+    # How many further sets fit into the time is a matter of the machine.
+    inputs = r"inputs generated with seed 0( and .* further sets.*)?; reference numpy"
+    assert re.search(f"agreement rests on: {inputs}", run.out)
     assert "next:" not in run.out
     assert run.error == ""
 

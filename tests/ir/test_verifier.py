@@ -567,7 +567,7 @@ def test_dumps_of_the_corpus_are_valid(corpus: Path) -> None:
     paths = [
         p
         for p in sorted(corpus.rglob("*.txt"))
-        if "HloModule" in p.read_text(errors="replace", encoding="utf-8")[:50]
+        if "found" not in p.parts and "HloModule" in p.read_text(errors="replace", encoding="utf-8")[:50]
     ]
     assert paths
     for path in paths:

@@ -167,18 +167,3 @@ def test_a_tuple_that_a_pass_made_is_one_of_its_suspects() -> None:
     """The numbers are handed on as they were before the sort, which nothing in the right program tells."""
     x = np.outer(X[:4], Y) * np.array([[1], [-1], [2], [-3]], np.float32)
     assert located(CHOSEN, SORTED, x).instructions == ["numbers", "both", "first"]
-
-
-EMPTY = """HloModule m
-ENTRY e {
-  p = f32[12] parameter(0)
-  none = f32[0] slice(p), slice={[3:3]}
-  turned = f32[0] negate(none)
-  made = f32[12] OPCODE(p)
-  ROOT out = f32[12] concatenate(made, turned), dimensions={0}
-}"""
-
-
-def test_arrays_without_elements_are_passed_by() -> None:
-    before, after = (EMPTY.replace("OPCODE", opcode) for opcode in ("sine", "cosine"))
-    assert located(before, after, X).instructions == ["made"]

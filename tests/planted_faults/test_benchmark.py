@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 import verdicts
 import verdicts_faults
-from faults import CATALOGUE
 from units import UnitDone, read_records, write_records
 from verdicts_judge import PairVerdict
 from verdicts_programs import Subject, subjects
 from verdicts_records import DECODER, FaultRecord, LegalRecord, Record
 from verdicts_report import report
 from verdicts_runs import Runs
+
+from hlotool.faults import CATALOGUE
 
 DOUBLE = """HloModule m
 ENTRY e { x = f32[8,3] parameter(0)

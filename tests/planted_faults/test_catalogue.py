@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faults import BELOW_ROUNDING, CATALOGUE, FaultKind, Site, poisoned
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
+from hlotool.faults import BELOW_ROUNDING, CATALOGUE, FaultKind, Site, poisoned
 from hlotool.ir.module import Module
 from hlotool.ir.types import strip_layouts
 from hlotool.ir.verifier import verify

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faults import DEVICES, FaultKind
 
 import hlotool
+from hlotool.faults import DEVICES, FaultKind
 from hlotool.ir.module import Module
 from hlotool.ir.types import strip_layouts
 from hlotool.ir.verifier import verify

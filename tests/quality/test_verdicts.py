@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from faults import CATALOGUE
 from verdicts_faults import PlantedFault, Planter, fault_subjects
 from verdicts_judge import judged
 from verdicts_programs import Subject, subjects
@@ -20,6 +19,7 @@ from verdicts_report import is_alarm
 from verdicts_runs import PLAIN, Runs, cut, leaves_of
 
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.faults import CATALOGUE
 
 pytestmark = pytest.mark.slow
 

@@ -18,8 +18,8 @@ from hlotool.repro.bundle import Bundle, read_bundle, write_bundle
 from hlotool.repro.from_culprit import bundle_of
 from hlotool.repro.trust import objection
 from hlotool.repro.verify import verify
-from hlotool.search.arrays import npz_bytes
 from hlotool.search.bisection.records import TriggerRecord
+from hlotool.values.npz import npz_bytes
 from hlotool.workers.pool import Pool
 
 ADD = "HloModule m\nENTRY main { p = f32[2] parameter(0) ROOT s = f32[2] add(p, p) }\n"

@@ -20,7 +20,7 @@ def batch_norm_training(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: operation_semantics.md#batchnormtraining.
     """
-    features = _Features(instruction, lowering)
+    features = _stated(instruction)
 
     def kernel(x: Array, scale: Array, offset: Array) -> tuple[Array, ...]:
         wide, scales, offsets = features.widen(x, scale, offset)
@@ -35,7 +35,7 @@ def batch_norm_training(instruction: Instruction, lowering: Lowering) -> Kernel:
 @lowers("batch-norm-inference")
 def batch_norm_inference(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Normalise by given means and variances. XLA: operation_semantics.md#batchnorminference."""
-    features = _Features(instruction, lowering)
+    features = _stated(instruction)
 
     def kernel(*operands: Array) -> Array:
         return features.finish_all(features.normalise(*features.widen(*operands)))[0]
@@ -50,33 +50,37 @@ def batch_norm_grad(instruction: Instruction, lowering: Lowering) -> Kernel:
     Operands: operand, scale, mean, variance, gradient of the output.
     XLA: operation_semantics.md#batchnormgrad.
     """
-    features = _Features(instruction, lowering)
+    features = _stated(instruction)
 
     def kernel(*operands: Array) -> tuple[Array, ...]:
         x, scale, mean, variance, grad = features.widen(*operands)
         factor = 1 / np.sqrt(variance + features.epsilon)
-        centred = x - features.spread(mean, x)
-        normalised = centred * features.spread(factor, x)
-        mean_grad, mean_product = features.mean(grad), features.mean(grad * normalised)
-        pulled = grad - features.spread(mean_grad, x) - normalised * features.spread(mean_product, x)
-        grad_operand = pulled * features.spread(scale * factor, x)
-        grad_scale, grad_offset = features.sum(grad * normalised), features.sum(grad)
-        return features.finish_all(grad_operand, grad_scale, grad_offset)
+        return features.finish_all(*features.gradients(x, scale, mean, factor, grad))
 
     return kernel
 
 
-class _Features:
+def _stated(instruction: Instruction) -> Features:
+    """What the attributes of a batch-norm instruction say."""
+    return Features(instruction, instruction.number("epsilon"), instruction.integer("feature_index"))
+
+
+class Features:
     """Statistics per feature, in the accumulation type of the operands.
+
+    Args:
+        instruction: whose operands and results are arrays with features.
+        epsilon: added to variances.
+        axis: the dimension of features.
 
     Attributes:
         epsilon: added to variances.
     """
 
-    def __init__(self, instruction: Instruction, lowering: Lowering) -> None:
+    def __init__(self, instruction: Instruction, epsilon: float, axis: int) -> None:
         # XLA holds the attribute in f32.
-        self.epsilon = float(np.float32(instruction.number("epsilon")))
-        self._axis = instruction.integer("feature_index")
+        self.epsilon = float(np.float32(epsilon))
+        self._axis = axis
         self._operand_types = instruction.operand_types
         shape = instruction.shape
         parts = shape.elements if isinstance(shape, TupleShape) else (shape,)
@@ -108,6 +112,13 @@ class _Features:
         """(x - mean) / sqrt(variance + epsilon) · scale + offset."""
         factor = scale / np.sqrt(variance + self.epsilon)
         return (x - self.spread(mean, x)) * self.spread(factor, x) + self.spread(offset, x)
+
+    def gradients(self, x: Array, scale: Array, mean: Array, factor: Array, grad: Array) -> tuple[Array, ...]:
+        """With respect to operand, scale and offset, where `factor` is 1 / sqrt(variance + epsilon)."""
+        normalised = (x - self.spread(mean, x)) * self.spread(factor, x)
+        mean_grad, mean_product = self.mean(grad), self.mean(grad * normalised)
+        pulled = grad - self.spread(mean_grad, x) - normalised * self.spread(mean_product, x)
+        return pulled * self.spread(scale * factor, x), self.sum(grad * normalised), self.sum(grad)
 
     def _others(self, x: Array) -> tuple[int, ...]:
         return tuple(d for d in range(x.ndim) if d != self._axis)

@@ -21,7 +21,7 @@ from hlotool.backends.numpy.registry import Calling, Kernel, lowers
 from hlotool.backends.numpy.run import Run
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import TupleShape
+from hlotool.ir.types import ArrayShape, TupleShape
 
 #: From one operand of every member, in the order of the group, to what each gets for it.
 Column: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
@@ -137,8 +137,10 @@ def device_number(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 
 def _by_operand(instruction: Instruction, lowering: Lowering, columns: Iterable[Column]) -> Kernel:
-    """A collective that treats its operands apart, each by its own function."""
-    own = [column for column, _ in zip(columns, instruction.operands)]
+    """A collective that treats its operands apart, each by its own function; tokens are handed on."""
+    arrays = [operand for operand in instruction.operands if isinstance(operand.shape, ArrayShape)]
+    own = [column for column, _ in zip(columns, arrays)]
+    own += [list] * (len(instruction.operands) - len(arrays))
 
     def exchange(members: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
         done = [column(operands) for column, operands in zip(own, zip(*members))]
@@ -171,7 +173,10 @@ def _reductions(instruction: Instruction, lowering: Lowering) -> Iterator[_Combi
         raise lowering.unsupported(instruction, f"to_apply of {len(computation.parameters)} parameters")
     apply = lanes(computation, lowering)
     named = apply.monoids[0] if apply.monoids is not None else None
-    for kind in instruction.operand_types:
+    for operand in instruction.operands:
+        if not isinstance(operand.shape, ArrayShape):
+            continue
+        kind = operand.element_type
         if named is None and kind is not computation.root.element_type:
             raise lowering.unsupported(instruction, f"to_apply returns {computation.root.shape}")
         yield _over_copies(apply, replace(named, element_type=kind) if named is not None else None)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from hlotool.ir.devices import expand_groups
 from hlotool.ir.shapes.base import Op, array_of, checks, flags_of, infers, one_or_tuple, tuple_of
 from hlotool.ir.shapes.compatibility import compatible
-from hlotool.ir.types import UNBOUNDED, ArrayShape, Shape, TupleShape
+from hlotool.ir.types import UNBOUNDED, ArrayShape, Shape, TokenShape, TupleShape
 
 
 def _group_size(op: Op) -> int:
@@ -26,6 +26,16 @@ def _group_size(op: Op) -> int:
         f"the result shape of {op.opcode} must be given without replica groups",
     )
     return len(expanded[0])
+
+
+def _exchanged(op: Op) -> tuple[list[ArrayShape], list[Shape]]:
+    """The shapes of the arrays that are exchanged, and the tokens behind them: PyTorch/XLA has such."""
+    count = len(op.operands)
+    while count > 1 and isinstance(op.operands[count - 1], TokenShape):
+        count -= 1
+    op.check(bool(count), "operand-count", f"{op.opcode} needs at least one operand")
+    arrays = [op.as_array(shape, f"operand {n}") for n, shape in enumerate(op.operands[:count])]
+    return arrays, list(op.operands[count:])
 
 
 def _scaled(op: Op, shapes: Sequence[ArrayShape], up: int, down: int) -> list[Shape]:
@@ -67,14 +77,16 @@ def _check_stated(op: Op, expected: Shape) -> None:
 @infers("all-gather")
 def infer_all_gather(op: Op) -> Shape:
     """The operands, one dimension as many times as large as there are devices in a group."""
-    return one_or_tuple(_scaled(op, op.some_arrays(), _group_size(op), 1))
+    arrays, tokens = _exchanged(op)
+    return one_or_tuple([*_scaled(op, arrays, _group_size(op), 1), *tokens])
 
 
 @checks("all-gather")
 def check_all_gather(op: Op) -> None:
     """Any whole number of shards."""
-    shapes = op.some_arrays()
-    _check_stated(op, one_or_tuple(_scaled(op, shapes, _ratio(op, op.stated, shapes[0]), 1)))
+    shapes, tokens = _exchanged(op)
+    scaled = _scaled(op, shapes, _ratio(op, op.stated, shapes[0]), 1)
+    _check_stated(op, one_or_tuple([*scaled, *tokens]))
 
 
 @infers("all-gather-start")
@@ -102,7 +114,8 @@ def infer_done(op: Op) -> Shape:
 @infers("all-reduce", "all-reduce-start", "collective-broadcast")
 def infer_all_reduce(op: Op) -> Shape:
     """The operands' shapes."""
-    return one_or_tuple(op.some_arrays())
+    arrays, tokens = _exchanged(op)
+    return one_or_tuple([*arrays, *tokens])
 
 
 @infers("all-reduce-done")
@@ -114,16 +127,17 @@ def infer_all_reduce_done(op: Op) -> Shape:
 @infers("reduce-scatter")
 def infer_reduce_scatter(op: Op) -> Shape:
     """The operands, one dimension divided among the devices of a group."""
-    return one_or_tuple(_scaled(op, op.some_arrays(), 1, _group_size(op)))
+    arrays, tokens = _exchanged(op)
+    return one_or_tuple([*_scaled(op, arrays, 1, _group_size(op)), *tokens])
 
 
 @checks("reduce-scatter")
 def check_reduce_scatter(op: Op) -> None:
     """Any whole number of shards."""
-    shapes = op.some_arrays()
+    shapes, tokens = _exchanged(op)
     stated = op.stated.elements[0] if isinstance(op.stated, TupleShape) and op.stated.elements else op.stated
     count = _ratio(op, shapes[0], op.as_array(stated, "the result"))
-    _check_stated(op, one_or_tuple(_scaled(op, shapes, 1, count)))
+    _check_stated(op, one_or_tuple([*_scaled(op, shapes, 1, count), *tokens]))
 
 
 @infers("all-to-all")

@@ -28,6 +28,9 @@ OBSOLETE_ATTRIBUTES = frozenset(
     }
 )  # fmt: skip
 
+#: What older printers write where nothing is said, which XLA's parser does not take today.
+UNSAID: Mapping[str, str] = {"api_version": "API_VERSION_UNSPECIFIED"}
+
 #: Attributes whose words may be written in any case. XLA: hlo_instruction.cc, StringToEnum.
 _ANY_CASE = frozenset(("algorithm", "api_version", "distribution", "operand_precision", "schedule"))
 
@@ -113,6 +116,8 @@ def bind(
         if key in seen:
             raise TextError(f"the attribute {key} is given twice", at)
         seen.add(key)
+        if not strict and UNSAID.get(key, "") == value:
+            continue
         if attribute_kind(opcode, key) is None and key not in also:
             values[key] = _obsolete(opcode, attribute, strict)
         elif isinstance(value, _PENDING) or _is_list_of_callees(value):

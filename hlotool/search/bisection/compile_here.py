@@ -22,10 +22,10 @@ from hlotool.errors import BackendFailed, HlotoolError, UsageError
 from hlotool.findings.records import Record
 from hlotool.replay.keys import context_key
 from hlotool.replay.task import Task
-from hlotool.search.arrays import arrays_in, as_values, npz_bytes
 from hlotool.search.bisection.stage_oracle import StageOracle
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials
 from hlotool.search.optimised import DumpingBackend
+from hlotool.values.npz import arrays_in, as_values, npz_bytes
 
 FUNCTION = "hlotool.search.bisection.compile_here:compile_live"
 

@@ -14,8 +14,8 @@ from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.partitioning import own_arguments
 from hlotool.locate.cut import Spot
 from hlotool.replay.program import Program
-from hlotool.search.arrays import arrays_in
 from hlotool.search.reduction.case import for_one_device
+from hlotool.values.npz import arrays_in
 
 
 def on_its_own(spot: Spot) -> Iterator[Spot]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+import msgspec
+
+from hlotool.cache.fingerprint import digest
 from hlotool.findings.verdict import AGREEING, DIFFERING
 from hlotool.replay.inheritance import inherited_row
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
-from hlotool.search.bisection.stage_oracle import StageOracle
-from hlotool.search.bisection.stage_worker import RESULT, Question
+from hlotool.search.bisection.stage_oracle import StageOracle, question_key
+from hlotool.search.bisection.stage_worker import INPUTS_FUNCTION, RESULT, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,32 @@ class Ends:
 
 
 def ends_of(tasks: Sequence[Task], oracle: StageOracle) -> list[Ends]:
-    """The ends of every module, judged at the same time."""
+    """The ends of every module, judged at the same time.
+
+    Modules that agree on plain inputs are judged again on such that show a difference, where there are any.
+    """
+    found = _judged(tasks, oracle)
+    other = {n: task for n, ends in enumerate(found) if (task := _on_other_inputs(ends, oracle)) is not None}
+    again = iter(_judged(list(other.values()), oracle))
+    return [next(again) if number in other else ends for number, ends in enumerate(found)]
+
+
+def _on_other_inputs(ends: Ends, oracle: StageOracle) -> Task | None:
+    """The task with inputs that show what the plain ones do not; None where there are none."""
+    task = ends.task
+    options = task.options
+    is_plain = options.inputs is None and options.further_sets and not task.module.captures
+    if not is_plain or ends.result is not None or ends.stages is None or not ends.agree:
+        return None
+    key = digest("inputs", question_key(Question(task, len(task.module.stages) - 1)))
+    file = oracle.call(key, f"{task.module.title}: further inputs", INPUTS_FUNCTION, task)
+    # An answer that is remembered may name a file that is gone.
+    if not file or not Path(file).is_file():
+        return None
+    return replace(task, options=msgspec.structs.replace(options, inputs=file))
+
+
+def _judged(tasks: Sequence[Task], oracle: StageOracle) -> list[Ends]:
     last = oracle.ask_some([_last_question(task) for task in tasks])
     results = oracle.ask_some([_result_question(task) for task in tasks])
     ends = [Ends(*parts) for parts in zip(tasks, last, results)]

@@ -26,7 +26,6 @@ from hlotool.replay.divergence_row import OTHER_FUNCTIONS, is_wide_enough, open_
 from hlotool.replay.program import compile_program
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
-from hlotool.search.arrays import arrays_in, as_values, npz_bytes
 from hlotool.search.bisection.codegen import level_of, opcodes_within, suspects
 from hlotool.search.bisection.device_pairs import on_its_own, whole_stages
 from hlotool.search.bisection.records import PairRecord, SpotRecord
@@ -35,6 +34,7 @@ from hlotool.search.comparing import compare_programs
 from hlotool.search.reduction.case import case_of, observe
 from hlotool.search.reduction.subgraph import cut_out as cut_out_of
 from hlotool.search.strip_positions import remove_positions, without_positions
+from hlotool.values.npz import arrays_in, as_values, npz_bytes
 
 #: What workers call.
 FUNCTION = "hlotool.search.bisection.spotting:stage_spot"

@@ -15,19 +15,25 @@ from typing import Any
 from hlotool.backends.base import Value
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendOutOfMemory, HlotoolError, Location, Unsupported
+from hlotool.replay import further_sets
+from hlotool.replay.devices.runners import Outcome
 from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program, load_program
 from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.rows import Actual, compare_row, structural_row
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
-from hlotool.search.arrays import arrays_in
+from hlotool.values.npz import arrays_in
 
 #: Instead of the number of a stage: what the program really returned.
 RESULT = -1
 
+#: Seconds that the search for inputs that show a fault may take: bisections are long.
+_SECONDS = 10.0
+
 #: What a worker calls.
 FUNCTION = "hlotool.search.bisection.stage_worker:judge_stage"
+INPUTS_FUNCTION = "hlotool.search.bisection.stage_worker:inputs_that_show"
 FLAKY_FUNCTION = "hlotool.search.bisection.stage_worker:differing_results"
 
 
@@ -104,6 +110,23 @@ def stage_program(task: Task, number: int) -> Program:
     """A compiled stage, on global arrays where the first stage is; raises as `load_program`."""
     origin = stage_program(task, 0) if number else None
     return load_program(task.module, task.module.stages[number], task.options.reference, origin)
+
+
+def inputs_that_show(task: Task) -> str:
+    """The file of inputs on which the last stage is wrong, where it agrees with the first on the plain ones.
+
+    Empty where no further set shows anything, in the time that they have.
+    """
+    last = len(task.module.stages) - 1
+    reference, tested = stage_program(task, 0), stage_program(task, last)
+    [trial, *others] = stage_trials(task)
+    if others:
+        return ""
+
+    def judge(other: Trial, expected: Value, outcome: Outcome) -> ModuleRecord:
+        return compare_row(task, reference, other, expected, Actual.computed(tested, outcome))
+
+    return further_sets.inputs_that_show(task, reference, tested, trial, _SECONDS, judge)
 
 
 def differing_results(task: Task) -> int:

@@ -24,7 +24,6 @@ from hlotool.parse.reader import parse_module
 from hlotool.replay.options import PRELOAD, RunOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
-from hlotool.search.arrays import npz_arrays, npz_bytes
 from hlotool.search.bisection.disabling import NEEDED, without
 from hlotool.search.bisection.records import CulpritRecord, TriggerRecord, TriggerStatus
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials
@@ -36,6 +35,7 @@ from hlotool.search.reduction.task import bare_case
 from hlotool.search.steps import Steps
 from hlotool.values.captured import read_arguments
 from hlotool.values.captured_devices import read_device_arguments
+from hlotool.values.npz import npz_arrays, npz_bytes
 from hlotool.workers.pool import Limits, Pool
 
 #: What a worker calls.

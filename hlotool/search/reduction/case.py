@@ -20,7 +20,7 @@ from hlotool.locate.frames import Frame
 from hlotool.locate.recorder import Recorder
 from hlotool.locate.store import Budget
 from hlotool.replay.program import Program
-from hlotool.search.arrays import arrays_in
+from hlotool.values.npz import arrays_in
 
 #: Bytes of values that may be held while parts of a program are replaced by them.
 LIMIT = 1 << 31

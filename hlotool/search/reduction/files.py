@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from hlotool.findings.files import writing
-from hlotool.search.arrays import npz_bytes
 from hlotool.search.reduction.case import Case
+from hlotool.values.npz import npz_bytes
 
 
 def write_case(case: Case, path: Path) -> None:

@@ -23,11 +23,11 @@ from hlotool.errors import BackendFailed, BackendOutOfMemory, UsageError
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
 from hlotool.replay.options import ReplayOptions
-from hlotool.search.arrays import npz_bytes
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.case_worker import FUNCTION, CaseQuestion, Outcome, failure_of
 from hlotool.search.sequential import Rate, SequentialTest
 from hlotool.search.steps import Steps
+from hlotool.values.npz import npz_bytes
 from hlotool.workers.pool import Done, Pool
 
 _logger = logging.getLogger(__name__)

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
+import msgspec
+
+from hlotool.directed.plan import directed_sets
 from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import UsageError
+from hlotool.findings.verdict import Answer
 from hlotool.ir.partitioning import is_per_device
 from hlotool.ir.verifier import verify_or_raise
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import load_program
 from hlotool.replay.records import InputsRecord
-from hlotool.replay.trials import trials
+from hlotool.replay.trials import GENERATED, trials
 from hlotool.search.reduction.case import Case, case_of
 from hlotool.search.reduction.oracle import CaseOracle
 from hlotool.search.reduction.reducer import Reduction, reduce_case
 from hlotool.search.strip_positions import without_positions
+
+#: Further sets that are tried: each may be a compilation.
+_MOST_SETS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,27 @@ def _choose(path: str, stage: str) -> tuple[DumpModule, Stage]:
     if not found:
         raise UsageError(f"{path}: no stage {stage!r}; there are: {', '.join(s.label for s in stages[:8])}")
     return owner, found[0]
+
+
+def on_inputs_that_show(loaded: Loaded, oracle: CaseOracle, options: ReplayOptions) -> Loaded:
+    """The program on inputs on which it fails: generated ones on which it passes give way to a further set.
+
+    Returns:
+        `loaded` where it fails at once, is given its arguments, or passes on the first few sets, too.
+    """
+    case = loaded.case
+    is_plain = loaded.inputs.origin == GENERATED and options.input_range is None and case.copies == 1
+    if not is_plain or not options.further_sets:
+        return loaded
+    if oracle.outcome(case, "the plain inputs").answer is not Answer.GOOD:
+        return loaded
+    further = (s for s in directed_sets(case.module, case.arguments, options.seed) if s.suits_other_backends)
+    for one in islice(further, _MOST_SETS):
+        other = replace(case, arguments=one.values)
+        if oracle.outcome(other, f"set `{one.name}`").answer is Answer.BAD:
+            description = f"set `{one.name}`, generated with seed {options.seed}"
+            return Loaded(other, msgspec.structs.replace(loaded.inputs, description=description, rules=[]))
+    return loaded
 
 
 def reduce_loaded(loaded: Loaded, oracle: CaseOracle) -> Reduction:

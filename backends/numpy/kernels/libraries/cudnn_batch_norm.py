@@ -1,0 +1,72 @@
+"""Batch normalisation by cuDNN, as XLA called it until 2023.
+
+The last two operands are constants: epsilon and the number of the feature dimension. What cuDNN returns and
+takes in the place of variances are 1 / sqrt(variance + epsilon).
+XLA: service/gpu/cudnn_batchnorm_rewriter.cc, before it was removed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hlotool.backends.numpy.custom_calls import custom_call
+from hlotool.backends.numpy.kernels.batch_norm import Features
+from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.registry import Kernel
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction
+
+
+@custom_call("__cudnn$batchNormalizationForwardInference")
+def inference(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Operand, scale, offset, mean and variance. XLA: cudnn_batchnorm_rewriter.cc."""
+    features = _features(instruction, lowering)
+
+    def kernel(*operands: Array) -> Array:
+        return features.finish_all(features.normalise(*features.widen(*operands[:-2])))[0]
+
+    return kernel
+
+
+@custom_call("__cudnn$batchNormalizationForwardTraining")
+def training(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Operand, scale and offset; returns (output, mean, 1 / sqrt(variance + epsilon)).
+
+    XLA: cudnn_batchnorm_rewriter.cc.
+    """
+    features = _features(instruction, lowering)
+
+    def kernel(*operands: Array) -> tuple[Array, ...]:
+        x, scale, offset = features.widen(*operands[:-2])
+        mean = features.mean(x)
+        variance = features.mean(np.square(x - features.spread(mean, x)))
+        output = features.normalise(x, scale, offset, mean, variance)
+        return features.finish_all(output, mean, 1 / np.sqrt(variance + features.epsilon))
+
+    return kernel
+
+
+@custom_call("__cudnn$batchNormalizationBackward")
+def gradient(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Operand, scale, mean, 1 / sqrt(variance + epsilon), gradient of the output; three gradients.
+
+    XLA: cudnn_batchnorm_rewriter.cc.
+    """
+    features = _features(instruction, lowering)
+
+    def kernel(*operands: Array) -> tuple[Array, ...]:
+        x, scale, mean, factor, grad = features.widen(*operands[:-2])
+        return features.finish_all(*features.gradients(x, scale, mean, factor, grad))
+
+    return kernel
+
+
+def _features(instruction: Instruction, lowering: Lowering) -> Features:
+    epsilon, axis = (_constant(operand, instruction, lowering) for operand in instruction.operands[-2:])
+    return Features(instruction, epsilon, int(axis))
+
+
+def _constant(operand: Instruction, instruction: Instruction, lowering: Lowering) -> float:
+    if operand.literal is None or operand.literal.has_elided:
+        raise lowering.unsupported(instruction, f"%{operand.name} must be a constant")
+    return float(operand.literal.array[()])

@@ -1,0 +1,304 @@
+"""Corner values: arrays of what programs go wrong at, inside of what their uses ask for, or on purpose
+outside.
+
+Each function is a `Chooser`, or makes one: new values for one leaf, None where it has none to offer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from hlotool.analysis.interval import Interval
+from hlotool.directed.leaves import Chooser, Leaf
+from hlotool.ir.dtypes import Array, dtype_of, integer_limits
+from hlotool.ir.types import ElementType
+from hlotool.values.demands import InRange
+
+Rng = np.random.Generator
+
+#: Few enough values that comparisons of two arrays meet ties, and both signs of them.
+_FLOATS: Final = (-1.0, 0.0, 1.0, 2.0, 0.5)
+_INTEGERS: Final = (0, 1, -1, 2, 3)
+#: Different values in an array of ties.
+_DIFFERENT: Final = 3
+#: Decades of floats in `wide`: far apart, and their products still finite in f32.
+_DECADES: Final = 4.0
+#: Share of the elements of an array that get a value such as NaN.
+_SHARE: Final = 0.1
+
+
+def ties(rng: Rng, constants: Sequence[float] = ()) -> Chooser:
+    """A few values over and over, those of the program's `constants` among them."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.element_type is ElementType.PRED or leaf.needs_order:
+            return None
+        usual = _INTEGERS if leaf.element_type.is_integer else _FLOATS
+        allowed = [v for v in (*constants, *usual) if _holds(leaf, v)]
+        if len(allowed) < 2:
+            return _few_of(leaf, rng)
+        some = rng.choice(allowed, min(len(allowed), _DIFFERENT), replace=False)
+        return _cast(leaf, rng.choice(some, leaf.plain.shape))
+
+    return choose
+
+
+def constant(value: float) -> Chooser:
+    """One value in all elements: `value`, or what is allowed and closest to it."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or leaf.element_type.is_complex:
+            return None
+        if leaf.element_type is ElementType.PRED:
+            return np.full(leaf.plain.shape, value > 0)
+        bounds = leaf.bounds
+        nearest = min(max(value, bounds.low), bounds.high)
+        if not math.isfinite(nearest) or not _holds(leaf, nearest):
+            return None
+        return _cast(leaf, np.full(leaf.plain.shape, nearest))
+
+    return choose
+
+
+def ascending(leaf: Leaf) -> Array | None:
+    """The plain values in order along every row, so that the last is the largest."""
+    if leaf.plain.ndim == 0 or leaf.element_type.is_complex or leaf.needs_order:
+        return None
+    if leaf.element_type is ElementType.PRED or len(leaf.constraint.intervals) > 1:
+        return None
+    order = np.argsort(leaf.plain.astype(np.float64), axis=-1, kind="stable")
+    return np.take_along_axis(leaf.plain, order, axis=-1)
+
+
+def descending(leaf: Leaf) -> Array | None:
+    """The plain values in falling order."""
+    rising = ascending(leaf)
+    return None if rising is None else np.ascontiguousarray(rising[..., ::-1])
+
+
+def wide(rng: Rng) -> Chooser:
+    """Numbers of all magnitudes and both signs, as far as they are allowed."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or leaf.element_type is ElementType.PRED:
+            return None
+        if leaf.element_type.is_integer:
+            return _any_integers(leaf, rng)
+        decades = rng.uniform(-_DECADES, _DECADES, leaf.plain.shape)
+        return _kept(leaf, rng.choice([-1.0, 1.0], leaf.plain.shape) * 10**decades)
+
+    return choose
+
+
+def one_sided(rng: Rng, sign: int) -> Chooser:
+    """Numbers of one sign, small ones and some tens."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or leaf.element_type is ElementType.PRED:
+            return None
+        if leaf.element_type.is_integer:
+            return _kept(leaf, sign * rng.integers(1, 30, leaf.plain.shape))
+        return _kept(leaf, sign * 10 ** rng.uniform(-1, 1.5, leaf.plain.shape))
+
+    return choose
+
+
+def peak(place: int) -> Chooser:
+    """The plain values with the largest one at another place of every row."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        is_number = leaf.element_type is not ElementType.PRED and not leaf.element_type.is_complex
+        if not is_number or not leaf.plain.ndim or leaf.needs_order or leaf.plain.shape[-1] < 2:
+            return None
+        new = np.array(leaf.plain)
+        row = (np.arange(new.size // new.shape[-1]) + place) % new.shape[-1]
+        beyond = new.astype(np.float64).max() + 1
+        flat = new.reshape(-1, new.shape[-1]).astype(np.float64)
+        flat[np.arange(len(row)), row] = beyond
+        return _kept(leaf, flat.reshape(new.shape))
+
+    return choose
+
+
+def large(rng: Rng) -> Chooser:
+    """Floats beyond what f16 holds, and integers of most bits, alternating in sign."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or leaf.element_type is ElementType.PRED:
+            return None
+        signs = rng.choice([-1.0, 1.0], leaf.plain.shape)
+        if leaf.element_type.is_integer:
+            low, high = integer_limits(leaf.element_type)
+            reach = min(high, 2**62) // 3
+            drawn = rng.integers(reach // 2, reach, leaf.plain.shape, endpoint=True)
+            return _kept(leaf, np.where((signs < 0) & (low < 0), -drawn, drawn))
+        return _kept(leaf, signs * 10 ** rng.uniform(5, 6, leaf.plain.shape))
+
+    return choose
+
+
+def signed(rng: Rng) -> Chooser:
+    """Small integers of both signs, and floats far enough apart to have whole parts of both signs."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or leaf.element_type is ElementType.PRED:
+            return None
+        if leaf.element_type.is_integer:
+            low, high = integer_limits(leaf.element_type)
+            values = rng.integers(max(low, -100), min(high, 100), leaf.plain.shape, endpoint=True)
+            return _kept(leaf, values)
+        return _kept(leaf, rng.uniform(-20, 20, leaf.plain.shape))
+
+    return choose
+
+
+def outside(rng: Rng, above: bool) -> Chooser:
+    """Positions beyond the end, or before the beginning; XLA clamps or skips them."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if not leaf.is_index or leaf.needs_order or not leaf.element_type.is_integer:
+            return None
+        wanted = InRange(leaf.constraint.intervals).narrowest
+        if not wanted.is_bounded:
+            return None
+        span = int(wanted.high - wanted.low) + 2
+        steps = rng.integers(1, span, leaf.plain.shape, endpoint=True)
+        beyond = wanted.high + steps if above else wanted.low - steps
+        if leaf.plain.ndim:
+            # Some stay where they are: what others write there must survive.
+            beyond = np.where(rng.random(leaf.plain.shape) < 0.5, beyond, leaf.plain)
+        if not all(
+            _allows(leaf, v, InRange(leaf.required.intervals).narrowest) for v in np.ravel(beyond)[:4]
+        ):
+            return None
+        return _cast(leaf, beyond)
+
+    return choose
+
+
+def far_outside(leaf: Leaf) -> Array | None:
+    """Positions that are in range again where an index has but half of its bits."""
+    if (
+        not leaf.is_index
+        or leaf.needs_order
+        or leaf.element_type.bits < 16
+        or not leaf.element_type.is_integer
+    ):
+        return None
+    beyond = leaf.plain.astype(np.int64) + (1 << leaf.element_type.bits // 2)
+    required = InRange(leaf.required.intervals).narrowest
+    return _cast(leaf, beyond) if all(_allows(leaf, int(v), required) for v in beyond.flat[:4]) else None
+
+
+def special(rng: Rng, value: float, all_elements: bool = False) -> Chooser:
+    """`value` (NaN, an infinity, -0) in some elements of a float array."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if not leaf.element_type.is_floating or leaf.needs_order:
+            return None
+        dtype = leaf.plain.dtype
+        held = np.asarray(value).astype(dtype)
+        if not np.isfinite(value) and np.isfinite(held.astype(np.float64)):
+            return None
+        mask = rng.random(leaf.plain.shape) < (1.0 if all_elements else _SHARE)
+        mask.reshape(-1)[int(rng.integers(mask.size))] = True
+        result = np.array(leaf.plain)
+        result[mask] = held
+        return result
+
+    return choose
+
+
+def extreme(rng: Rng) -> Chooser:
+    """The largest and smallest numbers of the type, denormals among them."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or leaf.element_type is ElementType.PRED or leaf.element_type.is_complex:
+            return None
+        if leaf.element_type.is_integer:
+            low, high = integer_limits(leaf.element_type)
+            ends: list[Any] = [low, high, low + 1, high - 1, 0, 1]
+            values = np.array([v for v in ends if low <= v <= high], leaf.plain.dtype)
+        else:
+            info: Any = ml_dtypes.finfo(leaf.plain.dtype)  # type: ignore[no-untyped-call]
+            values = np.array(
+                [float(info.max), -float(info.max), float(info.tiny), float(info.smallest_subnormal), 1.0]
+            ).astype(leaf.plain.dtype)
+        # Every one of them, in an array that has room for them.
+        order = np.resize(rng.permutation(len(values)), leaf.plain.size)
+        return _kept(leaf, values[order].reshape(leaf.plain.shape))
+
+    return choose
+
+
+def only(leaf: Leaf, choose: Chooser) -> Chooser:
+    """The same for one leaf alone."""
+    return lambda other: choose(other) if other is leaf else None
+
+
+def _any_integers(leaf: Leaf, rng: Rng) -> Array | None:
+    """As many of few bits as of many."""
+    low, high = integer_limits(leaf.element_type)
+    bits = rng.integers(1, max(2, leaf.element_type.bits - 1), leaf.plain.shape)
+    drawn = rng.integers(0, 2**62, leaf.plain.shape) >> (62 - bits)
+    if leaf.element_type.is_signed:
+        drawn = np.where(rng.random(leaf.plain.shape) < 0.5, drawn, ~drawn)
+    return _kept(leaf, np.clip(drawn, low, min(high, 2**62)))
+
+
+def _kept(leaf: Leaf, values: npt.NDArray[Any]) -> Array | None:
+    """The values that are allowed, the plain ones elsewhere; None where none is."""
+    cast = _cast(leaf, values)
+    if leaf.element_type.is_complex:
+        return cast
+    numbers = cast.astype(np.float64)
+    good = np.isfinite(numbers) if not leaf.element_type.is_integer else np.ones(cast.shape, bool)
+    for interval, where in _places(leaf):
+        inside = (numbers >= interval.low) & (numbers <= interval.high)
+        if interval.avoid is not None:
+            inside &= numbers != interval.avoid
+        good &= inside | ~where
+    if not good.any():
+        return None
+    return np.where(good, cast, leaf.plain)
+
+
+def _places(leaf: Leaf) -> list[tuple[Interval, npt.NDArray[np.bool_]]]:
+    """Every interval with the elements that it is about."""
+    asked = leaf.constraint
+    if asked.axis is None or len(asked.intervals) == 1:
+        return [(asked.intervals[0], np.ones(leaf.plain.shape, bool))]
+    positions = np.indices(leaf.plain.shape)[asked.axis]
+    return [(interval, positions == n) for n, interval in enumerate(asked.intervals)]
+
+
+def _few_of(leaf: Leaf, rng: Rng) -> Array | None:
+    """The plain values of few places, everywhere."""
+    if leaf.plain.ndim == 0 or len(leaf.constraint.intervals) > 1:
+        return None
+    flat = leaf.plain.reshape(-1)
+    some = rng.integers(0, flat.size, _DIFFERENT - 1)
+    return np.asarray(flat[rng.choice(some, leaf.plain.shape)])
+
+
+def _holds(leaf: Leaf, value: float) -> bool:
+    return _allows(leaf, value, leaf.bounds)
+
+
+def _allows(leaf: Leaf, value: float, interval: Interval) -> bool:
+    if leaf.element_type.is_integer:
+        low, high = integer_limits(leaf.element_type)
+        if not low <= value <= high or value != int(value):
+            return False
+    return interval.low <= value <= interval.high and value != interval.avoid
+
+
+def _cast(leaf: Leaf, values: npt.NDArray[Any]) -> Array:
+    with np.errstate(all="ignore"):
+        return np.asarray(values).astype(dtype_of(leaf.element_type))

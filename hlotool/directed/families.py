@@ -1,0 +1,166 @@
+"""Sets that need no look at what the program decides: other seeds, ties, signs, corner values of its
+parameters.
+
+Those of ordinary values come first; what is legal but odd (NaN, positions out of range) follows, one array at
+a time where one odd value would hide another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hlotool.backends.base import Value
+from hlotool.directed import corners
+from hlotool.directed.leaves import Chooser, Leaf, leaves_of, with_chosen
+from hlotool.directed.sets import OUT_OF_RANGE, InputSet
+from hlotool.ir.module import Module
+from hlotool.ir.opcodes import Class
+from hlotool.ir.types import ArrayShape
+from hlotool.values.generate import generate_inputs
+
+#: Constants of a program that are larger say nothing that a parameter could be compared with.
+_LARGEST = 1e6
+
+
+#: Places that the largest number of a row has in turn.
+_PLACES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    name: str
+    make: Callable[[corners.Rng], Chooser]
+    odd: tuple[str, ...] = ()
+    #: One set for each array that it changes.
+    apart: bool = False
+    #: See `InputSet`.
+    is_hard: bool = False
+
+
+def quick_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
+    """The sets that show most of what the plain one does not, odd ones among them; equal seeds give equal
+    sets.
+
+    Args:
+        module: the program.
+        plain: its plain arguments.
+        seed: of what is drawn.
+    """
+    yield from _seeds(module, plain, seed, 1)
+    yield from _sets(module, plain, seed, _QUICK)
+
+
+def ordinary_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
+    """Further sets of values that any framework may pass; see `quick_sets`."""
+    yield from _seeds(module, plain, seed, 2)
+    yield from _sets(module, plain, seed, _ordinary(_constants(module)))
+
+
+def odd_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
+    """Further sets of what is legal and yet may never be passed; see `quick_sets`."""
+    yield from _sets(module, plain, seed, _ODD)
+
+
+def _seeds(module: Module, plain: Sequence[Value], seed: int, step: int) -> Iterator[InputSet]:
+    if plain:
+        other: tuple[Any, ...] = generate_inputs(module, seed + step).values
+        yield InputSet(f"seed {seed + step}", other)
+
+
+def _sets(
+    module: Module, plain: Sequence[Value], seed: int, families: Sequence[_Family]
+) -> Iterator[InputSet]:
+    leaves = leaves_of(module, plain)
+    left_open = _left_open(module)
+    for family in families:
+        if not left_open.isdisjoint(family.odd):
+            continue
+        choose = family.make(np.random.default_rng([seed, *family.name.encode()]))
+        if not family.apart:
+            yield from _set(module, plain, leaves, family, choose, family.name)
+            continue
+        for leaf in leaves:
+            alone = corners.only(leaf, choose)
+            yield from _set(module, plain, leaves, family, alone, f"{family.name} in {leaf.name}")
+
+
+def _set(
+    module: Module,
+    plain: Sequence[Value],
+    leaves: Sequence[Leaf],
+    family: _Family,
+    choose: Chooser,
+    name: str,
+) -> Iterator[InputSet]:
+    values, changed = with_chosen(module, plain, leaves, choose)
+    if changed:
+        yield InputSet(name, values, family.odd, is_hard=family.is_hard)
+
+
+#: Odd values that operations may spread.
+_NO_NUMBERS = frozenset({"NaN", "infinity", "extreme numbers"})
+
+_QUICK = (
+    _Family("large numbers", corners.large, is_hard=True),
+    _Family("positions beyond the end", lambda rng: corners.outside(rng, above=True), (OUT_OF_RANGE,)),
+    _Family("both signs", corners.signed),
+    _Family("positions before the start", lambda rng: corners.outside(rng, above=False), (OUT_OF_RANGE,)),
+    _Family("all magnitudes", corners.wide, is_hard=True),
+    _Family("NaN", lambda rng: corners.special(rng, np.nan), ("NaN",), apart=True),
+)
+
+_ODD = (
+    _Family("positions far beyond", lambda _: corners.far_outside, (OUT_OF_RANGE,)),
+    _Family("negative zeros", lambda rng: corners.special(rng, -0.0), ("negative zeros",)),
+    _Family("infinity", lambda rng: corners.special(rng, np.inf), ("infinity",), apart=True),
+    _Family("extremes", corners.extreme, ("extreme numbers",)),
+)
+
+
+def _ordinary(constants: Sequence[float]) -> list[_Family]:
+    return [
+        _Family("ties", lambda rng: corners.ties(rng, constants)),
+        _Family("negative numbers", lambda rng: corners.one_sided(rng, -1), is_hard=True),
+        _Family("positive numbers", lambda rng: corners.one_sided(rng, 1), is_hard=True),
+        _Family("zeros", lambda _: corners.constant(0), is_hard=True),
+        _Family("ones", lambda _: corners.constant(1), is_hard=True),
+        _Family("minus ones", lambda _: corners.constant(-1), is_hard=True),
+        _Family("ascending", lambda _: corners.ascending, is_hard=True),
+        _Family("descending", lambda _: corners.descending, is_hard=True),
+        _Family("more ties", lambda rng: corners.ties(rng, constants)),
+        _Family("more signs", corners.signed),
+        *(_Family(f"largest at {n}", lambda _, n=n: corners.peak(n)) for n in range(_PLACES)),  # type: ignore[misc]
+    ]
+
+
+def _left_open(module: Module) -> frozenset[str]:
+    """What is odd and nobody says what becomes of it.
+
+    Linear algebra is a library's affair; and whether a convolution multiplies by the zeros of its padding,
+    which makes NaN of infinity, is up to the compiler.
+    """
+    for instruction in module.instructions():
+        if instruction.opcode == "custom-call" or instruction.row.opcode_class is Class.LIBRARY:
+            return _NO_NUMBERS
+    has_convolution = any(i.opcode == "convolution" for i in module.instructions())
+    return _NO_NUMBERS - {"NaN"} if has_convolution else frozenset()
+
+
+def _constants(module: Module) -> list[float]:
+    """The scalar constants of a program, each once: what its comparisons may be with."""
+    found: dict[float, None] = {}
+    for instruction in module.instructions():
+        literal = instruction.literal
+        shape = instruction.shape
+        if literal is None or literal.has_elided or not isinstance(shape, ArrayShape) or shape.rank:
+            continue
+        if shape.element_type.is_complex:
+            continue
+        value = float(np.asarray(literal.array).astype(np.float64))
+        if abs(value) <= _LARGEST:
+            found[value] = None
+    return list(found)

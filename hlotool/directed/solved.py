@@ -1,0 +1,145 @@
+"""Sets made by inverse arithmetic: what decisions would need to see, as far as arguments can give it.
+
+A wish (`wishes`) is solved backwards (`backwards`) for some elements. Wishes that ask different elements of
+the arguments go into one set, so that few runs serve many decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from hlotool.analysis.interval import Interval
+from hlotool.backends.base import Value
+from hlotool.directed.backwards import Assignment, Backwards
+from hlotool.directed.leaves import Leaf, leaves_of, with_chosen
+from hlotool.directed.record import first_values
+from hlotool.directed.sets import InputSet
+from hlotool.directed.wishes import Wish, wishes
+from hlotool.ir.dtypes import Array, integer_limits
+from hlotool.ir.module import Module
+from hlotool.ir.types import ShapeIndex
+
+#: Elements of an operand that are solved for: the fault may be at any, and each costs time.
+_ELEMENTS: Final = 24
+#: Wishes that one set serves at most, so that one does not undo another on the way.
+_TOGETHER: Final = 6
+
+_Place: TypeAlias = tuple[int, ShapeIndex]
+
+
+@dataclass(eq=False)
+class _Plan:
+    """A set in the making: numbers by place and element."""
+
+    odd: str
+    wanted: dict[_Place, dict[int, float]] = field(default_factory=dict)
+    served: list[Wish] = field(default_factory=list)
+
+    def takes(self, wish: Wish, assignments: Sequence[Assignment]) -> bool:
+        """Take a wish in where nothing that it asks is taken."""
+        if len(self.served) >= _TOGETHER or self.odd != wish.odd:
+            return False
+        # What one operand should be goes by what the other one was.
+        if any(other.instruction is wish.instruction for other in self.served):
+            return False
+        for one in assignments:
+            if one.element in self.wanted.get((one.number, one.index), ()):
+                return False
+        for one in assignments:
+            self.wanted.setdefault((one.number, one.index), {})[one.element] = one.value
+        self.served.append(wish)
+        return True
+
+
+def solved_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
+    """Sets that should show decisions at their corners; equal seeds give equal sets.
+
+    Args:
+        module: a program for one device.
+        plain: arguments whose values the inverse arithmetic goes by.
+        seed: chooses elements.
+
+    Raises:
+        as `Executable.run`.
+    """
+    values = first_values(module, plain)
+    backwards = Backwards(module, values)
+    leaves = leaves_of(module, plain)
+    by_place = {(leaf.parameter.parameter_number or 0, leaf.index): leaf for leaf in leaves}
+    rng = np.random.default_rng([seed, 2])
+    plans: list[_Plan] = []
+    for wish, assignments in _solutions(backwards, rng):
+        allowed = [
+            one for one in assignments if _is_allowed(by_place.get((one.number, one.index)), one, wish)
+        ]
+        if allowed and not any(plan.takes(wish, allowed) for plan in plans):
+            plan = _Plan(wish.odd)
+            plan.takes(wish, allowed)
+            plans.append(plan)
+    for number, plan in enumerate(sorted(plans, key=lambda p: bool(p.odd)), start=1):
+        yield _as_set(module, plain, leaves, plan, f"solved {number}")
+
+
+def _solutions(backwards: Backwards, rng: np.random.Generator) -> Iterator[tuple[Wish, list[Assignment]]]:
+    for instruction in backwards.calls.in_order_of_execution():
+        operands = [backwards.value_of(o) for o in instruction.operands]
+        for wish in wishes(instruction, operands):
+            operand = instruction.operands[wish.operand]
+            size = wish.wanted.size
+            chosen = range(size) if size <= _ELEMENTS else np.sort(rng.choice(size, _ELEMENTS, replace=False))
+            flat = wish.wanted.reshape(-1)
+            taken: dict[tuple[_Place, int], Assignment] = {}
+            for element in chosen:
+                for one in backwards.solve(operand, int(element), float(flat[element])):
+                    taken.setdefault(((one.number, one.index), one.element), one)
+            if taken:
+                yield wish, list(taken.values())
+
+
+def _is_allowed(leaf: Leaf | None, one: Assignment, wish: Wish) -> bool:
+    """Whether an argument may hold a number: ordinary sets keep wishes, odd ones only what is required."""
+    if leaf is None or not leaf.is_free or leaf.needs_order:
+        return False
+    asked = leaf.required if wish.odd else leaf.constraint
+    interval = _interval(asked.intervals, asked.axis, leaf.plain, one.element)
+    if leaf.element_type.is_integer:
+        low, high = integer_limits(leaf.element_type)
+        if not low <= one.value <= high:
+            return False
+    return (
+        bool(np.isfinite(one.value))
+        and interval.low <= one.value <= interval.high
+        and (one.value != interval.avoid)
+    )
+
+
+def _interval(intervals: Sequence[Interval], axis: int | None, like: Array, element: int) -> Interval:
+    if axis is None or len(intervals) == 1:
+        return intervals[0]
+    return intervals[int(np.unravel_index(element, like.shape)[axis])]
+
+
+def _as_set(
+    module: Module, plain: Sequence[Value], leaves: Sequence[Leaf], plan: _Plan, name: str
+) -> InputSet:
+    def choose(leaf: Leaf) -> Array | None:
+        wanted = plan.wanted.get((leaf.parameter.parameter_number or 0, leaf.index))
+        if wanted is None:
+            return None
+        new = np.array(leaf.plain)
+        flat = new.reshape(-1)
+        elements = list(wanted)
+        with np.errstate(all="ignore"):
+            numbers = np.array(
+                [wanted[e] for e in elements], object if leaf.element_type.is_integer else float
+            )
+            flat[elements] = numbers.astype(leaf.plain.dtype)
+        return new
+
+    values, _ = with_chosen(module, plain, leaves, choose)
+    aims = tuple(wish.purpose for wish in plan.served)
+    return InputSet(name, values, (plan.odd,) if plan.odd else (), aims)

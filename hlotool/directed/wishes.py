@@ -1,0 +1,253 @@
+"""What the decisions of a program would need to see: other numbers, at the corner and close to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+from hlotool.ir.dtypes import Array, dtype_of, integer_limits
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape, ElementType
+
+#: How far beside a tie `just less` is, in parts of the number: closer than what a thousandth of it would
+#: hide.
+_NEAR: Final = 3e-4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wish:
+    """Numbers that operands of an instruction should have, as far as they can.
+
+    Attributes:
+        instruction: the decision.
+        operand: which of its operands.
+        wanted: a number per element of the operand, in doubles; exact for integers below 2^53.
+        outcome: what that would show: `equal`, `above the end`.
+        odd: what is odd about it; empty for ordinary values.
+    """
+
+    instruction: Instruction
+    operand: int
+    wanted: Array
+    outcome: str
+    odd: str = ""
+
+    @property
+    def purpose(self) -> str:
+        """As reports say it."""
+        return f"{self.outcome} at {self.instruction.opcode} %{self.instruction.name}"
+
+
+_Values: TypeAlias = Sequence[Array]
+_Rule: TypeAlias = Callable[[Instruction, _Values], Iterator[Wish]]
+
+
+def wishes(instruction: Instruction, operands: Sequence[Array | None]) -> Iterator[Wish]:
+    """What would show more of an instruction than the values that its operands had."""
+    rule = _RULES.get(instruction.opcode)
+    if rule is None or any(o is None or np.iscomplexobj(o) or not o.size for o in operands):
+        return
+    yield from rule(instruction, [o for o in operands if o is not None])
+
+
+def _number(value: Array) -> Array:
+    return value.astype(np.float64)
+
+
+def _step(instruction: Instruction, operand: int, around: Array) -> Array:
+    """A distance that the operand's type can hold, and that a fault of a thousandth crosses."""
+    element_type = instruction.operands[operand].element_type
+    if not element_type.is_floating:
+        return np.ones_like(around)
+    info: Any = ml_dtypes.finfo(dtype_of(element_type))  # type: ignore[no-untyped-call]
+    return np.maximum(np.abs(around) * max(_NEAR, 2 * float(info.eps)), 1e-6)
+
+
+def _beside(instruction: Instruction, operand: int, value: Array, name: str = "") -> Iterator[Wish]:
+    """At a number, and just beside it."""
+    around = np.nan_to_num(_number(value))
+    step = _step(instruction, operand, around)
+    of = f" {name}" if name else ""
+    with np.errstate(all="ignore"):
+        below, above = around - step, around + step
+    yield Wish(instruction, operand, around, f"equal{of}")
+    yield Wish(instruction, operand, below, f"just less{of}")
+    yield Wish(instruction, operand, above, f"just more{of}")
+
+
+def _compare(instruction: Instruction, values: _Values) -> Iterator[Wish]:
+    if instruction.operands[0].element_type is ElementType.PRED:
+        return
+    for operand in (0, 1):
+        yield from _beside(instruction, operand, values[1 - operand])
+
+
+def _extremum(instruction: Instruction, values: _Values) -> Iterator[Wish]:
+    if instruction.element_type is ElementType.PRED:
+        return
+    for operand in (0, 1):
+        yield from _beside(instruction, operand, values[1 - operand])
+
+
+def _clamp(instruction: Instruction, values: _Values) -> Iterator[Wish]:
+    shape = values[1].shape
+    for bound, name in ((0, "the least"), (2, "the most")):
+        yield from _beside(instruction, 1, np.broadcast_to(values[bound], shape), name)
+
+
+def _to_integer(instruction: Instruction, values: _Values) -> Iterator[Wish]:
+    """Whole numbers, and just beside them; halves; beyond a narrower type."""
+    source = instruction.operands[0].element_type
+    if instruction.opcode == "convert":
+        target = instruction.element_type
+        if not target.is_integer or source is ElementType.PRED or source.is_complex:
+            return
+        if source.is_integer:
+            if target.bits < source.bits:
+                low, high = integer_limits(target)
+                for number in (low, high, high + 1):
+                    yield Wish(instruction, 0, np.full(values[0].shape, float(number)), f"{number}")
+            return
+    whole = np.round(_number(values[0]))
+    signs = np.where(np.indices(whole.shape).sum(0) % 2 == 0, 1.0, -1.0) if whole.ndim else np.ones(())
+    yield from _beside(instruction, 0, whole + signs, "a whole number")
+    yield Wish(instruction, 0, whole + signs * 0.5, "half")
+    yield Wish(instruction, 0, -np.abs(whole) - 0.75, "negative fraction")
+
+
+def _division(instruction: Instruction, values: _Values) -> Iterator[Wish]:
+    """Quotients that are rounded, of all signs; whole ones."""
+    if not instruction.element_type.is_signed:
+        return
+    dividend, divisor = map(_number, values)
+    rest = np.maximum(1, np.abs(divisor) - 1)
+    for sign, name in ((-1, "negative dividend"), (1, "positive dividend")):
+        yield Wish(instruction, 0, sign * (2 * np.abs(divisor) + rest), name)
+    yield Wish(instruction, 0, -2 * np.abs(divisor), "negative multiple")
+    yield Wish(instruction, 1, -np.maximum(2, np.abs(divisor)), "negative divisor")
+    yield Wish(instruction, 1, np.maximum(2, np.abs(dividend) - 1), "divisor near the dividend")
+
+
+def _dynamic_slice(instruction: Instruction, values: _Values) -> Iterator[Wish]:
+    yield from _starts(instruction, values, 1, instruction.integers("dynamic_slice_sizes", ()))
+
+
+def _dynamic_update_slice(instruction: Instruction, values: _Values) -> Iterator[Wish]:
+    yield from _starts(instruction, values, 2, instruction.operands[1].dims)
+
+
+def _starts(instruction: Instruction, values: _Values, first: int, sizes: Sequence[int]) -> Iterator[Wish]:
+    dims = instruction.operands[0].dims
+    if len(values) != first + len(dims):
+        return
+    for dimension, size in enumerate(sizes):
+        limit = dims[dimension] - size
+        yield from _positions(instruction, first + dimension, values[first + dimension], limit)
+
+
+def _positions(instruction: Instruction, operand: int, value: Array, limit: int) -> Iterator[Wish]:
+    """The first and the last position; beyond them XLA clamps, or skips."""
+    if limit <= 0:
+        return
+    middle = max(1, limit // 2)
+    for number, name in ((0, "the first"), (limit, "the last"), (middle, "in the middle")):
+        yield Wish(instruction, operand, np.full(value.shape, float(number)), name)
+    _, high = integer_limits(instruction.operands[operand].element_type)
+    beyond = (
+        (limit + 1, "above the end"),
+        (limit + middle + 1, "far above the end"),
+        (-1, "below the start"),
+    )
+    for number, name in (*beyond, (-1 - middle, "far below the start")):
+        if number <= high and (number >= 0 or instruction.operands[operand].element_type.is_signed):
+            yield Wish(
+                instruction, operand, np.full(value.shape, float(number)), name, "indices out of range"
+            )
+
+
+def _gather(instruction: Instruction, values: _Values) -> Iterator[Wish]:
+    dims, sizes = instruction.operands[0].dims, instruction.integers("slice_sizes", ())
+    mapped = instruction.integers("start_index_map", ())
+    if len(mapped) == 1:
+        limit = dims[mapped[0]] - sizes[mapped[0]]
+        yield from _positions(instruction, 1, values[1], limit)
+
+
+def _scatter(instruction: Instruction, values: _Values) -> Iterator[Wish]:
+    mapped = instruction.integers("scatter_dims_to_operand_dims", ())
+    if len(instruction.operands) == 3 and len(mapped) == 1:
+        yield from _positions(instruction, 1, values[1], instruction.operands[0].dims[mapped[0]] - 1)
+
+
+def _conditional(instruction: Instruction, values: _Values) -> Iterator[Wish]:
+    if instruction.operands[0].element_type is ElementType.PRED:
+        for outcome in (0.0, 1.0):
+            yield Wish(instruction, 0, np.full((), outcome), "true" if outcome else "false")
+        return
+    count = sum(1 for _ in instruction.called)
+    for number in range(count):
+        yield Wish(instruction, 0, np.full((), float(number)), f"branch {number}")
+    for number in (-1, count):
+        yield Wish(instruction, 0, np.full((), float(number)), "no branch", "indices out of range")
+
+
+def _select(instruction: Instruction, values: _Values) -> Iterator[Wish]:
+    for outcome in (0.0, 1.0):
+        yield Wish(instruction, 0, np.full(values[0].shape, outcome), "true" if outcome else "false")
+
+
+def _shift(instruction: Instruction, values: _Values) -> Iterator[Wish]:
+    bits = instruction.element_type.bits
+    yield Wish(instruction, 0, np.full(values[0].shape, -3.0), "negative")
+    for number in (0, 1, bits - 1):
+        yield Wish(instruction, 1, np.full(values[1].shape, float(number)), f"by {number}")
+    yield Wish(instruction, 1, np.full(values[1].shape, float(bits)), "by all bits", "shifts by all bits")
+
+
+def _order(instruction: Instruction, values: _Values) -> Iterator[Wish]:
+    """Keys like their neighbours."""
+    (dimension, *_) = instruction.integers("dimensions")
+    keys = values[0]
+    if (
+        keys.shape
+        and keys.shape[dimension] > 1
+        and instruction.operands[0].element_type is not ElementType.PRED
+    ):
+        neighbours = _number(np.take(keys, (np.arange(keys.shape[dimension]) // 2) * 2, axis=dimension))
+        yield Wish(instruction, 0, neighbours, "ties")
+        reversed_keys = _number(np.flip(np.sort(keys, axis=dimension), axis=dimension))
+        yield Wish(instruction, 0, reversed_keys, "falling")
+
+
+def _sign(instruction: Instruction, values: _Values) -> Iterator[Wish]:
+    if isinstance(instruction.shape, ArrayShape) and instruction.element_type.is_unsigned:
+        return
+    alternating = np.where(np.indices(values[0].shape).sum(0) % 2 == 0, 1.5, -1.5) if values[0].ndim else -1.5
+    yield Wish(instruction, 0, np.asarray(alternating, np.float64), "both signs")
+    yield Wish(instruction, 0, np.zeros(values[0].shape), "zero")
+
+
+_RULES: dict[str, _Rule] = {
+    "compare": _compare,
+    "maximum": _extremum,
+    "minimum": _extremum,
+    "clamp": _clamp,
+    **dict.fromkeys(("convert", "floor", "ceil", "round-nearest-even", "round-nearest-afz"), _to_integer),
+    "divide": _division,
+    "remainder": _division,
+    "dynamic-slice": _dynamic_slice,
+    "dynamic-update-slice": _dynamic_update_slice,
+    "gather": _gather,
+    "scatter": _scatter,
+    "conditional": _conditional,
+    "select": _select,
+    **dict.fromkeys(("shift-left", "shift-right-arithmetic", "shift-right-logical"), _shift),
+    "sort": _order,
+    "reduce": _order,
+    "abs": _sign,
+    "sign": _sign,
+}

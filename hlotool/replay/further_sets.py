@@ -1,0 +1,195 @@
+"""What agrees on the plain inputs is run on further ones, as many as the time allows.
+
+A set that shows a difference takes the place of the plain one: its row is the module's, and its values are
+saved, so that everything after starts from there. What a further set cannot tell (a run that takes too long,
+an overflow on one side only) is no verdict on the module: the plain row stands, and names the sets.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from hlotool.backends.base import Value
+from hlotool.directed.plan import directed_sets
+from hlotool.directed.sets import InputSet
+from hlotool.errors import BackendFailed, HlotoolError, UsageError
+from hlotool.findings.verdict import Answer, Verdict
+from hlotool.replay.devices.runners import OneDevice, Outcome
+from hlotool.replay.options import ReplayOptions, RunOptions, budget_seconds
+from hlotool.replay.program import Program
+from hlotool.replay.records import ModuleRecord, SetRecord
+from hlotool.replay.saved_outputs import output_folder, same_bits
+from hlotool.replay.task import Task
+from hlotool.replay.trials import GENERATED, Trial
+from hlotool.values.npz import npz_bytes
+from hlotool.workers.time_limit import TooSlow, time_limit
+from hlotool.workers.worker import tell
+
+#: The folder that gets the sets which show a difference.
+FOLDER = "hlotool-inputs"
+
+#: Of the time limit per module: what further sets may take. The judge has its share before them.
+_SHARE = 0.3
+#: Of what the module took without them: a run takes less than twice as long with them, looking at what they
+#: exercise included.
+_FACTOR = 0.6
+
+#: Judges the outcome of a tested program: the trial, what the reference returned, what the program did.
+Judge = Callable[[Trial, Value, Outcome], ModuleRecord]
+
+
+def on_further_sets(
+    task: Task,
+    reference: Program,
+    program: Program,
+    trial: Trial,
+    row: ModuleRecord,
+    seconds: float,
+    judge: Judge,
+    programs: int,
+    ran: Callable[[Trial, float], None],
+) -> tuple[ModuleRecord, Trial]:
+    """The row of a module that agrees on the plain set, after the further ones.
+
+    Args:
+        task: whose options decide how long it may take.
+        reference: gives the expected values.
+        program: is tested.
+        trial: the plain one.
+        row: of the plain one.
+        seconds: that the module took so far.
+        judge: says what a difference means.
+        programs: of the module that are tested, and share its time limit.
+        ran: told of the runs of the reference on ordinary inputs, with the seconds that each took.
+
+    Returns:
+        the row of the first set that shows that the program is wrong, with the trial of that set; otherwise
+        the plain row, which names the sets, and the plain trial.
+    """
+    allowed = _seconds(task.options, seconds, programs)
+    if not is_wanted(task.options, reference, program, trial) or row.verdict.answer is Answer.BAD:
+        return row, trial
+    tried: list[SetRecord] = []
+    for one, verdict, found in _tried(reference, program, trial, task.options, allowed, judge, ran):
+        tried.append(SetRecord(name=one.name, odd=list(one.odd), aims=list(one.aims), verdict=verdict))
+        if found is not None and found[0].verdict.answer is Answer.BAD:
+            wrong, its_trial = found
+            file = _saved(task, its_trial)
+            inputs = msgspec.structs.replace(its_trial.inputs, file=file, sets=tried)
+            return msgspec.structs.replace(wrong, inputs=inputs), its_trial
+    if row.inputs is None:
+        return row, trial
+    return msgspec.structs.replace(row, inputs=msgspec.structs.replace(row.inputs, sets=tried)), trial
+
+
+def inputs_that_show(
+    task: Task, reference: Program, program: Program, trial: Trial, allowed: float, judge: Judge
+) -> str:
+    """The file of a set that shows that a program is wrong which agrees on the plain one; empty without one.
+
+    Args:
+        task: the module.
+        reference: gives the expected values.
+        program: is tested.
+        trial: the plain one.
+        allowed: seconds that it may take.
+        judge: says what a difference means.
+    """
+    if not is_wanted(task.options, reference, program, trial):
+        return ""
+    for _, _, found in _tried(reference, program, trial, task.options, allowed, judge, lambda *_: None):
+        if found is not None and found[0].verdict.answer is Answer.BAD:
+            return _saved(task, found[1])
+    return ""
+
+
+def is_wanted(options: ReplayOptions, reference: Program, program: Program, trial: Trial) -> bool:
+    """Whether further sets say something: of generated inputs, for programs on one device."""
+    one_device = isinstance(reference.runner, OneDevice) and isinstance(program.runner, OneDevice)
+    is_generated = trial.inputs.origin == GENERATED and options.input_range is None
+    # Tolerances that the user set suit the plain values.
+    is_judged = options.rtol is None and options.atol is None
+    return options.further_sets and is_generated and is_judged and one_device and trial.result is None
+
+
+def _seconds(options: ReplayOptions, spent: float, programs: int) -> float:
+    """What further sets may take.
+
+    Args:
+        options: of the user.
+        spent: seconds that the program took without them.
+        programs: that share the time limit of the module.
+    """
+    limit = options.timeout if isinstance(options, RunOptions) else float("inf")
+    most = _SHARE * limit / programs
+    if options.thorough:
+        return most
+    if options.budget is not None:
+        return min(most, budget_seconds(options.budget, spent))
+    return min(most, _FACTOR * spent)
+
+
+def _tried(
+    reference: Program,
+    program: Program,
+    trial: Trial,
+    options: ReplayOptions,
+    allowed: float,
+    judge: Judge,
+    ran: Callable[[Trial, float], None],
+) -> Iterator[tuple[InputSet, Verdict, tuple[ModuleRecord, Trial] | None]]:
+    """Each set on which the reference runs, the verdict on it and, where the bits differ, the row."""
+    began = time.monotonic()
+    tell("further inputs")
+    is_here = program.backend == reference.backend
+    try:
+        with time_limit(allowed):
+            for one in directed_sets(reference.module, trial.arguments, options.seed):
+                if not is_here and not one.suits_other_backends:
+                    continue
+                started, other = time.monotonic(), _trial(one, trial, options)
+                try:
+                    expected = reference.runner.run(one.values).value
+                    if time.monotonic() - began > allowed:
+                        return
+                    if not one.odd:
+                        ran(other, time.monotonic() - started)
+                    outcome = program.runner.run(one.values, expected)
+                except HlotoolError as error:
+                    if isinstance(error, BackendFailed) and error.here:
+                        return
+                    continue
+                if same_bits(reference.runner.result, expected, outcome.value):
+                    yield one, Verdict.IDENTICAL, None
+                else:
+                    row = judge(other, expected, outcome)
+                    yield one, row.verdict, (row, other)
+                if time.monotonic() - began > allowed:
+                    return
+    except TooSlow:
+        return
+
+
+def _trial(one: InputSet, plain: Trial, options: ReplayOptions) -> Trial:
+    """A set as a trial of the module."""
+    odd = f", with {' and '.join(one.odd)}" if one.odd else ""
+    aims = f" ({', '.join(one.aims)})" if one.aims else ""
+    inputs = msgspec.structs.replace(
+        plain.inputs, description=f"set `{one.name}`{aims}{odd}, generated with seed {options.seed}", rules=[]
+    )
+    return Trial(one.values, inputs)
+
+
+def _saved(task: Task, trial: Trial) -> str:
+    """The file that gets the arguments; empty where it cannot be written."""
+    try:
+        folder = output_folder(FOLDER)
+        path = Path(folder, f"{task.module.title.replace('/', '_')}.npz")
+        path.write_bytes(npz_bytes(trial.arguments))
+    except (OSError, UsageError):
+        return ""
+    return str(path)

@@ -1,0 +1,110 @@
+"""What becomes of a mutant: killed by a set of inputs, proved equivalent, or not noticed."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hlotool.backends.base import Value
+from hlotool.directed.sets import InputSet
+from hlotool.errors import BackendFailed, EndlessLoop, HlotoolError
+from hlotool.findings.verdict import Answer, Verdict
+from hlotool.replay.options import ReplayOptions
+from hlotool.replay.program import Program, compile_program
+from hlotool.replay.saved_outputs import same_bits
+from hlotool.search.comparing import compare_results
+from hlotool.search.mutation.equivalence import why_equivalent
+from hlotool.search.mutation.mutants import Mutant
+
+#: Seconds that the judge may take for one comparison: there are many.
+_JUDGING = "5"
+
+
+class Fate(enum.Enum):
+    """What is known of a mutant."""
+
+    #: A set of inputs shows it: the verdict is `wrong`.
+    KILLED = "killed"
+    #: No inputs can show it.
+    EQUIVALENT = "equivalent"
+    #: Nothing shows it, and nothing proves that nothing can.
+    SURVIVED = "survived"
+    #: It cannot be executed, or not on any set.
+    UNUSABLE = "unusable"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The fate of a mutant, and what it rests on.
+
+    Attributes:
+        fate: of the mutant.
+        by: the set that kills it, the proof of equivalence, or the best verdict that was excused.
+        number: of the set that kills it, among those of the examiner.
+    """
+
+    fate: Fate
+    by: str = ""
+    number: int | None = None
+
+
+class Examiner:
+    """Runs mutants of one program on sets of inputs.
+
+    Args:
+        reference: the program as it should be, which judges; before optimisation, say.
+        sets: of its inputs, the plain one first; those on which it cannot run are passed over.
+    """
+
+    def __init__(self, reference: Program, sets: Iterable[InputSet]) -> None:
+        self.reference = reference
+        self._runs: list[tuple[InputSet, Value]] = []
+        for one in sets:
+            try:
+                self._runs.append((one, reference.runner.run(one.values).value))
+            except HlotoolError as error:
+                if isinstance(error, BackendFailed) and error.here:
+                    raise
+
+    @property
+    def sets(self) -> Sequence[InputSet]:
+        """The sets that the program runs on."""
+        return [one for one, _ in self._runs]
+
+    def fate(self, mutant: Mutant) -> Found:
+        """What becomes of a mutant of the program, or of a later stage of it."""
+        try:
+            tested = compile_program("mutant", "", mutant.module, "numpy", self.reference)
+        except HlotoolError as error:
+            return Found(Fate.UNUSABLE, str(error))
+        found = self.shown(tested)
+        if found.fate is not Fate.SURVIVED:
+            return found
+        if proof := why_equivalent(self.reference, mutant, tested):
+            return Found(Fate.EQUIVALENT, proof)
+        return found
+
+    def shown(self, tested: Program) -> Found:
+        """Whether some set shows that a program is wrong."""
+        excused, ran = "", False
+        for number, (one, expected) in enumerate(self._runs):
+            try:
+                verdict = self._verdict(tested, one, expected)
+            except EndlessLoop:
+                return Found(Fate.KILLED, f"{one.name}: it never ends", number)
+            except HlotoolError:
+                continue
+            ran = True
+            if verdict.answer is Answer.BAD:
+                return Found(Fate.KILLED, one.name, number)
+            if verdict is not Verdict.IDENTICAL and not excused:
+                excused = f"{verdict.value} on {one.name}"
+        return Found(Fate.SURVIVED, excused) if ran else Found(Fate.UNUSABLE, "it runs on no set")
+
+    def _verdict(self, tested: Program, one: InputSet, expected: Value) -> Verdict:
+        outcome = tested.runner.run(one.values, expected)
+        if same_bits(tested.runner.result, expected, outcome.value):
+            return Verdict.IDENTICAL
+        options = ReplayOptions(budget=_JUDGING, first_divergence=False)
+        return compare_results(self.reference, tested, one.values, expected, outcome, options).verdict

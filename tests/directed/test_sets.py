@@ -1,0 +1,201 @@
+"""Sets of inputs reach the outcomes that they are made for; what these are follows from the programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hlotool.coverage.observer import Instrumented
+from hlotool.directed.families import odd_sets, quick_sets
+from hlotool.directed.plan import directed_sets
+from hlotool.directed.searched import searched_sets
+from hlotool.directed.sets import OUT_OF_RANGE, InputSet
+from hlotool.directed.solved import solved_sets
+from hlotool.ir.module import Module
+from hlotool.parse.reader import parse_module
+from hlotool.values.generate import generate_inputs
+
+CORPUS = Path(__file__).resolve().parents[2] / "corpus"
+
+THRESHOLD = """HloModule threshold
+square { a = f32[4] parameter(0) ROOT s = f32[4] multiply(a, a) }
+ENTRY e {
+  x = f32[4] parameter(0)
+  s = f32[4] call(x), to_apply=square
+  three = f32[] constant(3)
+  w = f32[4] broadcast(three), dimensions={}
+  t = f32[4] subtract(s, w)
+  limit = f32[] constant(13)
+  l = f32[4] broadcast(limit), dimensions={}
+  p = pred[4] compare(t, l), direction=LT
+  ROOT r = f32[4] select(p, t, l)
+}"""
+
+SLICE = """HloModule slice
+ENTRY e {
+  x = f32[8] parameter(0)
+  i = s32[] parameter(1)
+  two = s32[] constant(2)
+  j = s32[] multiply(i, two)
+  ROOT y = f32[3] dynamic-slice(x, j), dynamic_slice_sizes={3}
+}"""
+
+LOOP = """HloModule loop
+body {
+  s = (f32[], f32[]) parameter(0)
+  a = f32[] get-tuple-element(s), index=0
+  b = f32[] get-tuple-element(s), index=1
+  h = f32[] constant(0.5)
+  c = f32[] multiply(a, h)
+  ROOT t = (f32[], f32[]) tuple(c, b)
+}
+cond {
+  s = (f32[], f32[]) parameter(0)
+  a = f32[] get-tuple-element(s), index=0
+  b = f32[] get-tuple-element(s), index=1
+  q = f32[] multiply(b, b)
+  one = f32[] constant(1)
+  l = f32[] add(q, one)
+  ROOT p = pred[] compare(a, l), direction=GT
+}
+ENTRY e {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  s = (f32[], f32[]) tuple(x, y)
+  w = (f32[], f32[]) while(s), condition=cond, body=body
+  ROOT r = f32[] get-tuple-element(w), index=0
+}"""
+
+
+def program(text: str) -> tuple[Module, tuple[Any, ...]]:
+    module = parse_module(text)
+    return module, generate_inputs(module, 0).values
+
+
+def named(sets: list[InputSet], aim: str) -> InputSet:
+    return next(one for one in sets if any(aim in each for each in one.aims))
+
+
+def test_a_tie_is_solved_through_a_call_and_a_square() -> None:
+    """x² - 3 = 13 where x is 4 or -4."""
+    module, plain = program(THRESHOLD)
+    tie = named(list(solved_sets(module, plain, 0)), "equal at compare %p")
+    np.testing.assert_array_equal(np.abs(tie.values[0]), 4)
+    assert tie.odd == ()
+
+
+def test_just_beside_a_tie() -> None:
+    module, plain = program(THRESHOLD)
+    sets = list(solved_sets(module, plain, 0))
+    for aim, sign in (("just less at compare %p", -1), ("just more at compare %p", 1)):
+        distance = named(sets, aim).values[0].astype(np.float64) ** 2 - 16
+        assert np.all((sign * distance > 0) & (sign * distance < 0.02))
+
+
+def test_a_start_index_reaches_both_ends_and_beyond() -> None:
+    """The start is twice the argument, and 5 is the last place of 3 elements in 8."""
+    module, plain = program(SLICE)
+    sets = list(solved_sets(module, plain, 0))
+    assert int(named(sets, "the first at dynamic-slice").values[1]) == 0
+    beyond = named(sets, "above the end at dynamic-slice")
+    assert 2 * int(beyond.values[1]) > 5
+    assert beyond.odd == (OUT_OF_RANGE,)
+    assert 2 * int(named(sets, "below the start at dynamic-slice").values[1]) <= 0
+
+
+def test_a_loop_condition_is_solved_for_what_the_loop_starts_with() -> None:
+    module, plain = program(LOOP)
+    sets = list(solved_sets(module, plain, 0))
+    beside = [one for one in sets if any("just" in aim and "compare %p" in aim for aim in one.aims)]
+    distances = [float(x) - float(y) ** 2 - 1 for x, y in (one.values for one in beside)]
+    assert min(abs(d) for d in distances) < 0.01
+    assert {d > 0 for d in distances} == {True, False}
+
+
+def test_ordinary_sets_keep_what_is_asked() -> None:
+    """A divisor is never 0, an index never out of range."""
+    module, plain = program(
+        """HloModule m
+ENTRY e {
+  x = f32[6] parameter(0)
+  d = f32[6] parameter(1)
+  i = s32[2,1] parameter(2)
+  q = f32[6] divide(x, d)
+  ROOT g = f32[2] gather(q, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0},
+    index_vector_dim=1, slice_sizes={1}
+}"""
+    )
+    sets = [one for one in directed_sets(module, plain, 0) if not one.odd]
+    assert len(sets) > 5
+    for one in sets:
+        assert np.all(one.values[1] != 0), one.name
+        assert np.all((one.values[2] >= 0) & (one.values[2] <= 5)), one.name
+
+
+def test_odd_sets_say_what_is_odd() -> None:
+    module, plain = program(SLICE)
+    assert all(one.odd for one in odd_sets(module, plain, 0))
+    for one in quick_sets(module, plain, 0):
+        has_nan = bool(np.isnan(one.values[0]).any())
+        assert has_nan == ("NaN" in one.odd), one.name
+
+
+def test_promises_are_kept() -> None:
+    """Indices that a program declares sorted and unique stay so."""
+    module, plain = program(
+        """HloModule m
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
+ENTRY e {
+  x = f32[9] parameter(0)
+  i = s32[4,1] parameter(1)
+  u = f32[4] parameter(2)
+  ROOT s = f32[9] scatter(x, i, u), to_apply=add, update_window_dims={}, inserted_window_dims={0},
+    scatter_dims_to_operand_dims={0}, index_vector_dim=1, unique_indices=true, indices_are_sorted=true
+}"""
+    )
+    for one in directed_sets(module, plain, 0):
+        assert np.all(np.diff(one.values[1].reshape(-1)) > 0), one.name
+
+
+def test_the_search_finds_what_no_family_has() -> None:
+    module, plain = program(
+        """HloModule m
+ENTRY e {
+  x = s32[] parameter(0)
+  y = s32[] parameter(1)
+  five = s32[] constant(5)
+  r = s32[] remainder(x, five)
+  q = s32[] multiply(y, y)
+  p = pred[] compare(r, q), direction=EQ
+  z = s32[] constant(0)
+  n = pred[] compare(q, z), direction=NE
+  b = pred[] and(p, n)
+  ROOT s = s32[] select(b, x, y)
+}"""
+    )
+    found = list(searched_sets(module, plain, [], 0))
+    assert found
+    instrumented = Instrumented(module)
+    seen = instrumented.run(plain)
+    for one in found:
+        assert one.aims
+        before = seen
+        seen = seen.merge(instrumented.run(one.values))
+        assert list(seen.never()) != list(before.never())
+
+
+@pytest.mark.parametrize(
+    "name", ["dynamic-slice.clamped", "gather.rows", "while.array_state", "sort.two_keys"]
+)
+def test_equal_seeds_give_equal_sets(name: str) -> None:
+    module = parse_module((CORPUS / "modules" / f"{name}.hlo").read_text(encoding="utf-8"))
+    plain = generate_inputs(module, 0).values
+    one, other = (list(directed_sets(module, plain, 3)) for _ in range(2))
+    assert [s.name for s in one] == [s.name for s in other]
+    assert len({s.name for s in one}) == len(one)
+    for left, right in zip(one, other):
+        for a, b in zip(left.values, right.values):
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b))

@@ -1,0 +1,140 @@
+"""HLO inside of other texts: what counts as wrapped, what ends it, and texts made to take long."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from support.dumps import Write, module_text
+
+from hlotool.dump.classify import sniff
+from hlotool.dump.directory import open_dump
+from hlotool.dump.names import Format, Kind
+from hlotool.dump.profiles import is_profile, programs_in
+from hlotool.dump.sections import is_plain
+from hlotool.dump.wrapped import wrapped_texts
+
+ONE, TWO = module_text("jit_f"), module_text("jit_g", "abs")
+
+
+def texts(content: str) -> list[str]:
+    return [one.content.decode().strip() for one in wrapped_texts(content.encode())]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ONE,
+        f"// a comment\n\n{ONE}",
+        f"/* one */ {ONE}",
+        f"\ufeff{ONE}",
+        "%f (p: f32[]) -> f32[] {\n}",
+        "ENTRY e {",
+    ],
+)
+def test_hlo_alone_is_not_searched(text: str) -> None:
+    assert is_plain(text.encode())
+
+
+@pytest.mark.parametrize(
+    "text", ["# Notes\n", "namespace {\n", "const x = {", "fn main() -> i32 {", "try {", "```\n"]
+)
+def test_other_texts_are(text: str) -> None:
+    assert not is_plain(text.encode())
+
+
+def test_prose_about_modules_is_none() -> None:
+    assert texts("The HloModule text is below.\nSee HloModule jit_f\nand the ENTRY point.\n") == []
+
+
+def test_a_program_ends_where_prose_begins(write: Write) -> None:
+    root = write(("a.txt", ONE + "\nThat {is} all.\nThanks"))
+    [module] = open_dump(root / "a.txt").modules
+    assert module.stages[0].source.read_text().strip() == ONE.strip()
+    assert str(module.stages[0].source) == str(root / "a.txt")
+
+
+def test_a_program_twice_is_one() -> None:
+    assert texts(f"```\n{ONE}```\nagain\n```\n{ONE}```\n") == [ONE.strip()]
+
+
+def test_a_shorter_fence_closes_nothing() -> None:
+    assert texts(f"````\n{ONE}```\n````\n")[0].startswith(ONE.strip())
+
+
+def test_comments_of_the_language_hide_quotes() -> None:
+    """An apostrophe or a quotation mark in a comment opens nothing."""
+    code = f'// it\'s 5" wide\n/* " */\nauto a = R"({ONE})";\nchar c = \'"\';\nauto b = R"x({TWO})x";\n'
+    assert texts(code) == [ONE.strip(), TWO.strip()]
+
+
+def test_the_lines_of_two_streams_are_told_apart() -> None:
+    first, second = ONE.splitlines(), TWO.splitlines()
+    mixed = [f"{rank}: {line}" for pair in zip(first, second, strict=True) for rank, line in zip("01", pair)]
+    found = [[line for line in text.splitlines() if line] for text in texts("\n".join(mixed))]
+    assert found == [[line for line in text.splitlines() if line] for text in (ONE, TWO)]
+
+
+def test_files_of_a_log_with_prefixes_make_a_dump(write: Write) -> None:
+    blocks = "".join(
+        f"*** Begin module_0001.jit_f.{stage}.txt ***\n{ONE}\n*** End module_0001.jit_f.{stage}.txt ***\n"
+        for stage in ("before_optimizations", "cpu_after_optimizations")
+    )
+    log = "".join(f"[rank0]: {line}\n" for line in blocks.splitlines())
+    [module] = open_dump(write(("train.log", log)) / "train.log").modules
+    assert module.pair is not None
+
+
+def test_json_has_no_lines_and_any_depth(write: Write) -> None:
+    assert texts('{"a": [[{"b": "x"}, ' + f'"{ONE}"'.replace("\n", "\\n") + "]]}") == [ONE.strip()]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"\x0a\x11\x0a\x0ba b (c) & d\x1a\x02\x08\x01", (Kind.PLAIN, Format.PROTO)),
+        (b"\x0a\x09\x0a\x03\xc3\xa9x\x1a\x02\x08\x01", (Kind.PLAIN, Format.PROTO)),
+        (b"\x0a\x03\x0a\x01\xff", (Kind.UNKNOWN, Format.OTHER)),
+        (b"ML\xefR\x0dStableHLO_v1.0\0", (Kind.PLAIN, Format.MLIR)),
+        (b"module @jit_f {\n  func.func public @main() {\n", (Kind.PLAIN, Format.MLIR)),
+        (b"module load cuda\n", (Kind.UNKNOWN, Format.OTHER)),
+    ],
+)
+def test_contents_tell(content: bytes, expected: tuple[Kind, Format]) -> None:
+    assert sniff(content) == expected
+
+
+def test_a_damaged_profile_is_an_error_of_its_reader() -> None:
+    """Fields as XSpace has them, cut short."""
+    whole = b"\x0a\x12\x12\x0e/host:metadata\x22\x00"
+    assert is_profile(whole)
+    assert programs_in(whole) == []
+    with pytest.raises(ValueError, match="ends within"):
+        programs_in(whole[:-3])
+
+
+N = 50_000
+HOSTILE = {
+    "raw strings that never close": "".join(f'R"a{n}(' for n in range(N // 8)),
+    "long strings that never close": '"""\\' * (N // 4),
+    "quotation marks": '"' * N,
+    "backticks": "`a" * (N // 2),
+    "comments that never close": "/*" * (N // 2),
+    "rust strings that never close": 'r#"' * (N // 3),
+    "fences": "```\nENTRY {\n" * (N // 12),
+    "headers": "p HloModule a\n  x = f32[] parameter(0)\n" * (N // 40),
+    "digits before a header": "1" * N + " HloModule a\n ENTRY e",
+    "times before a header": "1:11:11" * (N // 7) + " HloModule a\n ENTRY e",
+    "deep JSON": "[" * N,
+    "braces": "p\nHloModule a\n  y = f32[] z\n" + "}x\n" * (N // 3),
+    "blanks": " " * N,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_texts_made_to_take_long_do_not(name: str) -> None:
+    content = (HOSTILE[name] + "\nENTRY").encode()
+    start = time.process_time()
+    found = wrapped_texts(content)
+    assert time.process_time() - start < 2
+    assert sum(len(one.content) for one in found) < 100 * len(content)
