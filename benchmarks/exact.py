@@ -8,8 +8,8 @@ beside it, each after every pass; every program compiled anew, at three optimisa
 disabled one at a time, by another version of jaxlib; and JAX programs that `--seed` draws (`exact_programs`),
 with constants that nobody saw before. Every pair that is called unequal is listed, and so is what is refused.
 
-**faults**: those of the catalogue in `faults/` that must be found (`verdicts_faults`), and faults that
-rounding hides (`faults/small.py`), each with the statistical judge's verdict beside it.
+**faults**: those of the catalogue of `hlotool.faults` that must be found (`verdicts_faults`), and faults that
+rounding hides (`BELOW_ROUNDING`), each with the statistical judge's verdict beside it.
 
 **cost**: one instruction on vectors of N elements, and programs of the corpus or of the dumps at PATH, in the
 field, on NumPy, in f64, and as the judge's ensemble.

@@ -20,7 +20,6 @@ from exact_subjects import Subject
 from exact_subjects import subjects as exact_subjects
 from verdicts_faults import Planter, fault_subjects
 from verdicts_judge import judged
-from verdicts_limit import TooSlow, time_limit
 from verdicts_runs import Leaves, Runs, leaves_of
 from verdicts_truth import FACTOR, legal_spread
 
@@ -33,6 +32,7 @@ from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify
 from hlotool.parse.reader import parse_module
 from hlotool.values.generate import generate_inputs
+from hlotool.workers.time_limit import TooSlow, time_limit
 
 #: Seconds for a run.
 _SECONDS = 10.0
