@@ -229,12 +229,6 @@ EXACT_TRIALS = Threshold(
     why="each shows other rational functions with all but a millionth of probability",
     table=ARBITER,
 )
-EXACT_TRIALS_OF_DECISIONS = Threshold(
-    8,
-    decides="those that must agree before equality excuses what comparisons and steps decide",
-    why="of a branch with even chances, one side is missed by eight points once in 128 times",
-    table=ARBITER,
-)
 EXACT_ELEMENTS = Threshold(
     2e6,
     decides="elements that both programs may compute to be compared unasked",
@@ -372,7 +366,7 @@ DECISIONS = Threshold(
 )
 MOST_POINTS = Threshold(
     8,
-    decides="points at most that decisions of few elements ask for, and all that other assumptions ask for",
+    decides="points at most for decisions of few elements, and how many it takes for equality to excuse these",
     why="eight of a scalar miss one fault in 256 that shows at every second point; each costs a run of both",
     table=EXACT_FAULTS,
 )

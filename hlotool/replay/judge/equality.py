@@ -74,7 +74,7 @@ class Equality:
 
     @cached_property
     def _again(self) -> dict[ShapeIndex, EqualityRecord] | None:
-        return self._asked(int(thresholds.EXACT_TRIALS_OF_DECISIONS.value))
+        return self._asked(int(thresholds.MOST_POINTS.value))
 
     def _asked(self, trials: int) -> dict[ShapeIndex, EqualityRecord] | None:
         """The answer for each leaf."""
@@ -98,7 +98,7 @@ class Equality:
         if found is None or found.relation != "equal":
             return None
         decides = leaf.facts.decision is not None or not leaf.is_inexact
-        if decides and found.trials < thresholds.EXACT_TRIALS_OF_DECISIONS.value:
+        if decides and found.trials < thresholds.MOST_POINTS.value:
             found = None if self._again is None else self._again.get(leaf.compared.index)
         return found if found is not None and found.relation == "equal" else None
 

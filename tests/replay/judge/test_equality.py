@@ -165,7 +165,7 @@ def test_what_decisions_make_is_excused_after_more_points_only() -> None:
     asked: list[int] = []
     leaf = _judged(before, after, START, _answering(Relation.EQUAL, asked))
     assert leaf.verdict is Verdict.ROUNDING
-    assert asked == [thresholds.EXACT_TRIALS.value, thresholds.EXACT_TRIALS_OF_DECISIONS.value]
+    assert asked == [thresholds.EXACT_TRIALS.value, thresholds.MOST_POINTS.value]
     assert "(8 trials)" in leaf.reason
 
 
