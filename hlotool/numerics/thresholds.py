@@ -366,7 +366,7 @@ DECISIONS = Threshold(
 )
 MOST_POINTS = Threshold(
     8,
-    decides="points at most for decisions of few elements, and how many it takes for equality to excuse these",
+    decides="points at most for decisions of few elements, and how many equality takes to excuse these",
     why="eight of a scalar miss one fault in 256 that shows at every second point; each costs a run of both",
     table=EXACT_FAULTS,
 )
