@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from hlotool.cli.interrupts import INTERRUPTED, watch
+from hlotool.cli.interrupts import INTERRUPTED, end, watch
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -18,6 +18,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run(argv)
     except KeyboardInterrupt:
         return INTERRUPTED
+    finally:
+        end()
 
 
 if __name__ == "__main__":

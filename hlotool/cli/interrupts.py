@@ -34,6 +34,12 @@ def watch() -> None:
     sys.unraisablehook = _unraisable
 
 
+def end() -> None:
+    """Nothing is left that a Ctrl-C could end: while Python itself ends, it would kill the process."""
+    if _first is not None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def was_interrupted() -> bool:
     """Whether the user has asked this command to end."""
     return _first is not None

@@ -111,8 +111,9 @@ def is_wanted(options: ReplayOptions, reference: Program, program: Program, tria
     """Whether further sets say something: of generated inputs, for programs on one device."""
     one_device = isinstance(reference.runner, OneDevice) and isinstance(program.runner, OneDevice)
     is_generated = trial.inputs.origin == GENERATED and options.input_range is None
-    # Tolerances that the user set suit the plain values.
-    is_judged = options.rtol is None and options.atol is None
+    # Tolerances and comparisons of the user suit the plain values.
+    by_user = options.output_rtol or options.output_atol or options.compare_with
+    is_judged = options.rtol is None and options.atol is None and not by_user
     return options.further_sets and is_generated and is_judged and one_device and trial.result is None
 
 

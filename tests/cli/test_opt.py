@@ -175,7 +175,7 @@ def test_extract(opt: Shell, program: Path) -> None:
         ((), "which program? hlotool opt FILE"),
         (("FILE", "--passes", "dse"), "no pass 'dse'; there are: annotate-trip-counts, cse"),
         (("FILE", "--passes", "fuse{kind=x}"), "kind takes all|loop|input|multi-output"),
-        (("FILE", "--pass-fuel", "much"), "--pass-fuel much: write it like 12 or fuse=12"),
+        (("FILE", "--pass-fuel", "much"), "--pass-fuel 'much' is no whole number"),
         (("FILE", "--json", "--emit", "proto"), "say --output FILE"),
         (("FILE", "--passes", "extract{instruction=zz}"), "add has no instruction zz"),
         (("FILE", "--from", "proto"), "not a complete HloModuleProto"),

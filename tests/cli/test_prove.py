@@ -36,10 +36,11 @@ def test_unequal_programs_have_a_witness(prove: Shell, files: dict[str, Path]) -
     record = prove.json(files["double"], files["square"], "--trials", 3, "--seed", 7)
     [pair] = record["pairs"]
     assert record["exit_code"] == ExitCode.MISMATCH
-    assert (pair["relation"], pair["trials"]) == ("unequal", 3)
+    # One point shows every output to be unequal: there are no more.
+    assert (pair["relation"], pair["trials"]) == ("unequal", 1)
     [leaf] = pair["leaves"]
     assert (leaf["differing"], leaf["total"], leaf["witness"]["index"]) == (4, 4, [0])
-    assert leaf["witness"]["seed"] in (7, 8, 9)
+    assert leaf["witness"]["seed"] == 7
     assert "multiply(%x, %x)" in pair["divergence"]["text"]
     assert pair["divergence"]["finding"] == "suspected"
 

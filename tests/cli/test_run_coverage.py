@@ -48,7 +48,7 @@ def dumped(folder: Path, text: str) -> Path:
 
 
 def test_the_last_lines_name_what_never_happened(dump: Path, run: Shell) -> None:
-    assert run(dump) == 0
+    assert run(dump, "--no-further-sets") == 0
     # Four random numbers have both signs and are not 0.
     assert "reference numpy" in run.out
     assert "; covers 1 of 2 decisions\n" in run.out
@@ -57,7 +57,7 @@ def test_the_last_lines_name_what_never_happened(dump: Path, run: Shell) -> None
 
 
 def test_the_source_is_annotated(dump: Path, run: Shell) -> None:
-    assert run(dump, "--coverage") == 0
+    assert run(dump, "--coverage", "--no-further-sets") == 0
     lines = run.out.splitlines()
     start = next(n for n, line in enumerate(lines) if line.endswith("model.py"))
     assert [line.rstrip() for line in lines[start + 1 : start + 4]] == [
@@ -68,7 +68,7 @@ def test_the_source_is_annotated(dump: Path, run: Shell) -> None:
 
 
 def test_the_record_lists_decisions(dump: Path, run: Shell) -> None:
-    coverage = run.json(dump, "--coverage")["modules"][0]["coverage"]
+    coverage = run.json(dump, "--coverage", "--no-further-sets")["modules"][0]["coverage"]
     assert (coverage["covered"], coverage["decisions"]) == (1, 2)
     assert [decision["kind"] for decision in coverage["listing"]] == ["comparison", "selection"]
     assert [decision["never"] for decision in coverage["never"]] == [["equal"]]
@@ -76,7 +76,7 @@ def test_the_record_lists_decisions(dump: Path, run: Shell) -> None:
 
 def test_a_program_without_its_source(tmp_path: Path, run: Shell) -> None:
     folder = dumped(tmp_path / "dump", TEXT.format(file="elsewhere.py", factor=2))
-    assert run(folder, "--coverage") == 0
+    assert run(folder, "--coverage", "--no-further-sets") == 0
     assert "elsewhere.py\n~    1/2     3 │" in run.out
 
 
