@@ -233,7 +233,8 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     row = replay_pair(tmp_path, DOUBLE, SUM, save_outputs=str(tmp_path / "file"))
     assert row.verdict is Verdict.BAD_INPUT
-    assert "--save-outputs" in row.reason
+    assert str(tmp_path / "file") in row.reason
+    assert "cannot be written" in row.reason
 
 
 def test_captured_executions_of_the_corpus(corpus: Path) -> None:
