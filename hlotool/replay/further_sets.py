@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
@@ -148,8 +149,9 @@ def _tried(
     tell("further inputs")
     is_here = program.backend == reference.backend
     try:
-        with time_limit(allowed):
-            for one in directed_sets(reference.module, trial.arguments, options.seed):
+        sets = directed_sets(reference.module, trial.arguments, options.seed)
+        with time_limit(allowed) if is_here else nullcontext():
+            for one in sets if is_here else _drawn(sets, allowed):
                 if not is_here and not one.suits_other_backends:
                     continue
                 started, other = time.monotonic(), _trial(one, trial, options)
@@ -173,6 +175,17 @@ def _tried(
                     return
     except TooSlow:
         return
+
+
+def _drawn(sets: Iterator[InputSet], seconds: float) -> Iterator[InputSet]:
+    """The sets that are made in time. Making them may be interrupted, waiting for a process must not be."""
+    end = time.monotonic() + seconds
+    while True:
+        with time_limit(end - time.monotonic()):
+            one = next(sets, None)
+        if one is None:
+            return
+        yield one
 
 
 def _trial(one: InputSet, plain: Trial, options: ReplayOptions) -> Trial:

@@ -10,6 +10,9 @@ from types import FrameType
 
 #: A limit that no timer can hold is as good as this.
 _LONGEST = 1e8
+#: Seconds after which it is raised again: where nothing can be raised, as in a callback of the garbage
+#: collector, Python drops it.
+_AGAIN = 1.0
 
 
 class TooSlow(BaseException):
@@ -30,7 +33,7 @@ def time_limit(seconds: float) -> Iterator[None]:
         raise TooSlow(f"more than {seconds:g} s")
 
     previous = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, min(max(seconds, 1e-3), _LONGEST))
+    signal.setitimer(signal.ITIMER_REAL, min(max(seconds, 1e-3), _LONGEST), _AGAIN)
     try:
         yield
     finally:
