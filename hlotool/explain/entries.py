@@ -35,6 +35,8 @@ FIELDS = {
 _AT_END = {"text": r"[^\n]*", "shape": r"\S*[^\s.]"}
 
 _FIELD = re.compile(r"\{([a-z]+)(\d*)\}")
+#: A field that is one kind of character, repeated.
+_REPEATED = re.compile(r"(\[[^\]]+\]|\\\w)\+")
 _CODE = re.compile(r"[EC]\d{4}")
 
 
@@ -90,7 +92,14 @@ def template_pattern(message: str) -> str:
         parts.append(f"(?P<{match[1]}{match[2]}>{_kind(match[1], match.end() == len(message))})")
         position = match.end()
     parts.append(_literal(message[position:]))
-    return "".join(parts)
+    return _lookbehind(message) + "".join(parts)
+
+
+def _lookbehind(message: str) -> str:
+    """What keeps a field at the beginning from being tried at every place within one long word."""
+    first = _FIELD.match(message)
+    characters = _REPEATED.fullmatch(FIELDS[first[1]]) if first else None
+    return f"(?<!{characters[1]})" if characters else ""
 
 
 def _kind(name: str, is_last: bool) -> str:
