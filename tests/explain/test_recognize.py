@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import tomllib
 from pathlib import Path
 
@@ -150,3 +151,10 @@ def test_every_command_that_a_remedy_names_exists() -> None:
     for entry in catalogue():
         for command in re.findall(r"hlotool (\w+)", " ".join([entry.cause, *entry.remedy])):
             assert command in known, f"{entry.id}: {command}"
+
+
+def test_a_long_word_is_looked_at_once() -> None:
+    """From every place within it to its end it would take a minute of processor time."""
+    began = time.process_time()
+    assert recognize("x" * 100_000) == []
+    assert time.process_time() - began < 5
