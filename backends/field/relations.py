@@ -121,7 +121,7 @@ class Relations:
             return []
         powers = _powers(w)
         factors = np.concatenate([values for _, values in powers])
-        first, second, third = _different_threes(len(factors))
+        first, second, third = _different_threes(len(w), len(powers))
 
         def factor(n: int) -> Reading:
             power, at = divmod(n, len(w))
@@ -145,6 +145,10 @@ _BINARY: Final[tuple[tuple[str, _Binary, Any], ...]] = (
 )
 
 
+#: Of `_powers`: from here on they are roots.
+_FIRST_ROOT: Final = 2
+
+
 def _powers(values: Floats) -> list[tuple[_Unary, Floats]]:
     """r, 1/r, √r, 1/√r: of a reading, and of all values."""
     with np.errstate(all="ignore"):
@@ -156,10 +160,19 @@ def _powers(values: Floats) -> list[tuple[_Unary, Floats]]:
         ]
 
 
-def _different_threes(count: int) -> Sequence[npt.NDArray[np.intp]]:
-    """All i ≤ j ≤ k below `count`."""
-    i, j, k = np.indices((count,) * 3, np.intp).reshape(3, -1)
+def _different_threes(constants: int, powers: int) -> Sequence[npt.NDArray[np.intp]]:
+    """All i ≤ j ≤ k of factors that are not two roots of one constant.
+
+    √r √r is r, which is a factor of its own; in the field it is -r where r is no square.
+    """
+    i, j, k = np.indices((constants * powers,) * 3, np.intp).reshape(3, -1)
+
+    def are_roots_of_one(a: npt.NDArray[np.intp], b: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+        roots = _FIRST_ROOT * constants
+        return np.asarray((a >= roots) & (b >= roots) & (a % constants == b % constants))
+
     chosen = (i <= j) & (j <= k)
+    chosen &= ~(are_roots_of_one(i, j) | are_roots_of_one(j, k) | are_roots_of_one(i, k))
     return i[chosen], j[chosen], k[chosen]
 
 

@@ -193,6 +193,15 @@ def test_products_of_three(value: float) -> None:
     assert Constants(written, program(nearly)).reading(nearly).rule is not Rule.RELATION
 
 
+def test_a_product_has_no_two_roots_of_one_constant() -> None:
+    """√r √r is r in the product of three; as words it is -r where r is no square, as here."""
+    r = 9008249 / 536870912
+    assert w.multiply(*[w.sqrt(word_of(Fraction(r)))] * 2) != word_of(Fraction(r))
+    made = rounded(1 / r / rounded(sqrt(2)))
+    found = Constants(program(r, rounded(sqrt(2))), program(made)).reading(made)
+    assert found.word == w.multiply(w.inverse(word_of(Fraction(r))), w.rsqrt(word_of(Fraction(2))))
+
+
 def test_what_a_frontend_made_of_its_constants() -> None:
     """-1/2 of 1.201^-2, as the derivative of a density has it: read as that where 1.201 stands beside it."""
     made = rounded(0.5 / 1.201**2)
