@@ -132,7 +132,7 @@ class _ByOutput(argparse.Action):
         option_string: str | None = None,
     ) -> None:
         """Store one value."""
-        from hlotool.numerics.tolerance import output_index
+        from hlotool.findings.outputs import output_index
 
         output, colon, text = str(values).rpartition(":")
         try:

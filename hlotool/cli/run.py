@@ -202,7 +202,7 @@ def _unsafe_updates(tasks: Sequence[Task], rows: Sequence[ModuleRecord], pool: P
 
 def _unknown_outputs(options: RunOptions, rows: Sequence[ModuleRecord]) -> Iterator[str]:
     """Tolerances of outputs that no program has."""
-    from hlotool.numerics.tolerance import output_index
+    from hlotool.findings.outputs import output_index
 
     known = {tuple(leaf.index) for row in rows for leaf in row.leaves}
     for name in dict.fromkeys(name for name, _ in (*options.output_rtol, *options.output_atol)):

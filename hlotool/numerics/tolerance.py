@@ -13,13 +13,13 @@ This tells rounding from faults only as well as a fixed bound can: faults below 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from hlotool.findings.outputs import output_index
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ElementType, ShapeIndex
 from hlotool.numerics import thresholds
@@ -95,8 +95,6 @@ WIDEST = 0.5
 _SAMPLE = 1 << 16
 #: The scale is at most this many lower quartiles; of normal numbers it is three.
 _QUARTILES = 8.0
-#: How reports call an output.
-_OUTPUT = re.compile(r"out(\[\d+\])*")
 
 
 def derive(element_type: ElementType, facts: Facts = NOTHING, scale: float = 0.0) -> Tolerance:
@@ -168,17 +166,6 @@ class ChosenTolerance:
 def chosen_by_user(rtol: float | None, atol: float | None, either: bool = False) -> ChosenTolerance | None:
     """`--rtol` and `--atol`: one of the two given, the other one is 0; None without both."""
     return None if rtol is None and atol is None else ChosenTolerance(rtol or 0.0, atol or 0.0, either)
-
-
-def output_index(name: str) -> ShapeIndex:
-    """The shape index of an output as reports name it: `out`, `out[1][0]`.
-
-    Raises:
-        ValueError: it is no such name.
-    """
-    if not _OUTPUT.fullmatch(name):
-        raise ValueError(f"{name!r} is no output; they are called out, out[1], out[1][0]")
-    return tuple(map(int, re.findall(r"\d+", name)))
 
 
 def chosen_by_output(

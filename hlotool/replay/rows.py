@@ -9,6 +9,7 @@ import msgspec
 
 from hlotool.backends.base import Value
 from hlotool.dump.flags import fast_math_flags
+from hlotool.findings.outputs import output_name
 from hlotool.findings.provenance import source_of_output
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.module import Module
@@ -165,7 +166,7 @@ def _with_faults(row: ModuleRecord, actual: Actual) -> ModuleRecord:
     marked = [_with_fault(leaf, faults.get(tuple(leaf.index)), actual.module) for leaf in row.leaves]
     index, fault = next(iter(faults.items()))
     verdict = max(row.verdict, Verdict.WRONG, key=lambda verdict: verdict.rank)
-    reason = f"out{''.join(f'[{i}]' for i in index)}: {fault}"
+    reason = f"{output_name(index)}: {fault}"
     return msgspec.structs.replace(
         row, verdict=verdict, reason=reason, leaves=marked, notes=[*row.notes, reason]
     )

@@ -9,9 +9,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hlotool.findings.outputs import output_name
 from hlotool.inspect.records import ModuleInfo, StageInfo, TrafficInfo
 from hlotool.report.tables import facts, plain_table
-from hlotool.report.words import amount, leaf_name, plural, size
+from hlotool.report.words import amount, plural, size
 
 #: Opcodes, parameters, results and stages that are listed unless everything is asked for.
 _LISTED = 12
@@ -138,7 +139,10 @@ def _signature(stage: StageInfo, verbose: bool) -> Table:
     results = stage.results if verbose else stage.results[:_LISTED]
     for result in results:
         table.add_row(
-            leaf_name(result.index), Text(result.shape), Text(result.source.place, "dim"), size(result.bytes)
+            output_name(result.index),
+            Text(result.shape),
+            Text(result.source.place, "dim"),
+            size(result.bytes),
         )
     if len(results) < len(stage.results):
         table.add_row(Text(_more(len(stage.results) - len(results), "result"), "dim"))

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotool.findings.comparison import BucketRecord, EvidenceRecord, HeatMapRecord
+from hlotool.findings.outputs import output_name
 from hlotool.findings.records import SourceRecord
 from hlotool.findings.verdict import Verdict
 from hlotool.locate.records import ElementRecord
@@ -18,7 +19,6 @@ from hlotool.report.tables import facts, plain_table
 from hlotool.report.words import (
     accepted,
     at,
-    leaf_name,
     number,
     plural,
     position,
@@ -45,7 +45,7 @@ _BAR = 30
 def leaf_diff(leaf: LeafRecord, name: str = "", verbose: bool = False) -> RenderResult:
     """The difference of one output, or of two arrays that have a name; `verbose` with a map of where."""
     yield Text.assemble(
-        (name or leaf_name(leaf.index), "bold"),
+        (name or output_name(leaf.index), "bold"),
         f"  {leaf.shape}  ",
         (verdict_text(leaf.verdict), style_of(leaf.verdict)),
     )
@@ -63,7 +63,7 @@ def leaf_diff(leaf: LeafRecord, name: str = "", verbose: bool = False) -> Render
 @group()
 def output_summary(output: OutputRecord) -> RenderResult:
     """What one output holds."""
-    yield Text.assemble((leaf_name(output.index), "bold"), f"  {output.shape}")
+    yield Text.assemble((output_name(output.index), "bold"), f"  {output.shape}")
     yield Padding(facts(_output_facts(output)), (0, 0, 0, 2))
 
 

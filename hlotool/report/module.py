@@ -9,6 +9,7 @@ from rich.console import RenderableType, RenderResult, group
 from rich.padding import Padding
 from rich.text import Text
 
+from hlotool.findings.outputs import output_name
 from hlotool.findings.records import ErrorRecord
 from hlotool.findings.verdict import AGREEING, Verdict
 from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord, SetRecord
@@ -16,7 +17,7 @@ from hlotool.report.coverage import covered_text, never_texts, outcome_counts
 from hlotool.report.divergence import first_divergence, first_not_finite
 from hlotool.report.leaf import leaf_diff, output_summary
 from hlotool.report.tables import facts
-from hlotool.report.words import leaf_name, plural, row_verdict, seconds, style_of, within
+from hlotool.report.words import plural, row_verdict, seconds, style_of, within
 
 #: Outputs shown in full unless everything is asked for.
 _DETAILED = 3
@@ -50,7 +51,7 @@ def _outputs(module: ModuleRecord, verbose: bool) -> Iterator[RenderableType]:
     yield from (leaf_diff(leaf, verbose=verbose) for leaf in shown[:limit])
     yield from map(output_summary, module.outputs)
     if limit is not None and (hidden := shown[limit:]):
-        names = ", ".join(leaf_name(leaf.index) for leaf in hidden)
+        names = ", ".join(output_name(leaf.index) for leaf in hidden)
         yield Text(
             f"{plural(len(hidden), 'more output')} with a finding: {names} (--verbose shows them)", "dim"
         )
@@ -138,7 +139,7 @@ def _special_facts(module: ModuleRecord) -> Iterator[tuple[str, str]]:
     for number, found in enumerate(module.special_values):
         kinds = ((found.nan, "NaN"), (found.inf, "infinite"))
         counts = ", ".join(f"{count} of {found.total} {name}" for count, name in kinds if count)
-        yield "" if number else "not finite", f"{leaf_name(found.index)}: {counts}"
+        yield "" if number else "not finite", f"{output_name(found.index)}: {counts}"
     if module.origins_missing:
         yield "made by", module.origins_missing
 

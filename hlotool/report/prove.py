@@ -10,11 +10,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hlotool.findings.outputs import output_name
 from hlotool.replay.exact.records import ProvedLeafRecord, ProvedRecord
 from hlotool.report.divergence import first_divergence
 from hlotool.report.prove_records import ProveRecord
 from hlotool.report.tables import Report, facts, plain_table
-from hlotool.report.words import at, leaf_name, plural, share
+from hlotool.report.words import at, plural, share
 
 #: Sign and style of each relation; the sign tells it apart where there is no colour.
 _LOOKS = {"equal": ("✓", "green"), "unequal": ("✗", "bold red"), "refused": ("?", "yellow")}
@@ -50,7 +51,7 @@ class ProveReport(Report[ProveRecord]):
             rows.append(("because", pair.reason))
         wanted = [leaf for leaf in pair.leaves if self.verbose or leaf.relation != "equal"]
         shown = wanted if self.verbose else wanted[:_SHOWN]
-        rows += [(leaf_name(leaf.index), _leaf_text(leaf)) for leaf in shown]
+        rows += [(output_name(leaf.index), _leaf_text(leaf)) for leaf in shown]
         if hidden := len(wanted) - len(shown):
             rows.append(("", f"{plural(hidden, 'more output')} (--verbose shows them)"))
         if pair.divergence_missing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 
+from hlotool.findings.outputs import output_name
 from hlotool.findings.verdict import AGREEING, Verdict
 from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord, ToleranceRecord
 
@@ -123,11 +124,6 @@ def position(index: Sequence[int]) -> str:
     return f"[{', '.join(map(str, index))}]"
 
 
-def leaf_name(index: Sequence[int]) -> str:
-    """`out` for a result that is one array, `out[1][0]` for a part of a tuple."""
-    return "out" + "".join(f"[{i}]" for i in index)
-
-
 def accepted(tolerance: ToleranceRecord) -> str:
     """The tolerance as an inequality with its origin."""
     if not tolerance.relative and not tolerance.absolute:
@@ -167,7 +163,7 @@ def distance(module: ModuleRecord) -> str:
 
 def _other_functions(module: ModuleRecord) -> str:
     """Which outputs are other functions."""
-    names = [leaf_name(leaf.index) for leaf in module.leaves if leaf.verdict is module.verdict]
+    names = [output_name(leaf.index) for leaf in module.leaves if leaf.verdict is module.verdict]
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"{names[0]}{more}: another function" if names else ""
 
@@ -183,7 +179,7 @@ def _worst_leaf(leaves: Sequence[LeafRecord]) -> str:
         return ""
     leaf = max(wrong, key=lambda leaf: wrong_elements(leaf) / leaf.total if leaf.total else 1.0)
     pattern = f", {leaf.evidence.pattern}" if leaf.evidence and leaf.evidence.pattern else ""
-    return f"{leaf_name(leaf.index)}: {wrong_elements(leaf)} of {leaf.total}{pattern}"
+    return f"{output_name(leaf.index)}: {wrong_elements(leaf)} of {leaf.total}{pattern}"
 
 
 def wrong_elements(leaf: LeafRecord) -> int:

@@ -15,9 +15,8 @@ from hlotool.findings.records import Record
 from hlotool.locate.execution import execute, on_one_device
 from hlotool.locate.isolation import Alone, Isolation
 from hlotool.locate.store import Budget
-from hlotool.replay.program import load_program, snapshot_program
 from hlotool.values.generate import generate_inputs
-from hlotool.xla_tools.iteration import Run, only_stage
+from hlotool.xla_tools.iteration import Run, program_of
 
 #: Of the time limit: what recording and comparing may take each.
 _SHARE = 0.4
@@ -57,12 +56,7 @@ def run(task: Run) -> Isolated:
         BackendFailed: this process is of no more use.
     """
     try:
-        stage = only_stage(task.module)
-        reference = (
-            load_program(task.module, stage, "numpy")
-            if stage is not None
-            else snapshot_program(task.module.captures[0], "numpy")
-        )
+        reference = program_of(task.module, "numpy")
         if reference.runner.copies > 1:
             raise Unsupported("instructions of programs for several devices cannot be run alone")
         arguments: Sequence[Any] = generate_inputs(reference.module, task.options.seed).values

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from hlotool.dump.loading import read_execution
-from hlotool.dump.records import DumpModule, Stage
+from hlotool.dump.records import DumpModule
 from hlotool.errors import BackendFailed, HlotoolError, InputDataError, Unsupported
 from hlotool.findings.records import Record
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.printing.literals import typed_literal_text
 from hlotool.ir.types import ArrayShape, leaves
-from hlotool.parse.proto.tool_literals import ToolLiterals, as_literal, write_executions
+from hlotool.parse.proto.tool_literals import ToolLiterals, as_literal, read_executions, write_executions
 from hlotool.replay.options import RunOptions
 from hlotool.replay.program import Program, load_program, snapshot_program
 from hlotool.replay.records import InputsRecord, ModuleRecord
 from hlotool.replay.rows import Actual, compare_row, lonely_row
 from hlotool.replay.task import Task, failed_row
-from hlotool.replay.trials import Trial
-from hlotool.values.flatten import from_literal, unflatten
+from hlotool.replay.trials import Trial, trials
+from hlotool.values.captured import fit_arguments
+from hlotool.values.flatten import flatten, from_literal, unflatten
 from hlotool.values.generate import generate_inputs
 from hlotool.workers.worker import tell
 
@@ -97,7 +96,7 @@ def run(task: Run) -> Ran:
 def _run(task: Run) -> Ran:
     options, replay = task.options, Task(task.module, task.options)
     began = time.monotonic()
-    tested = _program(task, options.backend)
+    tested = program_of(task.module, options.backend)
     if tested.runner.copies > 1:
         raise Unsupported("run_hlo_module runs programs for one device; hlotool run takes this one")
     trial = _trial(task, tested.module)
@@ -112,7 +111,7 @@ def _run(task: Run) -> Ran:
     if task.has_reference and not skipped:
         tell("running on the reference platform")
         began = time.monotonic()
-        reference = _program(task, options.reference)
+        reference = program_of(task.module, options.reference)
         expected = reference.runner.run(trial.arguments).value
         seconds.append(time.monotonic() - began)
         row = compare_row(replay, reference, trial, expected, Actual.computed(tested, outcome, sum(seconds)))
@@ -130,80 +129,48 @@ def _run(task: Run) -> Ran:
     )
 
 
-def _program(task: Run, backend: str) -> Program:
-    stage = only_stage(task.module)
-    if stage is not None:
-        return load_program(task.module, stage, backend)
-    return snapshot_program(task.module.captures[0], backend)
-
-
-def only_stage(module: DumpModule) -> Stage | None:
-    """The stage of a file; None where its program is that of a snapshot.
+def program_of(module: DumpModule, backend: str) -> Program:
+    """The program of a file, compiled by a backend.
 
     Raises:
-        Unsupported: the file has several, or none.
+        Unsupported: the file has several programs, or none; otherwise as `load_program`.
     """
     stages = (*module.stages, *module.others)
     if len(stages) == 1:
-        return stages[0]
+        return load_program(module, stages[0], backend)
     if not stages and module.captures:
-        return None
+        return snapshot_program(module.captures[0], backend)
     raise Unsupported(f"{module.title}: {len(stages)} programs where there should be one")
 
 
 def _trial(task: Run, module: Module) -> Trial:
-    if task.given:
-        from hlotool.parse.proto.tool_literals import read_executions
-
-        execution = read_executions(task.given, "--input_literals_file")[0]
-        values = tuple(map(from_literal, execution.arguments))
-        return _checked(module, values, InputsRecord(origin="given", description="from literals"))
-    if task.module.captures and not task.is_fake:
-        capture = task.module.captures[0]
-        values = tuple(map(from_literal, read_execution(capture).arguments[0]))
-        record = InputsRecord(origin="captured", description=f"captured in {capture.source.name}")
-        return _checked(module, values, record)
-    if not task.is_random:
-        values = tuple(_zeros(parameter) for parameter in module.entry.parameters)
-        return Trial(values, InputsRecord(origin="generated", description="all zero"))
-    seed = task.options.seed
-    made = generate_inputs(module, seed)
-    record = InputsRecord(origin="generated", description=f"generated with seed {seed}", seed=seed)
-    if not task.large_range:
-        return Trial(made.values, record)
-    free = {(leaf.number, leaf.index) for leaf in made.descriptions if not leaf.rule}
-    values = tuple(_enlarged(p, value, seed, free) for p, value in zip(module.entry.parameters, made.values))
-    return Trial(values, record)
-
-
-def _checked(module: Module, values: tuple[Any, ...], record: InputsRecord) -> Trial:
-    """A trial on values from a file, which must fit.
+    """What the program is run on.
 
     Raises:
-        InputDataError: they do not.
+        InputDataError: given or captured values do not fit it.
     """
-    parameters = module.entry.parameters
-    if len(values) != len(parameters):
-        raise InputDataError(f"{record.description}: {len(values)} arguments, {len(parameters)} parameters")
-    for parameter, value in zip(parameters, values):
-        for index, shape, array in _arrays(parameter, value):
-            if array.dtype != dtype_of(shape.element_type) or array.ndim != len(shape.dims):
-                where = f"parameter {parameter.parameter_number}{''.join(f'[{i}]' for i in index)}"
-                raise InputDataError(
-                    f"{record.description}: {where} is {shape.logical_text()}, got {array.dtype}{array.shape}"
-                )
-    return Trial(values, record)
-
-
-def _arrays(parameter: Instruction, value: Any) -> Iterator[tuple[tuple[int, ...], ArrayShape, Any]]:
-    from hlotool.values.flatten import flatten
-
-    try:
-        for index, shape, array in flatten(parameter.shape, value):
-            if isinstance(shape, ArrayShape):
-                yield index, shape, np.asarray(array)
-    except TypeError as error:
-        raise InputDataError(f"parameter {parameter.parameter_number}: {error}") from error
+    if task.given:
+        execution = read_executions(task.given, "--input_literals_file")[0]
+        if any(argument.has_elided for argument in execution.arguments):
+            raise InputDataError("--input_literals_file: an argument has a shape, and no values")
+        values = tuple(map(from_literal, execution.arguments))
+        record = InputsRecord(origin="given", description="from literals")
+        return Trial(fit_arguments(values, module, "--input_literals_file"), record)
+    captures = () if task.is_fake else task.module.captures
+    if captures or (task.is_random and not task.large_range):
+        # XLA's tool knows of no arguments beside a file.
+        owner = replace(task.module, captures=captures, arguments="")
+        return next(trials(owner, module, task.options))
+    seed = task.options.seed
+    if not task.is_random:
+        zeros = tuple(_zeros(parameter) for parameter in module.entry.parameters)
+        return Trial(zeros, InputsRecord(origin="generated", description="all zero"))
+    made = generate_inputs(module, seed)
+    free = {(leaf.number, leaf.index) for leaf in made.descriptions if not leaf.rule}
+    values = tuple(_enlarged(p, value, seed, free) for p, value in zip(module.entry.parameters, made.values))
+    return Trial(
+        values, InputsRecord(origin="generated", description=f"generated with seed {seed}", seed=seed)
+    )
 
 
 def _zeros(parameter: Instruction) -> Any:
@@ -216,8 +183,6 @@ def _zeros(parameter: Instruction) -> Any:
 
 def _enlarged(parameter: Instruction, value: Any, seed: int, free: set[tuple[int, tuple[int, ...]]]) -> Any:
     """Floats of which nothing is demanded get exponents from the whole range of their type."""
-    from hlotool.values.flatten import flatten
-
     number = parameter.parameter_number or 0
     parts = []
     for index, shape, array in flatten(parameter.shape, value):

@@ -193,12 +193,10 @@ def _given(path: str) -> list[bytes]:
         return []
     from pathlib import Path
 
+    from hlotool.findings.files import read_whole
     from hlotool.parse.proto.tool_literals import read_executions, write_executions
 
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise UsageError(f"--input_literals_file={path}: {error.strerror}") from error
+    content = read_whole(Path(path), UsageError)
     return [write_executions([execution]) for execution in read_executions(content, path)]
 
 
@@ -232,13 +230,10 @@ def _one(pool: Pool, task: Run, flags: Flags) -> Ran | None:
 
 def _called(pool: Pool, function: str, task: Run) -> bytes | None:
     """What a worker answers; None, and why on stderr, where it died."""
-    from hlotool.workers.pool import Done
-
-    for event in pool.run(function, [task]):
-        if isinstance(event, Done):
-            if isinstance(event.value, bytes):
-                return event.value
-            _tell(str(event.value))
+    (done,) = pool.call_all(function, [task])
+    if isinstance(done.value, bytes):
+        return done.value
+    _tell(str(done.value))
     return None
 
 
@@ -309,11 +304,11 @@ def _table(done: Isolated) -> str:
 def _write(path: str, messages: Sequence[bytes]) -> None:
     from pathlib import Path
 
+    from hlotool.findings.files import writing
+
     # A message that repeats a field is the concatenation of those that have it once each.
-    try:
+    with writing(path):
         Path(path).write_bytes(b"".join(messages))
-    except OSError as error:
-        raise UsageError(f"--output_literals_file={path}: {error.strerror}") from error
 
 
 def _tell(text: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hlotool.findings.outputs import output_name
 from hlotool.findings.verdict import Verdict
 from hlotool.replay.records import ToleranceRecord
 from hlotool.report import words
@@ -60,8 +61,8 @@ def test_amounts_and_sizes(value: int, amount: str, size: str) -> None:
 
 
 def test_names() -> None:
-    assert words.leaf_name([]) == "out"
-    assert words.leaf_name([1, 0]) == "out[1][0]"
+    assert output_name([]) == "out"
+    assert output_name([1, 0]) == "out[1][0]"
     assert words.position([]) == "[]"
     assert words.share(3, 8192) == "3 of 8192 (0.0366 %)"
     assert words.share(0, 0) == "0 of 0"

@@ -9,6 +9,7 @@ import pytest
 from support.oracle import need_xla
 
 from hlotool.ir.literal import Literal
+from hlotool.ir.types import Shape
 from hlotool.parse.proto.tool_literals import ToolLiterals, read_executions, write_executions
 from hlotool.parse.reader import parse_module
 from hlotool.values.flatten import from_literal
@@ -144,4 +145,17 @@ def test_arguments_that_do_not_fit(program: Path, tmp_path: Path, capsys: pytest
     wrong = Literal(parse_module(PROGRAM).entry.parameters[1].shape, np.array(1, np.int32))
     given.write_bytes(write_executions([ToolLiterals((wrong, wrong))]))
     assert main([*command, str(program)]) == 255
-    assert "parameter 0 is f32[3], got int32()" in capsys.readouterr().err
+    assert "parameter 0 (%x): expected f32[3], got dimensions []" in capsys.readouterr().err
+    given.write_bytes(_without_values(parse_module(PROGRAM).entry.parameters[0].shape))
+    assert main([*command, str(program)]) == 255
+    assert "an argument has a shape, and no values" in capsys.readouterr().err
+
+
+def _without_values(shape: Shape) -> bytes:
+    """An argument of which the file says the shape only."""
+    from hlotool.parse.proto.schema import message_class
+    from hlotool.parse.proto.shapes import write_shape
+
+    message = message_class("RunHloModuleLiterals")()
+    write_shape(message.iterations.add().arguments.add().shape, shape)
+    return bytes(message.SerializeToString())

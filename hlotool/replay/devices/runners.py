@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hlotool.backends.base import TOKEN, DevicesExecutable, Executable, Value, notes_of
+from hlotool.findings.outputs import output_name
 from hlotool.ir.attributes import Mesh, Sharding
 from hlotool.ir.module import Module
 from hlotool.ir.printing.sharding import sharding_text
@@ -199,7 +200,7 @@ class _Spread:
 
 
 def _names(indices: Sequence[ShapeIndex]) -> str:
-    return ", ".join("out" + "".join(f"[{i}]" for i in index) for index in indices)
+    return ", ".join(map(output_name, indices))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hlotool.errors import InputDataError
+from hlotool.findings.outputs import output_name
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.types import ShapeIndex
 from hlotool.numerics.compare import compare_values
@@ -52,7 +53,7 @@ def _by_comparison(judgement: Judgement, leaf: Leaf) -> LeafComparison | None:
     """By the user's function, which gets copies: it may do with them what it likes."""
     if judgement.compare_with is None:
         return None
-    name = "out" + "".join(f"[{i}]" for i in leaf.compared.index)
+    name = output_name(leaf.compared.index)
     try:
         answer: Any = judgement.compare_with(name, leaf.expected.copy(), leaf.actual.copy())
     except Exception as error:
