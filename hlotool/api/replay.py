@@ -195,7 +195,7 @@ def replay(
         rows = batch.records + [unavailable_row(backend, why) for backend, why in missing.items()]
     if journal is not None and not end.interrupted:
         course.forget(journal.remove)
-    return ReplayResult(_record(where, options, rows, end, notes, time.perf_counter() - start))
+    return ReplayResult(record_of(where, options, rows, end, notes, time.perf_counter() - start))
 
 
 def _journal(tasks: Sequence[Task], paths: Sequence[str], options: RunOptions) -> Journal | None:
@@ -249,19 +249,20 @@ def _unknown_outputs(options: RunOptions, rows: Sequence[ModuleRecord]) -> Itera
             yield f"no program has the output {name}, which a tolerance was given for"
 
 
-def _record(
-    paths: list[str],
+def record_of(
+    paths: Sequence[str],
     options: RunOptions,
     rows: Sequence[ModuleRecord],
     end: Ending,
     notes: Sequence[str],
     elapsed: float,
 ) -> RunRecord:
+    """What was found in `paths` within `elapsed` seconds."""
     from hlotool.report.records import RunRecord, exit_code_of, summary_of, versions
 
     return RunRecord(
         versions=versions(),
-        paths=paths,
+        paths=list(paths),
         options=options,
         modules=list(rows),
         summary=summary_of(rows),
