@@ -13,8 +13,8 @@ import hlotool
 from hlotool.api.results import Result
 from hlotool.cli.main import build_parser
 
-#: Commands whose functions are called otherwise: `hlotool.run` has always executed a module, and plug-ins import
-#: from the packages `hlotool.backends` and `hlotool.repro`.
+#: Commands whose functions are called otherwise: `hlotool.run` has always executed a module, and plug-ins
+#: import from the packages `hlotool.backends` and `hlotool.repro`.
 FUNCTIONS = {"run": "replay", "repro": "verify", "backends": "list_backends"}
 
 #: They say what is shown: `Result.report`, `Result.to_dict`, the log of `logging`, Python's own traceback.
