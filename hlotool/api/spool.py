@@ -5,9 +5,11 @@ The files live as long as this process, so that what a report says to do next fi
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Sequence
 from functools import cache
@@ -56,7 +58,7 @@ def _arrays(value: Any, np: Any) -> Any:
 
 def _written(name: str, content: bytes) -> str:
     """A file of that name and content; the same content is the same file."""
-    folder = Path(_folder().name, hashlib.blake2b(content, digest_size=8).hexdigest())
+    folder = _folder() / hashlib.blake2b(content, digest_size=8).hexdigest()
     folder.mkdir(exist_ok=True)
     path = folder / name
     path.write_bytes(content)
@@ -64,6 +66,8 @@ def _written(name: str, content: bytes) -> str:
 
 
 @cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
+def _folder() -> Path:
     """Removed when this process ends."""
-    return tempfile.TemporaryDirectory(prefix="hlotool-")
+    folder = Path(tempfile.mkdtemp(prefix="hlotool-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
