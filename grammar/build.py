@@ -12,9 +12,9 @@ from hlotool.grammar.regular import RegularRules
 PATTERNS = {
     "metadata": "[ ]?",
     "array_shape": "",
-    "int_lists": "",
-    "name_rows": "[ \\n]?",
-    "field_rows": "[ \\n]?",
+    "booleans": "",
+    "ints": "",
+    "slice": "[ ]?",
 }
 
 

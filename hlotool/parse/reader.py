@@ -93,4 +93,8 @@ def _collector_off() -> Iterator[None]:
         yield
     finally:
         if was_on:
+            if not gc.get_freeze_count():
+                # What was made is old at once: nobody need look through it to see that it is still in use.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()

@@ -10,23 +10,21 @@ from hypothesis import strategies as st
 from support.trees import TREES
 
 from hlotool import grammar
-from hlotool.grammar.build import build_parser
+from hlotool.grammar.build import PATTERNS, build_parser
 from hlotool.grammar.regular import RegularRules
 
 #: A start rule, and a text that can be read from there with the rule in place of `$`.
 FRAMES = {
     "metadata": ("metadata", "$"),
     "array_shape": ("shape", "$"),
-    "int_lists": ("attributes", ", source_target_pairs=$"),
-    "name_rows": (
-        "module",
-        "HloModule m FileNames $ FunctionNames FileLocations StackFrames e { i = iota() }",
-    ),
-    "field_rows": (
-        "module",
-        "HloModule m FileNames FunctionNames FileLocations $ StackFrames e { i = iota() }",
-    ),
+    "booleans": ("attributes", ", allow_spmd_sharding_propagation_to_output=$"),
+    "ints": ("attributes", ", dimensions=$"),
+    "slice": ("attributes", ", slice=$"),
 }
+
+
+def test_all_patterns_are_tested() -> None:
+    assert FRAMES.keys() == PATTERNS.keys()
 
 
 @pytest.mark.parametrize("rule", sorted(FRAMES))
