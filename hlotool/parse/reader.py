@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: From so many characters on texts are cut into lines first. To compile what proves the pieces of a line
 #: takes as long as parsing so much; where that is done, short texts are cut, too.
-LARGE = 40_000
+LARGE = 24_000
 _SHORT = 1_000
 
 #: Characters read so far in this process.

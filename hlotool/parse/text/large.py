@@ -2,9 +2,9 @@
 
 Dumps have one instruction to a line and say the same things again and again. What a line says by itself is
 read by `statements.py`; here the names of its operands are looked up among those of the instructions before,
-which were proved. A line that is not of the usual form, or whose pieces are not proved, goes to the parser as a
-whole. Where that fails too (a computation over several lines, a comment, an error), the parser reads the text
-from there on, and its verdict and its message are the answer.
+which were proved. A line that is not of the usual form, or whose pieces are not proved, goes to the parser as
+a whole. Where that fails too (a computation over several lines, a comment, an error), the parser reads the
+text from there on, and its verdict and its message are the answer.
 """
 
 from __future__ import annotations
@@ -94,12 +94,14 @@ class LargeReader:
             header = large_header(self._text[: first.start()], self._builder, self._pieces)
         except (Doubt, TextError):
             return None
+        self._statements.begin(header.name)
         self._line += self._text.count("\n", 0, first.start())
         position = first.start()
         while position < len(self._text):
             position = self._computation(position)
         if not self._builder.computations:
             return None
+        self._statements.end()
         return finish_module(header, self._builder, self._source.path)
 
     # Computations

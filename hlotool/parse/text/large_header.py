@@ -24,6 +24,7 @@ NAME = r"%?(?!__)[A-Za-z_][A-Za-z0-9_.\-]*"
 _MODULE_LINE = re.compile(rf"HloModule ({NAME})(, .*)?$")
 _LINE_COMMENTS = re.compile(r"(?:[ \t]*(?://[^\r\n\0]*)?\n)*")
 _TITLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+_TITLE = re.compile(rf"^(?:{'|'.join(_TITLES)})$", re.MULTILINE)
 
 
 def large_header(text: str, builder: Builder, pieces: Pieces) -> Header:
@@ -49,7 +50,7 @@ def large_header(text: str, builder: Builder, pieces: Pieces) -> Header:
 
 @cache
 def _tables_expression() -> Callable[[str], re.Match[str] | None]:
-    """What proves the text of the tables: each row on its line, with nothing that could be wrong in a value."""
+    """What proves the text of the tables: each row on its line, with nothing that could be wrong in it."""
     names = rf"{SAFE_NUMBER} {SAFE_STRING}"
     rows = (names, names, *(_row(kind, SAFE_NUMBER) for kind in (FileLocation, StackFrame)))
     parts = (rf"\s*{title}\n(?:{row}\n)*+" for title, row in zip(_TITLES, rows))

@@ -32,6 +32,7 @@ from hlotool.parse.text.syntax import (
 
 if TYPE_CHECKING:
     from hlotool.ir.literal import Literal
+    from hlotool.parse.text.statements import Stage
 
 #: Where one attribute probably ends and the next begins.
 _NEXT_ATTRIBUTE = re.compile(r", (?=[a-z_\-]+=)")
@@ -85,6 +86,7 @@ class Pieces:
     Attributes:
         heads: what `head` gave out, by text.
         tails: what `tail` gave out, by text.
+        last_stage: the lines of the text that was read last.
     """
 
     def __init__(self, strict: bool) -> None:
@@ -95,6 +97,7 @@ class Pieces:
         self._bound: dict[str, dict[str, BoundAttributes]] = {}
         self.tails: dict[str, tuple[Metadata, str]] = {}
         self._literals: dict[tuple[str, str], Literal] = {}
+        self.last_stage: Stage | None = None
         self._proved = _expressions()
 
     @property

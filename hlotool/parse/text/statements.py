@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from hlotool.parse.text.large_header import NAME
 from hlotool.parse.text.pieces import METADATA_KEY, Doubt, Pieces, after_comment, split_commas
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _PARENTHESES = r"[^()\n]*+(?:\([^()\n]*+\)[^()\n]*+)*+"
 _NESTED_PARENTHESES = rf"[^()\n]*+(?:\({_PARENTHESES}\)[^()\n]*+)*+"
-#: An instruction line as XLA prints it: ROOT; name; shape and opcode; operands that are but names or a number,
-#: or others; attributes. Of any other line everything is empty.
+#: An instruction line as XLA prints it: ROOT; name; shape and opcode; operands that are but names or a
+#: number, or others; attributes. Of any other line everything is empty.
 _LINE = re.compile(
     rf"^(?: *+(ROOT )?+%?+({NAME.removeprefix('%?')}+) = "
     r"((?:\(.*?\)|[a-z0-9]++\[[^\]\n]*+\](?:\{[^}\n]*+\})?+) [a-z0-9\-]++)"
@@ -46,6 +46,18 @@ Statement: TypeAlias = (
 )
 
 
+class Stage(NamedTuple):
+    """A text, for the next one.
+
+    Attributes:
+        module: that it is a stage of.
+        lines: what its lines say; nothing of the first stage, which may be the only one.
+    """
+
+    module: str
+    lines: dict[str, Statement | None]
+
+
 class Statements:
     """Reads lines.
 
@@ -55,10 +67,33 @@ class Statements:
 
     def __init__(self, pieces: Pieces) -> None:
         self._pieces = pieces
+        self._module = ""
+        self._before: dict[str, Statement | None] | None = None
+        self._now: dict[str, Statement | None] = {}
+
+    def begin(self, module: str) -> None:
+        """Begin a text; one of the same module as the last is probably its next stage, with equal lines."""
+        last = self._pieces.last_stage
+        self._module = module
+        self._before = last.lines if last is not None and last.module == module else None
+
+    def end(self) -> None:
+        """Keep what this text may share with the next one."""
+        self._pieces.last_stage = Stage(self._module, self._now)
 
     def of_lines(self, text: str, start: int, end: int) -> list[Statement | None]:
         """What each line between two positions says; None where its pieces do not prove it."""
-        return [self._statement(*parts) for parts in _LINE.findall(text, start, end)]
+        if self._before is None:
+            return [self._statement(*parts) for parts in _LINE.findall(text, start, end)]
+        known, now = self._before.get, self._now
+        statements = []
+        for line in text[start:end].split("\n"):
+            statement = known(line)
+            if statement is None and (parts := _LINE.fullmatch(line)) is not None:
+                statement = self._statement(*parts.groups(""))
+            now[line] = statement
+            statements.append(statement)
+        return statements
 
     def _statement(
         self, root: str, name: str, head_text: str, plain: str, nested: str, attributes: str
