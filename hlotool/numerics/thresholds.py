@@ -337,6 +337,18 @@ SNAP_UNITS = Threshold(
     why="one is the largest error of a rounding, and half of one is left for what it was made of",
     table=EXACT,
 )
+FURTHER_UNITS = Threshold(
+    0.5,
+    decides="by how much that grows with every further operation that a compiler rounds",
+    why="an operation is off by 0.4 units in the mean, and errors of four hardly ever all go one way",
+    table=EXACT,
+)
+ACCIDENTS = Threshold(
+    0.02,
+    decides="how many relations of one kind may be as near to a constant by chance for one to explain it",
+    why="a fault in a constant goes unseen as often, and ten constants in f32 have 0.002 products of three",
+    table=EXACT,
+)
 FOLDED_UNITS = Threshold(
     6,
     decides="the same for what a function of constants is: erf(0.6) as a compiler folds it, and as we do",
