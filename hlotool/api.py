@@ -220,7 +220,7 @@ def prove(reference: Module, tested: Module, *, trials: int = 2, seed: int = 0) 
     >>> prove(parse(text.format("add")), parse(text.format("multiply"))).relation
     <Relation.UNEQUAL: 'unequal'>
     """
-    from hlotool.replay.exact.compare import Options
+    from hlotool.replay.exact.arguments import Options
     from hlotool.replay.exact.compare import compare as compare_exactly
     from hlotool.replay.exact.task import programs
 

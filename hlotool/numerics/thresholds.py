@@ -343,6 +343,12 @@ FURTHER_UNITS = Threshold(
     why="an operation is off by 0.4 units in the mean, and errors of four hardly ever all go one way",
     table=EXACT,
 )
+FOLDS = Threshold(
+    4,
+    decides="operations that a compiler may round on the way to a constant that no relation explains",
+    why="products of four occur; at eight a constant that is 3 ulps off would be excused",
+    table=EXACT,
+)
 ACCIDENTS = Threshold(
     0.02,
     decides="how many relations of one kind may be as near to a constant by chance for one to explain it",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
-from hlotool.backends.base import Backend
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.constants import Constants, constant_values
-from hlotool.backends.field.drawing import with_drawn_floats
 from hlotool.backends.field.executable import FieldBackend
 from hlotool.backends.field.snapping import Rule
 from hlotool.backends.field.trial import Trial
@@ -18,43 +16,14 @@ from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError
 from hlotool.ir.module import Module
 from hlotool.ir.types import array_shapes, leaves
 from hlotool.numerics import thresholds
-from hlotool.replay.devices.arguments import device_arguments
 from hlotool.replay.devices.runners import Runner
+from hlotool.replay.exact.arguments import Options, Side, point_arguments
 from hlotool.replay.exact.leaves import compared, explained, worst
 from hlotool.replay.exact.points import most_points, points_for
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
+from hlotool.replay.exact.rounded import excused
 from hlotool.replay.parameters import parameter_difference
 from hlotool.values.flatten import flatten
-from hlotool.values.generate import generate_inputs
-
-
-class Side(Protocol):
-    """One program of a pair, such as `replay.program.Program`."""
-
-    @property
-    def module(self) -> Module:
-        """The program."""
-
-    @property
-    def compiled_by(self) -> Callable[[Backend], Runner]:
-        """Compiles it, as a replay would run it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How two programs are compared.
-
-    Attributes:
-        trials: points; `compare` takes more where few elements decide (`points`).
-        seed: of the first one; the others follow.
-        time_limit: for all of it, in seconds.
-        arguments: whose integers and preds are taken in place of generated ones, in the first trial.
-    """
-
-    trials: int = 2
-    seed: int = 0
-    time_limit: float = 60.0
-    arguments: Sequence[Any] | None = None
 
 
 def compare(reference: Side, tested: Side, options: Options | None = None) -> ExactResult:
@@ -72,6 +41,7 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
         if result.relation is not Relation.UNEQUAL or result.structural:
             break
         result = _united(result, _attempt(reference, tested, options, least, deadline, assumed))
+    result = excused(reference, tested, result, options, deadline)
     return replace(result, seconds=time.monotonic() - began)
 
 
@@ -236,28 +206,6 @@ def _readings(constants: Constants) -> list[tuple[str, str, str]]:
 
 def _takes_logarithms(*modules: Module) -> bool:
     return any(i.opcode in ("log", "log-plus-one") for module in modules for i in module.instructions())
-
-
-def point_arguments(module: Module, runner: Runner, options: Options, number: int) -> Sequence[Any]:
-    """What both programs are given at one point: one value per parameter, or a tuple for each device."""
-
-    def drawn(device: int) -> Sequence[Any]:
-        numbers = point_numbers(module, options, number, device)
-        return with_drawn_floats(module, numbers, options.seed + number + device)
-
-    return device_arguments(module, drawn) if runner.copies > 1 else drawn(0)
-
-
-def point_numbers(module: Module, options: Options, number: int, device: int = 0) -> Sequence[Any]:
-    """The arguments of one point, before words take the place of floats.
-
-    Integers and preds repeat themselves after `trials` points, given ones are those of the first: what they
-    show must not vanish at further points.
-    """
-    trial = number % options.trials
-    if options.arguments is not None and trial == 0:
-        return options.arguments
-    return generate_inputs(module, options.seed + trial + device).values
 
 
 def _structural_difference(reference: Runner, tested: Runner) -> str:

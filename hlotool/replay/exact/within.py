@@ -11,7 +11,8 @@ from hlotool.errors import HlotoolError
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, Shape, leaves
 from hlotool.numerics import thresholds
-from hlotool.replay.exact.compare import Options, Side, compare
+from hlotool.replay.exact.arguments import Options, Side
+from hlotool.replay.exact.compare import compare
 from hlotool.replay.exact.result import ExactResult
 
 #: They compute nothing of their own.
