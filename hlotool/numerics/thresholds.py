@@ -349,6 +349,12 @@ FOLDS = Threshold(
     why="products of four occur; at eight a constant that is 3 ulps off would be excused",
     table=EXACT,
 )
+SAME_FIT = Threshold(
+    1e-12,
+    decides="relative differences in f64 up to which constants that may be off make two programs the same",
+    why="legal rewrites differ by 2e-16 to 1e-12; rounding a constant of f32 changes a result by some 1e-8",
+    table=EXACT,
+)
 ACCIDENTS = Threshold(
     0.02,
     decides="how many relations of one kind may be as near to a constant by chance for one to explain it",

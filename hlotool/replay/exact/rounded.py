@@ -11,7 +11,7 @@ another one lies outside its roundings.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -20,14 +20,11 @@ import numpy.typing as npt
 
 from hlotool.backends.field.constants import constant_values, narrowest, precisions_of
 from hlotool.backends.field.factors import rounded_so_often
-from hlotool.backends.numpy.policy import Policy
-from hlotool.backends.numpy.varied import VariedBackend
+from hlotool.backends.numpy.smooth import Base, SmoothBackend
 from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError
-from hlotool.ir.literal import Literal
 from hlotool.ir.module import Module
 from hlotool.ir.types import ShapeIndex
 from hlotool.numerics import thresholds
-from hlotool.numerics.retyping import Retyped
 from hlotool.replay.devices.runners import Runner
 from hlotool.replay.exact.arguments import Options, Side, sample_arguments
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
@@ -63,9 +60,9 @@ def excused(
     constants = _own_constants(reference.module, tested.module)
     if not accused or not constants or len(constants) > _MOST_CONSTANTS:
         return result
-    samples = _Samples(reference, tested, constants, options, deadline)
     reasons: dict[ShapeIndex, str] = {}
     try:
+        samples = _Samples(reference, tested, constants, options, deadline)
         for index in accused:
             if reason := _explanation(samples, index):
                 reasons[index] = reason
@@ -162,8 +159,15 @@ class _Samples:
     constants: Sequence[_Constant]
     options: Options
     deadline: float
+    _base: Base = field(default_factory=Base)
     _runners: dict[tuple[float, ...], Runner] = field(default_factory=dict)
     _known: dict[tuple[tuple[float, ...], int], dict[ShapeIndex, Floats]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Choose a base in which no exp of the reference saturates."""
+        runner = self._runner(None)
+        arguments = sample_arguments(self.reference.module, runner, self.options, 0)
+        self._base.choose(lambda: runner.run(arguments))
 
     def fitted(self, index: ShapeIndex, points: int) -> _Fit | None:
         """The constants with which a leaf is the same at so many points; None where there are none.
@@ -177,7 +181,7 @@ class _Samples:
         if not np.array_equal(np.isnan(expected), np.isnan(actual)) or not usable.any():
             return None
         expected, actual = expected[usable], actual[usable]
-        resolution = thresholds.SAME_IN_F64.value * (np.abs(expected) + np.sqrt(np.mean(expected**2)))
+        resolution = thresholds.SAME_FIT.value * (np.abs(expected) + np.sqrt(np.mean(expected**2)))
         first = (expected - actual) / np.maximum(resolution, np.finfo(np.float64).tiny)
         if not (np.abs(first) > 1).any():
             return None
@@ -236,8 +240,7 @@ class _Samples:
                 for constant, off in zip(self.constants, key)
                 if off
             }
-            backend = VariedBackend(_WithConstants(wide=True, constants=moved), keeps_wide=True)
-            self._runners[key] = side.compiled_by(backend)
+            self._runners[key] = side.compiled_by(SmoothBackend(self._base, moved))
         return self._runners[key]
 
 
@@ -270,34 +273,3 @@ def _bounded(slopes: Floats, wanted: Floats, most: Floats) -> Floats:
             break
         is_free[np.flatnonzero(is_free)[too_large]] = False
     return fixed * most
-
-
-@dataclass(frozen=True, slots=True)
-class _WithConstants(Policy):
-    """A program in f64 whose small constants of some sizes are others.
-
-    Attributes:
-        constants: what takes the place of each size.
-    """
-
-    constants: Mapping[float, float] = field(default_factory=dict)
-
-    def program(self, module: Module) -> Retyped:
-        """See `Policy`."""
-        retyped = Policy.program(self, module)
-        for instruction in retyped.module.instructions() if self.constants else ():
-            if instruction.literal is not None:
-                instruction.literal = self._changed(instruction.literal)
-        return retyped
-
-    def _changed(self, literal: Literal) -> Literal:
-        if isinstance(literal.value, tuple):
-            return replace(literal, value=tuple(map(self._changed, literal.value)))
-        if literal.value is None or literal.value.dtype.kind not in "fc":
-            return literal
-        array = literal.value.copy()
-        parts = array.reshape(-1).view(array.real.dtype)
-        for size, other in self.constants.items():
-            for sign in (1, -1):
-                parts[parts == sign * size] = sign * other
-        return replace(literal, value=array)
