@@ -38,11 +38,11 @@ class Base:
 
     Attributes:
         rate: exp(x) is e^(rate x).
-        largest: exponent of e so far, but for masks; None as long as there was none.
+        largest: exponent of e so far, but for masks; -1 as long as there was none.
     """
 
     rate: float = 1.0
-    largest: float | None = None
+    largest: float = -1.0
 
     def choose(self, run: Callable[[], object]) -> None:
         """Take the first base in which the exponents of a run are moderate, or nearly so.
@@ -51,10 +51,10 @@ class Base:
         """
         found: dict[float, float] = {}
         for power in _RATES:
-            self.rate, self.largest = 10.0**power, None
+            self.rate, self.largest = 10.0**power, -1.0
             run()
             largest = self.largest
-            if largest is None or _LEAST <= largest <= _MOST:
+            if largest < 0 or _LEAST <= largest <= _MOST:
                 return
             found[self.rate] = max(largest / _MOST, _LEAST / largest) if largest else np.inf
         self.rate = min(found, key=lambda rate: found[rate])
@@ -63,7 +63,7 @@ class Base:
         """What e is raised to."""
         exponents = np.asarray(x * self.rate)
         sizes = np.abs(exponents)
-        self.largest = float(sizes.max(initial=self.largest or 0.0, where=sizes < _MASK))
+        self.largest = float(sizes.max(initial=max(self.largest, 0.0), where=sizes < _MASK))
         return exponents
 
 

@@ -230,8 +230,8 @@ EXACT_TRIALS = Threshold(
     table=ARBITER,
 )
 EXACT_ELEMENTS = Threshold(
-    2e6,
-    decides="elements that both programs may compute to be compared unasked",
+    4e6,
+    decides="elements that both programs may compute, at all points together, to be compared unasked",
     why="that takes a second or two; a training step of a thousand instructions computes 3e5",
     table=ARBITER,
 )

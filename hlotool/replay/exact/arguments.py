@@ -34,6 +34,7 @@ class Options:
         trials: points; `compare` takes more where few elements decide (`points`).
         seed: of the first one; the others follow.
         time_limit: for all of it, in seconds.
+        most_points: that are taken for decisions of few elements; None for as many as these take.
         arguments: whose integers and preds are taken in place of generated ones, in the first trial.
     """
 
@@ -41,6 +42,7 @@ class Options:
     seed: int = 0
     time_limit: float = 60.0
     arguments: Sequence[Any] | None = None
+    most_points: int | None = None
 
 
 def point_arguments(module: Module, runner: Runner, options: Options, number: int) -> Sequence[Any]:

@@ -37,17 +37,21 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     least, options = options.trials, with_points(options, reference.module, tested.module)
     first, *others = attempts(reference.module, tested.module)
     result = _attempt(reference, tested, options, least, deadline, first)
+    doubt = ""
     for assumed in others:
         if result.relation is not Relation.UNEQUAL or result.structural:
             break
-        result = _united(result, _attempt(reference, tested, options, least, deadline, assumed))
-    result = excused(reference, tested, result, options, deadline)
+        further = _attempt(reference, tested, options, least, deadline, assumed)
+        doubt = further.refused if assumed.roots else ""
+        result = _united(result, further)
+    result = excused(reference, tested, result, options, deadline, doubt)
     return replace(result, seconds=time.monotonic() - began)
 
 
 def with_points(options: Options, *modules: Module) -> Options:
     """With as many trials as it takes to see what few elements of the programs decide."""
-    return replace(options, trials=max(options.trials, points_for(*modules)))
+    wanted = min(points_for(*modules), options.most_points or most_points())
+    return replace(options, trials=max(options.trials, wanted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,7 @@ def _attempt(
             return ExactResult(refused="no inequality is known")
         found = _at_points(*runners, trial, assumed, reference.module, options, least)
         if not found:
-            return ExactResult(refused="no points at which all that is under a root is a square")
+            return ExactResult(refused=f"{trial.roots} roots: at no point all that is under them is a square")
     except HlotoolError as error:
         if isinstance(error, BackendFailed) and error.here:
             raise

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,9 @@ from hlotool.replay.exact.arguments import Options, Side, sample_arguments
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
 from hlotool.values.flatten import flatten
 
-Floats = npt.NDArray[np.float64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+#: By how many units each constant is off.
+_Units: TypeAlias = tuple[float, ...]
 
 #: Programs with more constants of their own are not looked at: too many points would be needed.
 _MOST_CONSTANTS: Final = 128
@@ -39,6 +41,8 @@ _MOST_POINTS: Final = 64
 #: So many different differences there must be for each constant that matters, and so many besides.
 _FOR_EACH: Final = 2
 _BESIDES: Final = 6
+#: Points at which both must return the same for a law that could not be tried to be the reason.
+_POINTS_FOR_DOUBT: Final = 4
 #: Elements by which constants are found; all elements are compared with what comes of them.
 _MOST_ELEMENTS: Final = 2000
 #: Steps of Newton's method, which gain seven digits each in f32 and two in bf16.
@@ -48,23 +52,34 @@ _MOVED: Final = 1 / 16
 
 
 def excused(
-    reference: Side, tested: Side, result: ExactResult, options: Options, deadline: float
+    reference: Side, tested: Side, result: ExactResult, options: Options, deadline: float, doubt: str = ""
 ) -> ExactResult:
-    """`result`, with those unequal leaves refused whose difference constants explain that were rounded.
+    """`result`, with those unequal leaves refused of which numbers show no more than rounded constants.
 
     What cannot be executed on numbers stays as it is.
+
+    Args:
+        reference: as it should be.
+        tested: the other one.
+        result: of their comparison.
+        options: of it.
+        deadline: in `time.monotonic`.
+        doubt: why an unequal leaf may be equal by a law that could not be tried. Then it is refused where
+            numbers show nothing at all, too.
     """
     accused = [
         leaf.index for leaf in result.leaves if leaf.relation is Relation.UNEQUAL and leaf.witness is not None
     ]
     constants = _own_constants(reference.module, tested.module)
-    if not accused or not constants or len(constants) > _MOST_CONSTANTS:
+    if not accused or not (constants or doubt) or len(constants) > _MOST_CONSTANTS:
         return result
     reasons: dict[ShapeIndex, str] = {}
     try:
         samples = _Samples(reference, tested, constants, options, deadline)
         for index in accused:
-            if reason := _explanation(samples, index):
+            if doubt and samples.are_same(index):
+                reasons[index] = doubt
+            elif constants and (reason := _explanation(samples, index)):
                 reasons[index] = reason
     except BackendTimeout:
         reasons = {**dict.fromkeys(accused, "no time to see whether it is rounded constants"), **reasons}
@@ -160,8 +175,8 @@ class _Samples:
     options: Options
     deadline: float
     _base: Base = field(default_factory=Base)
-    _runners: dict[tuple[float, ...], Runner] = field(default_factory=dict)
-    _known: dict[tuple[tuple[float, ...], int], dict[ShapeIndex, Floats]] = field(default_factory=dict)
+    _runners: dict[_Units | None, Runner] = field(default_factory=dict)
+    _known: dict[tuple[_Units | None, int], dict[ShapeIndex, Floats]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Choose a base in which no exp of the reference saturates."""
@@ -169,39 +184,49 @@ class _Samples:
         arguments = sample_arguments(self.reference.module, runner, self.options, 0)
         self._base.choose(lambda: runner.run(arguments))
 
+    def are_same(self, index: ShapeIndex) -> bool:
+        """Whether numbers show no difference of a leaf, with the constants as they are."""
+        seen = self._seen(index, _POINTS_FOR_DOUBT)
+        return seen is None or seen.are_same
+
     def fitted(self, index: ShapeIndex, points: int) -> _Fit | None:
         """The constants with which a leaf is the same at so many points; None where there are none.
 
         There are none, either, where the leaf is the same as it is: something else tells the programs apart.
         """
-        expected = self._leaf(None, index, points)
-        units = np.zeros(len(self.constants))
-        actual = self._leaf(units, index, points)
-        usable = np.isfinite(expected) & np.isfinite(actual)
-        if not np.array_equal(np.isnan(expected), np.isnan(actual)) or not usable.any():
+        seen = self._seen(index, points)
+        if seen is None or seen.are_same:
             return None
-        expected, actual = expected[usable], actual[usable]
-        resolution = thresholds.SAME_FIT.value * (np.abs(expected) + np.sqrt(np.mean(expected**2)))
-        first = (expected - actual) / np.maximum(resolution, np.finfo(np.float64).tiny)
-        if not (np.abs(first) > 1).any():
-            return None
-        some = np.arange(first.size)[:: -(-first.size // _MOST_ELEMENTS)]
-        slopes = self._slopes(index, points, np.flatnonzero(usable)[some]) / resolution[some, None]
         most = np.array([constant.most for constant in self.constants])
-        off = first
+        elements = np.flatnonzero(seen.usable)[:: -(-seen.off.size // _MOST_ELEMENTS)]
+        slopes = self._slopes(index, points, elements) / seen.resolution[elements, None]
+        off = seen.off
+        units = np.zeros(most.size)
         for _ in range(_STEPS):
-            units = _bounded(slopes, off[some] + slopes @ units, most)
-            actual = self._leaf(units, index, points)[usable]
-            before, off = np.abs(off).max(), (expected - actual) / resolution
-            if not np.isfinite(off).all() or np.abs(off).max() > before / 2:
+            units = _bounded(slopes, off[elements] + slopes @ units, most)
+            before, off = np.abs(off).max(), seen.against(self._leaf(units, index, points))
+            if not np.abs(off).max() <= max(1.0, before / 2):
                 return None
             if np.abs(off).max() <= 1:
-                return self._fit(slopes, first, units)
+                return self._fit(slopes * most, seen.off, units)
         return None
 
-    def _fit(self, slopes: Floats, first: Floats, units: Floats) -> _Fit:
-        most = np.array([constant.most for constant in self.constants])
-        matters = int(np.linalg.matrix_rank(slopes * most, tol=1.0))
+    def _seen(self, index: ShapeIndex, points: int) -> _Seen | None:
+        """A leaf of both programs; None where one is a number and the other is none, or both nowhere are."""
+        expected = self._leaf(None, index, points)
+        actual = self._leaf(np.zeros(len(self.constants)), index, points)
+        if expected.shape != actual.shape:
+            return None
+        usable = np.isfinite(expected)
+        if not np.array_equal(usable, np.isfinite(actual)) or not usable.any():
+            return None
+        size = np.abs(expected) + np.sqrt(np.mean(expected[usable] ** 2))
+        resolution = thresholds.SAME_FIT.value * np.maximum(size, np.finfo(np.float64).tiny)
+        return _Seen(expected, actual, usable, resolution)
+
+    @staticmethod
+    def _fit(slopes: Floats, first: Floats, units: Floats) -> _Fit:
+        matters = int(np.linalg.matrix_rank(slopes, tol=1.0))
         different = np.unique(np.round(first[np.abs(first) > 1], 3)).size
         is_telling = different >= _FOR_EACH * matters + _BESIDES
         return _Fit(matters, float(np.abs(units).max()), is_telling)
@@ -219,7 +244,7 @@ class _Samples:
         return np.concatenate(values)
 
     def _at(self, units: Floats | None, number: int) -> dict[ShapeIndex, Floats]:
-        key = ((), number) if units is None else (tuple(units.tolist()), number)
+        key = (None if units is None else tuple(units.tolist()), number)
         if key not in self._known:
             if time.monotonic() > self.deadline:
                 raise BackendTimeout("numpy", "the time limit is over")
@@ -232,16 +257,45 @@ class _Samples:
         return self._known[key]
 
     def _runner(self, units: Floats | None) -> Runner:
-        key = () if units is None else tuple(units.tolist())
+        key: _Units | None = None if units is None else tuple(units.tolist())
         if key not in self._runners:
-            side = self.tested if units is not None else self.reference
-            moved = {
-                constant.size: constant.size + off * constant.unit
-                for constant, off in zip(self.constants, key)
-                if off
-            }
+            side = self.reference if key is None else self.tested
+            moved = {c.size: c.size + off * c.unit for c, off in zip(self.constants, key or ()) if off}
             self._runners[key] = side.compiled_by(SmoothBackend(self._base, moved))
         return self._runners[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One leaf of both programs at some points.
+
+    Attributes:
+        expected: of the reference.
+        actual: of the tested program as it is.
+        usable: which elements are numbers.
+        resolution: by how much each may be off for both to be the same.
+    """
+
+    expected: Floats
+    actual: Floats
+    usable: npt.NDArray[np.bool_]
+    resolution: Floats
+
+    @property
+    def off(self) -> Floats:
+        """By how many times its resolution each element is off."""
+        return self.against(self.actual)
+
+    @property
+    def are_same(self) -> bool:
+        """Whether none is off."""
+        return bool((np.abs(self.off) <= 1).all())
+
+    def against(self, actual: Floats) -> Floats:
+        """`off` for another program's result; what is no number there is infinitely far off."""
+        with np.errstate(all="ignore"):
+            off = (self.expected - actual) / self.resolution
+        return np.where(self.usable, np.where(np.isfinite(off), off, np.inf), 0.0)
 
 
 def _numbers(value: Any) -> Floats:
