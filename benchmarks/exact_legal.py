@@ -106,18 +106,23 @@ class Compilations:
                 return f"{type(error).__name__}: {error}"[:500]
 
 
-def legal_pairs(subject: Subject, compilations: Compilations, other_python: str) -> Iterator[Pair | Missing]:
+def legal_pairs(
+    subject: Subject, compilations: Compilations, other_python: str, is_dumps_only: bool = False
+) -> Iterator[Pair | Missing]:
     """All pairs of a program; reading the program itself may raise.
 
     Args:
         subject: the program.
         compilations: of XLA.
         other_python: interpreter with another version of jaxlib; empty for none.
+        is_dumps_only: nothing is compiled.
     """
     reference = subject.module
     if subject.dumped is not None:
         for stage in subject.dumped.stages[1:]:
             yield _of_dump(subject.dumped, stage, reference)
+    if is_dumps_only:
+        return
     for way, spec, passes in _ways(other_python):
         yield from _compiled(reference, compilations, way, spec, passes)
     for name in _disabled(subject, compilations):
