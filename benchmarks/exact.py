@@ -1,7 +1,8 @@
 """Can the exact arbiter be trusted, and what does it cost?
 
     python benchmarks/exact.py [legal] [faults] [cost] [thresholds] [--only REGEX] [--limit N] [--seed N]
-                               [--other-python PATH] [--dumps] [--faults N] [--again] [--elements N] [PATH…]
+                               [--other-python PATH] [--ways REGEX] [--faults N] [--again] [--elements N]
+                               [PATH…]
 
 **legal**: programs and what real XLA made of them, which are the same functions: every dump of the corpus and
 beside it, each after every pass; every program compiled anew, at three optimisation levels, with passes
@@ -53,16 +54,14 @@ PARTS = ("legal", "faults", "cost", "thresholds")
 _SECONDS = 60.0
 
 
-def legal_records(
-    name: str, folder: Path, other_python: str, seed: int, is_dumps_only: bool
-) -> list[LegalRecord]:
+def legal_records(name: str, folder: Path, other_python: str, seed: int, ways: str) -> list[LegalRecord]:
     """All pairs of one program, proved; the same text made in the same way counts once."""
     subject = subject_named(name, seed)
     found: list[LegalRecord] = []
     proofs: dict[str, Proof] = {}
     seen: set[tuple[str, str]] = set()
     try:
-        for pair in legal_pairs(subject, Compilations(folder / "stages"), other_python, is_dumps_only):
+        for pair in legal_pairs(subject, Compilations(folder / "stages"), other_python, ways):
             if isinstance(pair, Missing):
                 found.append(LegalRecord(name, subject.group, pair.way, pair.detail, None, pair.reason))
             elif (pair.way, pair.key) not in seen:
@@ -85,9 +84,9 @@ def _proof(reference: Any, tested: Any, seed: int) -> Proof:
 def _legal(arguments: argparse.Namespace) -> Iterable[str]:
     names = _chosen((s.name for s in subjects(arguments.seed)), arguments)
     how = {"folder": arguments.folder, "other_python": arguments.other_python, "seed": arguments.seed}
-    how["is_dumps_only"] = arguments.dumps
-    part = "dumps" if arguments.dumps else "legal"
-    records = _records(part, names, partial(legal_records, **how), arguments)
+    how["ways"] = arguments.ways
+    part = f"legal {arguments.ways} " if arguments.ways else "legal"
+    records = _records(re.sub(r"\W+", "_", part), names, partial(legal_records, **how), arguments)
     return legal_report(r for r in records if isinstance(r, LegalRecord))
 
 
@@ -151,7 +150,9 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="so many programs, and kinds, at most")
     parser.add_argument("--seed", type=int, default=0, help="of programs, points and faults")
     parser.add_argument("--other-python", default="", help="interpreter that has another version of jaxlib")
-    parser.add_argument("--dumps", action="store_true", help="legal: dumps alone, nothing is compiled")
+    parser.add_argument(
+        "--ways", default="", help="regular expression for ways in which legal pairs are made"
+    )
     parser.add_argument("--faults", type=int, default=12, help="per kind; five times as many small ones")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "hlotool-exact")
     parser.add_argument("--processes", type=int, default=2)
