@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+import numpy as np
 
 from hlotool.backends.base import Backend
 from hlotool.backends.field.drawing import with_drawn_floats
 from hlotool.ir.module import Module
+from hlotool.ir.types import ArrayShape, Shape, TupleShape
 from hlotool.replay.devices.arguments import device_arguments
 from hlotool.replay.devices.runners import Runner
 from hlotool.values.generate import generate_inputs
@@ -56,13 +59,32 @@ def point_arguments(module: Module, runner: Runner, options: Options, number: in
 
 
 def sample_arguments(module: Module, runner: Runner, options: Options, number: int) -> Sequence[Any]:
-    """The same as numbers, and others for every `number`: what both programs are executed on, not proved."""
+    """The same as numbers, and others for every `number`: what both programs are executed on, not proved.
+
+    Floats become smaller from one to the next, and large again: beside large ones an epsilon shows nowhere.
+    """
     others = replace(options, trials=number + 1)
+    factor = _FACTORS[number % len(_FACTORS)]
 
     def drawn(device: int) -> Sequence[Any]:
-        return point_numbers(module, others, number, device)
+        numbers = point_numbers(module, others, number, device)
+        return [_scaled(value, p.shape, factor) for value, p in zip(numbers, module.entry.parameters)]
 
     return device_arguments(module, drawn) if runner.copies > 1 else drawn(0)
+
+
+#: By which floats are multiplied.
+_FACTORS: Final = (1.0, 0.1, 0.01, 0.001)
+
+
+def _scaled(value: Any, shape: Shape, factor: float) -> Any:
+    """A value with its floats times a factor."""
+    if isinstance(shape, TupleShape):
+        return tuple(_scaled(part, element, factor) for part, element in zip(value, shape.elements))
+    if not isinstance(shape, ArrayShape) or not shape.element_type.is_inexact:
+        return value
+    array = np.asarray(value)
+    return (array * array.dtype.type(factor)).astype(array.dtype)
 
 
 def point_numbers(module: Module, options: Options, number: int, device: int = 0) -> Sequence[Any]:

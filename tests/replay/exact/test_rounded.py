@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.rewrites import CORPUS
 
 import hlotool
 from hlotool.numerics.thresholds import ROOTS
@@ -76,6 +77,14 @@ def test_rounded_constants_excuse_no_other_fault() -> None:
         text = f"HloModule m\nENTRY e {{\n x = {F} parameter(0)\n y = {F} parameter(1)\n {lines} {fault}\n}}"
         found = prove(program(CONSTANTS), hlotool.parse(text))
         assert found.relation is Relation.UNEQUAL
+
+
+def test_an_epsilon_that_hardly_shows_is_no_rounding() -> None:
+    """A norm of a norm: beside numbers near 1 f64 keeps 1e-15 of the first one's epsilon."""
+    (folder,) = (CORPUS / "below_rounding").iterdir()
+    before, after = sorted(folder.glob("*optimizations.txt"))
+    one, other = (hlotool.parse(path.read_text()) for path in (before, after))
+    assert prove(one, other).relation is Relation.UNEQUAL
 
 
 MANY = f"f32[{int(ROOTS.value) + 1}]"
