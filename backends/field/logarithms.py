@@ -1,7 +1,7 @@
 """Discrete logarithms modulo P to base 2: for which k is 2^k = x?
 
 2 is a square modulo P, so its powers are the Q positive residues. Every residue is a fraction of two numbers
-up to √P, up to its sign; their logarithms stand in one table. It is made once per process: those of the
+near √P, up to its sign; their logarithms stand in one table. It is made once per process: those of the
 smallest primes by Shanks's baby and giant steps, those of larger primes from fractions r 2^i = a / b of
 smaller numbers (index calculus without linear algebra).
 """
@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.backends.field.fractions_of import ROOT, Balanced, balanced
+from hlotool.backends.field.fractions_of import LARGEST, Balanced, balanced
 from hlotool.backends.field.hashing import Words
 from hlotool.backends.field.residues import MODULO_P, MODULO_Q, P, Q
 
@@ -44,14 +44,14 @@ def logarithms(fractions: Balanced) -> Words:
 
 @cache
 def _logarithms_of_integers() -> Words:
-    """Of every number up to √P; the entry of 0 means nothing."""
-    table = np.zeros(ROOT + 1, np.uint64)
+    """Of every number up to LARGEST; the entry of 0 means nothing."""
+    table = np.zeros(LARGEST + 1, np.uint64)
     largest_factors = _largest_factors()
-    primes = np.flatnonzero(largest_factors == np.arange(ROOT + 1))[2:]
+    primes = np.flatnonzero(largest_factors == np.arange(LARGEST + 1))[2:]
     first = primes[primes <= _FIRST]
     _note(table, first, np.array([_by_steps(int(r)) for r in first], np.uint64))
     known = _FIRST
-    while known < ROOT:
+    while known < LARGEST:
         todo = primes[(primes > known) & (primes <= 2 * known)]
         tried = 0
         while todo.size:
@@ -64,9 +64,9 @@ def _logarithms_of_integers() -> Words:
 
 
 def _largest_factors() -> npt.NDArray[np.int64]:
-    """The largest prime factor of every number up to √P; 0 and 1 stand for themselves."""
-    factors = np.arange(ROOT + 1)
-    for n in range(2, ROOT + 1):
+    """The largest prime factor of every number up to LARGEST; 0 and 1 stand for themselves."""
+    factors = np.arange(LARGEST + 1)
+    for n in range(2, LARGEST + 1):
         if factors[n] == n:
             factors[2 * n :: n] = n
     return factors
@@ -76,7 +76,7 @@ def _note(table: Words, primes: npt.NDArray[np.int64], values: Words) -> None:
     """Add the logarithms of primes to those of all their multiples: sums of at most 15 terms."""
     for prime, value in zip(primes.tolist(), values):
         power = prime
-        while power <= ROOT:
+        while power <= LARGEST:
             table[power::power] += value
             power *= prime
 
