@@ -28,8 +28,10 @@ def in_blocks(dtype: type[np.generic]) -> Callable[[Callable[..., Array]], Calla
         @wraps(function)
         def whole(*operands: Array) -> Array:
             dims = operands[0].shape
-            if any(operand.shape != dims for operand in operands[1:]):
-                dims = np.broadcast_shapes(*(operand.shape for operand in operands))
+            for operand in operands:
+                if operand.shape != dims:
+                    dims = np.broadcast(*operands).shape
+                    break
             if prod(dims) <= BLOCK:
                 return function(*operands)
             result = np.empty(dims, dtype)
