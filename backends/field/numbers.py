@@ -143,7 +143,8 @@ class Numbers(NDArrayOperatorsMixin):
 
     def convolved(self, other: Numbers, convolve: Callable[[Array, Array], Array]) -> Numbers:
         """What `convolve`, which is linear in both arguments, gives; see `CanonicalConvolution`."""
-        return self._like(bilinear(convolve, self.words, self._words(other)))
+        weights = self._words(other)
+        return self._like(bilinear(convolve, self.words, weights, terms=min(self.size, weights.size)))
 
     def erf(self) -> Numbers:
         """The error function."""
