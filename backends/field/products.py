@@ -39,7 +39,7 @@ def most_terms(digits: int) -> int:
 MOST_TERMS: Final = most_terms(MOST_DIGITS)
 #: Terms that a product of matrices sums at once, with two digits.
 _TERMS: Final = most_terms(2)
-#: Elements of a product of matrices that are computed at once; threads of BLAS that meet more often wait more.
+#: Elements of a product of matrices that are computed at once: threads of BLAS that meet often wait long.
 _TILE: Final = 1 << 20
 
 
