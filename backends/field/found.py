@@ -64,7 +64,8 @@ class Found:
             missing = flat[is_missing]
             values[is_missing] = computed = compute(missing)
             self._keep(missing, computed)
-        return values.reshape(words.shape)
+        found: Floats = values.reshape(words.shape)
+        return found
 
     def _keep(self, words: Words, values: Floats) -> None:
         with self._lock:

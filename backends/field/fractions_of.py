@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from itertools import repeat
 from math import isqrt
 from typing import Final
 
@@ -70,6 +71,8 @@ class Fractions:
 
 def balanced(p: Words) -> Balanced:
     """The balanced fractions of residues modulo P, an array of one dimension."""
+    if p.size <= _ONE_BY_ONE:
+        return _one_by_one(p.tolist(), None).balanced
     steps, found = _Steps(p), _Balance(p.size)
     with np.errstate(all="ignore"):
         while found.is_waiting:
@@ -172,24 +175,27 @@ class _Small:
         self.value[at] = steps.remainder[at] / steps.cofactor[at]
 
 
-def _one_by_one(p: list[int], q: list[int]) -> Fractions:
-    """The same of a few words, by Python's integers."""
+def _one_by_one(p: list[int], q: list[int] | None) -> Fractions:
+    """The same of a few words, by Python's integers; without q only the balanced fractions are looked for."""
     values: list[float | None] = []
     terms: list[tuple[int, int]] = []
-    for x, y in zip(p, q):
-        # The remainders without their signs, which their cofactors have.
+    for x, y in zip(p, q or repeat(0)):
+        # Remainders without their signs, which their cofactors have.
         (r0, r1), (s0, s1) = (P, x), (0, 1)
         value: float | None = None
         balance: tuple[int, int] | None = None
+        is_waiting = q is not None
         while r1:
             if balance is None and r1 <= LARGEST:
                 balance = r1, s1
-            if value is None and (s1 * y - r1) % Q == 0:
-                value = r1 / s1
+                if q is None:
+                    break
+            if is_waiting and (s1 * y - r1) % Q == 0:
+                value, is_waiting = r1 / s1, False
             quotient, r2 = divmod(r0, r1)
             if 2 * r2 > r1 or (2 * r2 == r1 and quotient & 1):  # as np.rint
-                quotient, r2 = quotient + 1, r1 - r2
-                s0, s1 = s1, quotient * s1 - s0
+                r2 = r1 - r2
+                s0, s1 = s1, (quotient + 1) * s1 - s0
             else:
                 s0, s1 = s1, s0 - quotient * s1
             r0, r1 = r1, r2

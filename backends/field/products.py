@@ -8,7 +8,7 @@ hundreds of products with one of two digits, and the more the more digits there 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from math import ceil, prod
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -27,11 +27,11 @@ MOST_DIGITS: Final = 9
 
 def base(digits: int) -> int:
     """The least base in which so many digits, at most half of it in size, make up all residues."""
-    return ceil(P ** (1 / digits)) + 1
+    return int(P ** (1 / digits)) + 2
 
 
 def most_terms(digits: int) -> int:
-    """How many products of a residue and a digit are below 2^53 in sum, with what is carried to it."""
+    """How many products of a residue and a digit are below 2^53 in sum, with what else is added to them."""
     return ((1 << 53) - base(digits) * P) // (P // 2 * (base(digits) // 2 + 1))
 
 
@@ -89,11 +89,12 @@ def _matmul(a: Words, b: Words) -> Words:
 
 def _product(left: Floats, right: Floats, modulus: int) -> Floats:
     """Of numbers of the least size and digits of others; sums of many terms are reduced."""
-    terms = left.shape[-1]
-    if terms <= _TERMS:
-        return np.matmul(left, right)
-    parts = (slice(start, start + _TERMS) for start in range(0, terms, _TERMS))
-    return sum(_reduced(np.matmul(left[..., part], right[..., part, :]), modulus) for part in parts)
+    product: Floats = np.matmul(left[..., :_TERMS], right[..., :_TERMS, :])
+    for start in range(_TERMS, left.shape[-1], _TERMS):
+        part = slice(start, start + _TERMS)
+        product = _reduced(product, modulus)
+        product += np.matmul(left[..., part], right[..., part, :])
+    return product
 
 
 def bilinear(function: Callable[[Floats, Floats], npt.NDArray[Any]], a: Words, b: Words, terms: int) -> Words:

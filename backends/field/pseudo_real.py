@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.backends.field.blockwise import in_blocks, without_repeats
+from hlotool.backends.field.blockwise import BLOCK, in_blocks, without_repeats
 from hlotool.backends.field.found import Found
 from hlotool.backends.field.fractions_of import fractions_of, is_square
 from hlotool.backends.field.hashing import Words, key, splitmix
@@ -81,6 +81,8 @@ class Kappa:
     def _values(self, words: Words) -> Floats:
         """The values of an array of one dimension, computed."""
         salt, known = self._salt, self._known
+        if words.size <= BLOCK:
+            return _kappa(words, salt, known)
         return in_blocks(np.float64)(lambda part: _kappa(part, salt, known))(words)
 
     def ranks(self, words: Words) -> tuple[npt.NDArray[np.int64], Words]:
@@ -126,44 +128,44 @@ class Kappa:
 
 def _kappa(words: Words, salt: Words, known: Known) -> Floats:
     """The values of an array of one dimension."""
-    at = np.minimum(np.searchsorted(known.words, words), known.words.size - 1)
+    at = np.minimum(known.words.searchsorted(words), known.words.size - 1)
+    is_known = known.words[at] == words
+    if not is_known.any():
+        return _unknown(words, salt)
     value = known.values[at]
-    todo = np.flatnonzero(known.words[at] != words)
-    if todo.size:
-        others = words if todo.size == words.size else words[todo]
-        value[todo] = _unknown(others, salt)
+    todo = ~is_known
+    value[todo] = _unknown(words[todo], salt)
     return value
 
 
 def _unknown(words: Words, salt: Words) -> Floats:
     """Integers and fractions have their value; the others a size from 2^-8 to 2^8."""
     p, q = words >> _HALF, words & _LOW
-    value = p.astype(np.float64)
-    value[p > _MIDDLE] -= P
-    todo = np.flatnonzero(~_are_integers(value, q))
-    if todo.size:
-        value[todo] = _others(p[todo], q[todo], salt)
+    near_zero = np.flatnonzero((p < _SMALL) | (p > P - _SMALL))
+    if not near_zero.size:
+        return _others(p, q, salt)
+    numbers = p[near_zero].astype(np.int64)
+    numbers[numbers > P // 2] -= P
+    are_integers = numbers % Q == q[near_zero]
+    at = near_zero[are_integers]
+    if not at.size:
+        return _others(p, q, salt)
+    value = np.empty(words.shape)
+    value[at] = numbers[are_integers]
+    if at.size < words.size:
+        others = np.ones(words.shape, np.bool_)
+        others[at] = False
+        value[others] = _others(p[others], q[others], salt)
     return value
-
-
-def _are_integers(values: Floats, q: Words) -> npt.NDArray[np.bool_]:
-    """Whether numbers below P / 2 are small, and have the residues q modulo Q."""
-    are_small = np.abs(values) < _SMALL
-    if are_small.any():
-        at = np.flatnonzero(are_small)
-        are_small[at] = np.remainder(values[at], Q) == q[at]
-    return are_small
-
-
-_MIDDLE: Final = np.uint64(P // 2)
 
 
 def _others(p: Words, q: Words, salt: Words) -> Floats:
     fractions = fractions_of(p, q)
-    units = splitmix(np.minimum(p, np.uint64(P) - p) ^ salt).astype(np.float64) / 2.0**64
-    sizes = np.exp2(units * 16 - 8)
-    value = np.where(is_square(fractions.balanced), sizes, -sizes)
-    np.copyto(value, fractions.value, where=fractions.is_small)
+    exponents = splitmix(np.minimum(p, P - p) ^ salt) / 2.0**60 - 8
+    value = np.exp2(exponents, out=exponents)
+    value *= np.where(is_square(fractions.balanced), 1.0, -1.0)
+    if fractions.is_small.any():
+        np.copyto(value, fractions.value, where=fractions.is_small)
     return value
 
 

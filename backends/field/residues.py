@@ -43,9 +43,8 @@ class Residues:
         return numbers
 
     def product(self, a: Words, b: Words | np.uint64) -> Words:
-        """a b, a new array of the shape that both broadcast to, which must not be a scalar's."""
-        product: Words = np.multiply(a, b)
-        return self.reduce(product)
+        """a b, a new array of the shape that both broadcast to."""
+        return self.reduce(np.asarray(np.multiply(a, b)))
 
     def power(self, x: Words, exponent: int) -> Words:
         """x^exponent, a new array; x^0 is 1."""
