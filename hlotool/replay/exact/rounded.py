@@ -195,7 +195,7 @@ class _Samples:
         There are none, either, where the leaf is the same as it is: something else tells the programs apart.
         """
         seen = self._seen(index, points)
-        if seen is None or seen.are_same:
+        if seen is None or seen.are_same or not seen.are_numbers:
             return None
         most = np.array([constant.most for constant in self.constants])
         elements = np.flatnonzero(seen.usable)[:: -(-seen.off.size // _MOST_ELEMENTS)]
@@ -212,13 +212,13 @@ class _Samples:
         return None
 
     def _seen(self, index: ShapeIndex, points: int) -> _Seen | None:
-        """A leaf of both programs; None where one is a number and the other is none, or both nowhere are."""
+        """A leaf of both programs; None where no element is a number in both."""
         expected = self._leaf(None, index, points)
         actual = self._leaf(np.zeros(len(self.constants)), index, points)
         if expected.shape != actual.shape:
             return None
-        usable = np.isfinite(expected)
-        if not np.array_equal(usable, np.isfinite(actual)) or not usable.any():
+        usable = np.isfinite(expected) & np.isfinite(actual)
+        if not usable.any():
             return None
         size = np.abs(expected) + np.sqrt(np.mean(expected[usable] ** 2))
         resolution = thresholds.SAME_FIT.value * np.maximum(size, np.finfo(np.float64).tiny)
@@ -272,7 +272,7 @@ class _Seen:
     Attributes:
         expected: of the reference.
         actual: of the tested program as it is.
-        usable: which elements are numbers.
+        usable: which elements are numbers in both.
         resolution: by how much each may be off for both to be the same.
     """
 
@@ -285,6 +285,11 @@ class _Seen:
     def off(self) -> Floats:
         """By how many times its resolution each element is off."""
         return self.against(self.actual)
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether the same elements are numbers in both: a root of what is negative is none."""
+        return bool(np.array_equal(np.isfinite(self.expected), np.isfinite(self.actual)))
 
     @property
     def are_same(self) -> bool:
