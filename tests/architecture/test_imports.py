@@ -42,10 +42,12 @@ RANKS = {
     "check": 8,
     "inspect": 9,
     "repro": 9,
+    "capture": 9,
     "report": 10,
     "api": 11,
     "cli": 12,
     "xla_tools": 12,
+    "pytest_plugin": 12,
     "__main__": 13,
     "__init__": 13,
 }
