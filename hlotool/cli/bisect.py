@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,6 +86,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
+    with bisected(arguments) as record:
+        return finish(record, arguments)
+
+
+@contextmanager
+def bisected(arguments: argparse.Namespace) -> Iterator[BisectRecord]:
+    """What the search finds. Until the end of the block it can be resumed: what is printed cannot be lost."""
     start = time.perf_counter()
     from hlotool.cache.journal import journal_of
     from hlotool.replay.keys import command_key
@@ -97,12 +106,8 @@ def execute(arguments: argparse.Namespace) -> int:
     notes: list[str] = []
     with ending(arguments) as end:
         _search(arguments, options, journal, findings, notes)
-    record = _record(arguments, options, findings, notes, end, start)
-
-    code = finish(record, arguments)
-    # Only when everything is printed nothing is lost any more.
+    yield _record(arguments, options, findings, notes, end, start)
     journal.close() if end.interrupted else _forget(journal)
-    return code
 
 
 def _search(

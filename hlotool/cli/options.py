@@ -175,7 +175,7 @@ def add_worker_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGro
     return group
 
 
-def add_execution_options(parser: argparse.ArgumentParser) -> None:
+def add_execution_options(parser: argparse.ArgumentParser, resumes: bool = True) -> None:
     """`--timeout`, `--jobs`, `--memory-limit`, `--no-resume`: of commands that execute programs."""
     group = add_worker_options(parser)
     group.add_argument(
@@ -184,7 +184,8 @@ def add_execution_options(parser: argparse.ArgumentParser) -> None:
         type=byte_size,
         help="per process, as 8G, or none [a share of what is free]",
     )
-    group.add_argument("--no-resume", action="store_true", help="start anew after an interruption")
+    if resumes:
+        group.add_argument("--no-resume", action="store_true", help="start anew after an interruption")
 
 
 def options_from(arguments: argparse.Namespace, **chosen: object) -> RunOptions:
@@ -199,12 +200,14 @@ def options_from(arguments: argparse.Namespace, **chosen: object) -> RunOptions:
 def join_signed_values(arguments: Sequence[str]) -> list[str]:
     """`--input-range -1,1` becomes `--input-range=-1,1`."""
     joined: list[str] = []
-    for argument in arguments:
+    # What follows are arguments of somebody else's.
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    for argument in arguments[:end]:
         if joined and joined[-1] in _SIGNED_VALUES:
             joined[-1] += f"={argument}"
         else:
             joined.append(argument)
-    return joined
+    return [*joined, *arguments[end:]]
 
 
 def budget(text: str) -> str:

@@ -66,7 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_paths(parser)
     _add_choice_options(parser)
     add_input_options(parser)
-    _add_comparison_options(parser)
+    add_comparison_options(parser)
     add_execution_options(parser)
     add_output_options(parser)
 
@@ -97,7 +97,8 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--partitions", metavar="N", type=devices, default=0, help="likewise")
 
 
-def _add_comparison_options(parser: argparse.ArgumentParser) -> None:
+def add_comparison_options(parser: argparse.ArgumentParser) -> None:
+    """Tolerances, and what is looked for."""
     add_tolerance_options(parser, by_output=True)
     group = parser.add_argument_group("what is found")
     add_exact_option(group)
@@ -168,7 +169,7 @@ def execute(arguments: argparse.Namespace) -> int:
             notes += _unsafe_updates(tasks, batch.records, pool)
             notes += _unknown_outputs(options, batch.records)
         rows = batch.records + [unavailable_row(backend, why) for backend, why in missing.items()]
-    record = _record(arguments, options, rows, end, notes, time.perf_counter() - start)
+    record = record_of(arguments.paths, options, rows, end, notes, time.perf_counter() - start)
     if not arguments.json and (problem := _lonely_problem(record)):
         emit_error(problem)
         return record.exit_code
@@ -262,19 +263,20 @@ def _replay(
     return batch
 
 
-def _record(
-    arguments: argparse.Namespace,
+def record_of(
+    paths: Sequence[str],
     options: RunOptions,
     rows: Sequence[ModuleRecord],
     end: Ending,
     notes: Sequence[str],
     elapsed: float,
 ) -> RunRecord:
+    """What was found in `paths` within `elapsed` seconds, as the command prints it."""
     from hlotool.report.records import RunRecord, exit_code_of, summary_of, versions
 
     return RunRecord(
         versions=versions(),
-        paths=list(arguments.paths),
+        paths=list(paths),
         options=options,
         modules=list(rows),
         summary=summary_of(rows),

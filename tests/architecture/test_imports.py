@@ -40,6 +40,7 @@ RANKS = {
     "diff": 8,
     "explain": 8,
     "check": 8,
+    "capture": 9,
     "inspect": 9,
     "repro": 9,
     "api": 9,
