@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Self
@@ -135,12 +134,9 @@ class Program:
             raise UsageError(f"{command[0]}: no such command")
         self.command = list(command)
         self.seconds = 0.0
-        self._start = partial(
-            subprocess.Popen,
-            [executable, *command[1:]],
-            env=dict(environment),
-            stdout=None if own_stdout else 2,
-        )
+        self._executable = executable
+        self._environment = dict(environment)
+        self._stdout = None if own_stdout else 2
         self._process: subprocess.Popen[bytes] | None = None
         self._early: list[int] = []
         self._handlers = ExitStack()
@@ -150,7 +146,9 @@ class Program:
         sys.stdout.flush()
         self._handlers.enter_context(_handlers(("SIGINT", *_FORWARDED), self._forward))
         try:
-            self._process = self._start()
+            self._process = subprocess.Popen(
+                [self._executable, *self.command[1:]], env=self._environment, stdout=self._stdout
+            )
         except OSError as error:
             self._handlers.close()
             raise UsageError(f"{self.command[0]}: cannot be started: {error.strerror}") from error
