@@ -28,8 +28,10 @@ def in_blocks(dtype: type[np.generic]) -> Callable[[Callable[..., Array]], Calla
         @wraps(function)
         def whole(*operands: Array) -> Array:
             dims = operands[0].shape
-            if any(operand.shape != dims for operand in operands[1:]):
-                dims = np.broadcast_shapes(*(operand.shape for operand in operands))
+            for operand in operands:
+                if operand.shape != dims:
+                    dims = np.broadcast(*operands).shape
+                    break
             if prod(dims) <= BLOCK:
                 return function(*operands)
             result = np.empty(dims, dtype)
@@ -54,9 +56,16 @@ def once_per_element(function: Callable[..., Array]) -> Callable[..., Array]:
 
     @wraps(function)
     def whole(words: Words, *others: object) -> Array:
-        if not any(stride == 0 and size > 1 for stride, size in zip(words.strides, words.shape)):
+        if 0 not in words.strides:
             return function(words, *others)
-        index = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in words.strides)
-        return np.broadcast_to(function(words[index], *others), words.shape)
+        once = without_repeats(words)
+        return np.broadcast_to(function(once, *others), words.shape)
 
     return whole
+
+
+def without_repeats(words: Words) -> Words:
+    """The array with dimensions of size 1 in place of those along which a broadcast repeats its elements."""
+    if 0 not in words.strides:
+        return words
+    return words[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in words.strides)]

@@ -116,17 +116,9 @@ class Exponential:
 
     def _exponents(self, words: Words) -> tuple[Words, npt.NDArray[np.bool_]]:
         """k with g^k = |x|, and whether x is positive; 0 counts as 1."""
-
-        @once_per_element
-        @in_blocks(np.uint64)
-        def signed(part: Words) -> Words:
-            p = np.maximum(split(part)[0].reshape(-1), np.uint64(1))
-            fractions = balanced(p)
-            exponents = MODULO_Q.product(logarithms(fractions), self._scale)
-            return (exponents << np.uint64(1) | is_square(fractions)).reshape(part.shape)
-
-        found = signed(words)
-        return np.asarray(found >> np.uint64(1)), np.asarray(found & np.uint64(1) == 1)
+        found = _logarithms_and_signs(words)
+        exponents = MODULO_Q.product(found >> np.uint64(1), self._scale)
+        return np.asarray(exponents), np.asarray(found & np.uint64(1) == 1)
 
     def power(self, x: Words, y: Words) -> Words:
         """x^y = exp(y log x) of a positive x; of a negative one it is an unknown function, and 0^y = 0.
@@ -140,3 +132,12 @@ class Exponential:
         result = np.where(split(x)[0] == 0, np.uint64(0), np.where(is_positive, powers_of_x, unknown))
         self.note_power(result, x, y)
         return result
+
+
+@once_per_element
+@in_blocks(np.uint64)
+def _logarithms_and_signs(words: Words) -> Words:
+    """The logarithms of |x| to base 2, doubled, and 1 added where x is positive; 0 counts as 1."""
+    p = np.maximum(split(words)[0].reshape(-1), np.uint64(1))
+    fractions = balanced(p)
+    return (logarithms(fractions) << np.uint64(1) | is_square(fractions)).reshape(words.shape)

@@ -6,6 +6,7 @@ function is not, but for the laws that stand here: odd and even functions, and v
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -26,10 +27,15 @@ def opaque(name: str, seed: int, *operands: Words) -> Words:
         seed: of the trial.
         operands: its arguments, which broadcast against each other.
     """
-    hashes: Words = np.array(key(name, seed), np.uint64)
+    hashes: Words = np.array(_salt(name, seed), np.uint64)
     for operand in operands:
         hashes = splitmix(np.asarray((operand >> _HALF) ^ hashes))
     return word_of_hash(hashes)
+
+
+@lru_cache(256)
+def _salt(name: str, seed: int) -> int:
+    return key(name, seed)
 
 
 def odd(name: str, seed: int, operand: Words) -> Words:
