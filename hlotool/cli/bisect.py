@@ -17,6 +17,7 @@ from hlotool.cli.options import (
     add_paths,
     add_repetition_options,
     add_tolerance_options,
+    add_unknown_options,
     options_from,
 )
 from hlotool.cli.output import Ending, ending, finish
@@ -66,6 +67,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--backend", metavar="NAME", default="", help="compile here, such as with xla, and dump its passes"
     )
     add_exact_option(group)
+    add_unknown_options(group)
     add_repetition_options(group, 3, "runs of what is compiled here")
     add_input_options(parser)
     add_tolerance_options(parser)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from hlotool.cli.numbers import distance
-from hlotool.cli.options import add_input_options, add_output_options, options_from
+from hlotool.cli.options import add_input_options, add_output_options, add_unknown_options, options_from
 from hlotool.cli.output import emit, emit_json, tell
 from hlotool.errors import ExitCode
 
@@ -39,6 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--call", metavar="N", type=distance, default=0, help="iteration of the loop around it [0]"
     )
+    add_unknown_options(group)
     group.add_argument("--output", "-o", metavar="FILE", help="the new program [NAME.extracted.hlo]")
     add_input_options(parser)
     add_output_options(parser)

@@ -10,6 +10,7 @@ from hlotool.cli.numbers import repetitions, seed
 from hlotool.cli.options import (
     add_execution_options,
     add_output_options,
+    add_unknown_options,
     budget,
     options_from,
     values_file,
@@ -45,6 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what is planted")
     group.add_argument("--cases", metavar="N", type=repetitions, default=200, help="faults at most [200]")
     group.add_argument("--seed", type=seed, default=0, help="of faults and of generated inputs [0]")
+    add_unknown_options(group)
     group = parser.add_argument_group("inputs in question", "those that `hlotool run` takes, unless")
     group.add_argument("--inputs", metavar="FILE", type=values_file, help=".npz or SCRIPT.py:FUNCTION")
     group.add_argument(
@@ -96,6 +98,7 @@ def _mutated(arguments: argparse.Namespace, options: RunOptions, notes: list[str
 
 def _tasks(arguments: argparse.Namespace, options: RunOptions, notes: list[str]) -> list[MutationTask]:
     from hlotool.dump.directory import open_dump
+    from hlotool.replay.task import as_asked
     from hlotool.search.mutation.task import MutationTask
 
     dump = open_dump(arguments.path)
@@ -103,7 +106,7 @@ def _tasks(arguments: argparse.Namespace, options: RunOptions, notes: list[str])
     found = [module for module in dump.modules if module.stages or module.others]
     if len(found) != 1:
         raise UsageError(f"{arguments.path}: one program is needed, here are {len(found)}; name its file")
-    [module] = found
+    module = as_asked(found[0], options)
     stages = module.pair or ([*module.stages, *module.others][0],) * 2
     parts = min(options.workers, arguments.cases)
     return [

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hlotool.cli.numbers import (
     byte_size,
     confidence,
+    devices,
     number,
     processes,
     quoted,
@@ -94,6 +95,29 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--seed", type=seed, default=0, help="of generated inputs [0]")
     group.add_argument("--input-range", metavar="LO,HI", type=value_range, help="of generated inputs")
+
+
+def add_unknown_options(group: argparse._ArgumentGroup, opaque: bool = True) -> None:
+    """`--elided`, `--opaque`, `--replicas`, `--partitions`: of commands that execute what a dump leaves open.
+
+    Args:
+        group: gets them.
+        opaque: False where calls of private kernels need no stand-ins.
+    """
+    group.add_argument(
+        "--elided",
+        choices=("refuse", "generate"),
+        default="refuse",
+        help="constants that are not in the dump: all programs get the same generated values [refuse]",
+    )
+    if opaque:
+        group.add_argument(
+            "--opaque",
+            action="store_true",
+            help="private kernels get stand-ins, the same everywhere: compare what is around them",
+        )
+    group.add_argument("--replicas", metavar="N", type=devices, default=0, help="of programs that do not say")
+    group.add_argument("--partitions", metavar="N", type=devices, default=0, help="likewise")
 
 
 def add_tolerance_options(parser: argparse.ArgumentParser, by_output: bool = False) -> None:

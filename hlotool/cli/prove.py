@@ -8,7 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hlotool.cli.numbers import repetitions, seed
-from hlotool.cli.options import add_only_option, add_output_options, add_worker_options, values_file
+from hlotool.cli.options import (
+    add_only_option,
+    add_output_options,
+    add_unknown_options,
+    add_worker_options,
+    options_from,
+    values_file,
+)
 from hlotool.cli.output import finish
 from hlotool.errors import UsageError
 
@@ -38,6 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("right", metavar="B", nargs="?", help="the same kind of thing [A's own last stage]")
     group = parser.add_argument_group("what to compare")
     add_only_option(group)
+    add_unknown_options(group, opaque=False)
     group.add_argument("--trials", metavar="N", type=repetitions, default=2, help="random points [2]")
     group.add_argument("--seed", type=seed, default=0, help="of the random points [0]")
     group.add_argument(
@@ -81,10 +89,12 @@ def _pairing(arguments: argparse.Namespace, notes: list[str]) -> Pairing:
     from hlotool.diff.programs import Pairing, StagePair, pair_dumps
     from hlotool.dump.directory import open_dump
     from hlotool.dump.records import modules_matching
+    from hlotool.replay.task import as_asked
 
     left, *others = (open_dump(path) for path in filter(None, (arguments.left, arguments.right)))
+    options = options_from(arguments)
     left, *others = (
-        replace(dump, modules=tuple(m for _, m in modules_matching([dump], arguments.only)))
+        replace(dump, modules=tuple(as_asked(m, options) for _, m in modules_matching([dump], options.only)))
         for dump in (left, *others)
     )
     notes += [note for dump in (left, *others) for note in dump.notes]

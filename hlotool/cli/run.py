@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from hlotool.cli.numbers import devices
 from hlotool.cli.options import (
     add_backend_options,
     add_exact_option,
@@ -21,6 +20,7 @@ from hlotool.cli.options import (
     add_output_options,
     add_paths,
     add_tolerance_options,
+    add_unknown_options,
     budget,
     chosen_backends,
     options_from,
@@ -82,19 +82,7 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
         help="shell patterns of stage names, the reference first; '*': all stages by the first",
     )
     add_backend_options(group)
-    group.add_argument(
-        "--elided",
-        choices=("refuse", "generate"),
-        default="refuse",
-        help="constants that are not in the dump: both sides get the same generated values [refuse]",
-    )
-    group.add_argument(
-        "--opaque",
-        action="store_true",
-        help="private kernels get stand-ins, the same on both sides: compare what is around them",
-    )
-    group.add_argument("--replicas", metavar="N", type=devices, default=0, help="of programs that do not say")
-    group.add_argument("--partitions", metavar="N", type=devices, default=0, help="likewise")
+    add_unknown_options(group)
 
 
 def _add_comparison_options(parser: argparse.ArgumentParser) -> None:

@@ -65,9 +65,13 @@ def find_tasks(paths: Sequence[str], options: ReplayOptions, notes: list[str]) -
 def _to_replay(module: DumpModule, options: ReplayOptions) -> DumpModule:
     """What cannot be replayed need not travel to the workers, flags apart: a dump has hundreds of files."""
     artefacts = tuple(file for file in module.artefacts if file.path.endswith(SUFFIX))
+    return as_asked(replace(module, artefacts=artefacts), options)
+
+
+def as_asked(module: DumpModule, options: ReplayOptions) -> DumpModule:
+    """The module with what the user says of the things that a dump leaves open."""
     return replace(
         module,
-        artefacts=artefacts,
         devices=options.devices,
         takes_opaque=options.opaque,
         generates_elided=options.elided_seed,

@@ -56,13 +56,13 @@ def command_after_run(run: RunRecord, verbose: bool) -> str:
 def command_after_bisect(record: BisectRecord) -> str:
     """A complete command line; empty when there is nothing to do."""
     if record.interrupted:
-        return shlex.join(["hlotool", "bisect", *record.paths])
+        return _same_bisection(record)
     exact = " --exact" if record.options.exact else ""
     if any(map(_lacks_dumps, record.culprits)):
         return f"{_FLAGS} for the same program, then hlotool bisect DIR{exact}"
     culprit = next((c for c in record.culprits if c.repro), None)
     if culprit is None:
-        return _exact_bisection(record) if _has_other_functions(record) else ""
+        return _same_bisection(record, exact=True) if _has_other_functions(record) else ""
     trigger = culprit.trigger
     if trigger is None or trigger.status != "triggers" or portable(trigger.backend) == trigger.backend:
         return _verification(culprit.repro)
@@ -74,12 +74,13 @@ def _has_other_functions(record: BisectRecord) -> bool:
     return not record.culprits and any(m.verdict == Verdict.DIFFERS.value for m in record.modules)
 
 
-def _exact_bisection(record: BisectRecord) -> str:
+def _same_bisection(record: BisectRecord, **changes: object) -> str:
+    """The command again, with some options changed; its journal is found by its options."""
     options = record.options
     given: dict[str, object] = {field: getattr(options, field) for field in options.__struct_fields__}
     if options.backend == options.reference:
         given["backend"] = RunOptions().backend
-    return shlex.join(["hlotool", "bisect", *record.paths, *_flags(given | {"exact": True})])
+    return shlex.join(["hlotool", "bisect", *record.paths, *_flags(given | changes)])
 
 
 def _lacks_dumps(culprit: CulpritRecord) -> bool:
@@ -121,7 +122,7 @@ def _typed_command(name: str, run: RunRecord, module: ModuleRecord | None, chang
 def _closer_look(run: RunRecord, module: ModuleRecord, verbose: bool) -> str:
     """Who did it, where a program has a history; after `--verbose` the values."""
     has_history = module.stage_tested not in (None, module.stage_reference)
-    is_bisected = has_history and not run.options.stages and run.options.elided == RunOptions().elided
+    is_bisected = has_history and not run.options.stages
     if not verbose and is_bisected and _is_of_one_backend(run.options):
         return _typed_command("bisect", run, module, _NOT_BISECTED)
     saved = run.options.save_outputs

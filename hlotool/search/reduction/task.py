@@ -19,6 +19,7 @@ from hlotool.ir.verifier import verify_or_raise
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import load_program
 from hlotool.replay.records import InputsRecord
+from hlotool.replay.task import as_asked
 from hlotool.replay.trials import GENERATED, trials
 from hlotool.search.reduction.case import Case, case_of
 from hlotool.search.reduction.oracle import CaseOracle
@@ -58,6 +59,7 @@ def load_case(path: str, options: ReplayOptions, stage: str = "", may_be_cut: bo
         Unsupported: the reference cannot run a program for each of several devices.
     """
     owner, chosen = _choose(path, stage)
+    owner = as_asked(owner, options)
     module = load_stage(owner, chosen, may_be_cut=may_be_cut)
     verify_or_raise(module)
     if is_per_device(module):
