@@ -15,7 +15,7 @@ from hlotool.backends.base import SlowToStart, Value
 from hlotool.backends.registry import get_backend
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError, Location, Unsupported
-from hlotool.findings.verdict import AGREEING, Verdict
+from hlotool.findings.verdict import AGREEING
 from hlotool.replay.aside import Aside, Ran
 from hlotool.replay.devices.runners import Outcome
 from hlotool.replay.divergence_row import with_divergence
