@@ -38,6 +38,8 @@ class SourceRecord(Record, frozen=True, kw_only=True):
         file: of the user's program, empty when the dump does not tell.
         file_line: line in `file`.
         function: of the user's program.
+        library: the innermost frame, `FILE:LINE`, where that is in an installed package; `file` is then who
+            called it, as far as the dump tells.
     """
 
     instruction: str
@@ -47,6 +49,7 @@ class SourceRecord(Record, frozen=True, kw_only=True):
     file: str = ""
     file_line: int = 0
     function: str = ""
+    library: str = ""
 
     @property
     def user_line(self) -> str:
@@ -55,8 +58,8 @@ class SourceRecord(Record, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """The user's line, else the frontend's name; empty where the dump tells neither."""
-        return self.user_line or self.op_name
+        """The user's line, else the frontend's name, else a library's line; empty where nothing is known."""
+        return self.user_line or self.op_name or self.library
 
 
 class ErrorRecord(Record, frozen=True, kw_only=True):

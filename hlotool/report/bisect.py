@@ -12,6 +12,7 @@ from hlotool.findings.verdict import DIFFERING
 from hlotool.replay.options import RunOptions
 from hlotool.report.bisect_records import BisectRecord, VerifyRecord
 from hlotool.report.leaf import leaf_diff, source_facts
+from hlotool.report.links import path_text
 from hlotool.report.next_command import command_after_bisect
 from hlotool.report.tables import Report, cut, facts, next_line, plain_table
 from hlotool.report.words import NOT_IN_A_DUMP, plural, seconds
@@ -95,7 +96,7 @@ def _details(culprit: CulpritRecord, verbose: bool) -> Iterator[RenderableType]:
     yield from (Padding(Text(f"- {line}"), (0, 0, 0, 4)) for line in culprit.evidence)
 
 
-def _facts(culprit: CulpritRecord, verbose: bool) -> Iterator[tuple[str, str]]:
+def _facts(culprit: CulpritRecord, verbose: bool) -> Iterator[tuple[str, str | Text]]:
     yield "module", culprit.module
     if culprit.others:
         yield "", f"and {_listed(culprit.others, verbose)}, which fail in the same way"
@@ -117,7 +118,7 @@ def _facts(culprit: CulpritRecord, verbose: bool) -> Iterator[tuple[str, str]]:
     if culprit.trigger is not None:
         yield "compiler", culprit.trigger.summary
     if culprit.repro:
-        yield "repro", culprit.repro
+        yield "repro", path_text(culprit.repro)
 
 
 def _listed(names: list[str], verbose: bool) -> str:

@@ -47,13 +47,23 @@ def render(console: Console, report: RenderableType) -> str:
     """`report` as text for `console`, no blanks at the ends of lines; names cannot command the terminal."""
     from rich.segment import Segment, Segments
 
+    segments = console.render(report)
+    if not _has_links(console):
+        segments = Segment.strip_links(segments)
     with console.capture() as capture:
         shown = (
             segment if segment.control else Segment(printable(segment.text), segment.style)
-            for segment in console.render(report)
+            for segment in segments
         )
         console.print(Segments(shown), crop=False)
     return "".join(line.rstrip(" ") + "\n" for line in capture.get().splitlines())
+
+
+def _has_links(console: Console) -> bool:
+    """Whether paths may be links: on a terminal that shows colours, and is not told to do without."""
+    from hlotool.report.links import terminal_has_links
+
+    return console.color_system is not None and not console.no_color and terminal_has_links(os.environ)
 
 
 def plain_text(report: RenderableType, width: int | None = None) -> str:
