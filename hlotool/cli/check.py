@@ -49,10 +49,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes to its parser."""
     add_paths(parser, "*")
     group = parser.add_argument_group("what to check")
-    group.add_argument("--only", metavar="RULE,...", type=words, default=(), help="these rules only")
-    group.add_argument("--skip", metavar="RULE,...", type=words, default=(), help="all rules but these")
+    group.add_argument("--only", metavar="RULE,...", type=_rules, default=(), help="these rules only")
+    group.add_argument("--skip", metavar="RULE,...", type=_rules, default=(), help="all rules but these")
     add_stages_option(group)
-    group.add_argument("--config", metavar="FILE", help="accepted findings [hlotool.toml, if there is one]")
     group.add_argument("--list-rules", action="store_true", help="list the rules and what they find")
     group.add_argument("--gpu", choices=sorted(GPUS), help="whose shared memory fusions must do with")
     group.add_argument("--explain-fusion", nargs=2, metavar=("A", "B"), help=_EXPLAIN)
@@ -65,6 +64,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("-o", "--output", metavar="FILE", help="where the mended module goes [stdout]")
     add_worker_options(parser)
     add_output_options(parser)
+
+
+def _rules(text: str) -> tuple[str, ...]:
+    """Ids of rules that there are."""
+    from hlotool.check.config import choose_rules
+
+    names = words(text)
+    try:
+        choose_rules(names, ())
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return names
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -87,19 +98,20 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> Report:
-    from hlotool.check.config import accepted, choose_rules, load_config
+    from hlotool.check.config import accepted, choose_rules
     from hlotool.check.run import PRELOAD, check
     from hlotool.dump.directory import open_dumps
     from hlotool.workers.cores import worker_count
     from hlotool.workers.pool import Limits, Pool
 
-    config = load_config(arguments.config)
-    rules = choose_rules(arguments.only, [*config.skip, *arguments.skip])
+    rules = choose_rules(arguments.only, arguments.skip)
+    # Only a configuration can say which findings are accepted.
+    ignores = getattr(arguments, "ignore", [])
     with Pool(Limits(worker_count(arguments.jobs), arguments.timeout), PRELOAD) as pool:
         pool.start()
         dumps = open_dumps(arguments.paths)
         report = check(dumps, pool, rules, arguments.stages, arguments.gpu)
-    report.findings, report.ignored = accepted(report.findings, config)
+    report.findings, report.ignored = accepted(report.findings, ignores)
     return report
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hlotool.cli.numbers import distance
 from hlotool.cli.options import add_input_options, add_output_options, add_unknown_options, options_from
-from hlotool.cli.output import emit, emit_json, tell
+from hlotool.cli.output import emit, emit_json, tell, with_configuration
 from hlotool.errors import ExitCode
 
 USAGE = "extract [options] FILE INSTRUCTION ..."
@@ -68,7 +68,7 @@ def execute(arguments: argparse.Namespace) -> int:
         exit_code=ExitCode.AGREE,
     )
     if arguments.json:
-        emit_json(record)
+        emit_json(with_configuration(record, arguments))
         return record.exit_code
     emit(cut.case.text if arguments.verbose else "")
     if loaded.case.module.cut:

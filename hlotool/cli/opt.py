@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hlotool.cli.numbers import distance
 from hlotool.cli.options import add_output_options
-from hlotool.cli.output import emit_bytes, emit_json, finish
+from hlotool.cli.output import emit_bytes, emit_json, finish, with_configuration
 from hlotool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if not arguments.json or arguments.output:
         _write(_content(module, arguments, before), arguments.output)
     if arguments.json:
-        emit_json(_record(module, arguments, manager.runs))
+        emit_json(with_configuration(_record(module, arguments, manager.runs), arguments))
     elif arguments.verbose:
         from hlotool.report.console import console_for, render
         from hlotool.report.opt import pass_table

@@ -69,6 +69,16 @@ def add_stages_option(group: argparse._ArgumentGroup) -> None:
     )
 
 
+def add_configuration_options(parser: argparse.ArgumentParser) -> None:
+    """`--config`, `--no-config`: on every command."""
+    group = parser.add_argument_group("configuration", "hlotool.toml, or [tool.hlotool] of pyproject.toml")
+    which = group.add_mutually_exclusive_group()
+    which.add_argument(
+        "--config", metavar="FILE", help="this file [the nearest, in folders upwards; $HLOTOOL_CONFIG]"
+    )
+    which.add_argument("--no-config", "--isolated", action="store_true", help="no file")
+
+
 def add_output_options(parser: argparse.ArgumentParser) -> None:
     """`--json`, `--quiet`, `--verbose`, `--log`, `--debug`: alike on every command."""
     group = parser.add_argument_group("output")
@@ -143,7 +153,14 @@ def add_tolerance_options(parser: argparse.ArgumentParser, by_output: bool = Fal
 
 
 class _ByOutput(argparse.Action):
-    """`VALUE` for all outputs as `NAME`, `OUTPUT:VALUE` into the pairs `output_NAME`."""
+    """`VALUE` for all outputs as `NAME`, `OUTPUT:VALUE` into the pairs `output_NAME`.
+
+    Attributes:
+        is_repeated: it can be given several times.
+        is_harmless: a configuration that was found may set it.
+    """
+
+    is_repeated = is_harmless = True
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
         super().__init__(option_strings, dest, **options)

@@ -11,15 +11,35 @@ class Record(msgspec.Struct, frozen=True):
     """Base of all records."""
 
 
+class ConfigurationRecord(Record, frozen=True, kw_only=True):
+    """A configuration that a command took defaults of options from.
+
+    Attributes:
+        file: where it stands; empty where the user wanted none.
+        named: the user named the file, or wanted none; otherwise it was found.
+        options: keys that it sets for this command, and that the command line leaves to it.
+        replaced: keys that it sets, and that the command line or the environment sets, too.
+    """
+
+    file: str
+    named: bool
+    options: list[str] = []
+    replaced: list[str] = []
+
+
 class CommandRecord(Record, frozen=True, kw_only=True):
     """What a command prints with `--json`. What several have they call alike.
 
     Attributes:
         schema: name and version of this format.
+        configuration: where defaults of options come from; null where no file sets any.
         versions: of hlotool, Python, the packages that compute, and the platform.
         exit_code: the command's exit status.
         seconds: wall time.
     """
+
+    schema: str = ""
+    configuration: ConfigurationRecord | None = None
 
 
 def finite_or_none(value: float) -> float | None:

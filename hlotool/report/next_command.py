@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hlotool.backends.spec import portable
 from hlotool.errors import EndlessLoop
+from hlotool.findings.records import ConfigurationRecord
 from hlotool.findings.verdict import DIFFERING, FAILED, Verdict
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import ModuleRecord
@@ -81,7 +82,7 @@ def _same_bisection(record: BisectRecord, **changes: object) -> str:
     given: dict[str, object] = {field: getattr(options, field) for field in options.__struct_fields__}
     if options.backend == options.reference:
         given["backend"] = RunOptions().backend
-    return shlex.join(["hlotool", "bisect", *record.paths, *_flags(given | changes)])
+    return shlex.join(["hlotool", "bisect", *record.paths, *_flags(given | changes, record.configuration)])
 
 
 def _lacks_dumps(culprit: CulpritRecord) -> bool:
@@ -117,7 +118,7 @@ def _typed_command(name: str, run: RunRecord, module: ModuleRecord | None, chang
     if module is not None and module.inputs is not None and module.inputs.file:
         given["inputs"] = module.inputs.file
     changed = given | changes | {"only": only}
-    return shlex.join(["hlotool", name, *run.paths, *_flags(changed)])
+    return shlex.join(["hlotool", name, *run.paths, *_flags(changed, run.configuration)])
 
 
 def _closer_look(run: RunRecord, module: ModuleRecord, verbose: bool) -> str:
@@ -154,12 +155,14 @@ def _worst(
     return worst_last(found)[-1] if found else None
 
 
-def _flags(values: dict[str, object]) -> list[str]:
-    """Options that differ from their defaults, as typed."""
-    flags: list[str] = []
+def _flags(values: dict[str, object], configuration: ConfigurationRecord | None) -> list[str]:
+    """Options that differ from their defaults, or from what the configuration makes these, as typed."""
+    flags = _configuration_flags(configuration)
+    replaced = configuration.replaced if configuration else []
     defaults = RunOptions()
     for field, value in values.items():
-        if value == getattr(defaults, field):
+        is_default = value == getattr(defaults, field)
+        if is_default and (field.replace("_", "-") not in replaced or value in (None, (), "")):
             continue
         name = f"--{field.replace('_', '-')}"
         if isinstance(value, bool):
@@ -173,6 +176,13 @@ def _flags(values: dict[str, object]) -> list[str]:
         else:
             flags += [name, _typed(field, value)]
     return flags
+
+
+def _configuration_flags(configuration: ConfigurationRecord | None) -> list[str]:
+    """What was said of the configuration; one that is found is found again."""
+    if configuration is None or not configuration.named:
+        return []
+    return ["--config", configuration.file] if configuration.file else ["--no-config"]
 
 
 def _typed(field: str, value: object) -> str:
