@@ -7,7 +7,7 @@ from collections.abc import Iterable
 #: How alike two names must be, from 0 to 1: `bugdet` and `budget` are 0.83, `run` and `prune` 0.75.
 _ALIKE = 0.6
 #: Longer names are not compared, and of more names only the first: time goes with the square of lengths.
-_LONGEST, _MOST = 200, 20_000
+_LONGEST, _MOST = 200, 5_000
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

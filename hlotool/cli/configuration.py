@@ -51,15 +51,7 @@ class Configuration:
         from hlotool.findings.toml_lines import line_of
 
         line = line_of(self.text, (*self.prefix, *keys))
-        return UsageError(f"{self.shown}{f':{line}' if line else ''}: {complaint}")
-
-    @property
-    def shown(self) -> str:
-        """The path, relative where the file is in the current folder."""
-        try:
-            return str(self.path.relative_to(Path.cwd()))
-        except (ValueError, OSError):
-            return str(self.path)
+        return UsageError(f"{self.path}{f':{line}' if line else ''}: {complaint}")
 
 
 def find_configuration(named: str | None, start: Path | None = None) -> Configuration | None:
@@ -80,7 +72,7 @@ def find_configuration(named: str | None, start: Path | None = None) -> Configur
         return None
     for around in (folder, *folder.parents):
         for name in (OWN_FILE, SHARED_FILE):
-            path = around / name
+            path = Path(name) if around == folder else around / name
             if path.is_file() and (found := _read(path, is_named=False)) is not None:
                 return found
         if any((around / root).exists() for root in _ROOTS):

@@ -126,7 +126,7 @@ def _record(
 
     used = named(left)
     replaced = [key for key in named(chosen) if key not in used]
-    return ConfigurationRecord(file=found.shown, named=found.is_named, options=used, replaced=replaced)
+    return ConfigurationRecord(file=str(found.path), named=found.is_named, options=used, replaced=replaced)
 
 
 def _nothing() -> ConfigurationRecord:

@@ -30,6 +30,7 @@ from hlotool.cli.options import (
 )
 from hlotool.cli.output import Ending, emit_error, ending, finish
 from hlotool.errors import BackendUnavailable
+from hlotool.names import did_you_mean
 
 if TYPE_CHECKING:
     from hlotool.cache.journal import Journal
@@ -190,13 +191,14 @@ def _unsafe_updates(tasks: Sequence[Task], rows: Sequence[ModuleRecord], pool: P
 
 def _unknown_outputs(options: RunOptions, rows: Sequence[ModuleRecord]) -> Iterator[str]:
     """Tolerances of outputs that no program has."""
-    from hlotool.findings.outputs import output_index
+    from hlotool.findings.outputs import output_index, output_name
 
     known = {tuple(leaf.index) for row in rows for leaf in row.leaves}
     for name in dict.fromkeys(name for name, _ in (*options.output_rtol, *options.output_atol)):
         index = output_index(name)
         if known and not any(leaf[: len(index)] == index for leaf in known):
-            yield f"no program has the output {name}, which a tolerance was given for"
+            meant = did_you_mean(name, map(output_name, sorted(known)))
+            yield f"no program has the output {name}, which a tolerance was given for{meant}"
 
 
 def run_options(arguments: argparse.Namespace) -> RunOptions:

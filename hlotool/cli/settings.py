@@ -196,7 +196,7 @@ def _checked(
     if setting.is_grave and not configuration.is_named:
         raise configuration.error(
             f"{setting.key!r} runs code, reads or writes files, or lifts a limit: only a file that is named"
-            f" may set it (--config {configuration.shown}, or $HLOTOOL_CONFIG)",
+            f" may set it (--config {configuration.path}, or $HLOTOOL_CONFIG)",
             *path,
         )
     namespace = argparse.Namespace()
@@ -252,7 +252,7 @@ def _typed(value: object) -> str:
 
 
 def _shown(value: object) -> str:
-    """The value as TOML has it, up to its kind where it is large."""
+    """A value that no option takes, as TOML has it, or its kind."""
     if isinstance(value, bool):
         return str(value).lower()
-    return "a list" if isinstance(value, list) else "a table" if isinstance(value, dict) else repr(value)
+    return {list: "a list", dict: "a table"}.get(type(value), "a date or time")

@@ -17,7 +17,7 @@ from hlotool.findings.toml_lines import KeyPath, line_of
 _T = TypeVar("_T")
 
 #: How the standard library's reader says where something is wrong.
-_TOML_POSITION = re.compile(r" \(at line (\d+), column (\d+)\)$")
+_TOML_POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 @contextmanager
@@ -75,7 +75,9 @@ def parse_toml(path: Path, error: type[HlotoolError] = InputError) -> tuple[str,
         # ValueError: what is not TOML, not UTF-8, or a number of thousands of digits.
         found = _TOML_POSITION.search(str(problem))
         said = str(problem)[: found.start()] if found else str(problem)
-        raise error(f"{_at(path, *found.groups()) if found else path}: {said}") from problem
+        last = content.rstrip().count(b"\n") + 1
+        place = _at(path, found[1] or last, found[2] or "") if found else path
+        raise error(f"{place}: {said}") from problem
 
 
 def _at(path: Path, line: int | str, column: str = "") -> str:
