@@ -12,7 +12,7 @@ reason = "two sizes are meant"
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -53,6 +53,18 @@ class Ignore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             and re.search(self.module, finding.module) is not None
             and re.search(self.instruction, finding.instruction) is not None
         )
+
+
+def ignored(rows: Sequence[Ignore | Mapping[str, str]]) -> list[Ignore]:
+    """What is accepted, from records or plain rows.
+
+    Raises:
+        UsageError: a row has an unknown rule or field, or lacks one.
+    """
+    try:
+        return [msgspec.convert(row, Ignore, from_attributes=True) for row in rows]
+    except msgspec.ValidationError as error:
+        raise UsageError(f"ignore: {error}") from error
 
 
 def choose_rules(only: Sequence[str], skip: Iterable[str]) -> frozenset[str]:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
-from hlotool.cli.numbers import quoted
+from hlotool.api.numbers import quoted
 from hlotool.errors import ExitCode
 from hlotool.names import did_you_mean
 
@@ -92,24 +92,25 @@ def _unrecognized(words: Sequence[str], options: Sequence[str]) -> str:
     return f"unrecognized arguments: {' '.join(words)}{next(filter(None, meant), '')}"
 
 
-def add_opposites(parser: argparse.ArgumentParser) -> None:
+def is_opposable(action: argparse.Action) -> bool:
+    """Whether it is a switch between true and false."""
+    return isinstance(action, argparse._StoreTrueAction | argparse._StoreFalseAction)
+
+
+def add_opposites(parser: Parser) -> None:
     """Let every switch be turned off as well: `--no-X` for `--X`, `--X` for `--no-X`.
 
     They are for configurations that turn a switch on, and `--help` does not list them.
     """
-    taken = {option for action in parser._actions for option in action.option_strings}
-    for action in list(parser._actions):
-        if isinstance(action, argparse._StoreTrueAction) and (name := _long_name(action)):
-            opposite = f"--{name[5:]}" if name.startswith("--no-") else f"--no-{name[2:]}"
-            if opposite not in taken:
-                parser.add_argument(
-                    opposite,
-                    dest=action.dest,
-                    action="store_false",
-                    default=argparse.SUPPRESS,
-                    help=argparse.SUPPRESS,
-                )
-
-
-def _long_name(action: argparse.Action) -> str:
-    return next((option for option in action.option_strings if option.startswith("--")), "")
+    taken = {option for action in parser.every_action() for option in action.option_strings}
+    for action in filter(is_opposable, parser.every_action()):
+        name = next(option for option in action.option_strings if option.startswith("--"))
+        opposite = f"--{name[5:]}" if name.startswith("--no-") else f"--no-{name[2:]}"
+        if opposite not in taken:
+            parser.add_argument(
+                opposite,
+                dest=action.dest,
+                action="store_false" if action.const else "store_true",
+                default=argparse.SUPPRESS,
+                help=argparse.SUPPRESS,
+            )

@@ -14,9 +14,9 @@ from importlib import import_module
 from typing import Any
 
 from hlotool.cli.configuration import Configuration
-from hlotool.cli.numbers import byte_size
-from hlotool.cli.options import script_function, values_file
-from hlotool.cli.parser import Parser, visible_names
+from hlotool.api.given import script_function, values_file
+from hlotool.api.numbers import byte_size
+from hlotool.cli.parser import Parser, is_opposable, visible_names
 from hlotool.errors import UsageError
 from hlotool.names import did_you_mean
 
@@ -215,11 +215,13 @@ def _checked(
 def _set_switch(setting: Setting, value: object, parser: Parser, namespace: argparse.Namespace) -> None:
     if not isinstance(value, bool):
         raise argparse.ArgumentTypeError(f"{value!r} is neither true nor false")
-    if isinstance(setting.action, argparse.BooleanOptionalAction):
-        name = setting.key if value else f"no-{setting.key}"
-        setting.action(parser, namespace, None, f"--{name}")
-    else:
-        setattr(namespace, setting.action.dest, value)
+    action = setting.action
+    if isinstance(action, argparse.BooleanOptionalAction):
+        action(parser, namespace, None, f"--{setting.key}" if value else f"--no-{setting.key}")
+    elif value:
+        action(parser, namespace, None, f"--{setting.key}")
+    elif is_opposable(action):
+        setattr(namespace, action.dest, not action.const)
 
 
 def _set_value(setting: Setting, text: str, parser: Parser, namespace: argparse.Namespace) -> None:
@@ -255,4 +257,6 @@ def _shown(value: object) -> str:
     """A value that no option takes, as TOML has it, or its kind."""
     if isinstance(value, bool):
         return str(value).lower()
-    return {list: "a list", dict: "a table"}.get(type(value), "a date or time")
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "a table"
+    return "a date or time"
