@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -88,8 +87,8 @@ def check(
         only: ids of rules; all of them when empty.
         skip: ids of rules that are left out.
         stages: shell patterns of stage names; the first and the last of each module when empty.
-        ignore: findings that are accepted, each a `rule` with a `reason`, and where they are accepted: `module`
-            and `instruction`, regular expressions.
+        ignore: findings that are accepted: each a `rule` with a `reason`, and where that is, the regular
+            expressions `module` and `instruction`.
         gpu: whose shared memory fusions must do with.
         show: least severity of findings in the result: `error`, `warning` or `note`.
         fail_on: least severity for which `exit_code` is 1.

@@ -14,10 +14,10 @@ from hlotool.api.spool import Program, Values, path_of, values_path
 from hlotool.errors import UsageError
 
 if TYPE_CHECKING:
-    from hlotool.replay.options import RunOptions
     from hlotool.diff.programs import Pairing
     from hlotool.replay.exact.records import ProvedRecord
     from hlotool.replay.exact.result import Relation
+    from hlotool.replay.options import RunOptions
     from hlotool.report.prove_records import ProveRecord
 
 

@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hlotool.names import did_you_mean
 from hlotool.api.course import QUIET, Course, Ending, ending
 from hlotool.api.options import check_backends, chosen_backends, options_from
 from hlotool.api.results import Result
 from hlotool.api.spool import Program, Values, paths_of
+from hlotool.names import did_you_mean
 
 if TYPE_CHECKING:
     from hlotool.cache.journal import Journal

@@ -72,7 +72,7 @@ def find_configuration(named: str | None, start: Path | None = None) -> Configur
         return None
     for around in (folder, *folder.parents):
         for name in (OWN_FILE, SHARED_FILE):
-            path = Path(name) if around == folder else around / name
+            path = Path(name) if start is None and around == folder else around / name
             if path.is_file() and (found := _read(path, is_named=False)) is not None:
                 return found
         if any((around / root).exists() for root in _ROOTS):

@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 #: Variables of the environment that set options.
 VARIABLES = {"HLOTOOL_LOG": "log"}
+#: Keys by which less is looked at, or more is accepted: nobody should miss that a file says so.
+_LENIENT = frozenset({"atol", "fail-on", "ignore", "only", "rtol", "show", "skip", "stages"})
 #: Choices that exclude each other beyond what the parser knows: one on the command line replaces the others.
 _ALTERNATIVES = (("compare", ("reference", "backend")), ("only", ("skip",)))
 
@@ -63,13 +65,13 @@ def with_configuration(
 
 
 def tell_configuration(options: argparse.Namespace) -> None:
-    """Say which configuration is used, in the log and with `--verbose`."""
+    """Say which configuration is used: in the log, with `--verbose`, and where it lets something pass."""
     used = getattr(options, "configuration", None)
     if used is None or not used.file:
         return
     text = f"configuration: {used.file}: {', '.join(used.options) or 'nothing for this command'}"
     logger.info("%s", text)
-    if options.verbose and not options.json:
+    if not options.json and (options.verbose or not _LENIENT.isdisjoint(used.options)):
         tell(f"hlotool: {text}")
 
 

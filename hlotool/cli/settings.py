@@ -13,28 +13,16 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from hlotool.cli.configuration import Configuration
 from hlotool.api.given import script_function, values_file
 from hlotool.api.numbers import byte_size
+from hlotool.cli.configuration import Configuration
 from hlotool.cli.parser import Parser, is_opposable, visible_names
 from hlotool.errors import UsageError
 from hlotool.names import did_you_mean
 
 #: Options that say what a command does this time, or whom it trusts: no defaults.
-_NOT_SETTINGS = frozenset(
-    [
-        "config",
-        "explain_fusion",
-        "fix",
-        "help",
-        "list",
-        "list_passes",
-        "list_rules",
-        "no_config",
-        "trust",
-        "version",
-    ]
-)
+_ONCE = ("explain_fusion", "fix", "list", "list_passes", "list_rules", "output")
+_NOT_SETTINGS = frozenset({"help", "config", "no_config", "trust", *_ONCE})
 #: Values that run code, name a compiler or a backend, or lift a limit that protects the machine.
 _GRAVE_TYPES = (values_file, script_function, byte_size)
 #: Metavars of paths, which are relative to the file that they stand in.

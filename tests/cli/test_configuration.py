@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hlotool.cli.main import build_parser, main
@@ -141,15 +142,15 @@ def test_the_command_line_wins(place: Path) -> None:
     )
     options = chosen("run", "f.hlo")
     assert (options.jobs, options.quiet, options.rtol, options.coverage) == (2, True, 1e-3, True)
-    assert (options.no_resume, options.exact) == (True, True)
+    assert (options.resume, options.exact) == (False, True)
     line = ["--jobs", "3", "--verbose", "--rtol", "0.5", "--no-coverage", "--resume", "--no-exact"]
     options = chosen("run", "f.hlo", *line)
     assert (options.jobs, options.quiet, options.verbose, options.rtol) == (3, False, True, 0.5)
-    assert (options.coverage, options.no_resume, options.exact) == (False, False, False)
+    assert (options.coverage, options.resume, options.exact) == (False, True, False)
     assert options.configuration.options == []
     assert set(options.configuration.replaced) == {"jobs", "quiet", "rtol", "coverage", "no-resume", "exact"}
-    assert chosen("opt", "f.hlo").no_verify
-    assert not chosen("opt", "f.hlo", "--verify").no_verify
+    assert not chosen("opt", "f.hlo").verify
+    assert chosen("opt", "f.hlo", "--verify").verify
 
 
 def test_saying_the_default_on_the_command_line_is_saying_something(place: Path) -> None:
@@ -257,6 +258,7 @@ def test_paths_are_relative_to_the_file(place: Path) -> None:
             "2: only: '(' is no regular expression: missing ), unterminated subpattern at position 0",
         ),
         # Options that say what a command does this once.
+        ("[reduce]\noutput = '/etc/passwd'", "2: [reduce] has no key 'output'"),
         ("[opt]\nlist-passes = true", "2: [opt] has no key 'list-passes'"),
         ("[repro]\ntrust = true", "2: [repro] has no key 'trust'"),
         ("[run]\nconfig = 'x'", "2: [run] has no key 'config'"),
@@ -351,7 +353,6 @@ def test_what_a_file_that_was_found_may_set() -> None:
         "[bisect]\nrepro = '..'",
         "[bisect]\ntry-on = 'xla:python=./evil'",
         "[reduce]\ncheck = './evil'",
-        "[reduce]\noutput = '/etc/passwd'",
         "[opt]\ndump-to = '/'",
         "memory-limit = 'none'",
     ],
@@ -386,6 +387,15 @@ def test_who_asks_for_everything_is_told(place: Path, capsys: pytest.CaptureFixt
     assert "hlotool: configuration: hlotool.toml: seed\n" in capsys.readouterr().err
     assert main(command) == ExitCode.AGREE
     assert "configuration" not in capsys.readouterr().err
+
+
+def test_what_lets_something_pass_is_always_said(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, value in (("a", "1.0"), ("b", "1.1")):
+        np.savez(place / f"{name}.npz", x=np.float32(value))
+    assert main(["diff", "a.npz", "b.npz", "--quiet"]) == ExitCode.MISMATCH
+    (place / "hlotool.toml").write_text("[diff]\nrtol = 1\n")
+    assert main(["diff", "a.npz", "b.npz", "--quiet"]) == ExitCode.AGREE
+    assert capsys.readouterr().err.endswith("hlotool: configuration: hlotool.toml: rtol\n")
 
 
 @pytest.mark.parametrize(
