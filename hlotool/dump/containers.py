@@ -38,6 +38,7 @@ from hlotool.errors import DumpError
 _logger = logging.getLogger(__name__)
 
 _TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+_ZIP_MAGIC, _TAR_MAGIC_AT = b"PK\x03\x04", 257
 #: Up to this size an expanded tar stays in memory.
 _SPOOL_BYTES = 64 << 20
 
@@ -45,6 +46,12 @@ _SPOOL_BYTES = 64 << 20
 def is_archive(path: str) -> bool:
     """Whether the name says that `path` is an archive that can be read."""
     return path.lower().endswith((".zip", *_TAR_SUFFIXES))
+
+
+def is_archive_inside(path: str, limits: Limits) -> bool:
+    """Whether the local file `path` is an archive, whatever its name; raises DumpError when it is damaged."""
+    head = read_head(path, "", tarfile.BLOCKSIZE, limits)
+    return head.startswith(_ZIP_MAGIC) or head[_TAR_MAGIC_AT:].startswith(b"ustar")
 
 
 def read(path: str, member: str, limits: Limits) -> bytes:
@@ -152,7 +159,9 @@ def stamp(path: str) -> tuple[int, ...]:
 def _open_archive(path: str, limits: Limits) -> _Tar | _Zip:
     raw = _local_copy(path, limits)
     try:
-        return _Zip(path, raw, limits) if path.lower().endswith(".zip") else _Tar(path, raw, limits)
+        is_zip = path.lower().endswith(".zip") or raw.read(4) == _ZIP_MAGIC
+        raw.seek(0)
+        return _Zip(path, raw, limits) if is_zip else _Tar(path, raw, limits)
     except BaseException:
         raw.close()
         raise
