@@ -240,6 +240,10 @@ class _Tar:
         self._raw.close()
 
 
+#: What the standard library raises on a damaged zip besides: names, versions and places that cannot be.
+_ZIP_DAMAGE = (KeyError, RuntimeError, NotImplementedError, ValueError, *DAMAGE)
+
+
 class _Zip:
     """A zip archive; `names` and `skipped` as of a tar."""
 
@@ -248,9 +252,9 @@ class _Zip:
         self._raw = raw
         try:
             self._zip = zipfile.ZipFile(raw)
-        except DAMAGE as error:
+        except _ZIP_DAMAGE as error:
             raise DumpError(f"{path}: not a readable zip archive: {error}") from error
-        files = [info.filename for info in self._zip.infolist() if not info.is_dir()]
+        files = [name for name in self._zip.namelist() if name and not name.endswith("/")]
         if len(files) > limits.members:
             raise _too_many(path, limits)
         self.names = [name for name in files if _is_safe(name)]
@@ -259,7 +263,7 @@ class _Zip:
     def open(self, member: str) -> IO[bytes]:
         try:
             return self._zip.open(member)
-        except (KeyError, RuntimeError, NotImplementedError, *DAMAGE) as error:
+        except _ZIP_DAMAGE as error:
             raise DumpError(f"{self._path}!{member}: cannot be read: {error}") from error
 
     def close(self) -> None:

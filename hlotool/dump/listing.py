@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hlotool.dump import remote
-from hlotool.dump.compression import Limits
+from hlotool.dump.compression import Limits, size_text
 from hlotool.dump.containers import is_archive, is_archive_inside, list_archive, unreadable
 from hlotool.dump.source import Source
 from hlotool.dump.spool import PATH, SHOWN, is_pipe, pipe_source, stdin_source, unpacked
@@ -28,6 +28,7 @@ class Listing:
         is_single_file: the path is one file, not a collection.
         takes_stablehlo: files of MLIR count, too: in a folder that has HLO they are what it was made from.
         takes_documents: texts of any name count, too: in a folder that has neither HLO nor StableHLO.
+        unpacked_bytes: of the archives that lie in an archive.
     """
 
     files: list[tuple[str, Source]] = field(default_factory=list)
@@ -35,6 +36,7 @@ class Listing:
     is_single_file: bool = False
     takes_stablehlo: bool = False
     takes_documents: bool = False
+    unpacked_bytes: int = 0
 
     def take_more(self) -> bool:
         """Let StableHLO count, then any text; False where nothing is left, as a single file always counts."""
@@ -110,11 +112,20 @@ def _add_archive(
     archive: Source, relative: str, listing: Listing, limits: Limits, depth: int = _DEEPEST_ARCHIVE
 ) -> None:
     """An archive inside a folder or another archive counts as a folder; a damaged one becomes a note."""
+    path = archive.path
     try:
-        path = unpacked(archive, limits) if archive.member else archive.path
-        inner = _list_archive(path, limits, str(archive), depth)
+        if not archive.member:
+            inner = _list_archive(path, limits)
+        else:
+            path = unpacked(archive, limits)
+            listing.unpacked_bytes += os.path.getsize(path)
+            if listing.unpacked_bytes > limits.file_bytes:
+                most = size_text(limits.file_bytes)
+                raise DumpError(f"{archive}: archives in archives of more than {most}; this is not read")
+            inner = _list_archive(path, limits, str(archive), depth)
+            listing.unpacked_bytes += inner.unpacked_bytes
     except DumpError as error:
-        listing.notes.append(str(error))
+        listing.notes.append(str(error).replace(path, str(archive)))
         return
     listing.files += [(f"{relative}/{name}", source) for name, source in inner.files]
     listing.notes += inner.notes

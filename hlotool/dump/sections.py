@@ -37,7 +37,9 @@ _HEADER_WORD = b"HloModule "
 _BEGIN = re.compile(rb"\*\*\* Begin (?P<name>.+?) \*\*\*\r?\n")
 _GRAPH = re.compile(rb"## BEGIN_GRAPH\r?\n(?P<content>.*?)(?=^## END_GRAPH|\Z)", re.MULTILINE | re.DOTALL)
 _HLO_LINE = re.compile(
-    rb"^\s*(?:HloModule\s+\S|ENTRY\s+(?:%?[\w.~-]+\s*)?[({]|(?:ROOT\s+)?%?[\w.-]+\s*=\s*\(?\w+\[)",
+    rb"^\s*(?:HloModule\s+\S|ENTRY\s+(?:%?[\w.~-]+\s*)?[({]|(?:ROOT\s+)?%?[\w.-]+\s*=\s*\(?\w+\["
+    # Graphs of PyTorch/XLA have its types, too.
+    rb"(?![^\n(]{0,80}\b(?:prim|aten)::))",
     re.MULTILINE,
 )
 

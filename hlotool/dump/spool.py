@@ -11,9 +11,8 @@ from functools import cache
 from typing import Any
 
 from hlotool.dump import containers
-from hlotool.dump.compression import Limits, copy_bounded, size_text
+from hlotool.dump.compression import Limits, copy_bounded
 from hlotool.dump.source import Source
-from hlotool.errors import DumpError
 
 #: What standard input is called on the command line, and in messages.
 PATH, SHOWN = "-", "<stdin>"
@@ -55,19 +54,14 @@ def _spooled(stream: Any, limits: Limits) -> str:
 
 
 def unpacked(archive: Source, limits: Limits) -> str:
-    """The path of a file with the content of an archive that lies in another one.
+    """The path of a file with the content of an archive that lies in another one; raises DumpError."""
+    return _unpacked(archive, limits, containers.stamp(archive.path))
 
-    Raises:
-        DumpError: it is damaged, or the archives in archives of this process exceed `limits.file_bytes`.
-    """
-    folder = _folder()
+
+@cache
+def _unpacked(archive: Source, limits: Limits, stamp: tuple[int, ...]) -> str:
     content = archive.read_bytes(limits)
-    spent = sum(entry.stat().st_size for entry in os.scandir(folder))
-    if spent + len(content) > limits.file_bytes:
-        raise DumpError(
-            f"{archive}: archives in archives of more than {size_text(limits.file_bytes)}; this is not read"
-        )
-    handle, path = tempfile.mkstemp(".zip" if content.startswith(b"PK") else ".tar", dir=folder)
+    handle, path = tempfile.mkstemp(".zip" if content.startswith(b"PK") else ".tar", dir=_folder())
     with open(handle, "wb") as copy:
         copy.write(content)
     return path
