@@ -27,6 +27,15 @@ def pytest_configure() -> None:
     next_lines.watch()
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """What no test read, too: its working directory is still the test's."""
+    from support import next_lines
+
+    if report.when == "call":
+        next_lines.record(report.capstdout)
+        next_lines.record(report.capstderr)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name == "test_next_lines.py")
 
