@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from hlotool.dump.amid_mlir import has_several_modules
 from hlotool.dump.compression import Limits
 from hlotool.dump.listing import Listing
 from hlotool.dump.mended import is_mended
@@ -161,7 +162,8 @@ def _by_content(
         yield from _of_profile(path, source, name, limits)
         return
     kind, form = sniff(head)
-    if form in (Format.PROTO, Format.TEXT_PROTO, Format.MLIR):
+    is_several = form is Format.MLIR and _is_text(head) and has_several_modules(source.read_bytes(limits))
+    if form in (Format.PROTO, Format.TEXT_PROTO, Format.MLIR) and not is_several:
         found = replace(name, kind=kind, format=form)
         yield DumpFile(path, source, _placed(found, module_name(head), listing.is_single_file))
         return

@@ -117,7 +117,10 @@ def of_mail(text: str) -> Iterator[Quotation]:
         return
     import email
 
-    for part in email.message_from_string(text).walk():
-        content = part.get_payload(decode=True)
+    for part in email.message_from_bytes(text.encode("utf-8", "surrogateescape")).walk():
+        try:
+            content = part.get_payload(decode=True)
+        except ValueError:  # characters that its encoding does not have
+            continue
         if isinstance(content, bytes):
             yield Quotation(0, content.decode("utf-8", "surrogateescape").replace("\r\n", "\n"))

@@ -65,13 +65,14 @@ def blocks_unprefixed(text: str) -> str:
     return "\n".join(unprefixed(found["prefix"], text.split("\n"))) if found is not None else ""
 
 
-def unprefixed(prefix: str, lines: Sequence[str]) -> list[str]:
+def unprefixed(prefix: str, lines: Sequence[str], body: re.Pattern[str] = _BODY) -> list[str]:
     """Lines of a log without their prefixes.
 
     Args:
         prefix: of a first line, before these.
         lines: where all have such prefixes, those without one belong to others; where the first has none,
             those with one do.
+        body: what a line without prefix may look like.
 
     Returns:
         as many lines, empty ones in the place of others' lines.
@@ -80,7 +81,7 @@ def unprefixed(prefix: str, lines: Sequence[str]) -> list[str]:
         return ["" if _MESSAGE.match(line) else line for line in lines]
     following = [line for line in lines[: 4 * _STREAMS] if line.strip()][:_STREAMS]
     own = next((like for like in _ways(prefix) if any(map(like.match, following))), None)
-    if own is None or not _is_everywhere(own, following):
+    if own is None or not _is_everywhere(own, following, body):
         own = own or _like(prefix)
         return ["" if own.match(line) or _MESSAGE.match(line) else line for line in lines]
     return [line[found.end() :] if (found := own.match(line)) else "" for line in lines]
@@ -99,9 +100,9 @@ def _ways(prefix: str) -> Iterator[re.Pattern[str]]:
         yield _like(words[0])
 
 
-def _is_everywhere(own: re.Pattern[str], following: Sequence[str]) -> bool:
+def _is_everywhere(own: re.Pattern[str], following: Sequence[str], body: re.Pattern[str]) -> bool:
     """Whether every line has a prefix, its own or that of another stream; plain HLO would have none."""
-    return own.match(following[0]) is not None or not any(_BODY.match(line) for line in following)
+    return own.match(following[0]) is not None or not any(body.match(line) for line in following)
 
 
 def _like(prefix: str) -> re.Pattern[str]:

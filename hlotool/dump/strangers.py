@@ -46,7 +46,7 @@ _LINES = (
         r"(?:node|graph_def) \{\n",
         "a graph of TensorFlow; its HLO is f.experimental_get_compiler_ir(*arguments)(stage='hlo')",
     ),
-    (r"(?:module|func)\b[^\n]*[@{]", f"MLIR, but no StableHLO; the HLO is dumped with {_DUMP}"),
+    (r"(?:module|func)\b[^\n]*[@{]$", f"MLIR, but no StableHLO; the HLO is dumped with {_DUMP}"),
 )
 _STRANGERS = [(re.compile(rf"^[ \t]*(?:{line})", re.MULTILINE), what) for line, what in _LINES]
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hlotool.dump.amid_mlir import has_several_modules, mlir_amid_lines
 from hlotool.dump.diffs import both_sides
 from hlotool.dump.markup import character_data, is_escaped, marked_up, preformatted
 from hlotool.dump.mended import is_mended, mended
@@ -97,7 +98,7 @@ def _programs(text: str, line: int, depth: int) -> Iterator[Wrapped]:
         if found:
             yield from found
             return
-    for module in modules_amid_lines(text):
+    for module in (*modules_amid_lines(text), *mlir_amid_lines(text)):
         yield Wrapped(line + module.line, _bytes(module.text))
 
 
@@ -106,7 +107,7 @@ def _quoted(quoted: Quotation, line: int, depth: int) -> Iterator[Wrapped]:
     if _CERTAIN.search(quoted.text) is None:
         return
     content = _bytes(quoted.text)
-    if is_mlir(content):
+    if is_mlir(content) and not has_several_modules(content):
         yield Wrapped(line + quoted.line, content)
     elif is_as_printed(content) or is_bare(content):
         for part in split_modules(content):

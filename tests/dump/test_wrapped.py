@@ -154,6 +154,12 @@ def test_a_list_of_programs_is_no_list_of_lines() -> None:
     assert texts(repr(ONE.splitlines())) == [ONE.strip()]
 
 
+def test_a_mail_with_characters_that_its_encoding_lacks() -> None:
+    mail = f"From: a\nContent-Type: text/plain\nContent-Transfer-Encoding: base64\n\n\u4454\n{ONE}"
+    [found] = wrapped_texts(mail.encode() + b"\n\xff")
+    assert found.content.decode().strip() == ONE.strip()
+
+
 def test_a_diff_of_parts_has_no_program() -> None:
     """Only whole files are read: a hunk that begins further down lacks what stands before."""
     lines = "".join(f" {line}\n" for line in ONE.splitlines())
@@ -224,6 +230,8 @@ HOSTILE = {
     "a mail": "From: a\nContent-Transfer-Encoding: base64\n" + "Content-Type: multipart/x\n\n" * (N // 28),
     "control sequences": "\x1b]" * (N // 2),
     "columns": ("HloModule " + "a" * 40 + "\n") * (N // 51),
+    "blanks behind a module of MLIR": "p module @" + " " * N,
+    "modules of MLIR": "p module {\n  func.func\n" * (N // 23),
     "computations": "x (a) -> b {\n" * (N // 13),
 }
 
