@@ -47,6 +47,8 @@ _POINTS_FOR_DOUBT: Final = 4
 _MOST_ELEMENTS: Final = 1000
 #: Steps of Newton's method, which gain seven digits each in f32 and two in bf16.
 _STEPS: Final = 6
+#: Units from a constant of the reference within which hardly any other one lies by chance.
+_BESIDE: Final = 16
 #: By how much of its rounding a constant is moved to see what that changes.
 _MOVED: Final = 1 / 16
 
@@ -116,7 +118,7 @@ def _own_constants(reference: Module, tested: Module) -> list[_Constant]:
         unit = size * 2.0 ** -narrowest(size, types).bits
         most = rounded_so_often(int(thresholds.FOLDS.value))
         # Next to a constant of the reference it is that one, converted; nobody computed it.
-        is_copy = any(abs(size - other) <= most * unit for other in written)
+        is_copy = any(abs(size - other) <= _BESIDE * unit for other in written)
         found.append(_Constant(size, unit, rounded_so_often(1) if is_copy else most))
     return found
 
