@@ -18,34 +18,42 @@ BLOCK = 1 << 13
 
 
 def in_blocks(dtype: type[np.generic]) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
-    """Decorator of an elementwise function of arrays that broadcast against each other.
-
-    The function is called with arrays of up to BLOCK elements, among them some that still have to be
-    broadcast, and returns a new array of `dtype`.
-    """
+    """Decorator of an elementwise function of arrays that broadcast against each other: see `by_blocks`."""
 
     def decorate(function: Callable[..., Array]) -> Callable[..., Array]:
         @wraps(function)
         def whole(*operands: Array) -> Array:
-            dims = operands[0].shape
-            for operand in operands:
-                if operand.shape != dims:
-                    dims = np.broadcast(*operands).shape
-                    break
-            if prod(dims) <= BLOCK:
-                return function(*operands)
-            result = np.empty(dims, dtype)
-            views = [operand if operand.ndim == 0 else np.broadcast_to(operand, dims) for operand in operands]
-
-            def block(index: tuple[slice, ...]) -> None:
-                result[index] = function(*(view if view.ndim == 0 else view[index] for view in views))
-
-            each(block, list(block_indices(dims, [tuple(range(len(dims)))], BLOCK)))
-            return result
+            return by_blocks(function, dtype, *operands)
 
         return whole
 
     return decorate
+
+
+def by_blocks(function: Callable[..., Array], dtype: type[np.generic], *operands: Array) -> Array:
+    """An elementwise function of arrays that broadcast against each other.
+
+    Args:
+        function: called with arrays of up to BLOCK elements, among them some that still have to be broadcast;
+            returns a new array.
+        dtype: of its result.
+        operands: arrays of any dimensions.
+    """
+    dims = operands[0].shape
+    for operand in operands:
+        if operand.shape != dims:
+            dims = np.broadcast(*operands).shape
+            break
+    if prod(dims) <= BLOCK:
+        return function(*operands)
+    result = np.empty(dims, dtype)
+    views = [operand if operand.ndim == 0 else np.broadcast_to(operand, dims) for operand in operands]
+
+    def block(index: tuple[slice, ...]) -> None:
+        result[index] = function(*(view if view.ndim == 0 else view[index] for view in views))
+
+    each(block, list(block_indices(dims, [tuple(range(len(dims)))], BLOCK)))
+    return result
 
 
 def once_per_element(function: Callable[..., Array]) -> Callable[..., Array]:

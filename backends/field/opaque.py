@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from hlotool.backends.field.blockwise import in_blocks
 from hlotool.backends.field.hashing import Words, key, splitmix
 from hlotool.backends.field.words import P, negate, word_of_hash
 
@@ -27,9 +28,15 @@ def opaque(name: str, seed: int, *operands: Words) -> Words:
         seed: of the trial.
         operands: its arguments, which broadcast against each other.
     """
-    hashes: Words = np.array(_salt(name, seed), np.uint64)
-    for operand in operands:
-        hashes = splitmix(np.asarray((operand >> _HALF) ^ hashes))
+    return _hashed(*operands, np.array(_salt(name, seed), np.uint64))
+
+
+@in_blocks(np.uint64)
+def _hashed(*operands: Words) -> Words:
+    """Words that depend on the residues modulo P of all operands but the last, the salt."""
+    *arguments, hashes = operands
+    for argument in arguments:
+        hashes = splitmix(np.asarray((argument >> _HALF) ^ hashes))
     return word_of_hash(hashes)
 
 

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.backends.field.blockwise import BLOCK, in_blocks, without_repeats
+from hlotool.backends.field.blockwise import by_blocks, without_repeats
 from hlotool.backends.field.found import Found
 from hlotool.backends.field.fractions_of import fractions_of, is_square
 from hlotool.backends.field.hashing import Words, key, splitmix
@@ -81,9 +81,7 @@ class Kappa:
     def _values(self, words: Words) -> Floats:
         """The values of an array of one dimension, computed."""
         salt, known = self._salt, self._known
-        if words.size <= BLOCK:
-            return _kappa(words, salt, known)
-        return in_blocks(np.float64)(lambda part: _kappa(part, salt, known))(words)
+        return by_blocks(lambda part: _kappa(part, salt, known), np.float64, words)
 
     def ranks(self, words: Words) -> tuple[npt.NDArray[np.int64], Words]:
         """Numbers in whose order the words stand, and the words by rank.

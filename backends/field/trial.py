@@ -145,10 +145,10 @@ class Trial:
     def power(self, x: Words, y: Words) -> Words:
         """x^y: a product where y is a multiple of 1/2 and not large, else exp(y log x)."""
         exponents = self.kappa(y)
-        different = np.unique(exponents)
-        is_short = (2 * different == np.floor(2 * different)) & (np.abs(2 * different) <= _LARGEST_POWER)
-        known = different[is_short].tolist()
-        if len(known) == len(different) == 1:
+        twice = 2 * exponents
+        is_short = (twice == np.rint(twice)) & (np.abs(twice) <= _LARGEST_POWER)
+        known = np.unique(exponents[is_short]).tolist()
+        if len(known) == 1 and is_short.all():
             base = np.broadcast_to(x, np.broadcast_shapes(np.shape(x), np.shape(y)))
             return w.power(base, int(2 * known[0]))
         result = np.array(self.exponential.power(x, y))
