@@ -29,6 +29,7 @@ from hlotool.replay.devices.runners import Runner
 from hlotool.replay.exact.arguments import Options, Side, sample_arguments
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
 from hlotool.values.flatten import flatten
+from hlotool.values.generate import InputGenerator
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 #: By how many units each constant is off.
@@ -174,14 +175,16 @@ class _Samples:
     constants: Sequence[_Constant]
     options: Options
     deadline: float
+    _inputs: InputGenerator = field(init=False)
     _base: Base = field(default_factory=Base)
     _runners: dict[_Units | None, Runner] = field(default_factory=dict)
     _known: dict[tuple[_Units | None, int], dict[ShapeIndex, Floats]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Choose a base in which no exp of the reference saturates."""
+        self._inputs = InputGenerator(self.reference.module)
         runner = self._runner(None)
-        arguments = sample_arguments(self.reference.module, runner, self.options, 0)
+        arguments = sample_arguments(self._inputs, runner, self.options, 0)
         self._base.choose(lambda: runner.run(arguments))
 
     def are_same(self, index: ShapeIndex) -> bool:
@@ -250,7 +253,7 @@ class _Samples:
                 raise BackendTimeout("numpy", "the time limit is over")
             runner = self._runner(units)
             source = self._runner(None)
-            arguments = sample_arguments(self.reference.module, source, self.options, number)
+            arguments = sample_arguments(self._inputs, source, self.options, number)
             expected = None if units is None else source.run(arguments).value
             outcome = runner.run(arguments, expected)
             self._known[key] = {at: _numbers(value) for at, _, value in flatten(runner.result, outcome.value)}
