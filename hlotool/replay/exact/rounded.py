@@ -190,7 +190,8 @@ class _Samples:
     def are_same(self, index: ShapeIndex) -> bool:
         """Whether numbers show no difference of a leaf, with the constants as they are."""
         seen = self._seen(index, _POINTS_FOR_DOUBT)
-        return seen is None or seen.are_same
+        # Where one program returns numbers and the other none, that is a difference.
+        return seen is not None and (seen.are_same if seen.usable.any() else seen.are_numbers)
 
     def fitted(self, index: ShapeIndex, points: int) -> _Fit | None:
         """The constants with which a leaf is the same at so many points; None where there are none.
@@ -198,7 +199,7 @@ class _Samples:
         There are none, either, where the leaf is the same as it is: something else tells the programs apart.
         """
         seen = self._seen(index, points)
-        if seen is None or seen.are_same:
+        if seen is None or not seen.usable.any() or seen.are_same or not seen.are_numbers:
             return None
         most = np.array([constant.most for constant in self.constants])
         elements = np.flatnonzero(seen.usable)[:: -(-seen.off.size // _MOST_ELEMENTS)]
@@ -215,17 +216,15 @@ class _Samples:
         return None
 
     def _seen(self, index: ShapeIndex, points: int) -> _Seen | None:
-        """A leaf of both programs; None where one is a number and the other is none, or both nowhere are."""
+        """A leaf of both programs; None where the sizes differ."""
         expected = self._leaf(None, index, points)
         actual = self._leaf(np.zeros(len(self.constants)), index, points)
         if expected.shape != actual.shape:
             return None
-        usable = np.isfinite(expected)
-        if not np.array_equal(usable, np.isfinite(actual)) or not usable.any():
-            return None
-        size = np.abs(expected) + np.sqrt(np.mean(expected[usable] ** 2))
-        resolution = thresholds.SAME_FIT.value * np.maximum(size, np.finfo(np.float64).tiny)
-        return _Seen(expected, actual, usable, resolution)
+        usable = np.isfinite(expected) & np.isfinite(actual)
+        mean = np.sqrt(np.mean(expected[usable] ** 2)) if usable.any() else 0.0
+        size = np.maximum(np.abs(expected) + mean, np.finfo(np.float64).tiny)
+        return _Seen(expected, actual, usable, thresholds.SAME_FIT.value * size)
 
     @staticmethod
     def _fit(slopes: Floats, first: Floats, units: Floats) -> _Fit:
@@ -275,7 +274,7 @@ class _Seen:
     Attributes:
         expected: of the reference.
         actual: of the tested program as it is.
-        usable: which elements are numbers.
+        usable: which elements are numbers in both.
         resolution: by how much each may be off for both to be the same.
     """
 
@@ -288,6 +287,11 @@ class _Seen:
     def off(self) -> Floats:
         """By how many times its resolution each element is off."""
         return self.against(self.actual)
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether the same elements are numbers in both: a root of what is negative is none."""
+        return bool(np.array_equal(np.isfinite(self.expected), np.isfinite(self.actual)))
 
     @property
     def are_same(self) -> bool:
