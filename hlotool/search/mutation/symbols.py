@@ -15,6 +15,8 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from hlotool.analysis.machine_range import MachineRange, of_integers, of_type, of_value
+from hlotool.analysis.machine_rules import range_of
 from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array, dtype_of
@@ -23,8 +25,6 @@ from hlotool.ir.opcodes import COMMON_ATTRIBUTES, Class
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 from hlotool.ir.walk import branches
 from hlotool.locate.evaluation import OnReference
-from hlotool.search.mutation import facts as bounds
-from hlotool.search.mutation.facts import Facts
 from hlotool.search.mutation.hashing import (
     Symbols,
     along,
@@ -55,7 +55,7 @@ class Term:
 
     Attributes:
         symbols: of its elements.
-        facts: bounds of its elements.
+        bounds: what holds for all its elements.
         known: the elements, where they depend on constants alone.
         divisor: of a remainder, where that is one positive number everywhere.
         zero_like: symbols of an array that is 0 at the same places, where another one is.
@@ -64,7 +64,7 @@ class Term:
     """
 
     symbols: Symbols
-    facts: Facts
+    bounds: MachineRange
     known: Array | None = None
     divisor: int | None = None
     zero_like: Symbols | None = None
@@ -183,12 +183,12 @@ class _Reader:
         for law in self._laws:
             if (found := law(instruction, operands)) is not None:
                 return found
-        facts = bounds.facts_of(instruction, [o.facts for o in operands])
+        bounds = range_of(instruction, [o.bounds for o in operands])
         symbols = self._symbols(instruction, operands)
         if symbols is None:
             opaque = self._opaque(instruction, operands)
-            return replace(opaque, facts=facts) if isinstance(opaque, Term) else opaque
-        return Term(symbols, facts)
+            return replace(opaque, bounds=bounds) if isinstance(opaque, Term) else opaque
+        return Term(symbols, bounds)
 
     def _constant(self, instruction: Instruction) -> Terms:
         literal = instruction.literal
@@ -199,7 +199,7 @@ class _Reader:
     def of_known(self, value: Array) -> Term:
         """The term of a constant."""
         value = np.asarray(value)
-        return Term(of_values(value), bounds.of_value(value), value)
+        return Term(of_values(value), of_value(value), value)
 
     def _computed(self, instruction: Instruction, operands: Sequence[Term]) -> Array | None:
         """The value of what depends on constants alone."""
@@ -318,9 +318,9 @@ class _Reader:
         if isinstance(shape, TupleShape):
             return tuple(self._unknown(key_of(key, n), part) for n, part in enumerate(shape.elements))
         if not isinstance(shape, ArrayShape):
-            return Term(np.asarray(key, np.uint64), Facts())
+            return Term(np.asarray(key, np.uint64), MachineRange())
         self._count(shape)
-        return Term(numbered(key, shape.dims), bounds.of_type(shape.element_type))
+        return Term(numbered(key, shape.dims), of_type(shape.element_type))
 
     def _said(self, instruction: Instruction) -> list[object]:
         """What the attributes of an instruction say about its result."""
@@ -347,13 +347,13 @@ class _Reader:
 
 def _clamped(start: Term, limit: int) -> Term:
     """Where a slice really starts."""
-    low, high = min(max(start.facts.low, 0), limit), min(max(start.facts.high, 0), limit)
+    low, high = min(max(start.bounds.low, 0), limit), min(max(start.bounds.high, 0), limit)
     if low == high:
         value = np.asarray(int(low))
-        return Term(of_values(value), Facts(low, high, False, False), value)
-    if start.facts.within(0, limit):
+        return Term(of_values(value), of_integers(low, high), value)
+    if start.bounds.within(0, limit):
         return start
-    return Term(combined(key_of("start", limit), start.symbols), Facts(low, high, False, False))
+    return Term(combined(key_of("start", limit), start.symbols), of_integers(low, high))
 
 
 def _as_words(shape: Shape) -> Shape:
