@@ -31,7 +31,7 @@ from modules import ROOT
 from mutant_programs import generated_programs
 from verdicts_programs import subjects
 
-from hlotool.directed.sets import PLAIN, InputSet
+from hlotool.directed.sets import InputSet
 from hlotool.dump.records import DumpModule
 from hlotool.errors import HlotoolError
 from hlotool.faults.families import family_of
@@ -39,6 +39,7 @@ from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program, compile_program
+from hlotool.replay.set_budget import in_time, seconds_for_sets
 from hlotool.replay.trials import trials
 from hlotool.search.comparing import compare_programs
 from hlotool.search.mutation.fates import Examiner, Fate
@@ -138,22 +139,22 @@ def rows(source: Source, seed: int) -> Iterator[Row]:
 def _examiner(source: Source, reference: Program) -> tuple[Examiner, int]:
     """With all sets, and how many of them a replay takes by default.
 
-    That goes by time: reading and running both sides against what the further sets take, which here is what
-    making them and running the reference takes, twice for the other side.
+    That goes by processor time, for the machine may be shared: reading and running both sides against what
+    the further sets take.
     """
-    began = time.perf_counter()
+    began = time.process_time()
     parse_module(source.before.to_text())
     [trial] = trials(DumpModule(None, "", ""), reference.module, ReplayOptions())
     other = source.after or parse_module(source.before.to_text())
     compare_programs(reference, compile_program("after", "", other, "numpy", reference), trial.arguments)
-    spent = time.perf_counter() - began
+    allowed = seconds_for_sets(ReplayOptions(), time.process_time() - began)
     by_default = 0
 
     def timed() -> Iterator[InputSet]:
         nonlocal by_default
-        began = time.perf_counter()
-        for one in sets_of(reference, [trial], ReplayOptions(thorough=True), 0.0):
-            by_default += one.name == PLAIN or 2 * (time.perf_counter() - began) < spent
+        every = sets_of(reference, [trial], ReplayOptions(thorough=True), 0.0)
+        for one, is_in_time in in_time(every, allowed):
+            by_default += is_in_time
             yield one
 
     examiner = Examiner(reference, timed())

@@ -70,6 +70,20 @@ class MachineRange:
             self.negative_zero or other.negative_zero,
         )
 
+    def covers(self, other: MachineRange) -> bool:
+        """Whether all that the other one allows is allowed."""
+        special = (other.nan and not self.nan) or (other.negative_zero and not self.negative_zero)
+        return other.within(self.low, self.high) and not special
+
+    def intersection(self, other: MachineRange) -> MachineRange:
+        """What holds if both hold."""
+        return MachineRange(
+            max(self.low, other.low),
+            min(self.high, other.high),
+            self.nan and other.nan,
+            self.negative_zero and other.negative_zero,
+        )
+
 
 def of_integers(low: float, high: float) -> MachineRange:
     """Of integers or preds."""

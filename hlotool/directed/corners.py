@@ -27,6 +27,8 @@ _FLOATS: Final = (-1.0, 0.0, 1.0, 2.0, 0.5)
 _INTEGERS: Final = (0, 1, -1, 2, 3)
 #: Different values in an array of ties.
 _DIFFERENT: Final = 3
+#: The largest number in `whole`: small enough that two draws are often alike.
+_WHOLE: Final = 3
 #: Decades of floats in `wide`: far apart, and their products still finite in f32.
 _DECADES: Final = 4.0
 #: Share of the elements of an array that get a value such as NaN.
@@ -45,6 +47,17 @@ def ties(rng: Rng, constants: Sequence[float] = ()) -> Chooser:
             return _few_of(leaf, rng)
         some = rng.choice(allowed, min(len(allowed), _DIFFERENT), replace=False)
         return _cast(leaf, rng.choice(some, leaf.plain.shape))
+
+    return choose
+
+
+def whole(rng: Rng) -> Chooser:
+    """Small integers, in floats, too: sums, differences and products of them meet ties that are exact."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or leaf.element_type is ElementType.PRED:
+            return None
+        return _kept(leaf, rng.integers(-_WHOLE, _WHOLE, leaf.plain.shape, endpoint=True))
 
     return choose
 

@@ -16,9 +16,9 @@ import numpy as np
 from hlotool.backends.base import Value
 from hlotool.directed import corners
 from hlotool.directed.leaves import Chooser, Leaf, leaves_of, with_chosen
+from hlotool.directed.left_open import left_open
 from hlotool.directed.sets import OUT_OF_RANGE, InputSet
 from hlotool.ir.module import Module
-from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape
 from hlotool.values.generate import generate_inputs
 
@@ -75,9 +75,9 @@ def _sets(
     module: Module, plain: Sequence[Value], seed: int, families: Sequence[_Family]
 ) -> Iterator[InputSet]:
     leaves = leaves_of(module, plain)
-    left_open = _left_open(module)
+    banned = left_open(module)
     for family in families:
-        if not left_open.isdisjoint(family.odd):
+        if not banned.isdisjoint(family.odd):
             continue
         choose = family.make(np.random.default_rng([seed, *family.name.encode()]))
         if not family.apart:
@@ -100,9 +100,6 @@ def _set(
     if changed:
         yield InputSet(name, values, family.odd, is_hard=family.is_hard)
 
-
-#: Odd values that operations may spread.
-_NO_NUMBERS = frozenset({"NaN", "infinity", "extreme numbers"})
 
 _QUICK = (
     _Family("large numbers", corners.large, is_hard=True),
@@ -135,19 +132,6 @@ def _ordinary(constants: Sequence[float]) -> list[_Family]:
         _Family("more signs", corners.signed),
         *(_Family(f"largest at {n}", lambda _, n=n: corners.peak(n)) for n in range(_PLACES)),  # type: ignore[misc]
     ]
-
-
-def _left_open(module: Module) -> frozenset[str]:
-    """What is odd and nobody says what becomes of it.
-
-    Linear algebra is a library's affair; and whether a convolution multiplies by the zeros of its padding,
-    which makes NaN of infinity, is up to the compiler.
-    """
-    for instruction in module.instructions():
-        if instruction.opcode == "custom-call" or instruction.row.opcode_class is Class.LIBRARY:
-            return _NO_NUMBERS
-    has_convolution = any(i.opcode == "convolution" for i in module.instructions())
-    return _NO_NUMBERS - {"NaN"} if has_convolution else frozenset()
 
 
 def _constants(module: Module) -> list[float]:

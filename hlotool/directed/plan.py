@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from hlotool.backends.base import Value
 from hlotool.directed.families import odd_sets, ordinary_sets, quick_sets
+from hlotool.directed.mixed import mixed_sets
 from hlotool.directed.searched import searched_sets
 from hlotool.directed.sets import InputSet
 from hlotool.directed.solved import solved_sets
@@ -40,7 +41,12 @@ def directed_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator
     known: list[InputSet] = []
     for one in chain(
         quick_sets(module, plain, seed),
-        _in_turn(ordinary_sets(module, plain, seed), (s for s in _later(solved) if not s.odd)),
+        _in_turn(
+            ordinary_sets(module, plain, seed),
+            (s for s in _later(solved) if not s.odd),
+            mixed_sets(module, plain, seed, odd=False),
+            mixed_sets(module, plain, seed, odd=True),
+        ),
     ):
         known += [] if one.odd else [one]
         yield one
@@ -61,9 +67,9 @@ def _later(make: Callable[[], Sequence[InputSet]]) -> Iterator[InputSet]:
     yield from make()
 
 
-def _in_turn(one: Iterator[T], other: Iterator[T]) -> Iterator[T]:
-    """One of each, until both are at their end; nothing is asked for before it is its turn."""
-    waiting = [one, other]
+def _in_turn(*sources: Iterator[T]) -> Iterator[T]:
+    """One of each, until all are at their end; nothing is asked for before it is its turn."""
+    waiting = list(sources)
     while waiting:
         for source in list(waiting):
             try:

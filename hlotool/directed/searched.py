@@ -87,6 +87,7 @@ class _Search:
         places = {(leaf.parameter, leaf.index) for leaf in leaves if self.rng.random() < share}
         kinds = (
             corners.ties(self.rng),
+            corners.whole(self.rng),
             corners.signed(self.rng),
             corners.wide(self.rng),
             corners.one_sided(self.rng, 1),

@@ -20,10 +20,11 @@ from hlotool.directed.sets import InputSet
 from hlotool.errors import BackendFailed, HlotoolError, UsageError
 from hlotool.findings.verdict import Answer, Verdict
 from hlotool.replay.devices.runners import OneDevice, Outcome
-from hlotool.replay.options import ReplayOptions, RunOptions, budget_seconds
+from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program
 from hlotool.replay.records import ModuleRecord, SetRecord
 from hlotool.replay.saved_outputs import output_folder, same_bits
+from hlotool.replay.set_budget import seconds_for_sets
 from hlotool.replay.task import Task
 from hlotool.replay.trials import GENERATED, Trial
 from hlotool.values.npz import npz_bytes
@@ -32,12 +33,6 @@ from hlotool.workers.worker import tell
 
 #: The folder that gets the sets which show a difference.
 FOLDER = "hlotool-inputs"
-
-#: Of the time limit per module: what further sets may take. The judge has its share before them.
-_SHARE = 0.3
-#: Of what the module took without them: a run takes less than twice as long with them, looking at what they
-#: exercise included.
-_FACTOR = 0.6
 
 #: Judges the outcome of a tested program: the trial, what the reference returned, what the program did.
 Judge = Callable[[Trial, Value, Outcome], ModuleRecord]
@@ -71,7 +66,7 @@ def on_further_sets(
         the row of the first set that shows that the program is wrong, with the trial of that set; otherwise
         the plain row, which names the sets, and the plain trial.
     """
-    allowed = _seconds(task.options, seconds, programs)
+    allowed = seconds_for_sets(task.options, seconds, programs)
     if not is_wanted(task.options, reference, program, trial) or row.verdict.answer is Answer.BAD:
         return row, trial
     tried: list[SetRecord] = []
@@ -116,23 +111,6 @@ def is_wanted(options: ReplayOptions, reference: Program, program: Program, tria
     by_user = options.output_rtol or options.output_atol or options.compare_with
     is_judged = options.rtol is None and options.atol is None and not by_user
     return options.further_sets and is_generated and is_judged and one_device and trial.result is None
-
-
-def _seconds(options: ReplayOptions, spent: float, programs: int) -> float:
-    """What further sets may take.
-
-    Args:
-        options: of the user.
-        spent: seconds that the program took without them.
-        programs: that share the time limit of the module.
-    """
-    limit = options.timeout if isinstance(options, RunOptions) else float("inf")
-    most = _SHARE * limit / programs
-    if options.thorough:
-        return most
-    if options.budget is not None:
-        return min(most, budget_seconds(options.budget, spent))
-    return min(most, _FACTOR * spent)
 
 
 def _tried(

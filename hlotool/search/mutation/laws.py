@@ -12,7 +12,7 @@ from hlotool.analysis.machine_rules import range_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.search.mutation.hashing import Symbols, combined, key_of, of_values
-from hlotool.search.mutation.symbols import Law, Term, elementwise
+from hlotool.search.mutation.terms import Law, Term, elementwise
 
 
 def select(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
@@ -94,14 +94,21 @@ def _is_zero_for_zero(instruction: Instruction, operands: Sequence[Term]) -> boo
 
 
 def clamp(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
-    """What is within the bounds anyway; NaN stays NaN."""
+    """What is within the limits anyway; NaN stays NaN. Of integers it is remembered what was clamped."""
     if instruction.opcode != "clamp":
         return None
     least, value, most = operands
     inside = value.bounds.within(least.bounds.high, most.bounds.low) and least.bounds.high <= most.bounds.low
     # A clamp to [-0, …] may turn a zero around.
     signs = value.bounds.negative_zero and (least.bounds.high == 0 or most.bounds.low == 0)
-    return value if inside and not signs and not (least.bounds.nan or most.bounds.nan) else None
+    if inside and not signs and not (least.bounds.nan or most.bounds.nan):
+        return value
+    if not _is_integer(instruction) or not (least.bounds.is_point and most.bounds.is_point):
+        return None
+    low, high = int(least.bounds.low), int(most.bounds.low)
+    symbols = elementwise("clamp", instruction.element_type, (), [o.symbols for o in operands])
+    bounds = range_of(instruction, [o.bounds for o in operands])
+    return Term(np.broadcast_to(symbols, instruction.dims), bounds, clamped=(value, low, high))
 
 
 def extremum(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
