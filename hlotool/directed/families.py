@@ -50,12 +50,13 @@ def quick_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[In
         plain: its plain arguments.
         seed: of what is drawn.
     """
-    yield from _seeds(module, plain, seed, 1)
     yield from _sets(module, plain, seed, _QUICK)
 
 
 def ordinary_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
-    """Further sets of values that any framework may pass; see `quick_sets`."""
+    """Further sets, almost all of values that any framework may pass; see `quick_sets`."""
+    yield from _seeds(module, plain, seed, 1)
+    yield from _sets(module, plain, seed, _PLAIN_TO_SEE)
     yield from _seeds(module, plain, seed, 2)
     yield from _sets(module, plain, seed, _ordinary(_constants(module)))
 
@@ -106,6 +107,10 @@ _QUICK = (
     _Family("positions beyond the end", lambda rng: corners.outside(rng, above=True), (OUT_OF_RANGE,)),
     _Family("both signs", corners.signed),
     _Family("positions before the start", lambda rng: corners.outside(rng, above=False), (OUT_OF_RANGE,)),
+)
+
+#: What one kind of value shows by itself.
+_PLAIN_TO_SEE = (
     _Family("all magnitudes", corners.wide, is_hard=True),
     _Family("NaN", lambda rng: corners.special(rng, np.nan), ("NaN",), apart=True),
 )

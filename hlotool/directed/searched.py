@@ -18,8 +18,8 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 
 #: Draws, and draws without anything new after which the search is given up.
-_MOST_DRAWS: Final = 120
-_PATIENCE: Final = 40
+_MOST_DRAWS: Final = 60
+_PATIENCE: Final = 20
 
 
 def searched_sets(

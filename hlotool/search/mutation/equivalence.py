@@ -24,18 +24,26 @@ _SECONDS: Final = 10.0
 _UNSEEN: Final = frozenset({"tie decided the other way", "equal keys in the other order", "clamp dropped"})
 
 
-def why_equivalent(reference: Program, mutant: Mutant, tested: Program) -> str:
-    """The proof in words; empty where there is none.
+def same_to_the_bit(mutant: Mutant) -> str:
+    """The proof in words that a mutant returns what the program returns that it was made from; empty without.
+
+    Signs of zeros that nothing reads do not count.
+    """
+    if _has_same_terms(mutant):
+        return "the same terms"
+    if mutant.kind.name == "negative zero lost" and not _is_read(mutant):
+        return "the same up to signs of zeros, which nothing reads and XLA does not keep"
+    return ""
+
+
+def same_of_reals(reference: Program, mutant: Mutant, tested: Program) -> str:
+    """The proof in words that a mutant is the reference's function of real numbers; empty without one.
 
     Args:
         reference: that judges.
         mutant: of it, or of a later stage.
         tested: the mutant, compiled.
     """
-    if _has_same_terms(mutant):
-        return "the same terms"
-    if mutant.kind.name == "negative zero lost" and not _is_read(mutant):
-        return "the same up to signs of zeros, which nothing reads and XLA does not keep"
     if _is_of_floats(reference) and mutant.kind.name not in _UNSEEN and mutant.kind.poison is None:
         result = compare(reference, tested, Options(trials=_TRIALS, time_limit=_SECONDS))
         if result.relation is Relation.EQUAL:
