@@ -56,7 +56,7 @@ _SETS_SECONDS = 15.0
 #: Mutants of one program, so that no program outweighs the others.
 _OF_ONE = 12
 #: Larger programs take longer than they tell.
-_LARGEST_TEXT = 150_000
+_LARGEST_TEXT = 60_000
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from hlotool.directed.left_open import left_open
 from hlotool.directed.sets import OUT_OF_RANGE, InputSet
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape
-from hlotool.values.generate import generate_inputs
+from hlotool.values.generate import InputGenerator
 
 #: Constants of a program that are larger say nothing that a parameter could be compared with.
 _LARGEST = 1e6
@@ -53,11 +53,13 @@ def quick_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[In
     yield from _sets(module, plain, seed, _QUICK)
 
 
-def ordinary_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
+def ordinary_sets(
+    module: Module, plain: Sequence[Value], seed: int, generator: InputGenerator
+) -> Iterator[InputSet]:
     """Further sets, almost all of values that any framework may pass; see `quick_sets`."""
-    yield from _seeds(module, plain, seed, 1)
+    yield from _seeds(generator, plain, seed, 1)
     yield from _sets(module, plain, seed, _PLAIN_TO_SEE)
-    yield from _seeds(module, plain, seed, 2)
+    yield from _seeds(generator, plain, seed, 2)
     yield from _sets(module, plain, seed, _ordinary(_constants(module)))
 
 
@@ -66,9 +68,9 @@ def odd_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[Inpu
     yield from _sets(module, plain, seed, _ODD)
 
 
-def _seeds(module: Module, plain: Sequence[Value], seed: int, step: int) -> Iterator[InputSet]:
+def _seeds(generator: InputGenerator, plain: Sequence[Value], seed: int, step: int) -> Iterator[InputSet]:
     if plain:
-        other: tuple[Any, ...] = generate_inputs(module, seed + step).values
+        other: tuple[Any, ...] = generator.draw(seed + step).values
         yield InputSet(f"seed {seed + step}", other)
 
 

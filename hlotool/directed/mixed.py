@@ -11,14 +11,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from hlotool.backends.base import Value
 from hlotool.directed import corners
 from hlotool.directed.leaves import Chooser, Leaf, leaves_of, with_chosen
 from hlotool.directed.left_open import left_open
 from hlotool.directed.sets import OUT_OF_RANGE, InputSet
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
-from hlotool.values.generate import generate_inputs
+from hlotool.values.generate import InputGenerator
 
 #: Sets of each sort, ordinary and odd.
 _COUNT: Final = 40
@@ -28,19 +27,19 @@ _AS_GENERATED: Final = 0.3
 _PLACES: Final = 16
 
 
-def mixed_sets(module: Module, plain: Sequence[Value], seed: int, odd: bool) -> Iterator[InputSet]:
+def mixed_sets(module: Module, generator: InputGenerator, seed: int, odd: bool) -> Iterator[InputSet]:
     """Sets of values of other seeds, some arrays of which are replaced; equal seeds give equal sets.
 
     Args:
         module: a program for one device.
-        plain: its plain arguments.
+        generator: of plain arguments for it.
         seed: of what is drawn.
         odd: whether values that frameworks may never pass are among them.
     """
     banned = left_open(module)
     for number in range(1, _COUNT + 1):
         rng = np.random.default_rng([seed, 5 + odd, number])
-        base: tuple[Any, ...] = generate_inputs(module, int(rng.integers(1 << 30))).values
+        base: tuple[Any, ...] = generator.draw(int(rng.integers(1 << 30))).values
         mixture = _Mixture(rng, odd, banned)
         values, changed = with_chosen(module, base, leaves_of(module, base), mixture.choose)
         if changed and bool(mixture.odd) == odd:

@@ -15,6 +15,7 @@ from hlotool.directed.sets import InputSet
 from hlotool.directed.solved import solved_sets
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
+from hlotool.values.generate import InputGenerator
 
 #: Sets that cost little and come before the first that is solved for, by which time most of a default budget
 #: is spent.
@@ -43,10 +44,11 @@ def directed_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator
     def solved() -> Sequence[InputSet]:
         return _solved(module, plain, seed)
 
+    generator = InputGenerator(module)
     cheap = _in_turn(
-        mixed_sets(module, plain, seed, odd=True),
-        mixed_sets(module, plain, seed, odd=False),
-        ordinary_sets(module, plain, seed),
+        mixed_sets(module, generator, seed, odd=True),
+        mixed_sets(module, generator, seed, odd=False),
+        ordinary_sets(module, plain, seed, generator),
     )
     known: list[InputSet] = []
     for one in chain(

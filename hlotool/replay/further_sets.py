@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import msgspec
@@ -70,7 +70,8 @@ def on_further_sets(
     if not is_wanted(task.options, reference, program, trial) or row.verdict.answer is Answer.BAD:
         return row, trial
     tried: list[SetRecord] = []
-    for one, verdict, found in _tried(reference, program, trial, task.options, allowed, judge, ran):
+    is_news = row.verdict is Verdict.IDENTICAL
+    for one, verdict, found in _tried(reference, program, trial, task.options, allowed, judge, ran, is_news):
         tried.append(SetRecord(name=one.name, odd=list(one.odd), aims=list(one.aims), verdict=verdict))
         if found is not None and found[0].verdict.answer is Answer.BAD:
             wrong, its_trial = found
@@ -97,7 +98,11 @@ def inputs_that_show(
     """
     if not is_wanted(task.options, reference, program, trial):
         return ""
-    for _, _, found in _tried(reference, program, trial, task.options, allowed, judge, lambda *_: None):
+
+    def ignored(_: Trial, __: float) -> None:
+        """Nobody asks what these runs exercise."""
+
+    for _, _, found in _tried(reference, program, trial, task.options, allowed, judge, ignored, False):
         if found is not None and found[0].verdict.answer is Answer.BAD:
             return _saved(task, found[1])
     return ""
@@ -121,46 +126,65 @@ def _tried(
     allowed: float,
     judge: Judge,
     ran: Callable[[Trial, float], None],
+    is_news: bool,
 ) -> Iterator[tuple[InputSet, Verdict, tuple[ModuleRecord, Trial] | None]]:
-    """Each set on which the reference runs, the verdict on it and, where the bits differ, the row."""
-    began = time.monotonic()
+    """Each set on which the reference runs, the verdict on it and, where the bits differ, the row.
+
+    Args:
+        reference: see `on_further_sets`, as for all but the last.
+        program: that is tested.
+        trial: the plain one.
+        options: of the user.
+        allowed: seconds.
+        judge: of a difference.
+        ran: told of runs.
+        is_news: whether a difference is worth more than the seconds: the plain set has none.
+    """
     tell("further inputs")
+    end = time.monotonic() + allowed
+    # Waiting for another process must not be interrupted.
     is_here = program.backend == reference.backend
-    try:
-        sets = directed_sets(reference.module, trial.arguments, options.seed)
-        with time_limit(allowed) if is_here else nullcontext():
-            for one in sets if is_here else _drawn(sets, allowed):
-                if not is_here and not one.suits_other_backends:
-                    continue
-                started, other = time.monotonic(), _trial(one, trial, options)
-                try:
-                    expected = reference.runner.run(one.values).value
-                    if time.monotonic() - began > allowed:
-                        return
-                    if not one.odd:
-                        ran(other, time.monotonic() - started)
-                    outcome = program.runner.run(one.values, expected)
-                except HlotoolError as error:
-                    if isinstance(error, BackendFailed) and error.here:
-                        return
-                    continue
-                if same_bits(reference.runner.result, expected, outcome.value):
-                    yield one, Verdict.IDENTICAL, None
-                else:
-                    row = judge(other, expected, outcome)
-                    yield one, row.verdict, (row, other)
-                if time.monotonic() - began > allowed:
+    for one in _drawn(directed_sets(reference.module, trial.arguments, options.seed), end):
+        if not is_here and not one.suits_other_backends:
+            continue
+        other = _trial(one, trial, options)
+        try:
+            with _until(end) if is_here else nullcontext():
+                started = time.monotonic()
+                expected = reference.runner.run(one.values).value
+                if time.monotonic() > end:
                     return
-    except TooSlow:
-        return
+                if not one.odd:
+                    ran(other, time.monotonic() - started)
+                outcome = program.runner.run(one.values, expected)
+                is_same = same_bits(reference.runner.result, expected, outcome.value)
+            row = None
+            if not is_same:
+                with nullcontext() if is_news or not is_here else _until(end):
+                    row = judge(other, expected, outcome)
+        except HlotoolError as error:
+            if isinstance(error, BackendFailed) and error.here:
+                return
+            continue
+        except TooSlow:
+            return
+        yield one, Verdict.IDENTICAL if row is None else row.verdict, None if row is None else (row, other)
+        if time.monotonic() > end:
+            return
 
 
-def _drawn(sets: Iterator[InputSet], seconds: float) -> Iterator[InputSet]:
-    """The sets that are made in time. Making them may be interrupted, waiting for a process must not be."""
-    end = time.monotonic() + seconds
+def _until(end: float) -> AbstractContextManager[None]:
+    return time_limit(end - time.monotonic())
+
+
+def _drawn(sets: Iterator[InputSet], end: float) -> Iterator[InputSet]:
+    """The sets that are made in time."""
     while True:
-        with time_limit(end - time.monotonic()):
-            one = next(sets, None)
+        try:
+            with _until(end):
+                one = next(sets, None)
+        except TooSlow:
+            return
         if one is None:
             return
         yield one

@@ -13,10 +13,10 @@ from hlotool.replay.options import ReplayOptions, RunOptions, budget_seconds
 _SHARE: Final = 0.3
 #: Of what the module took without them: a run takes less than twice as long with them, looking at what they
 #: exercise included.
-_FACTOR: Final = 0.6
+_FACTOR: Final = 0.5
 #: Seconds that they may take in any case. Small modules are read and run in some milliseconds, in which no
 #: set is made; the command itself takes longer to start than all of theirs together.
-_LEAST: Final = 0.04
+_LEAST: Final = 0.025
 
 
 def seconds_for_sets(options: ReplayOptions, spent: float, programs: int = 1) -> float:
