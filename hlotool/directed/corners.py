@@ -195,18 +195,19 @@ def outside(rng: Rng, above: bool) -> Chooser:
     return choose
 
 
-def far_outside(leaf: Leaf) -> Array | None:
+def far_outside(above: bool) -> Chooser:
     """Positions that are in range again where an index has but half of its bits."""
-    if (
-        not leaf.is_index
-        or leaf.needs_order
-        or leaf.element_type.bits < 16
-        or not leaf.element_type.is_integer
-    ):
-        return None
-    beyond = leaf.plain.astype(np.int64) + (1 << leaf.element_type.bits // 2)
-    required = InRange(leaf.required.intervals).narrowest
-    return _cast(leaf, beyond) if all(_allows(leaf, int(v), required) for v in beyond.flat[:4]) else None
+
+    def choose(leaf: Leaf) -> Array | None:
+        kind = leaf.element_type
+        if not leaf.is_index or leaf.needs_order or not kind.is_integer or kind.bits < 16:
+            return None
+        step = 1 << kind.bits // 2
+        beyond = leaf.plain.astype(np.int64) + (step if above else -step)
+        required = InRange(leaf.required.intervals).narrowest
+        return _cast(leaf, beyond) if all(_allows(leaf, int(v), required) for v in beyond.flat[:4]) else None
+
+    return choose
 
 
 def special(rng: Rng, value: float, all_elements: bool = False) -> Chooser:

@@ -118,7 +118,8 @@ _PLAIN_TO_SEE = (
 )
 
 _ODD = (
-    _Family("positions far beyond", lambda _: corners.far_outside, (OUT_OF_RANGE,)),
+    _Family("positions far beyond", lambda _: corners.far_outside(above=True), (OUT_OF_RANGE,)),
+    _Family("positions far before", lambda _: corners.far_outside(above=False), (OUT_OF_RANGE,)),
     _Family("negative zeros", lambda rng: corners.special(rng, -0.0), ("negative zeros",)),
     _Family("infinity", lambda rng: corners.special(rng, np.inf), ("infinity",), apart=True),
     _Family("extremes", corners.extreme, ("extreme numbers",)),

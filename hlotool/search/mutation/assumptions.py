@@ -18,12 +18,13 @@ from hlotool.analysis.machine_rules import range_of
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
-from hlotool.ir.types import ArrayShape
-from hlotool.search.mutation.hashing import Symbols, whole
+from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.search.mutation.hashing import Symbols, of_values, whole
 from hlotool.search.mutation.terms import Term
 
+_FALSE, _TRUE = of_values(np.array(False)), of_values(np.array(True))
 #: Masks that a term remembers: each costs two more symbols per element.
-_MOST_MASKS: Final = 4
+_MOST_MASKS: Final = 6
 
 
 def is_elementwise(instruction: Instruction, operands: Sequence[Term]) -> bool:
@@ -59,9 +60,12 @@ def with_cases(
     if not is_elementwise(instruction, operands):
         return term
     masks = list(dict.fromkeys(key for operand in operands for key in operand.cases))[:_MOST_MASKS]
-    cases = {
-        key: (symbols_of(_all_in(operands, key, 0)), symbols_of(_all_in(operands, key, 1))) for key in masks
-    }
+
+    def case(key: int, number: int) -> Symbols:
+        parts = [_in_case(operand, key, number).symbols for operand in operands]
+        return _decided(instruction, parts, symbols_of(parts))
+
+    cases = {key: (case(key, 0), case(key, 1)) for key in masks}
     if instruction.opcode == "select":
         chosen, otherwise = (np.broadcast_to(o.symbols, instruction.dims) for o in operands[1:])
         cases[_key(operands[0])] = chosen, otherwise
@@ -110,5 +114,16 @@ def _in_case(term: Term, key: int, case: int) -> Term:
     return term if found is None else Term(found[case], term.bounds)
 
 
-def _all_in(operands: Sequence[Term], key: int, case: int) -> list[Symbols]:
-    return [_in_case(operand, key, case).symbols for operand in operands]
+def _decided(instruction: Instruction, parts: Sequence[Symbols], symbols: Symbols) -> Symbols:
+    """The symbols of an operation some of whose operands are true or false in this case."""
+    parts = [np.broadcast_to(part, instruction.dims) for part in parts]
+    if instruction.opcode == "select":
+        mask, chosen, otherwise = parts
+        symbols = np.where(chosen == otherwise, chosen, symbols)
+        return np.where(mask == _TRUE, chosen, np.where(mask == _FALSE, otherwise, symbols))
+    if instruction.element_type is ElementType.PRED and instruction.opcode in ("and", "or"):
+        decisive, neutral = (_FALSE, _TRUE) if instruction.opcode == "and" else (_TRUE, _FALSE)
+        one, other = parts
+        symbols = np.where(one == neutral, other, np.where(other == neutral, one, symbols))
+        return np.where((one == decisive) | (other == decisive), decisive, symbols)
+    return symbols

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from hlotool.analysis.machine_rules import outcome as always
 from hlotool.analysis.machine_rules import range_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
-from hlotool.search.mutation.hashing import Symbols, combined, key_of, of_values
+from hlotool.search.mutation.hashing import Symbols, combined, key_of, of_values, whole
 from hlotool.search.mutation.terms import Law, Term, elementwise
 
 
@@ -159,22 +159,55 @@ def compare(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
     outcome = _outcome(direction, first, second)
     if outcome is None:
         if direction in ("EQ", "NE") and _is(second, 0) and first.zero_like is not None:
-            return Term(_compared(first.zero_like, direction), of_integers(0, 1))
+            symbols = _compared(first.zero_like, direction)
+            cases = _by_zero(first.zero_like, symbols, direction)
+            return Term(symbols, of_integers(0, 1), compared=(first.zero_like, direction), cases=cases)
         kind = instruction.operands[0].element_type
         if kind is ElementType.PRED and direction == "NE":
             return first if _is(second, 0) else second if _is(first, 0) else None
         if kind.is_integer and _is(second, 0):
             symbols = _compared(first.symbols, direction)
-            return Term(symbols, of_integers(0, 1), compared=(first.symbols, direction))
+            return Term(
+                symbols,
+                of_integers(0, 1),
+                compared=(first.symbols, direction),
+                cases=_by_zero(first.symbols, symbols, direction),
+            )
         return None
     value = np.full(instruction.dims, outcome)
     return Term(of_values(value), of_integers(int(outcome), int(outcome)), value)
+
+
+def _by_zero(compared: Symbols, symbols: Symbols, direction: str) -> Mapping[int, tuple[Symbols, Symbols]]:
+    """What a comparison with 0 is where `== 0` and `!= 0` hold of the same numbers, and where not."""
+    at_zero = of_values(np.full(symbols.shape, direction in ("EQ", "LE", "GE")))
+    elsewhere = symbols
+    if direction in ("EQ", "NE"):
+        elsewhere = of_values(np.full(symbols.shape, direction == "NE"))
+    is_zero, is_not = (int(whole(_compared(compared, d))) for d in ("EQ", "NE"))
+    return {is_zero: (at_zero, elsewhere), is_not: (elsewhere, at_zero)}
 
 
 def _outcome(direction: str, a: Term, b: Term) -> bool | None:
     if np.array_equal(a.symbols, b.symbols) and not (a.bounds.nan or b.bounds.nan):
         return direction in ("EQ", "LE", "GE")
     return always(direction, a.bounds, b.bounds)
+
+
+def shifted_out(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
+    """Of what is shifted by all bits or more, by amounts that are known, nothing is left."""
+    if instruction.opcode not in ("shift-left", "shift-right-logical"):
+        return None
+    value, amount = operands
+    if amount.known is None or amount.known.shape != instruction.dims:
+        return None
+    counts = amount.known.astype(np.int64)
+    is_out = (counts < 0) | (counts >= instruction.element_type.bits)
+    if not is_out.any():
+        return None
+    shifted = elementwise(instruction.opcode, instruction.element_type, (), (value.symbols, amount.symbols))
+    zeros = of_values(np.zeros(instruction.dims, np.int64))
+    return Term(np.where(is_out, zeros, shifted), of_type(instruction.element_type))
 
 
 def neutral(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
@@ -256,4 +289,4 @@ def _is_integer(instruction: Instruction) -> bool:
     )
 
 
-LAWS: tuple[Law, ...] = (select, clamp, extremum, convert, compare, neutral, negate)
+LAWS: tuple[Law, ...] = (select, clamp, extremum, convert, compare, shifted_out, neutral, negate)

@@ -9,6 +9,7 @@ symbols are a proof, up to collisions of 64 bits; different ones say nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,7 +19,7 @@ import numpy as np
 
 from hlotool.analysis.machine_range import MachineRange, of_integers, of_type, of_value
 from hlotool.analysis.machine_rules import range_of
-from hlotool.analysis.trip_counts import counter_limits
+from hlotool.analysis.trip_counts import ceilings, counter_limits
 from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array, dtype_of
@@ -139,9 +140,14 @@ class _Reader:
         known = self._computed(instruction, operands)
         if known is not None:
             return self.of_known(known)
+        by_element = partial(self._elementwise, instruction)
         for law in self._laws:
             if (found := law(instruction, operands)) is not None:
-                return found
+                return (
+                    found
+                    if found.cases or found.known is not None
+                    else with_cases(found, instruction, operands, by_element)
+                )
         operands = assumed(instruction, operands)
         bounds = range_of(instruction, [o.bounds for o in operands])
         if instruction.opcode == "select" and np.array_equal(operands[1].symbols, operands[2].symbols):
@@ -151,7 +157,7 @@ class _Reader:
             opaque = self._opaque(instruction, operands)
             return replace(opaque, bounds=bounds) if isinstance(opaque, Term) else opaque
         term = Term(symbols, bounds, nan_of=nan_source(instruction, operands))
-        return with_cases(term, instruction, operands, partial(self._elementwise, instruction))
+        return with_cases(term, instruction, operands, by_element)
 
     def _constant(self, instruction: Instruction) -> Terms:
         literal = instruction.literal
@@ -305,16 +311,29 @@ class _Reader:
     def _invariant(self, instruction: Instruction, operands: Sequence[Terms]) -> Bounds | None:
         """What holds of the state of a loop, or of the numbers that a reducer gets; None of others."""
         if instruction.opcode == "while":
-            body = instruction.computation("body")
-            start = [term.bounds for term in flat(operands[0])]
-            counters = counter_limits(instruction)
-            places = [index for index, _ in leaves(instruction.shape)]
-            fixed = {n: of_integers(*counters[at]) for n, at in enumerate(places) if at in counters}
-            return invariant(start, fixed, lambda held: self._bounds_after(body, held))
+            return self._loop_invariant(instruction, flat(operands[0]))
         if (values := reduced(instruction, operands)) is None:
             return None
         reducer = instruction.computation("to_apply")
         return invariant(values, {}, lambda held: self._bounds_after(reducer, (*held, *held)))
+
+    def _loop_invariant(self, loop: Instruction, state: Sequence[Term]) -> Bounds | None:
+        """What holds of the state of a loop, before each iteration and after the last one."""
+        body, places = loop.computation("body"), [index for index, _ in leaves(loop.shape)]
+        counters, most = counter_limits(loop), ceilings(loop)
+        fixed = {n: of_integers(*counters[at]) for n, at in enumerate(places) if at in counters}
+        # Up to the number that ends the loop; an iteration takes place below it only.
+        below = {n: of_integers(-math.inf, most[at] - 1) for n, at in enumerate(places) if at in most}
+        start = [
+            term.bounds.union(of_integers(term.bounds.low, most[at])) if at in most else term.bounds
+            for at, term in zip(places, state)
+        ]
+
+        def iteration(held: Bounds) -> Bounds:
+            entered = (one.intersection(below[n]) if n in below else one for n, one in enumerate(held))
+            return self._bounds_after(body, tuple(entered))
+
+        return invariant(start, fixed, iteration)
 
     def _bounds_after(self, computation: Computation, bounds: Bounds) -> Bounds:
         returned = self.result(computation, self.fresh(computation, bounds))
