@@ -20,7 +20,7 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.search.mutation.hashing import Symbols, of_values, whole
-from hlotool.search.mutation.terms import Term
+from hlotool.search.mutation.terms import Term, equality
 
 _FALSE, _TRUE = of_values(np.array(False)), of_values(np.array(True))
 #: Masks that a term remembers: each costs two more symbols per element.
@@ -39,6 +39,10 @@ def assumed(instruction: Instruction, operands: Sequence[Term]) -> Sequence[Term
         return operands
     mask, chosen, otherwise = operands
     key = _key(mask)
+    is_general = key not in chosen.cases and key not in otherwise.cases
+    if not instruction.element_type.is_inexact and is_general:
+        # Which of two equal numbers is taken does not matter.
+        mask = _in_case(mask, equality(chosen.symbols, otherwise.symbols), 1)
     chosen = _without_nan(mask, chosen)
     return mask, _in_case(chosen, key, 0), _in_case(otherwise, key, 1)
 

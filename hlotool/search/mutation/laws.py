@@ -12,7 +12,7 @@ from hlotool.analysis.machine_rules import range_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.search.mutation.hashing import Symbols, combined, key_of, of_values, whole
-from hlotool.search.mutation.terms import Law, Term, elementwise
+from hlotool.search.mutation.terms import Law, Term, elementwise, equality
 
 
 def select(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
@@ -75,8 +75,7 @@ def _magnitude(instruction: Instruction, operands: Sequence[Term]) -> Term | Non
 
 def _compared(symbols: Symbols, direction: str) -> Symbols:
     """The symbols of a comparison with 0."""
-    zero = of_values(np.zeros(symbols.shape, np.int64))
-    return elementwise("compare", ElementType.PRED, (("direction", direction),), (symbols, zero))
+    return _ordered(symbols, of_values(np.zeros(symbols.shape, np.int64)), direction)
 
 
 def _is_zero_for_zero(instruction: Instruction, operands: Sequence[Term]) -> bool:
@@ -171,8 +170,15 @@ def compare(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
                 symbols,
                 of_integers(0, 1),
                 compared=(first.symbols, direction),
-                cases=_by_zero(first.symbols, symbols, direction),
+                cases={
+                    **_by_zero(first.symbols, symbols, direction),
+                    **_by_equality(first.symbols, second.symbols, direction),
+                },
             )
+        if kind.is_integer:
+            symbols = _ordered(first.symbols, second.symbols, direction)
+            cases = _by_equality(first.symbols, second.symbols, direction)
+            return Term(np.broadcast_to(symbols, instruction.dims), of_integers(0, 1), cases=cases)
         return None
     value = np.full(instruction.dims, outcome)
     return Term(of_values(value), of_integers(int(outcome), int(outcome)), value)
@@ -186,6 +192,21 @@ def _by_zero(compared: Symbols, symbols: Symbols, direction: str) -> Mapping[int
         elsewhere = of_values(np.full(symbols.shape, direction == "NE"))
     is_zero, is_not = (int(whole(_compared(compared, d))) for d in ("EQ", "NE"))
     return {is_zero: (at_zero, elsewhere), is_not: (elsewhere, at_zero)}
+
+
+def _by_equality(one: Symbols, other: Symbols, direction: str) -> Mapping[int, tuple[Symbols, Symbols]]:
+    """What a comparison of integers is where they are equal, and where they are not."""
+    shape = np.broadcast_shapes(one.shape, other.shape)
+    equal = of_values(np.full(shape, direction in ("EQ", "LE", "GE")))
+    if direction in ("EQ", "NE"):
+        different = of_values(np.full(shape, direction == "NE"))
+    else:
+        different = _ordered(one, other, _STRICT[direction])
+    return {equality(one, other): (equal, different)}
+
+
+def _ordered(one: Symbols, other: Symbols, direction: str) -> Symbols:
+    return elementwise("compare", ElementType.PRED, (("direction", direction),), (one, other))
 
 
 def _outcome(direction: str, a: Term, b: Term) -> bool | None:

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+import numpy as np
+
 from hlotool.analysis.machine_range import MachineRange
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
-from hlotool.search.mutation.hashing import Symbols, combined, key_of, unordered
+from hlotool.search.mutation.hashing import Symbols, combined, key_of, unordered, whole
 
 _COMMUTATIVE: Final = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 
@@ -65,6 +67,11 @@ def elementwise(
     """
     key = key_of(opcode, element_type.value, *said)
     return unordered(key, *operands) if opcode in _COMMUTATIVE else combined(key, *operands)
+
+
+def equality(one: Symbols, other: Symbols) -> int:
+    """The symbol of the mask that holds where two arrays of integers are equal, in either order."""
+    return int(whole(np.asarray(unordered(key_of("equal"), one, other))))
 
 
 def flat(terms: Terms) -> list[Term]:
