@@ -144,15 +144,16 @@ def rounded(low: float, high: float, element_type: ElementType, slack: float = 0
     reach = slack * float(info.eps)
     low = low - abs(low) * reach if math.isfinite(low) else low
     high = high + abs(high) * reach if math.isfinite(high) else high
-    return min(low, _cast(low, element_type, info)), max(high, _cast(high, element_type, info))
+    return min(low, _cast(low, element_type, info, -1)), max(high, _cast(high, element_type, info, 1))
 
 
-def _cast(end: float, element_type: ElementType, info: Any) -> float:
+def _cast(end: float, element_type: ElementType, info: Any, side: int) -> float:
+    """A number in a type, where several are possible the lowest (side -1) or the highest one."""
     if not math.isfinite(end):
         return end
     if abs(end) < float(info.smallest_normal):
         return 0.0
-    # Between the largest number and infinity it goes by halves of its last place: the safe side is infinity.
     if abs(end) > float(info.max):
-        return math.copysign(_INF, end)
+        # The largest number, or infinity.
+        return end * _INF if end * side > 0 else math.copysign(float(info.max), end)
     return float(np.asarray(end, np.float64).astype(dtype_of(element_type)))
