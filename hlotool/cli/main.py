@@ -18,6 +18,7 @@ from hlotool.cli import (
     bisect,
     check,
     diff,
+    exec,
     explain,
     extract,
     inspect,
@@ -67,6 +68,7 @@ class Command(Protocol):
 
 _COMMANDS: tuple[Command, ...] = (
     run,
+    exec,
     bisect,
     reduce,
     extract,
