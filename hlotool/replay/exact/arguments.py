@@ -96,4 +96,4 @@ def point_numbers(inputs: InputGenerator, options: Options, number: int, device:
     trial = number % options.trials
     if options.arguments is not None and trial == 0:
         return options.arguments
-    return inputs.inputs(options.seed + trial + device).values
+    return inputs.draw(options.seed + trial + device).values
