@@ -69,4 +69,5 @@ def execute(arguments: argparse.Namespace) -> int:
     from hlotool.api.bisect import bisect
 
     course = TerminalCourse(arguments)
-    return course.finish(bisect(arguments.paths, **keywords(bisect, arguments), course=course))
+    found = bisect(arguments.paths, **keywords(bisect, arguments), course=course)
+    return course.finish(found.record)

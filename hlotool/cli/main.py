@@ -17,6 +17,7 @@ from hlotool.cli import (
     bisect,
     check,
     diff,
+    exec,
     explain,
     extract,
     inspect,
@@ -68,6 +69,7 @@ class Command(Protocol):
 
 _COMMANDS: tuple[Command, ...] = (
     run,
+    exec,
     bisect,
     reduce,
     extract,

@@ -53,4 +53,5 @@ def execute(arguments: argparse.Namespace) -> int:
     from hlotool.api.mutate import mutate
 
     course = TerminalCourse(arguments)
-    return course.finish(mutate(arguments.path, **keywords(mutate, arguments), course=course))
+    found = mutate(arguments.path, **keywords(mutate, arguments), course=course)
+    return course.finish(found.record)

@@ -229,12 +229,14 @@ def add_execution_options(parser: argparse.ArgumentParser, resumes: bool = True)
 def join_signed_values(arguments: Sequence[str]) -> list[str]:
     """`--input-range -1,1` becomes `--input-range=-1,1`."""
     joined: list[str] = []
-    for argument in arguments:
+    # What follows are arguments of somebody else's.
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    for argument in arguments[:end]:
         if joined and joined[-1] in _SIGNED_VALUES:
             joined[-1] += f"={argument}"
         else:
             joined.append(argument)
-    return joined
+    return [*joined, *arguments[end:]]
 
 
 def add_backend_options(group: argparse._ArgumentGroup) -> None:

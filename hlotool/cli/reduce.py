@@ -68,4 +68,5 @@ def execute(arguments: argparse.Namespace) -> int:
     course = TerminalCourse(arguments)
     given = keywords(reduce, arguments)
     given["output"] = arguments.output or default_output(arguments.path)
-    return course.finish(reduce(arguments.path, **given, course=course))
+    found = reduce(arguments.path, **given, course=course)
+    return course.finish(found.record)

@@ -49,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_paths(parser)
     _add_choice_options(parser)
     add_input_options(parser)
-    _add_comparison_options(parser)
+    add_comparison_options(parser)
     add_execution_options(parser)
     add_output_options(parser)
 
@@ -68,7 +68,8 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
     add_unknown_options(group)
 
 
-def _add_comparison_options(parser: argparse.ArgumentParser) -> None:
+def add_comparison_options(parser: argparse.ArgumentParser) -> None:
+    """Tolerances, and what is looked for."""
     add_tolerance_options(parser, by_output=True)
     group = parser.add_argument_group("what is found")
     add_exact_option(group)
@@ -123,7 +124,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if not arguments.json and (problem := _lonely_problem(result.record)):
         emit_error(problem)
         return result.exit_code
-    return course.finish(result)
+    return course.finish(result.record)
 
 
 def _lonely_problem(record: RunRecord) -> ErrorRecord | None:

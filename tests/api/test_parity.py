@@ -17,6 +17,9 @@ from hlotool.cli.main import build_parser
 #: import from the packages `hlotool.backends` and `hlotool.repro`.
 FUNCTIONS = {"run": "replay", "repro": "verify", "backends": "list_backends"}
 
+#: Commands without a function, and why.
+WITHOUT = {"exec": "it gives the terminal and the signals to another program, and ends as that does"}
+
 #: They say what is shown: `Result.report`, `Result.to_dict`, the log of `logging`, Python's own traceback.
 SHOWN = {"help", "json", "quiet", "verbose", "log", "debug"}
 
@@ -52,7 +55,7 @@ def commands() -> dict[str, argparse.ArgumentParser]:
     return dict(found.choices)
 
 
-COMMANDS = commands()
+COMMANDS = {name: parser for name, parser in commands().items() if name not in WITHOUT}
 
 
 def function_of(command: str) -> Callable[..., Any]:
@@ -111,6 +114,7 @@ def test_functions_return_results(command: str) -> None:
 def test_the_exceptions_are_still_needed() -> None:
     """A name that has gone from a parser goes from the lists above."""
     known = {(name, action.dest) for name, parser in COMMANDS.items() for action in parser._actions}
+    assert set(WITHOUT) <= set(commands())
     assert set(ELSEWHERE) | set(OTHER_DEFAULTS) <= known
     assert {name for name in ELSEWHERE.values() if name.startswith("hlotool.")} <= {
         f"hlotool.{name}" for name in hlotool.__all__

@@ -19,7 +19,8 @@ from hlotool.ir.module import Module
 from hlotool.locate.report import divergence_record
 from hlotool.locate.store import Budget
 from hlotool.replay.doubts import doubt
-from hlotool.replay.exact.compare import Options, compare
+from hlotool.replay.exact.arguments import Options
+from hlotool.replay.exact.compare import compare
 from hlotool.replay.exact.parting import open_search
 from hlotool.replay.exact.records import ProvedRecord, proved_record
 from hlotool.replay.exact.result import ExactResult, Relation
