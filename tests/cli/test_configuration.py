@@ -236,10 +236,10 @@ def test_paths_are_relative_to_the_file(place: Path) -> None:
         ("[insepct]\njobs = 1", "1: there is no command 'insepct'; did you mean 'inspect'?"),
         ("[jobs]\nx = 1", "1: 'jobs' takes no table"),
         ("run = 1", "1: 'run' is a command: its options stand in a table [run]"),
-        ("coverage = true", "1: 'coverage' is for one command: put it into [run]"),
+        ("trials = 3", "1: 'trials' is for one command: put it into [prove]"),
         (
             "fail-on = 'nan'",
-            "1: 'fail-on' means something else to each command: put it into [run] or [check]",
+            "1: 'fail-on' means something else to each command: put it into [run] or [",
         ),
         ("jobs = 0", "1: jobs: '0' is no whole number from 1 to 1024"),
         ("jobs = '2 '", "1: jobs: '2 ' is no whole number from 1 to 1024"),
@@ -324,10 +324,10 @@ def test_a_variable_that_is_wrong(
 
 #: What a file that was found may set: nothing of it runs code, writes or reads a file, or lifts a limit.
 HARMLESS = """
-    arch atol budget call cases confidence context coverage debug elided emit every-module every-stage exact
-    explain fail-on fail-regex first-divergence from further-sets gpu height input-range jobs json kernels log
-    no-repro no-resume no-verify only opaque partitions precision quiet repeats replicas rtol sarif seed show
-    skip stages thorough timeout trials values verbose
+    arch atol bisect budget call cases confidence context coverage debug elided emit every-module
+    every-stage exact explain fail-on fail-regex first-divergence from further-sets gpu height input-range
+    jobs json kernels log no-repro no-resume no-verify only opaque partitions passes precision quiet
+    repeats replicas rtol sarif seed show skip snapshots stages thorough timeout trials values verbose
 """
 
 

@@ -6,17 +6,21 @@ import io
 import os
 import platform
 import re
+from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 from rich.text import Text
+from support import run_records as samples
 
 from hlotool.findings.records import SourceRecord
 from hlotool.report.console import plain_text, render
 from hlotool.report.leaf import source_facts
 from hlotool.report.links import path_text, place_text, terminal_has_links
 from hlotool.report.tables import facts
+from hlotool.report.terminal import RunReport
 
 #: What a terminal gets, as "OSC 8 hyperlinks in terminal emulators" specifies it; ids are rich's own.
 LINK = re.compile("\x1b]8;id=[^;]*;(?P<address>[^\x1b]*)\x1b\\\\(?P<shown>.*?)\x1b]8;;\x1b\\\\")
@@ -110,3 +114,22 @@ def test_the_user_has_the_last_word() -> None:
     assert terminal_has_links({"TERM": "screen", "FORCE_HYPERLINK": "1"})
     assert not terminal_has_links({"TERM": "screen.xterm-256color"})
     assert terminal_has_links({"TERM": "xterm", "VTE_VERSION": "7600"})
+
+
+def test_a_whole_report_on_a_terminal(
+    golden: Callable[[str, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is sent, escape sequences and all: the user's line and the file of HLO are links."""
+    source = msgspec.structs.replace(samples.SOURCE, file="train/model.py")
+    leaf = msgspec.structs.replace(samples.differing_leaf(), source=source)
+    module = msgspec.structs.replace(samples.differing("module_0000.jit_f"), leaves=[leaf])
+    record = samples.run([module])
+    monkeypatch.chdir(tmp_path)
+    for path in (source.file, module.path):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).touch()
+    console = Console(file=io.StringIO(), force_terminal=True, width=100, legacy_windows=False)
+    sent = render(console, RunReport(record, False, False))
+    assert {found["shown"] for found in LINK.finditer(sent)} >= {source.user_line, module.path}
+    told = re.sub(r"8;id=[^;]*;", "8;id=ID;", sent.replace(f"{platform.node()}{tmp_path}", "HOST/FOLDER"))
+    golden("report/one_differs_links.txt", told.replace("\x1b", "␛"))
