@@ -29,6 +29,7 @@ from hlotool.replay.devices.runners import Runner
 from hlotool.replay.exact.arguments import Options, Side, sample_arguments
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
 from hlotool.values.flatten import flatten
+from hlotool.values.generate import InputGenerator
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 #: By how many units each constant is off.
@@ -176,14 +177,16 @@ class _Samples:
     constants: Sequence[_Constant]
     options: Options
     deadline: float
+    _inputs: InputGenerator = field(init=False)
     _base: Base = field(default_factory=Base)
     _runners: dict[_Units | None, Runner] = field(default_factory=dict)
     _known: dict[tuple[_Units | None, int, bool], dict[ShapeIndex, Floats]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Choose a base in which no exp of the reference saturates."""
+        self._inputs = InputGenerator(self.reference.module)
         runner = self._runner(None)
-        arguments = sample_arguments(self.reference.module, runner, self.options, 0)
+        arguments = sample_arguments(self._inputs, runner, self.options, 0)
         self._base.choose(lambda: self._ran(runner, arguments, None))
 
     def are_same(self, index: ShapeIndex) -> bool:
@@ -258,7 +261,7 @@ class _Samples:
         key = (None if units is None else tuple(units.tolist()), number, is_whole)
         if key not in self._known:
             runner, source = self._runner(units), self._runner(None)
-            arguments = sample_arguments(self.reference.module, source, self.options, number)
+            arguments = sample_arguments(self._inputs, source, self.options, number)
             expected = None if units is None else self._ran(source, arguments, None)
             found = self._ran(runner, arguments, expected)
             leaves = {at: _numbers(value) for at, _, value in flatten(runner.result, found)}
