@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.constants import Constants, constant_values
@@ -26,6 +26,9 @@ from hlotool.replay.parameters import parameter_difference
 from hlotool.values.flatten import flatten
 from hlotool.values.generate import InputGenerator
 
+#: The part of the time that is left to see whether an unequal output is no more than rounded constants.
+_FOR_NUMBERS: Final = 0.2
+
 
 def compare(reference: Side, tested: Side, options: Options | None = None) -> ExactResult:
     """Whether `tested` computes the same function of real numbers as `reference`.
@@ -34,7 +37,8 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     """
     options = options or Options()
     began = time.monotonic()
-    deadline = began + options.time_limit
+    end = began + options.time_limit
+    deadline = end - _FOR_NUMBERS * options.time_limit
     least, options = options.trials, with_points(options, reference.module, tested.module)
     first, *others = attempts(reference.module, tested.module)
     result = _attempt(reference, tested, options, least, deadline, first)
@@ -45,7 +49,7 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
         further = _attempt(reference, tested, options, least, deadline, assumed)
         doubt = further.refused if assumed.roots else ""
         result = _united(result, further)
-    result = excused(reference, tested, result, options, deadline, doubt)
+    result = excused(reference, tested, result, options, end, doubt)
     return replace(result, seconds=time.monotonic() - began)
 
 
