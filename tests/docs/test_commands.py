@@ -26,8 +26,12 @@ DOCUMENTS = [
 
 #: Set-up and test commands: what runs this test has run them, or the packaging test runs their like.
 ELSEWHERE = re.compile(r"(python3? -m (venv|pytest)|pip install|bash \.ci/run|XLA_FLAGS=|pytest )")
-#: Paths that stand for the reader's own.
-PLACEHOLDERS = {"hlotool run dump", "hlotool exec -- python train.py"}
+#: What stands for the reader's own. A `--bisect` of real programs is among the slow tests (tests/cli/test_exec.py).
+PLACEHOLDERS = {
+    "hlotool run dump",
+    "hlotool exec -- python train.py",
+    "hlotool exec --bisect -- python train.py",
+}
 
 
 def blocks(path: Path, language: str) -> Iterator[str]:
