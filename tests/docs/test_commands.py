@@ -26,7 +26,7 @@ DOCUMENTS = [
 
 #: Set-up and test commands: what runs this test has run them, or the packaging test runs their like.
 ELSEWHERE = re.compile(r"(python3? -m (venv|pytest)|pip install|bash \.ci/run|XLA_FLAGS=|pytest )")
-#: What stands for the reader's own. A `--bisect` of real programs is among the slow tests (tests/cli/test_exec.py).
+#: What stands for the reader's own; real programs are bisected by a slow test (tests/cli/test_exec.py).
 PLACEHOLDERS = {
     "hlotool run dump",
     "hlotool exec -- python train.py",
