@@ -12,10 +12,13 @@ from hlotool.grammar.regular import RegularRules
 PATTERNS = {
     "metadata": "[ ]?",
     "array_shape": "",
-    "int_lists": "",
-    "name_rows": "[ \\n]?",
-    "field_rows": "[ \\n]?",
+    "booleans": "",
+    "ints": "",
+    "slice": "[ ]?",
 }
+#: What no such expression matches: metadata keys that XLA does not know, and all of a shape that is more than
+#: a type, sizes and an order of dimensions. To compile that takes longer than to have the parser read it.
+EXCLUDED = ("obsolete_field", "bounded_dimension", "unbounded_dimension", "_layout_property")
 
 
 def build_parser(strict: bool = False) -> lark.Lark:
@@ -38,7 +41,7 @@ def build_parser(strict: bool = False) -> lark.Lark:
 def compute_tables() -> Tables:
     """All of hlo.tables.bin."""
     parser = build_parser()
-    rules = RegularRules(grammar_text(), parser.terminals, excluded=["obsolete_field"])
+    rules = RegularRules(grammar_text(), parser.terminals, EXCLUDED)
     patterns = {rule: rules.pattern(rule, blank) for rule, blank in PATTERNS.items()}
     terminals = {t.name: t.pattern.to_regexp() for t in parser.terminals}
     literals = {t.name: t.pattern.value for t in parser.terminals if t.pattern.type == "str"}

@@ -29,7 +29,7 @@ class RegularRules:
     Args:
         text: of the grammar.
         terminals: as lark compiled them.
-        excluded: aliases of alternatives to leave out.
+        excluded: aliases of alternatives, and rules, to leave out.
         depth: how often a rule may occur within itself.
     """
 
@@ -51,7 +51,7 @@ class RegularRules:
 
     def _rule(self, name: str, blank: str, open_rules: dict[str, int]) -> str:
         level = open_rules.get(name, 0)
-        if level > self._depth:
+        if level > self._depth or name in self._excluded:
             return _NOTHING
         return self._tree(self._rules[name], blank, {**open_rules, name: level + 1})
 

@@ -9,23 +9,25 @@ import argparse
 import os
 import re
 import shutil
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlotool.cli import bisect, run
-from hlotool.cli.numbers import byte_size, executions, seed
+from hlotool.api.course import Ending, ending
+from hlotool.api.numbers import byte_size, executions, seed
+from hlotool.api.options import check_backends, chosen_backends, options_from
+from hlotool.cli import run
+from hlotool.cli.calling import TerminalCourse
 from hlotool.cli.options import (
     add_backend_options,
     add_execution_options,
     add_only_option,
     add_output_options,
 )
-from hlotool.cli.output import Ending, ending, finish, tell
+from hlotool.cli.output import tell
 from hlotool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -51,22 +53,8 @@ examples:
   hlotool exec --keep DIR --json -- ./run.sh      keep the dump; the program's stdout goes to stderr
 """
 
-#: How `--bisect` is to search, by names of the options of `hlotool bisect`.
-_SHARED = (
-    "seed",
-    "rtol",
-    "atol",
-    "exact",
-    "timeout",
-    "jobs",
-    "memory_limit",
-    "quiet",
-    "verbose",
-    "json",
-    "debug",
-    "no_repro",
-    "log",
-)
+#: How `--bisect` is to search: options of this command that are arguments of `hlotool.bisect`.
+_SHARED = ("seed", "rtol", "atol", "exact", "repro", "timeout", "jobs", "memory_limit")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +81,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("search")
     group.add_argument("--bisect", action="store_true", help="find what made it wrong (implies --passes)")
     group.add_argument("--repro", metavar="DIR", default="hlotool-repro", help="for bundles [hlotool-repro]")
-    group.add_argument("--no-repro", action="store_true", help="write none")
+    group.add_argument("--no-repro", dest="repro", action="store_const", const=None, help="write none")
     add_execution_options(parser, resumes=False)
     add_output_options(parser)
 
@@ -106,8 +94,9 @@ def execute(arguments: argparse.Namespace) -> int:
     command = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
     if not command:
         raise UsageError("which program? It follows the options: hlotool exec -- python train.py")
-    options = run.run_options(arguments)
-    missing = run.check_backends(options)
+    chosen = chosen_backends(arguments.reference, arguments.backend, arguments.compare, arguments.precision)
+    options = options_from(vars(arguments), **chosen)
+    missing = check_backends(options)
     folder = _dump_folder(arguments.keep)
     try:
         wishes = _wishes(arguments, folder)
@@ -149,6 +138,7 @@ def _accompany(
 ) -> int:
     """Everything from the start of the program to the report."""
     with program:
+        from hlotool.api.replay import record_of
         from hlotool.capture.processes import notes_on, read_processes
         from hlotool.capture.session import Session
         from hlotool.capture.watch import Watch
@@ -163,59 +153,54 @@ def _accompany(
         seconds=program.seconds,
         processes=read_processes(wishes.folder),
     )
-    with ending(arguments) as end:
-        end.interrupted = _replay_rest(session, arguments)
+    course = TerminalCourse(arguments)
+    with ending(course) as end:
+        end.interrupted = _replay_rest(session, course)
     rows = session.rows()
     session.notes += notes_on(ran.processes, rows, wishes, os.environ)
     folders = session.folders()
     paths = [str(folders[0] if len(folders) == 1 else wishes.folder)]
-    replays = run.record_of(paths, options, rows, end, session.notes, time.perf_counter() - start)
-    with _search(replays, arguments, end) as search:
-        code = end.exit_code(ExitCode(replays.exit_code))
-        is_kept = arguments.keep is not None or (bool(rows) and code != ExitCode.AGREE)
-        record = ExecRecord(
-            versions=replays.versions,
-            program=ran,
-            dump=str(wishes.folder) if is_kept else "",
-            run=replays,
-            bisect=search,
-            error=end.error,
-            interrupted=end.interrupted,
-            exit_code=exec_exit_code(code, ran.status),
-            seconds=time.perf_counter() - start,
-        )
-        finish(record, arguments)
+    replays = record_of(paths, options, rows, end, session.notes, time.perf_counter() - start)
+    search = _search(replays, arguments, course, end)
+    code = end.exit_code(ExitCode(replays.exit_code))
+    is_kept = arguments.keep is not None or (bool(rows) and code != ExitCode.AGREE)
+    record = ExecRecord(
+        versions=replays.versions,
+        program=ran,
+        dump=str(wishes.folder) if is_kept else "",
+        run=replays,
+        bisect=search,
+        error=end.error,
+        interrupted=end.interrupted,
+        exit_code=exec_exit_code(code, ran.status),
+        seconds=time.perf_counter() - start,
+    )
+    course.finish(record)
     if not is_kept:
         shutil.rmtree(wishes.folder, ignore_errors=True)
     return record.exit_code
 
 
-def _replay_rest(session: Session, arguments: argparse.Namespace) -> bool:
+def _replay_rest(session: Session, course: TerminalCourse) -> bool:
     """Replay what is left when the program has ended; whether the user stopped it."""
-    from hlotool.report.progress import progress_for
-
     tasks = session.tasks_left()
-    with progress_for(sys.stderr, len(tasks), arguments.quiet, arguments.verbose) as progress:
-        return session.replay_rest(tasks, progress).interrupted
+    with course.replaying(len(tasks)) as listener:
+        return session.replay_rest(tasks, listener).interrupted
 
 
-@contextmanager
-def _search(replays: RunRecord, arguments: argparse.Namespace, end: Ending) -> Iterator[BisectRecord | None]:
+def _search(
+    replays: RunRecord, arguments: argparse.Namespace, course: TerminalCourse, end: Ending
+) -> BisectRecord | None:
     """What `bisect` finds in the modules that are wrong, if it is asked for, and something is."""
+    from hlotool.api.bisect import bisect
     from hlotool.findings.verdict import DIFFERING
 
     wrong = dict.fromkeys(row.name for row in replays.modules if row.verdict in DIFFERING)
     if not arguments.bisect or not wrong or end.interrupted:
-        yield None
-        return
-    parser = argparse.ArgumentParser()
-    bisect.add_options(parser)
+        return None
     names = "|".join(map(re.escape, wrong))
-    own = parser.parse_args([*replays.paths, "--only", f"^({names})$", "--repro", arguments.repro])
-    for name in _SHARED:
-        setattr(own, name, getattr(arguments, name))
-    with bisect.bisected(own) as record:
-        yield record
+    shared = {name: getattr(arguments, name) for name in _SHARED}
+    return bisect(replays.paths, only=f"^({names})$", **shared, course=course).record
 
 
 def _announce(row: ModuleRecord) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from hlotool.ir.types import ElementType, Shape, ShapeIndex, TypeClass
 
@@ -149,6 +149,13 @@ class _Deferrable:
 
     __slots__ = ("_source",)
 
+    @classmethod
+    def deferred(cls, decode: Callable[[str], Self], text: str) -> Self:
+        """What `decode(text)` returns, but not before it is looked at; `text` must be known to be right."""
+        made = cls.__new__(cls)
+        _set_source(made, (decode, text))
+        return made
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
@@ -160,6 +167,10 @@ class _Deferrable:
             for field_name in type(self).__dataclass_fields__:
                 object.__setattr__(self, field_name, getattr(decoded, field_name))
             return getattr(decoded, name)
+
+
+#: Past the guard of frozen classes; thousands are made of one text.
+_set_source = _Deferrable._source.__set__  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +191,6 @@ class Metadata(_Deferrable):
     metadata_payload: str = ""
     #: Keys that current XLA no longer knows, kept as written.
     obsolete: tuple[tuple[str, str], ...] = ()
-
-    @classmethod
-    def deferred(cls, decode: Callable[[str], Metadata], text: str) -> Metadata:
-        """What `decode(text)` returns, but not before it is looked at; `text` must be known to be right."""
-        metadata = cls.__new__(cls)
-        object.__setattr__(metadata, "_source", (decode, text))
-        return metadata
 
 
 ShardingKind: TypeAlias = Literal["tiled", "replicated", "maximal", "manual", "unknown", "unreduced", "tuple"]
@@ -385,7 +389,7 @@ class StackFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class StackFrameTables:
+class StackFrameTables(_Deferrable):
     """The four tables after the HloModule line, keyed by their printed row numbers (from 1)."""
 
     file_names: dict[int, str] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import OPCODES, Kind, attribute_kind
 
 _Node = TypeVar("_Node", Instruction, Computation)
 
@@ -15,6 +16,13 @@ Users = dict[Instruction, list[Instruction]]
 
 #: No program nests calls like that, and whatever walks them recursively may count on it.
 DEEPEST_CALLS = 100
+
+#: Opcodes that can call computations.
+_CALLERS = frozenset(
+    name
+    for name, row in OPCODES.items()
+    if any(attribute_kind(name, key) in (Kind.COMPUTATION, Kind.COMPUTATIONS) for key in row.attributes)
+)
 
 
 def users(computation: Computation) -> Users:
@@ -129,7 +137,8 @@ def check_call_depth(computations: Sequence[Computation]) -> None:
 
 def _callees(computation: Computation) -> Iterator[Computation]:
     """What a computation calls, last first."""
-    return reversed(dict.fromkeys(callee for i in computation.instructions for callee in i.called))
+    callers = (i for i in computation.instructions if i.opcode in _CALLERS)
+    return reversed(dict.fromkeys(callee for caller in callers for callee in caller.called))
 
 
 class Context(enum.Enum):

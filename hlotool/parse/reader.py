@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: From so many characters on texts are cut into lines first. To compile what proves the pieces of a line
 #: takes as long as parsing so much; where that is done, short texts are cut, too.
-LARGE = 40_000
+LARGE = 24_000
 _SHORT = 1_000
 
 #: Characters read so far in this process.
@@ -93,4 +93,8 @@ def _collector_off() -> Iterator[None]:
         yield
     finally:
         if was_on:
+            if not gc.get_freeze_count():
+                # What was made is old at once: nobody need look through it to see that it is still in use.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()

@@ -43,12 +43,13 @@ RANKS = {
     "capture": 9,
     "inspect": 9,
     "repro": 9,
-    "api": 9,
     "report": 10,
-    "cli": 11,
-    "xla_tools": 11,
-    "__main__": 12,
-    "__init__": 12,
+    "api": 11,
+    "cli": 12,
+    "xla_tools": 12,
+    "pytest_plugin": 12,
+    "__main__": 13,
+    "__init__": 13,
 }
 
 

@@ -101,9 +101,9 @@ def lines_left_to_the_parser(text: str, monkeypatch: pytest.MonkeyPatch) -> int:
     left: list[object] = []
     whole_line = large.LargeReader._whole_line
 
-    def counted(self: large.LargeReader, *arguments: Any) -> None:
+    def counted(self: large.LargeReader, *arguments: Any) -> bool:
         left.append(arguments)
-        whole_line(self, *arguments)
+        return whole_line(self, *arguments)
 
     monkeypatch.setattr(large.LargeReader, "_whole_line", counted)
     with large_texts_begin_at(0):

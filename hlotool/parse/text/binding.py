@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from hlotool.ir.attributes import Metadata, RawText
 from hlotool.ir.opcodes import COMMON_ATTRIBUTES, OPCODES, Kind, attribute_kind
@@ -73,8 +73,7 @@ ENUMERATIONS: Mapping[str | tuple[str, str], tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BoundAttributes:
+class BoundAttributes(NamedTuple):
     """Checked attributes of one instruction; nothing in them depends on where it stands.
 
     Attributes:
@@ -110,25 +109,34 @@ def bind(
     """
     values: dict[str, Any] = {}
     pending: list[AttributeSyntax] = []
+    kinds = _kinds(opcode)
     seen: set[str] = set()
     for attribute in attributes:
         key, value, at = attribute
         if key in seen:
             raise TextError(f"the attribute {key} is given twice", at)
         seen.add(key)
-        if not strict and UNSAID.get(key, "") == value:
+        if key in UNSAID and not strict and UNSAID[key] == value:
             continue
-        if attribute_kind(opcode, key) is None and key not in also:
+        kind = kinds.get(key)
+        if kind is None and key not in also:
             values[key] = _obsolete(opcode, attribute, strict)
         elif isinstance(value, _PENDING) or _is_list_of_callees(value):
             pending.append(attribute)
         else:
-            values[key] = _checked_value(opcode, attribute)
-    missing = [key for key in OPCODES[opcode].required if key not in seen]
-    if missing:
-        raise TextError(f"the attribute {missing[0]} of {opcode} is missing", position)
+            values[key] = _checked_value(opcode, kind, attribute)
+    for key in OPCODES[opcode].required:
+        if key not in seen:
+            raise TextError(f"the attribute {key} of {opcode} is missing", position)
     predecessors, metadata = values.pop("control-predecessors", None), values.pop("metadata", None)
     return BoundAttributes(values, tuple(pending), predecessors, metadata)
+
+
+@cache
+def _kinds(opcode: str) -> Mapping[str, Kind | None]:
+    """How each attribute that the opcode takes is written."""
+    keys = (*COMMON_ATTRIBUTES, *OPCODES[opcode].attributes)
+    return {key: attribute_kind(opcode, key) for key in keys}
 
 
 def _is_list_of_callees(value: object) -> bool:
@@ -149,10 +157,9 @@ def _obsolete(opcode: str, attribute: AttributeSyntax, strict: bool) -> RawText:
     )
 
 
-def _checked_value(opcode: str, attribute: AttributeSyntax) -> Any:
+def _checked_value(opcode: str, kind: Kind | None, attribute: AttributeSyntax) -> Any:
     """The value: words must be known, and lists of lists stand only where the opcode takes them."""
     key, value, at = attribute
-    kind = attribute_kind(opcode, key)
     if kind is Kind.ENUM:
         return _known_word(opcode, key, value, at)
     if kind is Kind.ENUMS:

@@ -156,7 +156,7 @@ class Builder:
 
     def _check_async_callers(self) -> None:
         callers: dict[Computation, Instruction] = {}
-        starts = (i for c in self.computations for i in c.instructions if i.opcode == "async-start")
+        starts = [i for c in self.computations for i in c.instructions if i.opcode == "async-start"]
         for start in starts:
             callee = next(start.called)
             other = callers.setdefault(callee, start)

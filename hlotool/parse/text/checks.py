@@ -11,7 +11,7 @@ from typing import Any
 
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import OPCODES
-from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, leaves, strip_layouts
+from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, leaves
 from hlotool.ir.walk import async_start
 
 Values = Mapping[str, Any]
@@ -44,17 +44,26 @@ def instruction_error(
     opcode: str, shape: Shape, operands: Sequence[Instruction], values: Values
 ) -> str | None:
     """What is wrong with an instruction of this opcode, or None."""
-    rule = _RULES.get(opcode)
+    rule = RULES.get(opcode)
     return rule(shape, operands, values) if rule is not None else None
 
 
 def same_array(a: Shape, b: Shape) -> bool:
     """Whether two shapes are the same but for layouts and dynamic dimensions."""
-    if a is b or strip_layouts(a) == strip_layouts(b):
+    if _equal_but_for_layouts(a, b):
         return True
     from hlotool.ir.shapes.compatibility import compatible
 
     return compatible(a, b)
+
+
+def _equal_but_for_layouts(a: Shape, b: Shape) -> bool:
+    """What can be told without NumPy, which knows more types than shapes have here."""
+    if isinstance(a, ArrayShape) and isinstance(b, ArrayShape):
+        return a.element_type is b.element_type and a.dims == b.dims and a.dynamic == b.dynamic
+    if isinstance(a, TupleShape) and isinstance(b, TupleShape):
+        return len(a.elements) == len(b.elements) and all(map(_equal_but_for_layouts, a.elements, b.elements))
+    return a == b
 
 
 def _one_dimension(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
@@ -198,7 +207,8 @@ def _async_update(shape: Shape, operands: Sequence[Instruction], values: Values)
     return _async_done(shape, operands, values) or _async_start(shape, operands, values)
 
 
-_RULES: Mapping[str, Rule] = {
+#: By opcode.
+RULES: Mapping[str, Rule] = {
     **dict.fromkeys(
         ("all-gather", "all-gather-start", "all-to-all", "concatenate", "get-dimension-size"), _one_dimension
     ),

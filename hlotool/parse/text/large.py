@@ -1,67 +1,44 @@
 """Large texts, line by line: how a line is cut is only a guess, and each piece proves its part of the guess.
 
-Dumps have one instruction to a line and say the same things again and again. A line is cut into name, shape,
-opcode, operands and attributes; where each piece is what the grammar wants there, so is the line. Names of
-operands need no proof: they are looked up among names that were proved. A line that is not of that form, or
-whose pieces are not proved, goes to the parser as a whole. Where that fails too (a computation over several
-lines, a comment, an error), the parser reads the text from there on, and its verdict and its message are the
-answer.
+Dumps have one instruction to a line and say the same things again and again. What a line says by itself is
+read by `statements.py`; here the names of its operands are looked up among those of the instructions before,
+which were proved. A line that is not of the usual form, or whose pieces are not proved, goes to the parser as
+a whole. Where that fails too (a computation over several lines, a comment, an error), the parser reads the
+text from there on, and its verdict and its message are the answer.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
 from hlotool import grammar
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import Shape
-from hlotool.parse.text.builder import Builder, Mark, is_illegal_name
+from hlotool.parse.text.builder import Builder, Mark
 from hlotool.parse.text.checks import same_array
-from hlotool.parse.text.modules import finish_module, read_header
-from hlotool.parse.text.pieces import Doubt, after_comment, known_pieces, split_commas
+from hlotool.parse.text.large_header import NAME, large_header
+from hlotool.parse.text.modules import finish_module
+from hlotool.parse.text.pieces import Doubt, known_pieces, split_commas
+from hlotool.parse.text.plain_attributes import LONG_NUMBER
 from hlotool.parse.text.scope import Scope
-from hlotool.parse.text.strings import unquote
+from hlotool.parse.text.statements import Statement, Statements
 from hlotool.parse.text.structure_actions import RESERVED, parse_syntax
 from hlotool.parse.text.syntax import (
     AttributeSyntax,
-    FieldRow,
-    HeaderSyntax,
     InstructionSyntax,
-    Name,
     Remainder,
     Source,
-    TablesSyntax,
     TextError,
 )
 
-_NAME = r"%?(?!__)[A-Za-z_][A-Za-z0-9_.\-]*"
-_PARENTHESES = r"[^()\n]*(?:\([^()\n]*\)[^()\n]*)*"
-_NESTED_PARENTHESES = rf"[^()\n]*(?:\({_PARENTHESES}\)[^()\n]*)*"
-#: An instruction line as XLA prints it: ROOT, name, shape, opcode, operands, attributes; or any other line.
-_LINE = re.compile(
-    rf"^ *(ROOT )?({_NAME}) = (\(.*?\)|[a-z0-9]+\[[^\]\n]*\](?:\{{[^}}\n]*\}})?) ([a-z0-9\-]+)"
-    rf"\(({_NESTED_PARENTHESES})\)(.*)$|^(.*)$",
-    re.MULTILINE,
-)
-_HEAD = re.compile(rf"(ENTRY )?({_NAME}) (?:\((.*)\) -> (.*) )?\{{$")
+_HEAD = re.compile(rf"(ENTRY )?({NAME}) (?:\((.*)\) -> (.*) )?\{{$")
 _HEAD_LINE = re.compile("^" + _HEAD.pattern, re.MULTILINE)
-_MODULE_LINE = re.compile(rf"HloModule ({_NAME})(, .*)?$")
-_LINE_COMMENTS = re.compile(r"(?:[ \t]*(?://[^\r\n\0]*)?\n)*")
 _BLANK_LINES = re.compile(r"[ \t\r\n]*")
-_PARAMETER = re.compile(r"([A-Za-z_][A-Za-z0-9_.\-]*): (.*)")
-_FIELD_ROW = re.compile(r"(-?[0-9]+)\s*\{([^}]*)\}")
-_FIELD = re.compile(r"([A-Za-z0-9_.\-]+)=\s*(-?[0-9]+)")
-_METADATA = ", metadata={"
-#: It may not fit in 64 bits.
-_LONG_NUMBER = re.compile(r"[0-9]{19}")
-#: No number of a parameter has more digits.
-_MOST_DIGITS = 9
-#: Tokens that cannot name an instruction.
-_FORBIDDEN = RESERVED | {f"%{word}" for word in RESERVED if is_illegal_name(word)}
+_PARAMETER_NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+: "
+_PARAMETER = re.compile(rf"{_PARAMETER_NAME}(.*)")
 
 
 @dataclass(slots=True)
@@ -77,7 +54,7 @@ class _OpenComputation:
         body_start: where the first instruction's line begins.
         body_end: of the last one's line.
         scope: the instructions.
-        names: of operands as they are written, `%` included.
+        lines: of the body, once one of them has to be read as a whole.
     """
 
     name: str
@@ -88,7 +65,7 @@ class _OpenComputation:
     body_start: int
     body_end: int
     scope: Scope = field(default_factory=Scope)
-    names: dict[str, Instruction] = field(default_factory=dict)
+    lines: list[str] | None = None
 
 
 class LargeReader:
@@ -104,6 +81,7 @@ class LargeReader:
         self._text = source.text
         self._strict = strict
         self._pieces = known_pieces(strict)
+        self._statements = Statements(self._pieces)
         self._builder = Builder(source.text, strict)
         self._line = 1
 
@@ -113,32 +91,18 @@ class LargeReader:
         if first is None:
             return None
         try:
-            header = read_header(self._header(self._text[: first.start()]), self._builder)
+            header = large_header(self._text[: first.start()], self._builder, self._pieces)
         except (Doubt, TextError):
             return None
+        self._statements.begin(header.name)
         self._line += self._text.count("\n", 0, first.start())
         position = first.start()
         while position < len(self._text):
             position = self._computation(position)
         if not self._builder.computations:
             return None
+        self._statements.end()
         return finish_module(header, self._builder, self._source.path)
-
-    # Header
-
-    def _header(self, text: str) -> HeaderSyntax:
-        before = _LINE_COMMENTS.match(text)
-        assert before is not None
-        first_line, _, tables = text[before.end() :].partition("\n")
-        found = _MODULE_LINE.match(first_line)
-        if found is None or found[1] in RESERVED:
-            raise Doubt
-        attributes = tuple(
-            attribute._replace(position=text.find(f"{attribute.key}=", before.end()))
-            for attribute in self._pieces.attributes(found[2] or "")
-        )
-        name = Name(found[1].removeprefix("%"), before.end() + found.start(1), 1)
-        return HeaderSyntax(name, attributes, _tables(tables) if tables.strip() else None)
 
     # Computations
 
@@ -147,15 +111,13 @@ class LargeReader:
         mark = self._builder.mark()
         try:
             opened = self._open(position)
-            lines = _LINE.findall(self._text, opened.body_start, opened.body_end)
-            for number, parts in enumerate(lines):
-                if not self._line_is_read(parts, opened.line + 1 + number, opened):
-                    break
-            else:
+            statements = self._statements.of_lines(self._text, opened.body_start, opened.body_end)
+            unread = self._instructions(statements, opened)
+            if unread is None:
                 return self._close(opened)
         except (Doubt, TextError):
             return self._rest(position, mark)
-        return self._remainder(opened, number) or self._rest(position, mark)
+        return self._remainder(opened, unread) or self._rest(position, mark)
 
     def _open(self, position: int) -> _OpenComputation:
         """Read the line that opens a computation."""
@@ -179,7 +141,8 @@ class LargeReader:
         text = self._text
         end = text.find("\n", opened.body_end + 1)
         end = len(text) if end < 0 else end
-        self._finish(opened, self._pieces.parse("attributes", text[opened.body_end + 2 : end]))
+        attributes = text[opened.body_end + 2 : end]
+        self._finish(opened, self._pieces.parse("attributes", attributes) if attributes else ())
         following = _BLANK_LINES.match(text, end)
         assert following is not None
         self._line += text.count("\n", opened.position, following.end())
@@ -223,142 +186,78 @@ class LargeReader:
 
     def _check_parameters(self, declared: str | None) -> None:
         """The parameters of a signature must be well-formed; they mean nothing."""
-        for piece in split_commas(declared) if declared else ():
+        if not declared or (_plain_parameters()(declared) and not LONG_NUMBER.search(declared)):
+            return
+        for piece in split_commas(declared):
             found = _PARAMETER.fullmatch(piece)
             if found is None:
                 raise Doubt
-            self._pieces.shape(found[2])
+            self._pieces.shape(found[1])
 
     # Instructions
 
-    def _line_is_read(self, parts: tuple[str, ...], line: int, opened: _OpenComputation) -> bool:
-        """Read a line, from its pieces or else as a whole; False where neither proves it."""
-        before = len(opened.scope.instructions)
-        try:
-            self._instruction(parts, line, opened.scope, opened.names)
-        except (Doubt, TextError):
-            opened.scope.truncate(before)
-        else:
+    def _instructions(self, statements: Iterable[Statement | None], opened: _OpenComputation) -> int | None:
+        """Add what the lines of a computation say; the number of the first that nothing proves, or None."""
+        scope, first, builder = opened.scope, opened.line + 1, self._builder
+        by_name, instructions, parameters = scope.by_name, scope.instructions, scope.parameters
+        for line, statement in enumerate(statements, first):
+            if statement is not None:
+                root, name, opcode, shape, names, shapes, bound, metadata, literal, number, rule = statement
+                try:
+                    operands = tuple([by_name[operand] for operand in names])
+                    if shapes:
+                        _check_shapes(operands, shapes)
+                    values = builder.resolved(bound) if bound.pending else bound.values
+                    before = builder.predecessors(bound, scope) if bound.predecessors is not None else ()
+                    is_new = name not in by_name and number not in parameters and not (root and scope.root)
+                    if not is_new or (rule is not None and rule(shape, operands, values) is not None):
+                        raise Doubt
+                except (Doubt, KeyError, TextError):
+                    pass
+                else:
+                    instruction = Instruction(
+                        name, opcode, shape, operands, values, metadata, literal, number, line, before
+                    )
+                    by_name[name] = instruction
+                    instructions.append(instruction)
+                    if number is not None:
+                        parameters[number] = instruction
+                    if root:
+                        scope.root = instruction
+                    continue
+            if not self._whole_line(line, opened):
+                return line - first
+        return None
+
+    def _whole_line(self, number: int, opened: _OpenComputation) -> bool:
+        """Read a line, by its number, a token at a time; False where that does not prove it either."""
+        if opened.lines is None:
+            opened.lines = self._text[opened.body_start : opened.body_end].split("\n")
+        text = opened.lines[number - opened.line - 1]
+        if not text.strip():
             return True
-        mark = self._builder.mark()
+        builder, scope = self._builder, opened.scope
+        before, mark = len(scope.instructions), builder.mark()
         try:
-            self._whole_line(parts, line, opened.scope, opened.names)
+            syntax: InstructionSyntax = self._pieces.parse("instruction", text)
+            with builder.within(text, number - 1):
+                builder.instruction(syntax, scope)
         except (Doubt, TextError):
-            opened.scope.truncate(before)
-            self._builder.reset(mark)
+            scope.truncate(before)
+            builder.reset(mark)
             return False
         return True
 
-    def _instruction(
-        self, parts: tuple[str, ...], line: int, scope: Scope, names: dict[str, Instruction]
-    ) -> None:
-        """Read a line from its pieces; raises Doubt, TextError or KeyError where they do not prove it."""
-        root, name, shape_text, opcode, inner, attributes, _ = parts
-        if opcode not in OPCODES or name in _FORBIDDEN:
+
+def _check_shapes(operands: Sequence[Instruction], shapes: Iterable[tuple[int, Shape]]) -> None:
+    """Operands must have the shapes that the line says; raises Doubt."""
+    for position, shape in shapes:
+        if not same_array(shape, operands[position].shape):
             raise Doubt
-        pieces, builder = self._pieces, self._builder
-        metadata = None
-        at = attributes.find(_METADATA)
-        if at >= 0:
-            metadata, rest = pieces.tail(attributes[at:])
-            attributes = attributes[:at] + rest
-        bound = pieces.bound(opcode, attributes)
-        if metadata is not None and bound.metadata is not None:
-            raise Doubt
-        shape = pieces.shape(shape_text)
-        operands: tuple[Instruction, ...] = ()
-        literal = number = None
-        if opcode == "constant":
-            literal = pieces.literal(inner, shape_text, shape)
-        elif opcode == "parameter":
-            number = _parameter_number(inner)
-        elif inner:
-            operands = self._operands(inner, names)
-        instruction = Instruction(
-            name[1:] if name[0] == "%" else name,
-            opcode,
-            shape,
-            operands,
-            builder.resolved(bound) if bound.pending else bound.values,
-            metadata or bound.metadata,
-            literal,
-            number,
-            line,
-            builder.predecessors(bound, scope) if bound.predecessors is not None else (),
-        )
-        builder.add(instruction, scope, None)
-        if root:
-            scope.mark_root(instruction, None)
-        names[name] = instruction
-
-    def _operands(self, text: str, names: dict[str, Instruction]) -> tuple[Instruction, ...]:
-        """Operands by name; each may have a comment and its shape before it."""
-        try:
-            return tuple([names[piece] for piece in text.split(", ")])
-        except KeyError:
-            return tuple([self._operand(piece, names) for piece in split_commas(text)])
-
-    def _operand(self, text: str, names: dict[str, Instruction]) -> Instruction:
-        if text.startswith("/*"):
-            text = after_comment(text)
-        shape_text, blank, name = text.rpartition(" ")
-        operand = names.get(name)
-        if operand is None or (blank and not same_array(self._pieces.shape(shape_text), operand.shape)):
-            raise Doubt
-        return operand
-
-    def _whole_line(
-        self, parts: tuple[str, ...], line: int, scope: Scope, names: dict[str, Instruction]
-    ) -> None:
-        """Read a line a token at a time."""
-        root, name, shape, opcode, inner, attributes, other = parts
-        text = other if not name else f"{root}{name} = {shape} {opcode}({inner}){attributes}"
-        if not text.strip():
-            return
-        syntax: InstructionSyntax = self._pieces.parse("instruction", text)
-        builder = self._builder
-        with builder.within(text, line - 1):
-            instruction = builder.instruction(syntax, scope)
-        names[instruction.name] = names[f"%{instruction.name}"] = instruction
-
-
-def _parameter_number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
-        raise Doubt
-    return int(text)
-
-
-def _tables(text: str) -> TablesSyntax:
-    """The four tables, each row on its line as XLA prints them."""
-    found = _tables_expression()(text)
-    if found is None or _LONG_NUMBER.search(text):
-        raise Doubt
-    file_names, function_names, locations, frames = found.groups()
-    return TablesSyntax(_names(file_names), _names(function_names), _rows(locations), _rows(frames))
 
 
 @cache
-def _tables_expression() -> Callable[[str], re.Match[str] | None]:
-    """What proves the text of the tables."""
-    names, rows = (grammar.pattern(rule) for rule in ("name_rows", "field_rows"))
-    parts = zip(("FileNames", "FunctionNames", "FileLocations", "StackFrames"), (names, names, rows, rows))
-    whole = "".join(rf"\s*{title}\n({pattern})" for title, pattern in parts)
-    return re.compile(whole + r"\s*").fullmatch
-
-
-def _names(text: str) -> dict[int, str]:
-    names = re.findall(f"({grammar.terminal('INT')})\\s*({grammar.terminal('STRING')})", text)
-    try:
-        return {int(number): unquote(name) for number, name in names}
-    except ValueError:
-        raise Doubt from None
-
-
-def _rows(text: str) -> list[FieldRow]:
-    rows: list[FieldRow] = []
-    for number, inner in _FIELD_ROW.findall(text):
-        pairs = _FIELD.findall(inner)
-        rows.append(FieldRow(int(number), {key: int(value) for key, value in pairs}, 0))
-        if len(rows[-1].fields) != len(pairs):
-            raise Doubt
-    return rows
+def _plain_parameters() -> Callable[[str], object]:
+    """What proves the parameters of a signature where all of them are arrays."""
+    parameter = _PARAMETER_NAME + grammar.pattern("array_shape")
+    return re.compile(f"{parameter}(?:, {parameter})*+").fullmatch

@@ -8,21 +8,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlotool import grammar
 from hlotool.ir.attributes import EmbeddedLiteral, EntryLayout, Metadata, RawText
+from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, Layout, Shape, TupleShape
 from hlotool.parse.text.binding import BoundAttributes, bind
+from hlotool.parse.text.checks import RULES, Rule
 from hlotool.parse.text.diagnostics import check_nesting
+from hlotool.parse.text.plain_attributes import plain_attribute
 from hlotool.parse.text.strings import normalized, unquote
 from hlotool.parse.text.structure_actions import actions
 from hlotool.parse.text.syntax import (
     AnonymousComputation,
     AttributeSyntax,
-    CalleeName,
-    Name,
     Span,
     TextError,
     TypedLiteral,
@@ -31,19 +32,19 @@ from hlotool.parse.text.syntax import (
 
 if TYPE_CHECKING:
     from hlotool.ir.literal import Literal
+    from hlotool.parse.text.statements import Stage
 
 #: Where one attribute probably ends and the next begins.
 _NEXT_ATTRIBUTE = re.compile(r", (?=[a-z_\-]+=)")
-_METADATA_KEY = ", metadata="
+METADATA_KEY = ", metadata="
 #: Strings whose escapes are all right, and numbers that fit in 32 bits.
-_SAFE_STRING = r'''"[^"\\\n]*+(?:\\(?:[nrt"'\\]|[0-3][0-7]{2})[^"\\\n]*+)*+"'''
-_SAFE_NUMBER = "-?[0-9]{1,9}(?![0-9])"
-_METADATA_FIELD = re.compile(f"([a-z_]+)=({_SAFE_STRING}|{_SAFE_NUMBER})")
+SAFE_STRING = r'''"[^"\\\n]*+(?:\\(?:[nrt"'\\]|[0-3][0-7]{2})[^"\\\n]*+)*+"'''
+SAFE_NUMBER = "-?[0-9]{1,9}(?![0-9])"
+_METADATA_FIELD = re.compile(f"([a-z_]+)=({SAFE_STRING}|{SAFE_NUMBER})")
 _ENTRY_LAYOUT = "entry_computation_layout={("
-#: Numbers of so many digits fit in 64 bits.
-_SAFE_DIGITS = 18
-#: Array shapes up to this length are read without the parser.
-_LONGEST_PLAIN_SHAPE = 200
+_SAFE_SIZES = "[0-9]{1,18}(?:,[0-9]{1,18})*+"
+#: Type, sizes that fit in 64 bits, order of the dimensions.
+_PLAIN_ARRAY = re.compile(rf"([a-z0-9]+)\[((?:{_SAFE_SIZES})?+)\](?:\{{({_SAFE_SIZES})?+\}})?+")
 #: Literals of so many characters and elements at most are kept.
 _SHORT_LITERAL = 64
 #: Kept between texts: some tens of megabytes.
@@ -54,6 +55,26 @@ class Doubt(Exception):
     """What was cut out is not what it was taken for; the parser decides."""
 
 
+class Head(NamedTuple):
+    """What a line says before its operands, and what follows from the opcode.
+
+    Attributes:
+        opcode: of the table.
+        shape: of the result.
+        fewest: operands that it takes.
+        most: operands that it takes; None for any number.
+        rule: what is demanded of it beyond that.
+        bound: the attributes met on this opcode so far, by their text.
+    """
+
+    opcode: str
+    shape: Shape
+    fewest: int
+    most: int | None
+    rule: Rule | None
+    bound: dict[str, BoundAttributes]
+
+
 class Pieces:
     """Memory of pieces: of one text, or of all that are read in a process (`known_pieces`).
 
@@ -61,22 +82,30 @@ class Pieces:
 
     Args:
         strict: as for the whole text.
+
+    Attributes:
+        heads: what `head` gave out, by text.
+        tails: what `tail` gave out, by text.
+        last_stage: the lines of the text that was read last.
     """
 
     def __init__(self, strict: bool) -> None:
         self._strict = strict
         self._shapes: dict[str, Shape] = {}
+        self.heads: dict[str, Head] = {}
         self._attributes: dict[str, AttributeSyntax] = {}
-        self._bound: dict[tuple[str, str], BoundAttributes] = {}
-        self._tails: dict[str, tuple[Metadata, str]] = {}
+        self._bound: dict[str, dict[str, BoundAttributes]] = {}
+        self.tails: dict[str, tuple[Metadata, str]] = {}
         self._literals: dict[tuple[str, str], Literal] = {}
+        self.last_stage: Stage | None = None
         self._proved = _expressions()
 
     @property
     def count(self) -> int:
         """How many pieces are kept."""
-        others = len(self._bound) + len(self._tails) + len(self._literals)
-        return len(self._shapes) + len(self._attributes) + others
+        shapes_and_attributes = len(self._shapes) + len(self.heads) + len(self._attributes)
+        bound = sum(map(len, self._bound.values()))
+        return shapes_and_attributes + bound + len(self.tails) + len(self._literals)
 
     # Shapes
 
@@ -90,9 +119,9 @@ class Pieces:
     def _new_shape(self, text: str, depth: int) -> Shape:
         if text.startswith("/*"):
             return self.shape(after_comment(text), depth + 1)
-        is_plain = len(text) <= _LONGEST_PLAIN_SHAPE and not any(mark in text for mark in ":<?-/")
-        if is_plain and self._proved.is_array(text):
-            shape = _plain_array(text)
+        plain = _PLAIN_ARRAY.fullmatch(text)
+        if plain is not None and self._proved.is_array(text):
+            shape = _plain_array(*plain.groups())
             if shape is not None:
                 return shape
         if depth == 0:
@@ -102,13 +131,29 @@ class Pieces:
         parsed: Shape = self.parse("shape", text)
         return parsed
 
+    # What an instruction is
+
+    def head(self, text: str) -> Head:
+        """A shape and an opcode: `f32[2]{0} add`."""
+        known = self.heads.get(text)
+        if known is None:
+            shape, _, opcode = text.rpartition(" ")
+            row = OPCODES.get(opcode)
+            if row is None:
+                raise Doubt
+            bound, rule = self._bound.setdefault(opcode, {}), RULES.get(opcode)
+            head = Head(opcode, self.shape(shape), row.min_operands, row.max_operands, rule, bound)
+            known = self.heads[text] = head
+        return known
+
     # Attributes
 
     def bound(self, opcode: str, text: str) -> BoundAttributes:
         """The attributes `, a=…, b=…` of an instruction, without metadata."""
-        known = self._bound.get((opcode, text))
+        of_opcode = self._bound.setdefault(opcode, {})
+        known = of_opcode.get(text)
         if known is None:
-            known = self._bound[opcode, text] = bind(opcode, self.attributes(text), 0, self._strict)
+            known = of_opcode[text] = bind(opcode, self.attributes(text), 0, self._strict)
         return known
 
     def attributes(self, text: str) -> list[AttributeSyntax]:
@@ -129,9 +174,9 @@ class Pieces:
         return known
 
     def _new_attribute(self, text: str) -> AttributeSyntax:
-        if self._proved.is_callee(text):
-            key, _, name = text.partition("=")
-            return AttributeSyntax(key, CalleeName(Name(name.removeprefix("%"), 0, 0)), 0)
+        plain = plain_attribute(text)
+        if plain is not None:
+            return plain
         if text.startswith(_ENTRY_LAYOUT) and text.endswith("}"):
             parameters, arrow, result = text[len(_ENTRY_LAYOUT) : -1].rpartition(")->")
             if arrow:
@@ -145,28 +190,31 @@ class Pieces:
     # Metadata
 
     def tail(self, text: str) -> tuple[Metadata, str]:
-        """Metadata at the start of `, metadata={…}…`, and what follows it."""
-        known = self._tails.get(text)
-        if known is None:
-            known = self._tails[text] = self._new_tail(text)
-        return known
+        """Metadata at the start of `, metadata={…}…`, and what follows it.
 
-    def _new_tail(self, text: str) -> tuple[Metadata, str]:
-        """As XLA prints it, metadata is decoded when it is looked at; in any other order it is parsed."""
+        As XLA prints it, metadata is decoded when it is looked at; in any other order it is parsed.
+        """
+        known = self.tails.get(text)
+        if known is not None:
+            return known
         found = self._proved.canonical_metadata(text)
         if found is not None:
-            return Metadata.deferred(_decode_metadata, found[0]), text[found.end() :]
-        found = self._proved.metadata(text)
-        if found is None:
-            raise Doubt
-        metadata: Metadata = self.parse("metadata", found[0].removeprefix(_METADATA_KEY))
-        return metadata, text[found.end() :]
+            end = found.end()
+            metadata = Metadata.deferred(_decode_metadata, text[:end])
+        else:
+            found = self._proved.metadata(text)
+            if found is None:
+                raise Doubt
+            end = found.end()
+            metadata = self.parse("metadata", found[0].removeprefix(METADATA_KEY))
+        known = self.tails[text] = (metadata, text[end:])
+        return known
 
     # Literals
 
-    def literal(self, text: str, shape_text: str, shape: Shape) -> Literal:
-        """The literal in `constant(text)`."""
-        known = self._literals.get((shape_text, text))
+    def literal(self, text: str, head: str, shape: Shape) -> Literal:
+        """The literal in `constant(text)`, where `head` stands before the parenthesis."""
+        known = self._literals.get((head, text))
         if known is not None:
             return known
         if "//" in text:
@@ -177,7 +225,7 @@ class Pieces:
         # A lone number may stand for gigabytes of zeros.
         is_small = not isinstance(shape, ArrayShape) or shape.size <= _SHORT_LITERAL
         if is_small and len(text) <= _SHORT_LITERAL:
-            self._literals[shape_text, text] = literal
+            self._literals[head, text] = literal
         return literal
 
     def parse(self, start: str, text: str) -> Any:
@@ -213,24 +261,20 @@ class _Expressions:
 
     Attributes:
         is_array: an array shape.
-        is_callee: `to_apply=%name` and its like.
         metadata: `, metadata={…}` at the beginning of a text.
         canonical_metadata: the same in XLA's order, with nothing that could be wrong in a value.
     """
 
     is_array: Callable[[str], object]
-    is_callee: Callable[[str], object]
     metadata: Callable[[str], re.Match[str] | None]
     canonical_metadata: Callable[[str], re.Match[str] | None]
 
 
 @cache
 def _expressions() -> _Expressions:
-    callee = grammar.terminal("COMPUTATION_KEY") + grammar.terminal("PERCENT_NAME")
     return _Expressions(
         re.compile(grammar.pattern("array_shape")).fullmatch,
-        re.compile(callee).fullmatch,
-        re.compile(_METADATA_KEY + grammar.pattern("metadata")).match,
+        re.compile(METADATA_KEY + grammar.pattern("metadata")).match,
         re.compile(_canonical_metadata()).match,
     )
 
@@ -241,10 +285,10 @@ def _canonical_metadata() -> str:
     parts = []
     for field in fields(Metadata):
         if strings.fullmatch(f"{field.name}="):
-            parts.append(rf"(?:{field.name}={_SAFE_STRING} ?)?+")
+            parts.append(rf"(?:{field.name}={SAFE_STRING} ?)?+")
         elif numbers.fullmatch(f"{field.name}="):
-            parts.append(rf"(?:{field.name}={_SAFE_NUMBER} ?)?+")
-    return _METADATA_KEY + r"\{" + "".join(parts) + r"\}"
+            parts.append(rf"(?:{field.name}={SAFE_NUMBER} ?)?+")
+    return METADATA_KEY + r"\{" + "".join(parts) + r"\}"
 
 
 def split_commas(text: str) -> list[str]:
@@ -270,24 +314,25 @@ def after_comment(text: str) -> str:
     return text[end + 2 :]
 
 
-def _plain_array(text: str) -> ArrayShape | None:
+def _plain_array(type_name: str, sizes: str, order: str | None) -> ArrayShape | None:
     """An array shape that is proved to be one, with at most an order of dimensions as its layout."""
-    type_end, dims_end = text.index("["), text.index("]")
-    element_type = ELEMENT_TYPES.get(text[:type_end])
-    sizes, order = text[type_end + 1 : dims_end], text[dims_end + 2 : -1]
+    element_type = ELEMENT_TYPES.get(type_name)
     dims = tuple(map(int, sizes.split(","))) if sizes else ()
-    dimensions = tuple(map(int, order.split(","))) if order else ()
-    if element_type is None or (order and len(dimensions) != len(dims)):
+    layout = _layout(order) if order else None
+    if element_type is None or (layout is not None and len(layout.minor_to_major) != len(dims)):
         return None
-    if max((*dims, *dimensions), default=0) >= 10**_SAFE_DIGITS:
-        return None
-    return ArrayShape(element_type, dims, (), Layout(dimensions) if order else None)
+    return ArrayShape(element_type, dims, (), layout)
+
+
+@lru_cache(maxsize=1024)
+def _layout(order: str) -> Layout:
+    return Layout(tuple(map(int, order.split(","))))
 
 
 def _decode_metadata(text: str) -> Metadata:
     """Metadata of a text that is proved to be some."""
     values: dict[str, Any] = {}
-    for key, value in _METADATA_FIELD.findall(text, len(_METADATA_KEY)):
+    for key, value in _METADATA_FIELD.findall(text, len(METADATA_KEY)):
         values[key] = unquote(value) if value[0] == '"' else int(value)
     return Metadata(**values)
 
