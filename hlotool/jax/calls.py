@@ -1,7 +1,7 @@
 """One call of a function: what is lowered, compiled and executed, with its arguments and results as arrays.
 
-The arguments of the program are those of the function without static ones, and without those that nothing reads;
-PRNG keys are the words that they are made of; arrays that lie on several devices are put together.
+The arguments of the program are those of the function without static ones, and without those that nothing
+reads; PRNG keys are the words that they are made of; arrays that lie on several devices are put together.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array
+from hlotool.jax.library import load_jax
 
 #: Ways to leave out arguments that are tried to find the static ones.
 _WAYS = 10_000
@@ -48,7 +49,7 @@ def call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str,
     Raises:
         Unsupported: which arguments are static, or are not used, cannot be told.
     """
-    import jax
+    jax = load_jax()
 
     jitted: Any = function if hasattr(function, "lower") else jax.jit(function)
     lowered = jitted.lower(*args, **kwargs)
@@ -62,7 +63,7 @@ def call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str,
 
 def copies(tree: Any) -> Any:
     """The same values in buffers of their own, which may be donated."""
-    import jax
+    jax = load_jax()
 
     return jax.tree_util.tree_map(lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, tree)
 
@@ -73,13 +74,13 @@ def arrays(tree: Any) -> list[Array]:
     Raises:
         Unsupported: some of a leaf lies on devices of another process.
     """
-    import jax
+    jax = load_jax()
 
     return [_array(leaf) for leaf in jax.tree_util.tree_leaves(tree)]
 
 
 def _array(leaf: Any) -> Array:
-    import jax
+    jax = load_jax()
     import numpy as np
 
     if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
@@ -93,7 +94,7 @@ def _dynamic(
     lowered: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments without static ones: those whose structure, shapes and types were lowered."""
-    import jax
+    jax = load_jax()
 
     wanted = [(tuple(info.shape), info.dtype) for info in jax.tree_util.tree_leaves(lowered.args_info)]
     fitting = [
@@ -110,7 +111,7 @@ def _without_some(
     lowered: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     """The arguments, with as many as there are dynamic ones."""
-    import jax
+    jax = load_jax()
 
     positional, named = jax.tree_util.tree_unflatten(lowered.in_tree, [0] * lowered.in_tree.num_leaves)
     known = {name: kwargs[name] for name in named}
@@ -122,7 +123,7 @@ def _without_some(
 
 def _avals(tree: Any) -> list[tuple[tuple[int, ...], Any]]:
     """Shapes and types of leaves as JAX takes them; what it takes for no array has none that fits."""
-    import jax
+    jax = load_jax()
 
     found = []
     for leaf in jax.tree_util.tree_leaves(tree):

@@ -1,4 +1,4 @@
-"""`capture`: everything that is compiled and executed within a block, as a dump with arguments and results."""
+"""`capture`: what is compiled and executed within a block, as a dump with arguments and results."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from hlotool.api.replay import ReplayResult, replay
 from hlotool.dump.directory import open_dump
 from hlotool.dump.records import DumpModule
 from hlotool.errors import DumpError, Unsupported
+from hlotool.jax.library import load_jax
 
 #: Options of a compilation; those that a JAX does not know are left out.
 _OPTIONS = {
@@ -60,7 +61,7 @@ class Captured:
 
 @contextmanager
 def capture() -> Iterator[Captured]:
-    """Record every program that is compiled within the block, with the arguments and results of its executions.
+    """Record every program that is compiled within the block, with arguments and results of its executions.
 
     What JAX has compiled before is forgotten at the beginning, and what is compiled here at the end, so that
     both are compiled anew. Arguments and results are there where XLA writes them: of programs for one CPU.
@@ -73,7 +74,7 @@ def capture() -> Iterator[Captured]:
     >>> programs.replay().verdict  # doctest: +SKIP
     <Verdict.IDENTICAL: 'identical'>
     """
-    import jax
+    jax = load_jax()
 
     compiler = _compiler()
     options = known_options()
@@ -112,7 +113,7 @@ def _compiler() -> Any:
 @cache
 def known_options() -> dict[str, bool]:
     """Those of the options that the installed JAX knows."""
-    import jax
+    jax = load_jax()
 
     known = {}
     lowered = jax.jit(lambda: 0).lower()

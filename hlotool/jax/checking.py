@@ -16,6 +16,7 @@ from hlotool.api.options import options_from
 from hlotool.api.replay import Replayed, ReplayResult, record_of, replay_on
 from hlotool.capture.stages import stage_proto
 from hlotool.errors import Miscompiled
+from hlotool.jax.library import load_jax
 from hlotool.replay.records import REALITY
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Checker:
 
     def check(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> CheckedCall:
         """As the function `check`."""
-        import jax
+        jax = load_jax()
 
         from hlotool.jax.calls import call
 
@@ -134,7 +135,7 @@ class Checker:
         self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], notes: list[str]
     ) -> list[Array] | None:
         """The results without `jit`; None where they are not asked for, or there are none."""
-        import jax
+        jax = load_jax()
 
         from hlotool.jax.calls import arrays, copies
 
@@ -223,7 +224,7 @@ def _module(proto: bytes) -> Module:
 
 def _signature(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What is alike of two calls that need no two checks."""
-    import jax
+    jax = load_jax()
 
     leaves, structure = jax.tree_util.tree_flatten((args, kwargs))
     return structure, tuple(_kind(leaf) for leaf in leaves)
