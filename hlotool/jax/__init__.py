@@ -10,7 +10,8 @@ JAX is imported when a function here is called, and not before.
 
 from __future__ import annotations
 
+from hlotool.api.called import CheckedCall
 from hlotool.jax.capturing import capture
-from hlotool.jax.checking import CheckedCall, Checker, check, checked
+from hlotool.jax.checking import Checker, check, checked
 
 __all__ = ["CheckedCall", "Checker", "capture", "check", "checked"]

@@ -7,10 +7,11 @@ reads; PRNG keys are the words that they are made of; arrays that lie on several
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from hlotool.api.called import Called
+from hlotool.capture.stages import stage_proto
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array
 from hlotool.jax.library import load_jax
@@ -19,26 +20,7 @@ from hlotool.jax.library import load_jax
 _WAYS = 10_000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Call:
-    """A call that was executed.
-
-    Attributes:
-        lowered: the program as the frontend made it.
-        compiled: as XLA compiled it.
-        arguments: of the program, in the order of its parameters.
-        value: what the function returned.
-        results: the same as the program's outputs, in their order.
-    """
-
-    lowered: Any
-    compiled: Any
-    arguments: list[Array]
-    value: Any
-    results: list[Array]
-
-
-def call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+def call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Called:
     """Compile a function for its arguments, and execute what was compiled.
 
     Args:
@@ -58,7 +40,23 @@ def call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str,
     copied_args, copied_kwargs = copies(dynamic)
     given = arrays(dynamic)
     value = jax.block_until_ready(compiled(*copied_args, **copied_kwargs))
-    return Call(lowered, compiled, _kept(lowered, given), value, arrays(value))
+    return Called(
+        stage_proto(lowered),
+        stage_proto(compiled),
+        compiled.runtime_executable().client.platform,
+        _kept(lowered, given),
+        value,
+        arrays(value),
+    )
+
+
+def call_op_by_op(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> list[Array]:
+    """What the function returns without `jit`, where every operation is compiled alone."""
+    copied_args, copied_kwargs = copies((tuple(args), dict(kwargs)))
+    with load_jax().disable_jit():
+        return arrays(function(*copied_args, **copied_kwargs))
 
 
 def copies(tree: Any) -> Any:
@@ -96,7 +94,9 @@ def _dynamic(
     """The arguments without static ones: those whose structure, shapes and types were lowered."""
     jax = load_jax()
 
-    wanted = [(tuple(info.shape), info.dtype) for info in jax.tree_util.tree_leaves(lowered.args_info)]
+    infos = jax.tree_util.tree_leaves(lowered.args_info)
+    avals = [getattr(info, "aval", info) for info in infos]  # until jax 0.4.30
+    wanted = [(tuple(aval.shape), aval.dtype) for aval in avals]
     fitting = [
         chosen
         for chosen in _without_some(lowered, args, kwargs)
