@@ -120,14 +120,8 @@ class Watch:
     def _ask(self, package: str) -> list[str]:
         """The flags that `package` knows, remembered from an earlier process if possible."""
         wanted = self._config["wanted"]
-        asked = [
-            sys.executable,
-            package,
-            self._packages[package],
-            PROBES[package],
-            wanted,
-            self._config["tf"],
-        ]
+        how = [sys.executable, package, self._packages[package], self._config["tf"], _own_source()]
+        asked = [*how, wanted]
         key = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
         path = os.path.join(self._config["cache"], key + ".json")
         try:

@@ -146,6 +146,17 @@ def test_the_api_page_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     assert names["expected"]
 
 
+@pytest.mark.xla
+def test_python_of_jax(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The blocks of the page on JAX, one after the other; they hold assertions."""
+    monkeypatch.setenv("HLOTOOL_CACHE", str(tmp_path))
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs" / "jax.md", "python"):
+        exec(block, names)
+    assert names["lowered"]
+
+
 def test_python_example(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The README's Python block runs on a checkout, given three arrays."""
     import numpy as np
