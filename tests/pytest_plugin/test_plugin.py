@@ -20,6 +20,8 @@ SUITE = """
 import pytest
 from jaxlib import xla_client
 
+xla_client.compile("planted/model_fn_opcode")
+
 def test_passed_healthy():
     xla_client.compile("jax/int8_dot")
 
@@ -124,19 +126,9 @@ def test_the_tests_with_wrong_programs_fail(suite: Run, workers: tuple[str]) -> 
     assert code == 1
     assert "module_0000.jit_model_fn: wrong" in printed
     assert re.search(r"next: hlotool bisect \S+/wrong/", printed)
+    assert "compiled outside of tests:" in printed
     assert "'roundin' is not a valid Verdict" in printed
     assert re.search(r"\d+ programs of \d+ tests: \d+ identical · .*\d+ wrong", printed)
-
-
-def test_the_dump_of_a_wrong_program_stays(suite: Run, tmp_path: Path) -> None:
-    text = (
-        'from jaxlib import xla_client\ndef test_it():\n    xla_client.compile("planted/model_fn_opcode")\n'
-    )
-    code, printed = suite(text, "--hlotool", "--hlotool-keep", str(tmp_path / "kept"))
-    assert code == 1
-    [folder] = (tmp_path / "kept" / "main" / "wrong").iterdir()
-    assert str(folder) in printed
-    assert {path.name.partition(".")[0] for path in folder.iterdir()} == {"module_0000"}
 
 
 def test_off_by_default(suite: Run) -> None:
@@ -148,13 +140,16 @@ def test_off_by_default(suite: Run) -> None:
     assert "hlotool_check needs pytest --hlotool" in printed
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")])
-def test_what_no_test_compiles_is_no_test_s_fault(suite: Run, workers: tuple[str]) -> None:
+def test_what_no_test_compiles_is_no_test_s_fault(suite: Run, tmp_path: Path) -> None:
+    """The run fails, and the dump stays where the user wants it."""
     text = COMPILES + 'xla_client.compile("planted/model_fn_opcode")\ndef test_it():\n    pass\n'
-    code, printed = suite(text, "--hlotool", *workers)
+    code, printed = suite(text, "--hlotool", "--hlotool-keep", str(tmp_path / "kept"))
     assert outcomes(printed) == {"test_it": "PASSED"}
     assert code == 1
     assert "compiled outside of tests:" in printed
+    [folder] = (tmp_path / "kept" / "main" / "wrong").iterdir()
+    assert str(folder) in printed
+    assert {path.name.partition(".")[0] for path in folder.iterdir()} == {"module_0000"}
 
 
 def test_what_could_not_be_judged_is_said(suite: Run) -> None:
