@@ -83,11 +83,15 @@ _ELSEWHERE = {
     "run": "hlotool.api.programs",
     "verify": "hlotool.api.repro",
 }
+#: Packages for programs of a framework, which is imported when they are used.
+_FRAMEWORKS = ("jax", "tf")
 _HOME = {name: _ELSEWHERE.get(name, f"hlotool.api.{name}") for name in __all__ if name != "__version__"}
 
 
 def __getattr__(name: str) -> Any:
     """Resolve a public name on first use (PEP 562)."""
+    if name in _FRAMEWORKS:
+        return import_module(f"hlotool.{name}")
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'hlotool' has no attribute {name!r}")

@@ -1,6 +1,7 @@
 """The whole exception tree, and the exit codes it maps to.
 
 HlotoolError
+├── Miscompiled             a function that is checked whenever it is called is wrong
 ├── UsageError              the command line asks for something impossible
 ├── InputError              what was given cannot be used
 │   ├── HloSyntaxError      not HLO text (line, column, caret)
@@ -67,6 +68,12 @@ class HlotoolError(Exception):
     """Base of all errors that hlotool raises on purpose."""
 
     exit_code = ExitCode.USAGE
+
+
+class Miscompiled(HlotoolError):
+    """A function that is checked whenever it is called is wrong; the message is the report."""
+
+    exit_code = ExitCode.MISMATCH
 
 
 class UsageError(HlotoolError):

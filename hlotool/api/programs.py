@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from hlotool.backends.registry import get_backend, get_devices_backend
+from hlotool.capture.stages import is_stage, stage_proto
 from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.errors import InputDataError, Unsupported, UsageError
@@ -30,28 +31,30 @@ from hlotool.ir.module import Module
 from hlotool.ir.partitioning import is_per_device
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.verifier import verify_or_raise
+from hlotool.parse.proto.module import parse_module_proto
 from hlotool.parse.reader import parse_module
 from hlotool.values.fit import fit_value
 from hlotool.values.flatten import flatten
 
 
-def parse(text: str, path: str | None = None, *, verify: bool = True) -> Module:
+def parse(text: str | Any, path: str | None = None, *, verify: bool = True) -> Module:
     """The module that HLO text stands for, parsed and verified.
 
     Args:
-        text: as XLA prints it.
+        text: as XLA prints it; or what JAX traced, lowered or compiled.
         path: of the file it comes from, for messages.
         verify: refuse what breaks a rule of the language. A module that does can be looked at and printed;
             what else becomes of it is not promised.
 
     Raises:
         HloSyntaxError: it is not HLO.
+        Unsupported: a program of JAX has no HLO.
         VerificationError: it breaks a rule of the language.
 
     >>> parse("HloModule m ENTRY e { ROOT c = s32[] constant(7) }").entry.root.opcode
     'constant'
     """
-    module = parse_module(text, path)
+    module = parse_module_proto(stage_proto(text)) if is_stage(text) else parse_module(text, path)
     if verify:
         verify_or_raise(module)
     return module
@@ -84,13 +87,17 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Module:
 
 
 def run(
-    module: Module, inputs: Sequence[Any], backend: str = "numpy", replicas: int = 1, partitions: int = 1
+    module: Module | Any,
+    inputs: Sequence[Any],
+    backend: str = "numpy",
+    replicas: int = 1,
+    partitions: int = 1,
 ) -> list[Any]:
     """Execute a module on one device, or on several that exchange values.
 
     Args:
-        module: parsed and verified. A program that is not partitioned yet takes and returns global arrays: it
-            runs on one device, whatever its header says.
+        module: parsed and verified, or what JAX traced, lowered or compiled. A program that is not
+            partitioned yet takes and returns global arrays: it runs on one device, whatever its header says.
         inputs: one array (or what NumPy makes an array of) per entry parameter; for a tuple a nested tuple.
             Values must be exact in the parameter's element type; plain Python numbers are rounded to it.
             With several devices a list of such inputs, one per device: replica * partitions + partition.
@@ -125,6 +132,8 @@ def run(
     >>> run(shift, [[[1, 2]], [[3, 4]]], partitions=2)
     [[array([3., 4.], dtype=float32)], [array([1., 2.], dtype=float32)]]
     """
+    if is_stage(module):
+        module = parse(module)
     if replicas < 1 or partitions < 1:
         raise UsageError(f"{replicas} replicas of {partitions} partitions are no devices")
     grid = DeviceGrid(replicas, partitions)

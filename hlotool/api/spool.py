@@ -16,11 +16,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from hlotool.capture.stages import is_stage, stage_proto
+
 if TYPE_CHECKING:
     from hlotool.ir.module import Module
 
-#: Where programs are: a dump directory, a file of HLO, an archive, a log; or a program itself.
-Program: TypeAlias = "str | os.PathLike[str] | Module"
+#: Where programs are: a dump directory, a file of HLO, an archive, a log; or a program itself, also one that
+#: JAX has traced, lowered or compiled.
+Program: TypeAlias = "str | os.PathLike[str] | Module | Any"
 #: Arguments or results: a file, a folder, or `SCRIPT.py:FUNCTION`; or the arrays themselves, tuples nested.
 Values: TypeAlias = "str | os.PathLike[str] | Sequence[Any]"
 
@@ -29,16 +32,25 @@ def path_of(program: Program) -> str:
     """The path of a program; one that is in memory is written to a file."""
     if isinstance(program, str | os.PathLike):
         return os.fspath(program)
+    if is_stage(program):
+        from hlotool.parse.proto.module import parse_module_proto
+
+        content = stage_proto(program)
+        return _written(f"{_file_name(parse_module_proto(content).name)}.hlo.pb", content)
     # `m.path`, of a program that was read, is the text before whatever has been done to it since.
-    name = re.sub(r"[^\w.+=-]|^\.+", "_", program.name)[:100] or "module"
-    return _written(f"{name}.hlo", program.to_text().encode("utf-8", "surrogateescape"))
+    return _written(f"{_file_name(program.name)}.hlo", program.to_text().encode("utf-8", "surrogateescape"))
+
+
+def _file_name(name: str) -> str:
+    """The name of a module as that of a file."""
+    return re.sub(r"[^\w.+=-]|^\.+", "_", name)[:100] or "module"
 
 
 def paths_of(programs: Program | Sequence[Program]) -> list[str]:
     """The paths of one program or of several."""
     if isinstance(programs, list | tuple):
         return [path_of(program) for program in programs]
-    return [path_of(programs)]  # type: ignore[arg-type]
+    return [path_of(programs)]
 
 
 def values_path(values: Values | None) -> str | None:

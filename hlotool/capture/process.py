@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -34,7 +33,6 @@ PROBES = {
 _LAST_MOMENT = "jax_plugins"
 #: Seconds that an interpreter may take to answer; importing TensorFlow is slow.
 _PROBE_LIMIT = 180.0
-_UNKNOWN = re.compile(r"Unknown flags? in (?:TF_)?XLA_FLAGS: (.*)")
 #: Not in a program under watch: they move the files that are waited for, or replace them by others.
 _IN_THE_WAY = (
     "--xla_dump_to",
@@ -122,14 +120,8 @@ class Watch:
     def _ask(self, package: str) -> list[str]:
         """The flags that `package` knows, remembered from an earlier process if possible."""
         wanted = self._config["wanted"]
-        asked = [
-            sys.executable,
-            package,
-            self._packages[package],
-            PROBES[package],
-            wanted,
-            self._config["tf"],
-        ]
+        how = [sys.executable, package, self._packages[package], self._config["tf"], _own_source()]
+        asked = [*how, wanted]
         key = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
         path = os.path.join(self._config["cache"], key + ".json")
         try:
@@ -157,23 +149,21 @@ class Watch:
 def accepted(package: str, wanted: Sequence[str], tf: Sequence[str]) -> list[str] | None:
     """Flags of `wanted` that the XLA of `package` accepts in this interpreter; None if it does not say.
 
-    Unknown flags are named in a message. Others may be known and fatal (TensorFlow 2.21 dies of
-    `--xla_dump_hlo_snapshots` on a CPU): these are found one at a time.
+    Where it does not take them all, each is tried alone. Messages about unknown flags are not enough: early
+    jaxlib names those behind an unknown one, too, and some flags are known and fatal (TensorFlow 2.21 dies of
+    `--xla_dump_hlo_snapshots` on a CPU).
     """
-    known = list(wanted)
     with tempfile.TemporaryDirectory(prefix="hlotool-") as folder:
         basic = [f"--xla_dump_to={folder}"]
-        while refused := _refused(package, [*basic, *known], tf):
-            known = [flag for flag in known if flag not in refused]
-        if refused is None and _refused(package, basic, tf) is None:
+        if _is_accepted(package, [*basic, *wanted], tf):
+            return list(wanted)
+        if not _is_accepted(package, basic, tf):
             return None
-        if refused is None:
-            known = [flag for flag in known if _refused(package, [*basic, flag], tf) is not None]
-    return known
+        return [flag for flag in wanted if _is_accepted(package, [*basic, flag], tf)]
 
 
-def _refused(package: str, flags: Sequence[str], tf: Sequence[str]) -> set[str] | None:
-    """Those of the flags that a process ends for; None if it fails for another reason."""
+def _is_accepted(package: str, flags: Sequence[str], tf: Sequence[str]) -> bool:
+    """Whether a process that has these flags, and has `package` read them, lives."""
     values = {"XLA_FLAGS": " ".join(flags), "TF_XLA_FLAGS": " ".join(tf if package == "tensorflow" else ())}
     # What it would take to start a device is of no interest.
     values.update(JAX_PLATFORMS="cpu", PJRT_DEVICE="CPU", CUDA_VISIBLE_DEVICES="")
@@ -185,14 +175,18 @@ def _refused(package: str, flags: Sequence[str], tf: Sequence[str]) -> set[str] 
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             timeout=_PROBE_LIMIT,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    unknown = _UNKNOWN.search(done.stderr.decode("utf-8", "replace"))
-    refused = set(unknown.group(1).split()).intersection(flags) if unknown else set()
-    return refused if refused or done.returncode == 0 else None
+        return False
+    return done.returncode == 0
+
+
+def _own_source() -> str:
+    """This file, which decides how flags are tried."""
+    with open(__file__, encoding="utf-8") as file:
+        return file.read()
 
 
 def _version(package: str) -> str:

@@ -47,6 +47,8 @@ RANKS = {
     "report": 10,
     "api": 11,
     "cli": 12,
+    "jax": 12,
+    "tf": 12,
     "xla_tools": 12,
     "pytest_plugin": 12,
     "__main__": 13,

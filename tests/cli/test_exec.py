@@ -62,13 +62,6 @@ def test_a_wrong_program(stub: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert last.startswith("next: hlotool exec --bisect -- ")
 
 
-def test_the_programs_failure_is_passed_on_where_nothing_is_wrong(
-    stub: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    code, record, _ = execute(capfd, f"{COMPILE}({HEALTHY!r}); exit(7)")
-    assert (code, record["program"]["status"], record["run"]["exit_code"]) == (7, 7, 0)
-
-
 @pytest.mark.parametrize(
     ("replays", "status", "code"), [(0, 0, 0), (1, 0, 1), (1, 9, 1), (0, -15, 143), (3, 2, 2), (4, 0, 4)]
 )
@@ -77,10 +70,19 @@ def test_exit_codes(replays: int, status: int, code: int) -> None:
     assert exec_exit_code(replays, status) == code
 
 
-def test_a_program_without_xla(stub: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_program_without_xla(
+    stub: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=elsewhere")
     code, record, _ = execute(capfd, "print('no XLA')")
     assert code == 3
     assert any("was seen to load" in note for note in record["run"]["notes"])
+    assert any("--xla_dump_to=elsewhere gives way" in note for note in record["run"]["notes"])
+
+
+def test_the_programs_failure_is_passed_on(stub: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, record, _ = execute(capfd, "exit(7)")
+    assert (code, record["program"]["status"], record["run"]["exit_code"]) == (7, 7, 3)
 
 
 def test_usage(stub: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -101,27 +103,22 @@ def test_arguments_of_the_program_are_its_own(stub: Path, capfd: pytest.CaptureF
 
 
 def test_each_process_has_a_folder(stub: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Modules of one number and one name do not meet."""
+    """Modules of one number and one name do not meet. XLA is told of `--only` what it understands."""
     child = f"{COMPILE}({WRONG!r})"
     source = (
         f"import subprocess, sys; {COMPILE}({HEALTHY!r}); subprocess.run([sys.executable, '-c', {child!r}])"
     )
-    code, record, _ = execute(capfd, source, "--keep", str(tmp_path / "kept"))
+    code, record, _ = execute(capfd, source, "--keep", str(tmp_path / "kept"), "--only", "model|slices")
     names = {module["name"] for module in record["run"]["modules"]}
     assert code == 1
     assert {name.partition("/")[0] for name in names} == {
         f"process_{process['pid']}" for process in record["program"]["processes"]
     }
     assert Path(record["dump"]) == (tmp_path / "kept").resolve()
-    assert main(["run", record["dump"], "--quiet"]) == 1, "the folder is a dump like any other"
+    assert "--xla_dump_hlo_module_re=model|slices" in record["program"]["processes"][0]["flags"]
 
 
-def test_only(stub: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    code, record, _ = execute(capfd, f"{COMPILE}({HEALTHY!r}, {WRONG!r})", "--only", "model_fn")
-    assert (code, len(record["run"]["modules"])) == (0, 1)
-    assert "--xla_dump_hlo_module_re=model.fn" in record["program"]["processes"][0]["flags"]
-
-
+@pytest.mark.slow
 def test_bisect(stub: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """The fault of `planted/slices_off_by_one` is planted in the pass that MANIFEST.toml names."""
     options = ["--bisect", "--repro", str(tmp_path / "repro")]
@@ -129,14 +126,6 @@ def test_bisect(stub: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path) -
     [culprit] = record["bisect"]["culprits"]
     assert (code, culprit["level"], culprit["confirmed"]) == (1, "pass", True)
     assert Path(culprit["repro"]).is_dir()
-
-
-def test_flags_of_the_user_that_give_way_are_named(
-    stub: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=elsewhere")
-    _, record, _ = execute(capfd, f"{COMPILE}({HEALTHY!r})")
-    assert any("--xla_dump_to=elsewhere gives way" in note for note in record["run"]["notes"])
 
 
 class Beside:

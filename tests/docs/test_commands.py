@@ -26,8 +26,12 @@ DOCUMENTS = [
 
 #: Set-up and test commands: what runs this test has run them, or the packaging test runs their like.
 ELSEWHERE = re.compile(r"(python3? -m (venv|pytest)|pip install|bash \.ci/run|XLA_FLAGS=|pytest )")
-#: Paths that stand for the reader's own.
-PLACEHOLDERS = {"hlotool run dump", "hlotool exec -- python train.py"}
+#: What stands for the reader's own; real programs are bisected by a slow test (tests/cli/test_exec.py).
+PLACEHOLDERS = {
+    "hlotool run dump",
+    "hlotool exec -- python train.py",
+    "hlotool exec --bisect -- python train.py",
+}
 
 
 def blocks(path: Path, language: str) -> Iterator[str]:
@@ -140,6 +144,17 @@ def test_the_api_page_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     for block in blocks(ROOT / "docs" / "api.md", "python"):
         exec(block, names)
     assert names["expected"]
+
+
+@pytest.mark.xla
+def test_python_of_jax(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The blocks of the page on JAX, one after the other; they hold assertions."""
+    monkeypatch.setenv("HLOTOOL_CACHE", str(tmp_path))
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs" / "jax.md", "python"):
+        exec(block, names)
+    assert names["lowered"]
 
 
 def test_python_example(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,0 +1,175 @@
+"""What became of one call of a function: the program behind it, and all that is judged by that program."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hlotool.api.course import Ending
+from hlotool.api.options import options_from
+from hlotool.api.replay import Replayed, ReplayResult, record_of, replay_on
+from hlotool.replay.records import REALITY
+
+if TYPE_CHECKING:
+    from hlotool.ir.dtypes import Array
+    from hlotool.ir.module import Module
+    from hlotool.replay.options import RunOptions
+    from hlotool.replay.records import ModuleRecord
+    from hlotool.report.records import RunRecord
+    from hlotool.workers.pool import Pool
+
+#: `ModuleRecord.tested` of what the function gives where every operation is compiled alone.
+OP_BY_OP = "op by op"
+
+
+class CheckedCall(ReplayResult):
+    """What became of one call: a row for each side that was judged by the program as it was lowered.
+
+    Args:
+        record: as `hlotool run` prints it.
+        value: what the function returned.
+        program: the HLO as it was lowered, and as it was compiled, as protos.
+
+    Attributes:
+        value: see above.
+    """
+
+    def __init__(self, record: RunRecord, value: Any, program: tuple[bytes, bytes]) -> None:
+        super().__init__(record)
+        self.value = value
+        self._program = program
+
+    @property
+    def compiled(self) -> ModuleRecord | None:
+        """The program that XLA made, executed on the reference."""
+        return next((row for row in self.rows if row.stage_tested != REALITY), None)
+
+    @property
+    def device(self) -> ModuleRecord | None:
+        """What the device returned."""
+        return next((r for r in self.rows if r.stage_tested == REALITY and r.tested != OP_BY_OP), None)
+
+    @property
+    def op_by_op(self) -> ModuleRecord | None:
+        """What the function returns where every operation is compiled alone; None where that failed."""
+        return next((row for row in self.rows if row.tested == OP_BY_OP), None)
+
+    @property
+    def lowered_module(self) -> Module:
+        """The program as the frontend made it."""
+        return _module(self._program[0])
+
+    @property
+    def compiled_module(self) -> Module:
+        """The program as XLA compiled it."""
+        return _module(self._program[1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Called:
+    """A call that was executed.
+
+    Attributes:
+        lowered: the program as the frontend made it, as a binary proto.
+        compiled: as XLA compiled it.
+        platform: that it was compiled for: `cpu`, `gpu`, ….
+        arguments: of the program, in the order of its parameters.
+        value: what the function returned.
+        results: the same as the program's outputs, in their order.
+    """
+
+    lowered: bytes
+    compiled: bytes
+    platform: str
+    arguments: Sequence[Array]
+    value: Any
+    results: Sequence[Array]
+
+
+def judge(
+    made: Called, alone: Callable[[], Sequence[Array]] | None, options: Mapping[str, Any], start: float
+) -> CheckedCall:
+    """Judge a call by the program as it was lowered, executed on hlotool's reference.
+
+    Args:
+        made: the call.
+        alone: gives the results op by op; None where they are not wanted. What it raises becomes a note.
+        options: of the judgement, as `hlotool.replay` has them.
+        start: `time.perf_counter()` when the call began.
+    """
+    notes: list[str] = []
+    chosen = _options(options, made)
+    with tempfile.TemporaryDirectory(prefix="hlotool-") as folder, _pool(chosen) as pool:
+        pool.start()  # what it imports overlaps with what is done here
+        separate = _results(alone, notes)
+        before = _write(Path(folder), made)
+        found = _replay(pool, folder, _options(options, made, made.results), f"on {made.platform}")
+        if separate is not None:
+            again = _replay(pool, str(before), _options(options, made, separate), OP_BY_OP)
+            found.rows += [row for row in again.rows if row.tested == OP_BY_OP]
+    elapsed = time.perf_counter() - start
+    record = record_of([], chosen, found.rows, Ending(), [*found.notes, *notes], elapsed)
+    return CheckedCall(record, made.value, (made.lowered, made.compiled))
+
+
+def _results(alone: Callable[[], Sequence[Array]] | None, notes: list[str]) -> Sequence[Array] | None:
+    if alone is None:
+        return None
+    try:
+        return alone()
+    except Exception as error:  # whatever the user's function raises there
+        notes.append(f"{OP_BY_OP}: {type(error).__name__}: {error}")
+        return None
+
+
+def _options(given: Mapping[str, Any], made: Called, results: Sequence[Array] = ()) -> RunOptions:
+    """Of a replay on the arguments of the call, which shall have given `results`."""
+    inputs, outputs = list(made.arguments) or None, list(results) or None
+    # For how many devices it is the program as it was lowered does not say.
+    compiled = _module(made.compiled)
+    devices = {"replicas": compiled.replica_count, "partitions": compiled.num_partitions}
+    devices = {} if max(devices.values()) == 1 else devices
+    return options_from({**devices, **given, "inputs": inputs, "outputs": outputs})
+
+
+def _pool(options: RunOptions) -> Pool:
+    from hlotool.replay.options import PRELOAD
+    from hlotool.workers.pool import Limits, Pool
+
+    return Pool(Limits(1, options.timeout, options.memory_limit), PRELOAD, options.reference)
+
+
+def _write(folder: Path, made: Called) -> Path:
+    """Write a dump of both stages; returns the path of the first."""
+    title = re.sub(r"[^\w-]", "_", _module(made.lowered).name)[:100] or "program"
+    paths = [
+        folder / f"module_0000.{title}.{stage}.hlo.pb"
+        for stage in ("before_optimizations", f"{made.platform}_after_optimizations")
+    ]
+    for path, content in zip(paths, (made.lowered, made.compiled)):
+        path.write_bytes(content)
+    return paths[0]
+
+
+def _replay(pool: Pool, path: str, options: RunOptions, origin: str) -> Replayed:
+    """The rows of a path; those of the results say that these come from `origin`."""
+    import msgspec
+
+    found = Replayed()
+    replay_on(pool, [path], options, found, resume=False)
+    found.rows = [
+        msgspec.structs.replace(row, tested=origin) if row.stage_tested == REALITY else row
+        for row in found.rows
+    ]
+    return found
+
+
+def _module(proto: bytes) -> Module:
+    from hlotool.parse.proto.module import parse_module_proto
+
+    return parse_module_proto(proto)
