@@ -11,7 +11,7 @@ from property.laws import law
 from support.field_words import SIZES, fractions, random_words, seeds, word_of, words_of
 
 from hlotool.backends.field import words as w
-from hlotool.backends.field.fractions_of import fractions_of
+from hlotool.backends.field.fractions_of import LARGEST, fractions_of
 from hlotool.backends.field.pseudo_real import Kappa, Known
 
 Dims = tuple[int, ...]
@@ -46,6 +46,20 @@ def test_unequal_terms() -> None:
         for bits in rng.integers(1, 26, 400)
     ]
     assert Kappa(3)(words_of(numbers)).tolist() == [float(n) for n in numbers]
+
+
+@pytest.mark.parametrize("count", [5, 2000])
+def test_no_fraction_with_a_product_below_a_third_of_p_is_missed(count: int) -> None:
+    rng = np.random.default_rng(2)
+    numbers = []
+    while len(numbers) < count:
+        one = int(2.0 ** rng.uniform(0, 29.2))
+        numbers.append(Fraction(int(rng.choice([-1, 1])) * one, (w.P // 3 - 1) // one))
+    found = fractions_of(*w.split(words_of(numbers)))
+    assert found.is_small.all()
+    assert found.value.tolist() == [float(n) for n in numbers]
+    assert found.balanced.numerator.max() <= LARGEST
+    assert np.abs(found.balanced.denominator).max() <= LARGEST
 
 
 def test_a_few_words_and_many() -> None:
