@@ -35,6 +35,8 @@ _QUOTATION_MARKS = str.maketrans(dict.fromkeys("\u201c\u201d\u201e", '"'))
 #: What is looked for before anything is decoded: most texts have none of it.
 _ODD_BYTES = tuple(character.encode() for character in (*_MEANT, "\u201c"))
 _HEADER_LINE = re.compile(rb"^HloModule [^\n]*$", re.MULTILINE)
+#: A line that does not continue the header.
+_FRESH_LINE = re.compile(rb"[ \t\r]*(?:\n|\Z|ENTRY\b|FileNames|\}|(?:ROOT )?%?[\w.~-]+ (?:= |\{|\())")
 #: Widths of terminals at which lines are cut, and how many lines below the header must have just that width.
 _WIDTHS, _FULL_LINES, _LOOKED_AT = range(40, 500), 3, 1 << 14
 
@@ -80,6 +82,8 @@ def _width(content: bytes) -> int:
     width = len(header[0].rstrip(b"\r")) if header is not None else 0
     # Mails write an equals sign where they cut a line, and are read by what knows them.
     if header is None or width not in _WIDTHS or header[0].endswith(b"="):
+        return 0
+    if _FRESH_LINE.match(content, header.end() + 1) is not None:
         return 0
     start = header.start()
     full = re.compile(rb"^[^\r\n]{%d}\r?$" % width, re.MULTILINE).findall(content, start, start + _LOOKED_AT)
