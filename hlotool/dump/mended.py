@@ -36,7 +36,7 @@ _QUOTATION_MARKS = str.maketrans(dict.fromkeys("\u201c\u201d\u201e", '"'))
 _ODD_BYTES = tuple(character.encode() for character in (*_MEANT, "\u201c"))
 _HEADER_LINE = re.compile(rb"^HloModule [^\n]*$", re.MULTILINE)
 #: A line that does not continue the header.
-_FRESH_LINE = re.compile(rb"[ \t\r]*(?:\n|\Z|ENTRY\b|FileNames|\}|(?:ROOT )?%?[\w.~-]+ (?:= |\{|\())")
+_FRESH_LINE = re.compile(rb"[ \t\r]*(?:\n|\Z|ENTRY\b|FileNames|%?[\w.~-]+ (?:= |\{|\())")
 #: Widths of terminals at which lines are cut, and how many lines below the header must have just that width.
 _WIDTHS, _FULL_LINES, _LOOKED_AT = range(40, 500), 3, 1 << 14
 
