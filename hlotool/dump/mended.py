@@ -33,17 +33,19 @@ _MEANT |= {"\u2192": "->", "\u2212": "-", "\u2026": "..."}
 _STRING_OR_ODD = re.compile(rf'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|[{"".join(_MEANT)}]')
 _QUOTATION_MARKS = str.maketrans(dict.fromkeys("\u201c\u201d\u201e", '"'))
 #: What is looked for before anything is decoded: most texts have none of it.
-_ODD_BYTES = (b"\x1b", *(character.encode() for character in (*_MEANT, "\u201c")))
+_ODD_BYTES = tuple(character.encode() for character in (*_MEANT, "\u201c"))
 _HEADER_LINE = re.compile(rb"^HloModule [^\n]*$", re.MULTILINE)
-#: Widths of terminals at which lines are cut, and how many lines must have just that width.
-_WIDTHS, _FULL_LINES = range(40, 500), 3
+#: A line that does not continue the header.
+_FRESH_LINE = re.compile(rb"[ \t\r]*(?:\n|\Z|ENTRY\b|FileNames|%?[\w.~-]+ (?:= |\{|\())")
+#: Widths of terminals at which lines are cut, and how many lines below the header must have just that width.
+_WIDTHS, _FULL_LINES, _LOOKED_AT = range(40, 500), 3, 1 << 14
 
 
 def is_mended(content: bytes) -> bool:
     """Whether `mended` would change the text `content`."""
     if b"\0" in content[:64] or content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return _encoding(content) != "utf-8-sig"
-    has_odd = any(odd in content for odd in _ODD_BYTES)
+    has_odd = b"\x1b" in content or (not content.isascii() and any(odd in content for odd in _ODD_BYTES))
     return (has_odd and _with_plain_characters(plain := _decoded(content)) != plain) or _width(content) > 0
 
 
@@ -81,10 +83,12 @@ def _width(content: bytes) -> int:
     # Mails write an equals sign where they cut a line, and are read by what knows them.
     if header is None or width not in _WIDTHS or header[0].endswith(b"="):
         return 0
-    if re.compile(rb"^[^\r\n]{%d}" % (width + 1), re.MULTILINE).search(content, header.end()):
+    if _FRESH_LINE.match(content, header.end() + 1) is not None:
         return 0
-    full = re.compile(rb"^[^\r\n]{%d}\r?$" % width, re.MULTILINE).findall(content, header.start())
-    return width if len(full) >= _FULL_LINES else 0
+    start = header.start()
+    full = re.compile(rb"^[^\r\n]{%d}\r?$" % width, re.MULTILINE).findall(content, start, start + _LOOKED_AT)
+    longer = re.compile(rb"^[^\r\n]{%d}" % (width + 1), re.MULTILINE)
+    return width if len(full) >= _FULL_LINES and longer.search(content, start) is None else 0
 
 
 def _rejoined(text: str, width: int) -> str:

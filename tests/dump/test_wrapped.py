@@ -142,11 +142,15 @@ def test_strings_stay_as_they_are() -> None:
 
 
 def test_lines_cut_at_the_width_of_a_terminal_are_joined() -> None:
-    """Where they are, so that errors name the line of the file; a text with a longer line was not cut."""
+    """Where they are, so that errors name the line of the file.
+
+    A text with a longer line, or with a whole header, was not cut.
+    """
     lines = ["HloModule " + "a" * 50, "b" * 60, "c" * 60, "d = f32[] parameter(0)", "}"]
     joined = mended("\n".join(lines).encode())
     assert joined == "".join(lines[:4]) + "\n" * 4 + "}"
-    assert mended("\n".join([*lines, "e" * 61]).encode()) == "\n".join([*lines, "e" * 61])
+    for others in ([*lines, "e" * 61], [lines[0], "", *lines[1:]]):
+        assert mended("\n".join(others).encode()) == "\n".join(others)
 
 
 def test_a_list_of_programs_is_no_list_of_lines() -> None:

@@ -148,3 +148,13 @@ def test_optimised_programs_break_none(corpus: Path, name: str) -> None:
 def test_no_optimised_program_breaks_any(corpus: Path) -> None:
     for path in corpus.rglob("*_after_optimizations.txt"):
         assert verify(parse_module(path.read_text(encoding="utf-8"), str(path)), STRICT) == []
+
+
+@pytest.mark.parametrize("layout", ["{1,3}", "{1,1}"])
+def test_a_transpose_of_what_has_no_valid_layout(layout: str) -> None:
+    """Its shape follows from the layout; the fault is the operand's."""
+    text = (
+        f"HloModule m\n\nENTRY e {{\n  a = f32[2,3]{layout} parameter(0)\n"
+        "  ROOT t = f32[3,2]{0,1} transpose(a), dimensions={1,0}\n}\n"
+    )
+    assert [finding.rule for finding in verify(parse_module(text))] == ["layout"]

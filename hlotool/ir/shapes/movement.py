@@ -146,8 +146,10 @@ def infer_transpose(op: Op) -> Shape:
 
 
 def _permuted_layout(operand: ArrayShape, dimensions: tuple[int, ...]) -> Layout | None:
-    """The layout under which the transpose moves nothing."""
+    """The layout under which the transpose moves nothing; none where the operand's orders no dimensions."""
     layout = operand.layout_or_default
+    if sorted(layout.minor_to_major) != list(range(operand.rank)):
+        return None  # the verifier says so of the operand itself
     moved = replace(layout, minor_to_major=tuple(map(dimensions.index, layout.minor_to_major)))
     return None if operand.layout is None and moved.is_descending else moved
 
