@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -153,29 +153,31 @@ def _fuel(given: Sequence[str]) -> Fuel:
     return fuel
 
 
-def _content(module: Module, arguments: argparse.Namespace, before: str) -> bytes:
-    """The program in the form that is asked for; `before` is its text before the passes."""
+def _content(module: Module, arguments: argparse.Namespace, before: str) -> Iterable[bytes]:
+    """The program in the form that is asked for, in pieces; `before` is its text before the passes."""
     if arguments.emit == "proto":
         from hlotool.parse.proto.write import write_module_proto
 
-        return write_module_proto(module)
+        return [write_module_proto(module)]
     if arguments.emit == "stablehlo":
         from hlotool.backends.stablehlo.convert import to_stablehlo
 
-        return to_stablehlo(module).encode("utf-8", "surrogateescape")
+        return [to_stablehlo(module).encode("utf-8", "surrogateescape")]
     if arguments.emit == "filecheck":
         from hlotool.ir.printing.filecheck import filecheck_test
 
-        return filecheck_test(before, module, arguments.passes).encode("utf-8", "surrogateescape")
-    return module.to_text().encode("utf-8", "surrogateescape")
+        return [filecheck_test(before, module, arguments.passes).encode("utf-8", "surrogateescape")]
+    from hlotool.ir.printer import module_pieces
+
+    return (piece.encode("utf-8", "surrogateescape") for piece in module_pieces(module))
 
 
-def _write(content: bytes, output: str | None) -> None:
+def _write(content: Iterable[bytes], output: str | None) -> None:
     if output:
         from hlotool.findings.files import writing
 
-        with writing(output):
-            Path(output).write_bytes(content)
+        with writing(output), Path(output).open("wb") as file:
+            file.writelines(content)
     else:
         emit_bytes(content)
 
