@@ -41,6 +41,7 @@ from hlotool.faults import CATALOGUE, FaultKind, Site, poisoned  # noqa: E402
 from hlotool.findings.verdict import Answer  # noqa: E402
 from hlotool.ir.module import Instruction, Module  # noqa: E402
 from hlotool.ir.verifier import verify_or_raise  # noqa: E402
+from hlotool.replay.exact.task import compare_modules  # noqa: E402
 from hlotool.replay.options import ReplayOptions  # noqa: E402
 from hlotool.replay.records import ModuleRecord  # noqa: E402
 from hlotool.replay.task import Task  # noqa: E402
@@ -225,7 +226,7 @@ def planted_texts(
                 raise ValueError("the fault changes nothing")
             is_same = number == first or hlotool.compare(result, made, module=wrong).verdict.value in _SAME
             if is_same and exact and number > first:
-                is_same = hlotool.prove(hlotool.parse(last), wrong).relation.value == "equal"
+                is_same = compare_modules(hlotool.parse(last), wrong).relation.value == "equal"
             if is_same:
                 last, result = wrong.to_text(), made
                 names = changed_names(module, wrong) | {site.instruction}

@@ -23,7 +23,6 @@ from verdicts_judge import judged
 from verdicts_runs import Leaves, Runs, leaves_of
 from verdicts_truth import FACTOR, legal_spread
 
-import hlotool
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.registry import get_backend
 from hlotool.errors import HlotoolError
@@ -31,6 +30,7 @@ from hlotool.faults import BELOW_ROUNDING, CATALOGUE, FaultKind, Site, poisoned
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify
 from hlotool.parse.reader import parse_module
+from hlotool.replay.exact.task import compare_modules
 from hlotool.values.generate import generate_inputs
 from hlotool.workers.time_limit import TooSlow, time_limit
 
@@ -53,7 +53,7 @@ def catalogue_records(name: str, folder: Path, wanted: int, seed: int) -> list[F
         if not fault.counts:
             continue
         verdict = judged(fault.module, fault.arguments, fault.expected, fault.actual, fault.planted)
-        proof = Proof.of(hlotool.prove(fault.module, fault.planted))
+        proof = Proof.of(compare_modules(fault.module, fault.planted))
         found.append(
             FaultRecord(
                 name,
@@ -151,7 +151,7 @@ def _record(
     if ratio is not None and ratio > FACTOR:
         return None
     verdict = judged(reference, arguments, expected, actual, planted)
-    proof = Proof.of(hlotool.prove(reference, planted))
+    proof = Proof.of(compare_modules(reference, planted))
     return FaultRecord(kind.name, program, stage, str(site), 0, True, ratio, verdict.verdict, proof)
 
 

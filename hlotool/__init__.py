@@ -16,10 +16,51 @@ from typing import TYPE_CHECKING, Any
 from hlotool._version import __version__
 
 if TYPE_CHECKING:
-    from hlotool.api import bisect, compare, load, parse, prove, run
+    from hlotool.api.backends import list_backends
+    from hlotool.api.bisect import bisect
+    from hlotool.api.check import check, explain_fusion, list_rules, mend
+    from hlotool.api.compare import compare
+    from hlotool.api.diff import diff
+    from hlotool.api.explain import explain, list_messages
+    from hlotool.api.extract import extract
+    from hlotool.api.inspect import inspect
+    from hlotool.api.mutate import mutate
+    from hlotool.api.opt import list_passes, opt
+    from hlotool.api.programs import load, parse, run
+    from hlotool.api.prove import prove
+    from hlotool.api.reduce import reduce
+    from hlotool.api.replay import replay
+    from hlotool.api.repro import verify
+    from hlotool.api.results import Result
     from hlotool.ir.module import Module
 
-__all__ = ["Module", "__version__", "bisect", "compare", "load", "parse", "prove", "run"]
+__all__ = [
+    "Module",
+    "Result",
+    "__version__",
+    "bisect",
+    "check",
+    "compare",
+    "diff",
+    "explain",
+    "explain_fusion",
+    "extract",
+    "inspect",
+    "list_backends",
+    "list_messages",
+    "list_passes",
+    "list_rules",
+    "load",
+    "mend",
+    "mutate",
+    "opt",
+    "parse",
+    "prove",
+    "reduce",
+    "replay",
+    "run",
+    "verify",
+]
 
 # `grammar/` and `backends/` are top-level folders that install as sub-packages. In a checkout that is
 # not installed nothing maps them, so their parent joins the search path; installed copies still win.
@@ -27,15 +68,22 @@ _root = Path(__file__).resolve().parent.parent
 if (_root / "backends" / "__init__.py").is_file() and (_root / "grammar" / "__init__.py").is_file():
     __path__.append(str(_root))
 
-_HOME = {
+#: Names that are not in the file of `hlotool.api` that is called like them.
+_ELSEWHERE = {
     "Module": "hlotool.ir.module",
-    "bisect": "hlotool.api",
-    "compare": "hlotool.api",
-    "load": "hlotool.api",
-    "parse": "hlotool.api",
-    "prove": "hlotool.api",
-    "run": "hlotool.api",
+    "Result": "hlotool.api.results",
+    "explain_fusion": "hlotool.api.check",
+    "list_backends": "hlotool.api.backends",
+    "list_messages": "hlotool.api.explain",
+    "list_passes": "hlotool.api.opt",
+    "list_rules": "hlotool.api.check",
+    "load": "hlotool.api.programs",
+    "mend": "hlotool.api.check",
+    "parse": "hlotool.api.programs",
+    "run": "hlotool.api.programs",
+    "verify": "hlotool.api.repro",
 }
+_HOME = {name: _ELSEWHERE.get(name, f"hlotool.api.{name}") for name in __all__ if name != "__version__"}
 
 
 def __getattr__(name: str) -> Any:
@@ -51,7 +99,10 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """Keeps `hlotool.parse` the public function: importing the sub-package `hlotool/parse/` would hide it."""
+    """Keeps `hlotool.parse` the public function: importing the sub-package `hlotool/parse/` would hide it.
+
+    `import hlotool.parse.reader` and `from hlotool.parse import reader` find the sub-packages all the same.
+    """
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _HOME:

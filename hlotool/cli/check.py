@@ -5,23 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from hlotool.api.check import FIXES, SEVERITIES
+from hlotool.api.given import words
 from hlotool.check.gpus import GPUS
+from hlotool.cli.calling import keywords
 from hlotool.cli.options import (
     add_output_options,
     add_paths,
     add_stages_option,
     add_worker_options,
-    words,
 )
 from hlotool.cli.output import emit, emit_json, finish
 from hlotool.errors import ExitCode, UsageError
-
-if TYPE_CHECKING:
-    from hlotool.check.run import Report
-    from hlotool.ir.module import Module
-    from hlotool.report.records import CheckRecord
 
 USAGE = "check [options] PATH ..."
 ABOUT = "find what is wrong in programs without running them"
@@ -42,8 +38,6 @@ examples:
 _EXPLAIN = "may A be fused into B, and why not: names of instructions"
 _FIX = "write the module with its offload-output errors (E1200) mended"
 
-_SEVERITIES = ("error", "warning", "note")
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes to its parser."""
@@ -57,11 +51,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--gpu", choices=sorted(GPUS), help="whose shared memory fusions must do with")
     group.add_argument("--explain-fusion", nargs=2, metavar=("A", "B"), help=_EXPLAIN)
     group = parser.add_argument_group("result")
-    group.add_argument("--show", choices=_SEVERITIES, default="note", help="least severity shown [note]")
-    group.add_argument("--fail-on", choices=_SEVERITIES, default="warning", help="exit 1 from here [warning]")
+    group.add_argument("--show", choices=SEVERITIES, default="note", help="least severity shown [note]")
+    group.add_argument("--fail-on", choices=SEVERITIES, default="warning", help="exit 1 from here [warning]")
     group.add_argument("--sarif", action="store_true", help="print SARIF 2.1.0 on stdout")
     group = parser.add_argument_group("mending")
-    group.add_argument("--fix", choices=("output-layout", "move-to-device"), help=_FIX)
+    group.add_argument("--fix", choices=FIXES, help=_FIX)
     group.add_argument("-o", "--output", metavar="FILE", help="where the mended module goes [stdout]")
     add_worker_options(parser)
     add_output_options(parser)
@@ -70,67 +64,30 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     if arguments.list_rules:
-        return _list_rules(arguments)
+        from hlotool.api.check import list_rules
+
+        return finish(list_rules().record, arguments)
     if not arguments.paths:
         raise UsageError("nothing to check: give a dump directory or an HLO file")
     if arguments.fix:
         return _fix(arguments)
     if arguments.explain_fusion:
         return _explain_fusion(arguments)
-    record = _record(arguments, _check(arguments))
+    from hlotool.api.check import check
+
+    found = check(arguments.paths, **keywords(check, arguments))
     if arguments.sarif:
-        from hlotool.report.sarif import sarif
-
-        emit_json(sarif(record))
-        return record.exit_code
-    return finish(record, arguments)
-
-
-def _check(arguments: argparse.Namespace) -> Report:
-    from hlotool.check.config import accepted, choose_rules, load_config
-    from hlotool.check.run import PRELOAD, check
-    from hlotool.dump.directory import open_dumps
-    from hlotool.workers.cores import worker_count
-    from hlotool.workers.pool import Limits, Pool
-
-    config = load_config(arguments.config)
-    rules = choose_rules(arguments.only, [*config.skip, *arguments.skip])
-    with Pool(Limits(worker_count(arguments.jobs), arguments.timeout), PRELOAD) as pool:
-        pool.start()
-        dumps = open_dumps(arguments.paths)
-        report = check(dumps, pool, rules, arguments.stages, arguments.gpu)
-    report.findings, report.ignored = accepted(report.findings, config)
-    return report
-
-
-def _record(arguments: argparse.Namespace, report: Report) -> CheckRecord:
-    from hlotool.check.findings import Severity
-    from hlotool.report.records import CheckRecord, versions
-
-    limit = Severity(arguments.fail_on).rank
-    shown = Severity(arguments.show).rank
-    is_grave = any(finding.severity.rank <= limit for finding in report.findings)
-    code = ExitCode.MISMATCH if is_grave else ExitCode.AGREE
-    if report.failures and code is ExitCode.AGREE:
-        code = ExitCode.USAGE
-    return CheckRecord(
-        versions=versions(),
-        paths=arguments.paths,
-        findings=[finding for finding in report.findings if finding.severity.rank <= shown],
-        failures=report.failures,
-        modules=report.modules,
-        files=report.stages,
-        ignored=report.ignored,
-        exit_code=code,
-    )
+        emit_json(found.to_sarif())
+        return found.exit_code
+    return finish(found.record, arguments)
 
 
 def _fix(arguments: argparse.Namespace) -> int:
     """Write the mended module; what was done goes to stderr."""
-    from hlotool.check.offload.fix import fixed
+    from hlotool.api.check import mend
     from hlotool.findings.files import writing
 
-    mended, count = fixed(_only_module(arguments.paths, "--fix"), arguments.fix)
+    mended, count = mend(arguments.paths, arguments.fix)
     text = mended.to_text()
     if arguments.output:
         with writing(arguments.output):
@@ -141,33 +98,10 @@ def _fix(arguments: argparse.Namespace) -> int:
     return ExitCode.AGREE
 
 
-def _only_module(paths: list[str], option: str) -> Module:
-    """The module of the one file that `option` works on."""
-    from hlotool.dump.directory import open_dumps
-    from hlotool.dump.loading import load_stage
-
-    owners = [module for dump in open_dumps(paths) for module in dump.modules]
-    stages = [(owner, stage) for owner in owners for stage in owner.stages or owner.others]
-    if len(stages) != 1:
-        raise UsageError(f"{option} takes one HLO file, and there are {len(stages)}")
-    return load_stage(*stages[0], may_be_elided=True)
-
-
 def _explain_fusion(arguments: argparse.Namespace) -> int:
     """Print whether A may be fused into B; exit 0 when it may."""
-    from hlotool.check.fusions import explain_fusion
+    from hlotool.api.check import explain_fusion
 
-    module = _only_module(arguments.paths, "--explain-fusion")
-    answers = explain_fusion(module, *arguments.explain_fusion)
+    answers = explain_fusion(arguments.paths, *arguments.explain_fusion)
     emit("".join(f"{kind}: {reason or 'yes'}\n" for kind, reason in answers.items()))
     return ExitCode.MISMATCH if all(answers.values()) else ExitCode.AGREE
-
-
-def _list_rules(arguments: argparse.Namespace) -> int:
-    import msgspec
-
-    from hlotool.check.catalogue import all_rules
-    from hlotool.report.records import RulesRecord
-
-    rules = list(all_rules().values())
-    return finish(msgspec.convert({"rules": rules}, RulesRecord, from_attributes=True), arguments)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import shlex
-import sys
-from pathlib import Path
 
-from hlotool.cli.numbers import distance
-from hlotool.cli.options import add_input_options, add_output_options, options_from
-from hlotool.cli.output import emit, emit_json, tell
-from hlotool.errors import ExitCode
+from hlotool.api.numbers import distance
+from hlotool.cli.calling import keywords
+from hlotool.cli.options import add_input_options, add_output_options
+from hlotool.cli.output import finish, tell
 
 USAGE = "extract [options] FILE INSTRUCTION ..."
 ABOUT = "cut instructions out of a program, with the values that they got"
@@ -40,41 +37,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--call", metavar="N", type=distance, default=0, help="iteration of the loop around it [0]"
     )
     group.add_argument("--output", "-o", metavar="FILE", help="the new program [NAME.extracted.hlo]")
-    add_input_options(parser)
+    add_input_options(parser, outputs=False)
     add_output_options(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
-    from hlotool.report.reduce_records import ExtractRecord
-    from hlotool.search.extraction import cut_named
-    from hlotool.search.reduction.files import default_output, write_case
-    from hlotool.search.reduction.task import load_case
+    from hlotool.api.extract import extract
+    from hlotool.search.reduction.files import default_output
 
-    loaded = load_case(arguments.path, options_from(arguments), arguments.stage, may_be_cut=True)
-    cut = cut_named(loaded.case, arguments.names, arguments.height, arguments.call)
-    output = Path(arguments.output or default_output(arguments.path, "extracted"))
-    write_case(cut.case, output)
-    inputs_file = str(output.with_suffix(".npz")) if cut.inputs else ""
-    record = ExtractRecord(
-        path=arguments.path,
-        instructions=list(arguments.names),
-        program=cut.case.text,
-        parameters=[given.name for given in cut.inputs],
-        output=str(output),
-        inputs_file=inputs_file,
-        inputs=loaded.inputs,
-        exit_code=ExitCode.AGREE,
-    )
-    if arguments.json:
-        emit_json(record)
-        return record.exit_code
-    emit(cut.case.text if arguments.verbose else "")
-    if loaded.case.module.cut:
-        tell(f"hlotool: note: {arguments.path}: {loaded.case.module.cut}")
-    tell(f"{output}: {cut.case.size} instructions, inputs {loaded.inputs.description}")
-    if cut.calls > 1:
-        print(f"executed {cut.calls} times; values of number {arguments.call}", file=sys.stderr)
-    given = ["--inputs", inputs_file] if inputs_file else []
-    emit(f"next: {shlex.join(['hlotool', 'run', str(output), *given])}\n")
-    return record.exit_code
+    given = keywords(extract, arguments)
+    given["output"] = arguments.output or default_output(arguments.path, "extracted")
+    record = extract(arguments.path, arguments.names, **given).record
+    if not arguments.json:
+        of = f", inputs {record.inputs.description}" if record.inputs is not None else ""
+        tell(f"{record.output}: {record.size} instructions{of}")
+        if record.calls > 1:
+            tell(f"executed {record.calls} times; values of number {arguments.call}")
+    return finish(record, arguments)

@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import time
-from typing import TYPE_CHECKING
 
-from hlotool.cli.numbers import repetitions, seed
-from hlotool.cli.options import (
-    add_execution_options,
-    add_output_options,
-    budget,
-    options_from,
-    values_file,
-)
-from hlotool.cli.output import Ending, ending, finish
-from hlotool.errors import ExitCode, UsageError
-
-if TYPE_CHECKING:
-    from hlotool.replay.options import RunOptions
-    from hlotool.report.mutate_records import MutateRecord
-    from hlotool.search.mutation.records import MutatedRecord
-    from hlotool.search.mutation.task import MutationTask
+from hlotool.api.given import budget, values_file
+from hlotool.api.numbers import repetitions, seed
+from hlotool.cli.calling import TerminalCourse, keywords
+from hlotool.cli.options import add_execution_options, add_output_options
 
 USAGE = "mutate [options] FILE"
 ABOUT = "would your inputs notice a fault? The share of single faults that they show"
@@ -57,85 +43,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--budget", metavar="SECONDS|FACTORx", type=budget, help="what further sets may take [1x of the rest]"
     )
-    add_execution_options(parser)
+    add_execution_options(parser, resumes=False)
     add_output_options(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
-    start = time.perf_counter()
-    options = options_from(arguments)
-    program: MutatedRecord | None = None
-    notes: list[str] = []
-    with ending(arguments) as end:
-        program = _mutated(arguments, options, notes)
-    return finish(_record(arguments, options, program, end, notes, time.perf_counter() - start), arguments)
+    from hlotool.api.mutate import mutate
 
-
-def _mutated(arguments: argparse.Namespace, options: RunOptions, notes: list[str]) -> MutatedRecord:
-    """The mutants of all worker processes together."""
-    import msgspec
-
-    from hlotool.errors import BackendFailed
-    from hlotool.replay.options import PRELOAD
-    from hlotool.search.mutation.records import MutatedRecord
-    from hlotool.workers.pool import Limits, Pool
-
-    tasks = _tasks(arguments, options, notes)
-    limits = Limits(options.workers, options.timeout * 10, options.memory_limit)
-    with Pool(limits, PRELOAD, "numpy") as pool:
-        ends = pool.call_all("hlotool.search.mutation.task:examine", tasks)
-    parts = []
-    for end in ends:
-        if isinstance(end.value, BackendFailed):
-            raise end.value
-        parts.append(msgspec.msgpack.decode(end.value, type=MutatedRecord))
-    mutants = [mutant for part in parts for mutant in part.mutants]
-    return msgspec.structs.replace(parts[0], mutants=mutants)
-
-
-def _tasks(arguments: argparse.Namespace, options: RunOptions, notes: list[str]) -> list[MutationTask]:
-    from hlotool.dump.directory import open_dump
-    from hlotool.search.mutation.task import MutationTask
-
-    dump = open_dump(arguments.path)
-    notes += dump.notes
-    found = [module for module in dump.modules if module.stages or module.others]
-    if len(found) != 1:
-        raise UsageError(f"{arguments.path}: one program is needed, here are {len(found)}; name its file")
-    [module] = found
-    stages = module.pair or ([*module.stages, *module.others][0],) * 2
-    parts = min(options.workers, arguments.cases)
-    return [
-        MutationTask(module, *stages, options, arguments.cases, arguments.seed, part, parts)
-        for part in range(parts)
-    ]
-
-
-def _record(
-    arguments: argparse.Namespace,
-    options: RunOptions,
-    program: MutatedRecord | None,
-    end: Ending,
-    notes: list[str],
-    seconds: float,
-) -> MutateRecord:
-    from collections import Counter
-
-    from hlotool.report.mutate_records import MutateRecord
-    from hlotool.report.records import versions
-
-    counts = Counter(mutant.fate for mutant in program.mutants) if program is not None else Counter()
-    shown, open_ = counts["killed"], counts["survived"]
-    return MutateRecord(
-        versions=versions(),
-        path=arguments.path,
-        options=options,
-        program=program,
-        score=shown / (shown + open_) if shown + open_ else 1.0,
-        counts=dict(counts),
-        error=end.error,
-        notes=notes,
-        exit_code=end.exit_code(ExitCode.AGREE),
-        seconds=seconds,
-    )
+    course = TerminalCourse(arguments)
+    return course.finish(mutate(arguments.path, **keywords(mutate, arguments), course=course))

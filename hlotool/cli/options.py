@@ -1,30 +1,14 @@
-"""What the commands have in common: groups of options, and the parsers of option values."""
+"""What the commands have in common: groups of options."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import re
 from collections.abc import Sequence
-from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hlotool.cli.numbers import (
-    byte_size,
-    confidence,
-    number,
-    processes,
-    quoted,
-    repetitions,
-    seconds,
-    seed,
-    tolerance,
-)
-from hlotool.errors import ExitCode, UsageError
-
-if TYPE_CHECKING:
-    from hlotool.replay.options import RunOptions
-
+from hlotool.api.given import CHOICES, regex, script_function, value_range, values_file, words
+from hlotool.api.numbers import byte_size, confidence, processes, repetitions, seconds, seed, tolerance
+from hlotool.errors import ExitCode
 
 #: What `--help` says about the exit status.
 EXIT_CODES = {
@@ -39,8 +23,6 @@ EXIT_CODES = {
 
 #: Options whose value may begin with a minus sign, which argparse would take for an option.
 _SIGNED_VALUES = ("--input-range",)
-#: Backends whose kernels are generated, which round narrow floats more or less often.
-_GENERATED = ("cuda", "cuda-emu")
 
 
 def exit_code_text() -> str:
@@ -83,15 +65,19 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
 
-def add_input_options(parser: argparse.ArgumentParser) -> None:
-    """`--inputs`, `--outputs`, `--seed`, `--input-range`: what a program is run on."""
+def add_input_options(parser: argparse.ArgumentParser, outputs: bool = True) -> None:
+    """`--inputs`, `--seed`, `--input-range`: what a program is run on; `--outputs`: what it returned."""
     group = parser.add_argument_group("inputs", "captured in the dump, else generated, unless")
     group.add_argument(
         "--inputs", metavar="FILE", type=values_file, help=".npz, folder of MODULE.npz, or SCRIPT.py:FUNCTION"
     )
-    group.add_argument(
-        "--outputs", metavar="FILE", type=values_file, help=".npz or folder: what the program really returned"
-    )
+    if outputs:
+        group.add_argument(
+            "--outputs",
+            metavar="FILE",
+            type=values_file,
+            help=".npz or folder: what the program really returned",
+        )
     group.add_argument("--seed", type=seed, default=0, help="of generated inputs [0]")
     group.add_argument("--input-range", metavar="LO,HI", type=value_range, help="of generated inputs")
 
@@ -175,8 +161,11 @@ def add_worker_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGro
     return group
 
 
-def add_execution_options(parser: argparse.ArgumentParser) -> None:
-    """`--timeout`, `--jobs`, `--memory-limit`, `--no-resume`: of commands that execute programs."""
+def add_execution_options(parser: argparse.ArgumentParser, resumes: bool = True) -> None:
+    """`--timeout`, `--jobs`, `--memory-limit`: of commands that execute programs.
+
+    `resumes`: those that go on after an interruption take `--no-resume`.
+    """
     group = add_worker_options(parser)
     group.add_argument(
         "--memory-limit",
@@ -184,16 +173,10 @@ def add_execution_options(parser: argparse.ArgumentParser) -> None:
         type=byte_size,
         help="per process, as 8G, or none [a share of what is free]",
     )
-    group.add_argument("--no-resume", action="store_true", help="start anew after an interruption")
-
-
-def options_from(arguments: argparse.Namespace, **chosen: object) -> RunOptions:
-    """The options that decide about results, by their names on the command line; `chosen` replaces some."""
-    from hlotool.replay.options import RunOptions
-
-    fields = set(RunOptions.__struct_fields__)
-    given: dict[str, Any] = {name: value for name, value in vars(arguments).items() if name in fields}
-    return RunOptions(**(given | chosen))
+    if resumes:
+        group.add_argument(
+            "--no-resume", dest="resume", action="store_false", help="start anew after an interruption"
+        )
 
 
 def join_signed_values(arguments: Sequence[str]) -> list[str]:
@@ -205,60 +188,6 @@ def join_signed_values(arguments: Sequence[str]) -> list[str]:
         else:
             joined.append(argument)
     return joined
-
-
-def budget(text: str) -> str:
-    """What judging may take: seconds, or a multiple of the runs that are compared (`5x`)."""
-    complaint = "is no budget; write seconds (30) or a multiple of the runs (5x)"
-    number(text.removesuffix("x"), lambda value: 0 <= value < inf, complaint)
-    return text
-
-
-def values_file(text: str) -> str:
-    """A file or folder of values that is there, or `SCRIPT.py:FUNCTION`: known before anything runs."""
-    path, colon, _ = text.rpartition(":")
-    if not os.path.exists(path if colon and path.endswith(".py") else text):
-        raise argparse.ArgumentTypeError(f"{text}: no such file")
-    return text
-
-
-def script_function(text: str) -> str:
-    """`SCRIPT.py:FUNCTION`, of a file that is there."""
-    path, colon, function = text.rpartition(":")
-    if not colon or not path.endswith(".py") or not function.isidentifier():
-        raise argparse.ArgumentTypeError(f"{text!r} is no function; write it like compare.py:close")
-    return values_file(text)
-
-
-def value_range(text: str) -> tuple[float, float]:
-    """`LO,HI` with LO < HI."""
-    low, comma, high = text.partition(",")
-    bounds = (number(low), number(high)) if comma else (0.0, 0.0)
-    if not -inf < bounds[0] < bounds[1] < inf:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is no range; write it like --input-range=-1,1")
-    return bounds
-
-
-def words(text: str) -> tuple[str, ...]:
-    """`A,B,...`."""
-    return tuple(word.strip() for word in text.split(",") if word.strip())
-
-
-def special_kinds(text: str) -> tuple[str, ...]:
-    """`nan`, `inf` or both."""
-    kinds = words(text)
-    if not kinds or not set(kinds) <= {"nan", "inf"}:
-        raise argparse.ArgumentTypeError(f"{text!r}: write nan, inf or nan,inf")
-    return kinds
-
-
-def regex(text: str) -> str:
-    """A regular expression."""
-    try:
-        re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is no regular expression: {error}") from error
-    return text
 
 
 def add_backend_options(group: argparse._ArgumentGroup) -> None:
@@ -277,48 +206,5 @@ def add_backend_options(group: argparse._ArgumentGroup) -> None:
         "--compare", metavar="BACKEND,...", default="", help="the reference, and all that are tested by it"
     )
     group.add_argument(
-        "--precision", choices=("hlo", "wide"), help="of narrow floats inside of generated kernels [hlo]"
-    )
-
-
-def chosen_backends(arguments: argparse.Namespace) -> dict[str, object]:
-    """What the options come to: `reference`, `backend` and `compare` of the options of a run.
-
-    Raises:
-        UsageError: `--compare` lists too few backends, or goes with options that say the same; `--precision`
-            is given, and no kernels are generated.
-    """
-    names = _compared(arguments) or (arguments.reference, arguments.backend)
-    if arguments.precision:
-        names = _with_precision(names, arguments.precision)
-    reference, *others = names
-    compared = names if arguments.compare else ()
-    return {"reference": reference, "backend": others[0], "compare": compared}
-
-
-def _compared(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """The backends of `--compare`, each once; none where it is not given."""
-    if not arguments.compare:
-        return ()
-    from hlotool.backends.registry import split_specs
-
-    if (arguments.reference, arguments.backend) != ("numpy", "numpy"):
-        raise UsageError("--compare names all backends: give it without --reference and --backend")
-    reference, *others = split_specs(arguments.compare)
-    if not others:
-        raise UsageError(f"--compare {arguments.compare}: there is nothing to compare it with")
-    return reference, *dict.fromkeys(others)
-
-
-def _with_precision(names: tuple[str, ...], precision: str) -> tuple[str, ...]:
-    """The same backends; those that generate kernels with the option `precision`."""
-    from hlotool.backends.spec import BackendSpec, parse_spec
-
-    specs = [parse_spec(name) for name in names]
-    if not any(spec.name in _GENERATED for spec in specs):
-        raise UsageError(f"--precision is for {' and '.join(_GENERATED)}, and neither is compared")
-    wanted = {"precision": precision}
-    return tuple(
-        str(BackendSpec(spec.name, {**spec.options, **wanted})) if spec.name in _GENERATED else str(spec)
-        for spec in specs
+        "--precision", choices=CHOICES["precision"], help="of narrow floats inside of generated kernels [hlo]"
     )

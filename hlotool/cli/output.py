@@ -8,55 +8,12 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-from hlotool.errors import ExitCode, HlotoolError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from hlotool.findings.records import ErrorRecord
-
-
-@dataclass(slots=True)
-class Ending:
-    """Why a command ended early, if it did.
-
-    Attributes:
-        problem: the error that ended it.
-        interrupted: the user did.
-    """
-
-    problem: HlotoolError | None = None
-    interrupted: bool = False
-
-    @property
-    def error(self) -> ErrorRecord | None:
-        """The error as records have it."""
-        from hlotool.findings.errors import error_record
-
-        return error_record(self.problem) if self.problem else None
-
-    def exit_code(self, otherwise: ExitCode) -> ExitCode:
-        """The exit code; `otherwise` for a command that came to its end."""
-        if self.interrupted:
-            return ExitCode.INTERRUPTED
-        return self.problem.exit_code if self.problem else otherwise
-
-
-@contextmanager
-def ending(arguments: argparse.Namespace) -> Iterator[Ending]:
-    """What is found until an error or Ctrl-C is told; errors without `--json` remain errors."""
-    end = Ending()
-    try:
-        yield end
-    except HlotoolError as problem:
-        if not arguments.json:
-            raise
-        end.problem = problem
-    except KeyboardInterrupt:
-        end.interrupted = True
 
 
 def finish(record: Any, arguments: argparse.Namespace) -> int:

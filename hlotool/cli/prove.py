@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from hlotool.cli.numbers import repetitions, seed
-from hlotool.cli.options import add_only_option, add_output_options, add_worker_options, values_file
+from hlotool.api.given import values_file
+from hlotool.api.numbers import repetitions, seed
+from hlotool.cli.calling import keywords
+from hlotool.cli.options import add_only_option, add_output_options, add_worker_options
 from hlotool.cli.output import finish
-from hlotool.errors import UsageError
-
-if TYPE_CHECKING:
-    from hlotool.diff.programs import Pairing
-    from hlotool.replay.exact.records import ProvedRecord
 
 USAGE = "prove [options] A [B]"
 ABOUT = "are two programs the same function of real numbers?"
@@ -53,80 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
-    for path in filter(None, (arguments.left, arguments.right)):
-        if path != "-" and "://" not in path and not os.path.exists(path):
-            raise UsageError(f"{path}: no such file or directory")
-    import msgspec
+    from hlotool.api.prove import prove
 
-    from hlotool.report.prove_records import ProveRecord, prove_exit_code
-    from hlotool.report.records import versions
-
-    notes: list[str] = []
-    pairing = _pairing(arguments, notes)
-    record = ProveRecord(
-        versions=versions(),
-        left=arguments.left,
-        right=arguments.right or "",
-        explain=arguments.explain,
-        pairs=_proved(pairing, arguments),
-        only_left=list(pairing.only_left),
-        only_right=list(pairing.only_right),
-        notes=notes,
-    )
-    return finish(msgspec.structs.replace(record, exit_code=int(prove_exit_code(record))), arguments)
-
-
-def _pairing(arguments: argparse.Namespace, notes: list[str]) -> Pairing:
-    """What is compared with what; notes get what was passed over."""
-    from hlotool.diff.programs import Pairing, StagePair, pair_dumps
-    from hlotool.dump.directory import open_dump
-    from hlotool.dump.records import modules_matching
-
-    left, *others = (open_dump(path) for path in filter(None, (arguments.left, arguments.right)))
-    left, *others = (
-        replace(dump, modules=tuple(m for _, m in modules_matching([dump], arguments.only)))
-        for dump in (left, *others)
-    )
-    notes += [note for dump in (left, *others) for note in dump.notes]
-    if others:
-        return pair_dumps(left, others[0])
-    pairs = [StagePair(m.title, *m.pair, (m, m)) for m in left.modules if m.pair is not None]
-    if not pairs:
-        raise UsageError(f"{left.path}: {left.modules[0].unpaired_reason}; give the other program, too")
-    notes += [f"{m.title}: {m.unpaired_reason}" for m in left.modules if m.pair is None]
-    return Pairing(tuple(pairs))
-
-
-def _proved(pairing: Pairing, arguments: argparse.Namespace) -> list[ProvedRecord]:
-    """Each pair in a worker process."""
-    import msgspec
-
-    from hlotool.errors import BackendFailed
-    from hlotool.replay.exact.records import ProvedRecord
-    from hlotool.replay.exact.task import ProveTask, failed_record
-    from hlotool.workers.cores import worker_count
-    from hlotool.workers.pool import Limits, Pool
-
-    tasks = [
-        ProveTask(
-            pair.name,
-            pair.owners,
-            pair.left,
-            pair.right,
-            arguments.trials,
-            arguments.seed,
-            arguments.timeout,
-            arguments.inputs,
-        )
-        for pair in pairing.pairs
-    ]
-    limits = Limits(worker_count(arguments.jobs), arguments.timeout)
-    with Pool(limits, ("hlotool.replay.exact.task",), "field") as pool:
-        ends = pool.call_all("hlotool.replay.exact.task:prove", tasks)
-    decoder = msgspec.msgpack.Decoder(ProvedRecord)
-    return [
-        failed_record(task, end.value, end.seconds)
-        if isinstance(end.value, BackendFailed)
-        else decoder.decode(end.value)
-        for task, end in zip(tasks, ends)
-    ]
+    found = prove(arguments.left, arguments.right, **keywords(prove, arguments))
+    return finish(found.record, arguments)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from hlotool.cli.numbers import seconds
+from hlotool.api.numbers import seconds
+from hlotool.cli.calling import keywords
 from hlotool.cli.options import add_output_options
 from hlotool.cli.output import finish
 
@@ -36,11 +36,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
-    from hlotool.report.bisect_records import VerifyRecord, verify_exit_code
-    from hlotool.repro.verify import verify
+    from hlotool.api.repro import verify
 
-    found = [
-        verify(Path(folder), arguments.backend, arguments.timeout, arguments.trust)
-        for folder in arguments.folders
-    ]
-    return finish(VerifyRecord(bundles=found, exit_code=verify_exit_code(found)), arguments)
+    return finish(verify(arguments.folders, **keywords(verify, arguments)).record, arguments)

@@ -10,6 +10,7 @@ from hlotool.workers.plain import SURROGATES
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.segment import Segments
 
 #: What a terminal obeys instead of showing it: C0 and C1 controls but for tab and newline, and the marks that
 #: turn the direction of text; and bytes that are no UTF-8, which it cannot be sent. Names may hold them.
@@ -17,6 +18,9 @@ _OBEYED = SURROGATES | {
     code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
     for code in (*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 }
+
+#: What rich fills with escaped text.
+_HTML = '<pre style="white-space:pre;overflow-x:auto;line-height:normal">{code}</pre>'
 
 #: Wide enough that rich folds nothing when no terminal is attached.
 _UNBOUNDED = 100_000
@@ -45,17 +49,38 @@ def printable(text: str) -> str:
 
 def render(console: Console, report: RenderableType) -> str:
     """`report` as text for `console`, no blanks at the ends of lines; names cannot command the terminal."""
-    from rich.segment import Segment, Segments
-
     with console.capture() as capture:
-        shown = (
-            segment if segment.control else Segment(printable(segment.text), segment.style)
-            for segment in console.render(report)
-        )
-        console.print(Segments(shown), crop=False)
+        console.print(_shown(console, report), crop=False)
     return "".join(line.rstrip(" ") + "\n" for line in capture.get().splitlines())
 
 
 def plain_text(report: RenderableType, width: int | None = None) -> str:
     """`report` as plain text, folded to `width` columns if given."""
     return render(console_for(io.StringIO(), width), report)
+
+
+def html(report: RenderableType, width: int) -> str:
+    """`report` as a fragment of HTML with its colours, folded to `width` columns; names hold no markup."""
+    from rich.console import Console
+
+    console = Console(
+        file=io.StringIO(),
+        width=width,
+        record=True,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        no_color=False,
+    )
+    console.print(_shown(console, report), crop=False)
+    return console.export_html(inline_styles=True, code_format=_HTML)
+
+
+def _shown(console: Console, report: RenderableType) -> Segments:
+    """`report` in pieces, without what a terminal would obey."""
+    from rich.segment import Segment, Segments
+
+    return Segments(
+        segment if segment.control else Segment(printable(segment.text), segment.style)
+        for segment in console.render(report)
+    )

@@ -92,7 +92,7 @@ def command_after_reduce(record: ReduceRecord) -> str:
     """A complete command line that shows the failure again; empty where there is none."""
     if record.repro or not record.check:
         return _verification(record.repro, *(["--trust"] if record.check else []))
-    return shlex.join([*shlex.split(record.check), record.output])
+    return shlex.join([*shlex.split(record.check), record.output]) if record.output else ""
 
 
 def _verification(folder: str, *options: str) -> str:

@@ -12,7 +12,7 @@ from rich.text import Text
 from hlotool.passes.manager import PassRecord
 from hlotool.passes.options import OptionRecord
 from hlotool.passes.registry import PassDescription
-from hlotool.report.opt_records import PassesRecord
+from hlotool.report.opt_records import OptRecord, PassesRecord
 from hlotool.report.tables import Report, plain_table
 
 
@@ -24,6 +24,16 @@ class PassList(Report[PassesRecord]):
             yield from _described(description)
         for description in self.record.pipelines:
             yield Text.assemble((description.name, "bold"), f" = {description.about}", _xla(description))
+
+
+class OptReport(Report[OptRecord]):
+    """The program as it became; where it is in a file, or when verbose, what the passes did."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self.record.text:
+            yield Text(self.record.text)
+        if self.verbose or not self.record.text:
+            yield pass_table(self.record.runs)
 
 
 def _described(description: PassDescription) -> RenderResult:

@@ -41,7 +41,8 @@ def _facts(record: ReduceRecord) -> Iterator[tuple[str, str]]:
         yield "flaky", f"the original fails in {100 * record.failure_rate:.3g} % of its runs"
     if record.inputs is not None:
         yield "inputs", f"{record.inputs.description}, then simplified"
-    yield "program", record.output
+    if record.output:
+        yield "program", record.output
     if record.passing:
         yield "passes", record.passing
     if record.repro:

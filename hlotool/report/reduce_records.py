@@ -23,7 +23,7 @@ class ReduceRecord(CommandRecord, frozen=True, kw_only=True):
         instructions_before: of the original, parameters not counted.
         instructions_after: of what is left.
         program: HLO text of what is left.
-        output: file that holds it; its arguments lie beside it as .npz.
+        output: file that holds it, its arguments beside it as .npz; empty when none was asked for.
         passing: file of the nearest program seen that does not fail; empty when there is none.
         repro: folder of the repro bundle, empty when none was written.
         programs_judged: in this run and, if it goes on, in the interrupted one.
@@ -63,9 +63,12 @@ class ExtractRecord(CommandRecord, frozen=True, kw_only=True):
         instructions: that were asked for.
         program: HLO text of the new module.
         parameters: what each of its parameters stands for in the original.
-        output: file that holds it.
-        inputs_file: file of the values that occurred; empty when there are no parameters.
+        output: file that holds it; empty when none was asked for.
+        inputs_file: file of the values that occurred; empty when there are no parameters, or no file.
         inputs: where the arguments of the original come from.
+        size: instructions of the new module, parameters not counted.
+        calls: how often the computation that they are part of was executed.
+        notes: what was passed over.
     """
 
     schema: Literal["hlotool.extract/1"] = "hlotool.extract/1"
@@ -76,4 +79,7 @@ class ExtractRecord(CommandRecord, frozen=True, kw_only=True):
     output: str
     inputs_file: str
     inputs: InputsRecord | None
+    size: int = 0
+    calls: int = 1
+    notes: list[str] = []
     exit_code: int

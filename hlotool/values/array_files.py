@@ -62,3 +62,9 @@ def read_one(path: Path, key: str) -> Any:
     with _readable(path):
         found = np.load(path, allow_pickle=False)
         return np.asarray(found[key] if key else found)
+
+
+def mapped(path: str) -> Any:
+    """The array of an `.npy`, read from the file as its elements are asked for; raises InputDataError."""
+    with _readable(Path(path)):
+        return np.load(path, mmap_mode="r", allow_pickle=False)

@@ -42,12 +42,12 @@ RANKS = {
     "check": 8,
     "inspect": 9,
     "repro": 9,
-    "api": 9,
     "report": 10,
-    "cli": 11,
-    "xla_tools": 11,
-    "__main__": 12,
-    "__init__": 12,
+    "api": 11,
+    "cli": 12,
+    "xla_tools": 12,
+    "__main__": 13,
+    "__init__": 13,
 }
 
 

@@ -209,11 +209,11 @@ def test_backends_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_broken_backend_stays_listed_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hlotool.api.backends import list_backends
     from hlotool.backends import registry
-    from hlotool.cli.backends import describe
 
     monkeypatch.setattr(registry, "listed_backends", lambda: ["absent", "numpy"])
-    absent, numpy = describe()
+    absent, numpy = list_backends()
     assert not absent.available
     assert "no backend 'absent'" in absent.reason
     assert numpy.available

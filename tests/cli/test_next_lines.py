@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from support.next_lines import RECORDED, Printed
+from support.next_lines import Printed, recorded
 
 from hlotool.cli.main import main
 from hlotool.errors import ExitCode
@@ -58,7 +58,7 @@ def printed(
         main(["extract", "module_0000.m.before_optimizations.txt", "y", "-o", "a cut.hlo"]) == ExitCode.AGREE
     )
     capsys.readouterr()
-    return list(RECORDED.values())
+    return recorded()
 
 
 def _execute(lines: Iterable[Printed], cache: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 from support.programs import BROKEN, DOUBLE, PAIR, SQUARE, SUM, write_module
 from support.shell import Shell
 
+from hlotool.api.options import chosen_backends
 from hlotool.backends.registry import split_specs
 from hlotool.cli.main import build_parser, main
-from hlotool.cli.run import run_options
 from hlotool.dump.directory import open_dump
 from hlotool.errors import BackendUnavailable, ExitCode, UsageError
 from hlotool.replay.keys import command_key, task_key
@@ -181,8 +181,8 @@ def test_backend_is_the_word_for_test(capsys: pytest.CaptureFixture[str], dump: 
 )
 def test_precision_is_an_option_of_generated_kernels(words: list[str], names: tuple[str, ...]) -> None:
     arguments = build_parser().parse_args(["run", "dump", *words, "--precision", "wide"])
-    options = run_options(arguments)
-    assert (options.compare or (options.reference, options.backend)) == names
+    chosen = chosen_backends(arguments.reference, arguments.backend, arguments.compare, arguments.precision)
+    assert (chosen["compare"] or (chosen["reference"], chosen["backend"])) == names
 
 
 def test_narrow_floats_are_rounded_less_often_where_asked(

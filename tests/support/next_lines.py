@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
+import json
 import os
 import re
 import subprocess
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,8 +35,21 @@ class Printed:
     test: str
 
 
-#: In the order of printing; each once.
-RECORDED: dict[tuple[str, str], Printed] = {}
+#: What this process saw already.
+_seen: set[tuple[str, str]] = set()
+#: Names the file that all processes of a session write to (`pytest -n` starts several).
+_FILE = "HLOTOOL_TESTS_NEXT_LINES"
+
+
+def recorded() -> list[Printed]:
+    """What all processes of this session saw until now, each once."""
+    return list({(printed.command, printed.folder): printed for printed in _read()}.values())
+
+
+def _read() -> Iterator[Printed]:
+    with Path(os.environ[_FILE]).open(encoding="utf-8") as lines:
+        for line in lines:
+            yield Printed(**json.loads(line))
 
 
 def record(text: object, folder: object = None) -> None:
@@ -41,12 +59,20 @@ def record(text: object, folder: object = None) -> None:
     where = os.path.abspath(str(folder or os.getcwd()))
     test = os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0]
     for command in _LINE.findall(text):
-        if not ADVICE.match(command):
-            RECORDED.setdefault((command, where), Printed(command, where, test))
+        if not ADVICE.match(command) and (command, where) not in _seen:
+            _seen.add((command, where))
+            line = json.dumps(asdict(Printed(command, where, test))) + "\n"
+            # One write of less than a page at the end of a file: processes do not tear each other's lines.
+            with Path(os.environ[_FILE]).open("ab", buffering=0) as file:
+                file.write(line.encode())
 
 
 def watch() -> None:
     """From now on keep what tests read of the output of commands, in this process and in others."""
+    if _FILE not in os.environ:
+        descriptor, os.environ[_FILE] = tempfile.mkstemp(prefix="hlotool-next-lines-", suffix=".jsonl")
+        os.close(descriptor)
+        atexit.register(Path(os.environ[_FILE]).unlink, missing_ok=True)
     read, run = pytest.CaptureFixture.readouterr, subprocess.run
 
     def readouterr(self: pytest.CaptureFixture[Any]) -> Any:

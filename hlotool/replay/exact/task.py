@@ -128,6 +128,11 @@ def programs(reference: Module, tested: Module) -> tuple[Program, Program]:
     return one, compile_program("", tested.path or tested.name, tested, only_read(), one)
 
 
+def compare_modules(reference: Module, tested: Module, *, trials: int = 2, seed: int = 0) -> ExactResult:
+    """Two modules compared in this process; raises as `compile_program`."""
+    return compare(*programs(reference, tested), Options(trials, seed))
+
+
 class _OnlyRead:
     """Stands for the backend of programs that are read to be compiled by the field alone."""
 

@@ -197,4 +197,6 @@ def test_the_api_returns_culprits(corpus: Path) -> None:
 
     [culprit] = hlotool.bisect(corpus / "planted/model_fn_opcode")
     assert culprit.pass_name == "fusion"
-    assert hlotool.bisect(corpus / "jax/model_fn") == []
+    found = hlotool.bisect(corpus / "jax/model_fn")
+    assert not found.culprits
+    assert found.healthy == ["module_0000.jit_model_fn"]

@@ -1,4 +1,4 @@
-"""The Python API: the command line's powers as functions.
+"""Programs: read, and executed.
 
 >>> import hlotool, numpy as np
 >>> module = hlotool.parse('''
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,31 +25,24 @@ from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.errors import InputDataError, Unsupported, UsageError
 from hlotool.ir.devices import DeviceGrid
-from hlotool.ir.dtypes import Array, element_type_of
+from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import is_per_device
-from hlotool.ir.types import ArrayShape, Shape, TupleShape
+from hlotool.ir.types import ArrayShape
 from hlotool.ir.verifier import verify_or_raise
-from hlotool.numerics.compare import compare_values
-from hlotool.numerics.dataflow import leaf_facts
-from hlotool.numerics.tolerance import chosen_by_user, derive
-from hlotool.numerics.verdict import Comparison
 from hlotool.parse.reader import parse_module
-from hlotool.replay.options import ReplayOptions
 from hlotool.values.fit import fit_value
 from hlotool.values.flatten import flatten
 
-if TYPE_CHECKING:
-    from hlotool.replay.exact.result import ExactResult
-    from hlotool.search.bisection.records import CulpritRecord
 
-
-def parse(text: str, path: str | None = None) -> Module:
+def parse(text: str, path: str | None = None, *, verify: bool = True) -> Module:
     """The module that HLO text stands for, parsed and verified.
 
     Args:
         text: as XLA prints it.
         path: of the file it comes from, for messages.
+        verify: refuse what breaks a rule of the language. A module that does can be looked at and printed;
+            what else becomes of it is not promised.
 
     Raises:
         HloSyntaxError: it is not HLO.
@@ -59,11 +52,12 @@ def parse(text: str, path: str | None = None) -> Module:
     'constant'
     """
     module = parse_module(text, path)
-    verify_or_raise(module)
+    if verify:
+        verify_or_raise(module)
     return module
 
 
-def load(path: str | os.PathLike[str]) -> Module:
+def load(path: str | os.PathLike[str], *, verify: bool = True) -> Module:
     """The module in a file: HLO text or a binary proto, compressed or not, parsed and verified.
 
     Constants that the text elides (`{...}`) are filled in from the files beside it where that is certain, and
@@ -71,6 +65,7 @@ def load(path: str | os.PathLike[str]) -> Module:
 
     Args:
         path: of one file of HLO, not of a dump with several modules.
+        verify: refuse what breaks a rule of the language, as in `parse`.
 
     Raises:
         DumpError: it cannot be read.
@@ -83,7 +78,8 @@ def load(path: str | os.PathLike[str]) -> Module:
     if len(found) != 1:
         raise UsageError(f"{dump.path}: load() takes one program, here are {len(found)}")
     module = load_stage(*found[0], may_be_elided=True)
-    verify_or_raise(module)
+    if verify:
+        verify_or_raise(module)
     return module
 
 
@@ -137,7 +133,7 @@ def run(
     if len(inputs) != len(grid):
         raise InputDataError(f"{grid} take {len(grid)} lists of inputs, got {len(inputs)}")
     executable = get_devices_backend(backend).compile_devices(module, grid)
-    results = executable.run_devices([_arguments(module, own) for own in inputs])
+    results = executable.run_devices([fitted_arguments(module, own) for own in inputs])
     return [_arrays(module, result) for result in results]
 
 
@@ -148,7 +144,7 @@ def _run_one(module: Module, inputs: Sequence[Any], backend: str) -> list[Array]
             " say replicas=, partitions= and give the inputs of each device"
         )
     executable = get_backend(backend).compile(module)
-    return _arrays(module, executable.run(_arguments(module, inputs)))
+    return _arrays(module, executable.run(fitted_arguments(module, inputs)))
 
 
 def _arrays(module: Module, result: Any) -> list[Array]:
@@ -157,126 +153,9 @@ def _arrays(module: Module, result: Any) -> list[Array]:
     return [np.asarray(leaf) for _, part, leaf in leaves if isinstance(part, ArrayShape)]
 
 
-def compare(
-    expected: Sequence[Any],
-    actual: Sequence[Any],
-    *,
-    module: Module | None = None,
-    rtol: float | None = None,
-    atol: float | None = None,
-) -> Comparison:
-    """Compare two results, leaf by leaf.
-
-    Args:
-        expected: arrays of the reference, as `run` returns them.
-        actual: arrays to be judged.
-        module: whose results they are: the tolerance then follows from what each output is computed from.
-        rtol: relative to the larger magnitude; with `atol`, instead of the tolerance of each element type.
-        atol: absolute; one of the two given, the other one is 0.
-
-    Raises:
-        InputDataError: an array of a dtype that HLO has no element type for.
-
-    Returns:
-        a verdict with its reason, and the same for each leaf with the numbers behind it.
-
-    >>> import numpy as np
-    >>> compare([np.float32([1, 2])], [np.float32([1, 2])]).verdict
-    <Verdict.IDENTICAL: 'identical'>
-    >>> result = compare([np.float32([1, 2])], [np.float32([1, 2.5])])
-    >>> result.verdict, result.leaves[0].metrics.worst_absolute.index
-    (<Verdict.WRONG: 'wrong'>, (1,))
-    """
-    shapes = [_shape(side, arrays) for side, arrays in (("expected", expected), ("actual", actual))]
-    facts = leaf_facts(module) if module is not None else None
-    if facts is not None and len(facts) != len(expected):
-        raise InputDataError(f"{module} returns {len(facts)} arrays, {len(expected)} are expected")
-    return compare_values(
-        shapes[0],
-        _tuple(expected),
-        _tuple(actual),
-        actual_shape=shapes[1],
-        facts=facts,
-        tolerance=chosen_by_user(rtol, atol) or derive,
-    )
-
-
-def prove(reference: Module, tested: Module, *, trials: int = 2, seed: int = 0) -> ExactResult:
-    """Whether two programs are the same function of real numbers.
-
-    Both are evaluated at random points of a finite field, where nothing is rounded. Overflow, NaN and signs
-    of zero are not seen.
-
-    Args:
-        reference: as it should be.
-        tested: takes the same arguments.
-        trials: random points.
-        seed: of the first one.
-
-    Returns:
-        the relation of both, leaf by leaf, with a witness of what is unequal and what the answer rests on.
-
-    >>> text = "HloModule m ENTRY e {{ x = f32[3] parameter(0) ROOT y = f32[3] {}(x, x) }}"
-    >>> prove(parse(text.format("add")), parse(text.format("multiply"))).relation
-    <Relation.UNEQUAL: 'unequal'>
-    """
-    from hlotool.replay.exact.compare import Options
-    from hlotool.replay.exact.compare import compare as compare_exactly
-    from hlotool.replay.exact.task import programs
-
-    return compare_exactly(*programs(reference, tested), Options(trials, seed))
-
-
-def bisect(
-    path: str | os.PathLike[str],
-    *,
-    inputs: str | None = None,
-    outputs: str | None = None,
-    backend: str | None = None,
-    seed: int = 0,
-    exact: bool = False,
-) -> list[CulpritRecord]:
-    """Find what made the programs of a dump wrong: the module, the pass, the instructions.
-
-    Args:
-        path: of a dump with the program after every pass (`--xla_dump_hlo_pass_re=.*`).
-        inputs: file of arguments; captured or generated ones when None.
-        outputs: file of what the program really returned.
-        backend: compiles the programs here and dumps their passes, such as `xla`; then `path` may be a file.
-        seed: of generated inputs.
-        exact: programs that are other functions of real numbers are wrong, however close their values are.
-
-    Returns:
-        one record per fault, with the reasons; empty when nothing is wrong.
-
-    Raises:
-        DumpError: the path cannot be read.
-        UsageError: no such backend.
-    """
-    from hlotool.search.bisection.session import bisect_path
-
-    options = ReplayOptions(inputs=inputs, outputs=outputs, seed=seed, exact=exact)
-    return bisect_path(os.fspath(path), options, backend)
-
-
-def _arguments(module: Module, inputs: Sequence[Any]) -> list[Any]:
+def fitted_arguments(module: Module, inputs: Sequence[Any]) -> list[Any]:
     """The inputs in the parameters' element types."""
     parameters = module.entry.parameters
     if len(inputs) != len(parameters):
         raise InputDataError(f"{module.name} takes {len(parameters)} arguments, got {len(inputs)}")
     return [fit_value(p.shape, value, f"argument {p.name}") for p, value in zip(parameters, inputs)]
-
-
-def _shape(side: str, arrays: Sequence[Any]) -> TupleShape:
-    """The shape of a flat result."""
-    parts: list[Shape] = []
-    for number, value in enumerate(map(np.asarray, arrays)):
-        element_type = element_type_of(value.dtype)
-        if element_type is None:
-            raise InputDataError(f"{side}[{number}]: HLO has no element type for dtype {value.dtype}")
-        parts.append(ArrayShape(element_type, value.shape))
-    return TupleShape(tuple(parts))
-
-
-def _tuple(arrays: Sequence[Any]) -> tuple[Array, ...]:
-    return tuple(np.asarray(array) for array in arrays)

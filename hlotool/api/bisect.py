@@ -1,0 +1,315 @@
+"""`bisect`: from a wrong dump to the module, the pass and the instructions to blame."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hlotool.api.course import QUIET, Course, Ending, ending
+from hlotool.api.options import options_from
+from hlotool.api.results import Result
+from hlotool.api.spool import Program, Values, paths_of
+from hlotool.errors import UsageError
+
+if TYPE_CHECKING:
+    from hlotool.cache.journal import Journal
+    from hlotool.ir.dtypes import Array
+    from hlotool.replay.options import RunOptions
+    from hlotool.replay.task import Task
+    from hlotool.report.bisect_records import BisectRecord
+    from hlotool.search.bisection.directory import Findings
+    from hlotool.search.bisection.records import BisectedModule, CulpritRecord
+    from hlotool.search.steps import Steps
+
+#: Instead of a compiler on which culprits are tried.
+NOBODY = "none"
+
+
+class BisectResult(Result["CulpritRecord"]):
+    """What a bisection found: a row for each fault.
+
+    No row does not mean that nothing is wrong: `healthy` names the modules of which that is known, `modules`
+    has the others with the reason.
+    """
+
+    record: BisectRecord
+
+    @property
+    def rows(self) -> Sequence[CulpritRecord]:
+        """One record per fault."""
+        return self.record.culprits
+
+    @property
+    def culprits(self) -> Sequence[CulpritRecord]:
+        """The same as `rows`."""
+        return self.record.culprits
+
+    @property
+    def modules(self) -> Sequence[BisectedModule]:
+        """The modules that were searched, and those of which nothing is established, with the reason."""
+        return self.record.modules
+
+    @property
+    def healthy(self) -> Sequence[str]:
+        """Names of the modules that agree from end to end."""
+        return self.record.healthy
+
+    def arguments(self, culprit: CulpritRecord) -> dict[str, Array]:
+        """The values that the accused instructions read, by key as in an .npz; empty where none were kept."""
+        from hlotool.values.npz import npz_arrays
+
+        spot = culprit.spot
+        return npz_arrays(spot.inputs) if spot is not None and spot.inputs else {}
+
+    def __repr__(self) -> str:
+        counts = (
+            (len(self.culprits), "culprits"),
+            (len(self.healthy), "healthy"),
+            (len(self.modules), "searched"),
+        )
+        return f"<BisectResult: {', '.join(f'{count} {what}' for count, what in counts)}>"
+
+
+def bisect(
+    paths: Program | Sequence[Program],
+    *,
+    only: str | None = None,
+    every_stage: bool = False,
+    every_module: bool = False,
+    reference: str = "numpy",
+    backend: str | None = None,
+    exact: bool = False,
+    repeats: int = 3,
+    confidence: float = 0.99,
+    inputs: Values | None = None,
+    outputs: Values | None = None,
+    seed: int = 0,
+    input_range: tuple[float, float] | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    repro: str | os.PathLike[str] | None = None,
+    try_on: str | None = None,
+    timeout: float = 300.0,
+    jobs: int = 0,
+    memory_limit: int | str | None = None,
+    resume: bool = True,
+    course: Course = QUIET,
+) -> BisectResult:
+    """Find what made the programs of a dump wrong: the module, the pass, the instructions.
+
+    Args:
+        paths: a dump with the program after every pass (`--xla_dump_hlo_pass_re=.*`), a file, an archive, a
+            module, or several of these.
+        only: regular expression of the modules' names.
+        every_stage: judge all stages: finds faults that a later pass repaired.
+        every_module: search all modules, not one for each kind of failure.
+        reference: backend that runs the stages.
+        backend: compiles the programs here and dumps their passes, such as `xla`.
+        exact: other functions of real numbers are wrong, however close their values are.
+        repeats: runs of what is compiled here.
+        confidence: about failures that come and go.
+        inputs: arguments: a file, a folder of `MODULE.npz`, `SCRIPT.py:FUNCTION`, or arrays; captured or
+            generated ones when None.
+        outputs: what the program really returned, likewise.
+        seed: of generated inputs.
+        input_range: lowest and highest value of generated inputs.
+        rtol: tolerance relative to the larger magnitude; with `atol`, instead of a judgement.
+        atol: absolute tolerance.
+        repro: folder for bundles that fail on any machine; None writes none.
+        try_on: compiler on which culprits are tried and made small, `none` for no compiler; None: `backend`,
+            and `xla` where bundles are written.
+        timeout: seconds per comparison.
+        jobs: processes; 0 for as many as suit the machine.
+        memory_limit: bytes per process or text such as `8G`; None for a share of what is free.
+        resume: go on where the same call was interrupted.
+        course: is told how it goes on.
+
+    Raises:
+        DumpError: a path cannot be read, or holds nothing.
+        UsageError: no such backend, no module matches, an impossible argument.
+    """
+    given = dict(locals())
+    start = time.perf_counter()
+    from hlotool.cache.journal import journal_of
+    from hlotool.replay.keys import command_key
+    from hlotool.search.bisection.directory import Findings
+
+    options = options_from(given, backend=backend or reference)
+    search = _Search(paths_of(paths), options, backend or "", repeats, confidence, try_on or "", course)
+    journal = journal_of("bisect", command_key(search.paths, options))
+    if not resume:
+        _forget(journal)
+    findings = Findings()
+    notes: list[str] = []
+    with ending(course) as end:
+        search.run(journal, findings, notes, every_stage, every_module, is_bundled=repro is not None)
+    folder = None if repro is None else Path(repro)
+    record = _record(search.paths, options, findings, notes, folder, end, start)
+    if end.interrupted:
+        journal.close()
+    else:
+        course.forget(lambda: _forget(journal))
+    return BisectResult(record)
+
+
+class _Search:
+    """The arguments of `bisect`, and the search itself."""
+
+    def __init__(
+        self,
+        paths: list[str],
+        options: RunOptions,
+        backend: str,
+        repeats: int,
+        confidence: float,
+        try_on: str,
+        course: Course,
+    ) -> None:
+        self.paths = paths
+        self._options = options
+        self._backend = backend
+        self._repeats = repeats
+        self._confidence = confidence
+        self._try_on = try_on
+        self._course = course
+
+    def run(
+        self,
+        journal: Journal,
+        findings: Findings,
+        notes: list[str],
+        every_stage: bool,
+        every_module: bool,
+        is_bundled: bool,
+    ) -> None:
+        """Search; `findings` and `notes` get what is found, as it is found."""
+        from hlotool.backends.registry import get_backend
+        from hlotool.check.in_place import unsafe_updates
+        from hlotool.replay.options import PRELOAD
+        from hlotool.replay.task import find_tasks
+        from hlotool.search.bisection.compiling import Compiler
+        from hlotool.search.bisection.directory import bisect_directory
+        from hlotool.search.bisection.stage_oracle import StageOracle
+        from hlotool.search.steps import Steps
+        from hlotool.workers.pool import Limits, Pool
+
+        for name in {self._backend, self._try_on} - {"", NOBODY}:
+            get_backend(name)
+        options = self._options
+        limits = Limits(options.workers, options.timeout, options.memory_limit)
+        steps = Steps(journal, self._course.searching())
+        with Pool(limits, PRELOAD, options.reference) as pool:
+            pool.start()
+            oracle = StageOracle(pool, steps)
+            tasks = find_tasks(self.paths, options, notes)
+            try:
+                if self._backend:
+                    dumps = journal.path.with_suffix(".dumps")
+                    compiler = Compiler(self._backend, dumps, oracle, self._repeats)
+                    compiler.bisect(tasks, findings, every_stage, every_module)
+                else:
+                    bisect_directory(tasks, oracle, findings, every_stage, every_module)
+                notes += unsafe_updates([t.module for t in tasks if t.module.title in findings.healthy], pool)
+                if self._backend or is_bundled:
+                    self._try(tasks, findings, steps)
+            finally:
+                findings.comparisons, findings.unusable = oracle.questions, len(oracle.unanswered)
+                notes += [*findings.notes, *pool.notes]
+                if steps.problem:
+                    notes.append(steps.problem)
+
+    def _try(self, tasks: list[Task], findings: Findings, steps: Steps) -> None:
+        """Whether what the bundles are about to hold triggers on a compiler that is at hand."""
+        from hlotool.search.bisection.trigger import not_tried, try_culprits
+
+        if self._try_on == NOBODY:
+            not_tried(findings.culprits, "--try-on none")
+            return
+        backend = self._try_on or self._backend or "xla"
+        try_culprits(findings.culprits, tasks, backend, self._options, steps, self._confidence)
+
+
+def _record(
+    paths: list[str],
+    options: RunOptions,
+    findings: Findings,
+    notes: list[str],
+    repro: Path | None,
+    end: Ending,
+    start: float,
+) -> BisectRecord:
+    from hlotool.report.bisect_records import BisectRecord, bisect_exit_code
+    from hlotool.report.records import versions
+    from hlotool.search.bisection.trigger import not_tried
+
+    culprits = findings.culprits
+    not_tried(culprits, "no bundle was asked for" if repro is None else "the search ended before that")
+    if repro is not None:
+        culprits = [_with_repro(c, n, repro, options, notes) for n, c in enumerate(culprits, start=1)]
+    modules = [_with_culprits(module, culprits) for module in findings.modules]
+    return BisectRecord(
+        versions=versions(),
+        paths=paths,
+        options=options,
+        culprits=culprits,
+        modules=modules,
+        healthy=findings.healthy,
+        comparisons=findings.comparisons,
+        unusable=findings.unusable,
+        stages_only=findings.stages_only,
+        notes=notes,
+        error=end.error,
+        interrupted=end.interrupted,
+        exit_code=end.exit_code(bisect_exit_code(culprits, modules, findings.healthy)),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _with_repro(
+    culprit: CulpritRecord,
+    number: int,
+    folder: Path,
+    options: RunOptions,
+    notes: list[str],
+) -> CulpritRecord:
+    """The culprit with its bundle on disk; that it cannot be written must not hide what was found."""
+    import re
+
+    import msgspec
+
+    from hlotool.report.records import versions
+    from hlotool.repro.bundle import write_bundle
+    from hlotool.repro.from_culprit import bundle_of
+
+    bundle = bundle_of(culprit, options, versions())
+    if bundle is None:
+        return culprit
+    name = re.sub(r"[^\w.+=-]", "_", culprit.module.rpartition("/")[2])
+    place = folder / f"{number}.{name}"
+    try:
+        write_bundle(bundle, place)
+    except UsageError as error:
+        notes.append(f"no repro bundle: {error}")
+        return culprit
+    return msgspec.structs.replace(culprit, repro=str(place))
+
+
+def _with_culprits(module: BisectedModule, culprits: list[CulpritRecord]) -> BisectedModule:
+    """The module with its culprits as they are now, and with the bundle of the first."""
+    import msgspec
+
+    known = [(old.module, old.stage, old.comparison) for old in module.culprits]
+    own = [new for new in culprits if (new.module, new.stage, new.comparison) in known]
+    bundle = next((culprit.repro for culprit in own if culprit.repro), "")
+    return msgspec.structs.replace(module, culprits=own, bundle=bundle)
+
+
+def _forget(journal: Journal) -> None:
+    """Remove the journal and the dumps that were made on the way."""
+    import shutil
+
+    journal.remove()
+    shutil.rmtree(journal.path.with_suffix(".dumps"), ignore_errors=True)

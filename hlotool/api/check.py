@@ -1,0 +1,208 @@
+"""`check`: what is wrong with programs, before anything runs; and what belongs to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hlotool.api.given import checked
+from hlotool.api.results import Result
+from hlotool.api.spool import Program, paths_of
+from hlotool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from hlotool.check.findings import FailedFile, Finding
+    from hlotool.check.run import Report
+    from hlotool.ir.module import Module
+    from hlotool.report.records import CheckRecord, RuleRecord, RulesRecord
+
+#: The gravest first.
+SEVERITIES = ("error", "warning", "note")
+#: Ways of `mend`.
+FIXES = ("output-layout", "move-to-device")
+
+
+class CheckResult(Result["Finding"]):
+    """What is wrong with programs: a row for each finding."""
+
+    record: CheckRecord
+
+    @property
+    def rows(self) -> Sequence[Finding]:
+        """In the order of the dump; those about several modules last."""
+        return self.record.findings
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """The same as `rows`."""
+        return self.record.findings
+
+    @property
+    def failures(self) -> Sequence[FailedFile]:
+        """Files that could not be checked: nothing is known of them."""
+        return self.record.failures
+
+    def to_sarif(self) -> dict[str, Any]:
+        """The findings as SARIF 2.1.0, for code review tools."""
+        from hlotool.report.sarif import sarif
+
+        return sarif(self.record)
+
+    def __repr__(self) -> str:
+        return f"<CheckResult: {len(self.findings)} findings in {self.record.files} files>"
+
+
+class Rules(Result["RuleRecord"]):
+    """The rules that `check` knows."""
+
+    record: RulesRecord
+
+    @property
+    def rows(self) -> Sequence[RuleRecord]:
+        """One record per rule."""
+        return self.record.rules
+
+
+def check(
+    paths: Program | Sequence[Program],
+    *,
+    only: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    stages: Sequence[str] = (),
+    config: str | os.PathLike[str] | None = None,
+    gpu: str | None = None,
+    show: str = "note",
+    fail_on: str = "warning",
+    timeout: float = 300.0,
+    jobs: int = 0,
+) -> CheckResult:
+    """Find what is wrong in programs without running them.
+
+    The rules of HLO, the legality of fusions and of host offloading, and what is legal but probably not
+    meant.
+
+    Args:
+        paths: a dump directory, a file of HLO, an archive, a log, a module, or several of these.
+        only: ids of rules; all of them when empty.
+        skip: ids of rules that are left out.
+        stages: shell patterns of stage names; the first and the last of each module when empty.
+        config: file of accepted findings; None: `hlotool.toml`, if there is one.
+        gpu: whose shared memory fusions must do with.
+        show: least severity of findings in the result: `error`, `warning` or `note`.
+        fail_on: least severity for which `exit_code` is 1.
+        timeout: seconds per module.
+        jobs: processes; 0 for as many as suit the machine.
+
+    Raises:
+        DumpError: a path cannot be read.
+        UsageError: no such rule, no such severity, an impossible argument.
+    """
+    checked({"timeout": timeout, "jobs": jobs})
+    for name, severity in (("show", show), ("fail_on", fail_on)):
+        if severity not in SEVERITIES:
+            raise UsageError(f"{name}={severity!r}: it is one of {', '.join(SEVERITIES)}")
+    from hlotool.check.config import accepted, choose_rules, load_config
+    from hlotool.check.run import PRELOAD
+    from hlotool.check.run import check as check_dumps
+    from hlotool.dump.directory import open_dumps
+    from hlotool.workers.cores import worker_count
+    from hlotool.workers.pool import Limits, Pool
+
+    where = paths_of(paths)
+    if not where:
+        raise UsageError("nothing to check: give a dump directory or an HLO file")
+    accepting = load_config(None if config is None else os.fspath(config))
+    rules = choose_rules(tuple(only), [*accepting.skip, *skip])
+    with Pool(Limits(worker_count(jobs), timeout), PRELOAD) as pool:
+        pool.start()
+        report = check_dumps(open_dumps(where), pool, rules, tuple(stages), gpu)
+    report.findings, report.ignored = accepted(report.findings, accepting)
+    return CheckResult(_record(where, report, show, fail_on))
+
+
+def _record(paths: list[str], report: Report, show: str, fail_on: str) -> CheckRecord:
+    from hlotool.check.findings import Severity
+    from hlotool.report.records import CheckRecord, versions
+
+    limit, shown = Severity(fail_on).rank, Severity(show).rank
+    is_grave = any(finding.severity.rank <= limit for finding in report.findings)
+    code = ExitCode.MISMATCH if is_grave else ExitCode.AGREE
+    if report.failures and code is ExitCode.AGREE:
+        code = ExitCode.USAGE
+    return CheckRecord(
+        versions=versions(),
+        paths=paths,
+        findings=[finding for finding in report.findings if finding.severity.rank <= shown],
+        failures=report.failures,
+        modules=report.modules,
+        files=report.stages,
+        ignored=report.ignored,
+        exit_code=code,
+    )
+
+
+def list_rules() -> Rules:
+    """The rules that `check` knows, as `hlotool check --list-rules` prints them."""
+    import msgspec
+
+    from hlotool.check.catalogue import all_rules
+    from hlotool.report.records import RulesRecord
+
+    known = list(all_rules().values())
+    return Rules(msgspec.convert({"rules": known}, RulesRecord, from_attributes=True))
+
+
+def mend(path: Program | Sequence[Program], how: str) -> tuple[Module, int]:
+    """A program whose offload-output errors (E1200) are mended, as `hlotool check --fix` writes it.
+
+    Args:
+        path: one file of HLO, or a module.
+        how: `output-layout` or `move-to-device`.
+
+    Returns:
+        a new module, and how many of its outputs were mended.
+
+    Raises:
+        DumpError: nothing can be read there.
+        UsageError: there are several programs, or no such way.
+        InputError: it is no HLO.
+    """
+    from hlotool.check.offload.fix import fixed
+
+    if how not in FIXES:
+        raise UsageError(f"how={how!r}: it is one of {', '.join(FIXES)}")
+    return fixed(_only_module(path, "--fix"), how)
+
+
+def explain_fusion(path: Program | Sequence[Program], producer: str, consumer: str) -> dict[str, str]:
+    """Whether an instruction may be fused into another one, as `hlotool check --explain-fusion` says it.
+
+    Args:
+        path: one file of HLO, or a module.
+        producer: name of the one.
+        consumer: name of the other.
+
+    Returns:
+        for each kind of fusion why not; empty where it may.
+
+    Raises:
+        DumpError: nothing can be read there.
+        UsageError: there are several programs, or no such instructions.
+        InputError: it is no HLO.
+    """
+    from hlotool.check.fusions import explain_fusion as explained
+
+    return dict(explained(_only_module(path, "--explain-fusion"), producer, consumer))
+
+
+def _only_module(path: Program | Sequence[Program], option: str) -> Module:
+    """The module of the one file that `option` works on."""
+    from hlotool.dump.directory import open_dumps
+    from hlotool.dump.loading import load_stage
+
+    owners = [module for dump in open_dumps(paths_of(path)) for module in dump.modules]
+    stages = [(owner, stage) for owner in owners for stage in owner.stages or owner.others]
+    if len(stages) != 1:
+        raise UsageError(f"{option} takes one HLO file, and there are {len(stages)}")
+    return load_stage(*stages[0], may_be_elided=True)

@@ -1,0 +1,92 @@
+"""How a call goes on: who is told of its steps, and what becomes of errors, of Ctrl-C and of the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hlotool.errors import ExitCode, HlotoolError
+
+if TYPE_CHECKING:
+    from hlotool.findings.records import ErrorRecord
+    from hlotool.replay import batch
+    from hlotool.search import steps
+
+
+class Course:
+    """What accompanies a call; this one says nothing, raises errors, and lets Ctrl-C end the call.
+
+    Attributes:
+        keeps_errors: an error becomes part of the result, beside what was found until then.
+        keeps_interrupts: so does Ctrl-C.
+    """
+
+    keeps_errors = False
+    keeps_interrupts = False
+
+    def replaying(self, total: int) -> AbstractContextManager[batch.Listener]:
+        """Is told of a batch of `total` modules."""
+        from hlotool.report.progress import Silence
+
+        return nullcontext(Silence())
+
+    def searching(self) -> steps.Listener:
+        """Is told of the steps of a search."""
+        from hlotool.search.steps import Silent
+
+        return Silent()
+
+    def working(self) -> None:
+        """Workers begin: whatever takes time can be done beside them."""
+
+    def forget(self, remove: Callable[[], None]) -> None:
+        """The result is complete: `remove` deletes what an interrupted call would have gone on from."""
+        remove()
+
+
+#: Of calls that say nothing about it.
+QUIET = Course()
+
+
+@dataclass(slots=True)
+class Ending:
+    """Why a call ended early, if it did.
+
+    Attributes:
+        problem: the error that ended it.
+        interrupted: the user did.
+    """
+
+    problem: HlotoolError | None = None
+    interrupted: bool = False
+
+    @property
+    def error(self) -> ErrorRecord | None:
+        """The error as records have it."""
+        from hlotool.findings.errors import error_record
+
+        return error_record(self.problem) if self.problem else None
+
+    def exit_code(self, otherwise: ExitCode) -> ExitCode:
+        """The exit code; `otherwise` for a call that came to its end."""
+        if self.interrupted:
+            return ExitCode.INTERRUPTED
+        return self.problem.exit_code if self.problem else otherwise
+
+
+@contextmanager
+def ending(course: Course) -> Iterator[Ending]:
+    """What is found until an error or Ctrl-C is kept, where `course` says so; otherwise both are raised."""
+    end = Ending()
+    try:
+        yield end
+    except HlotoolError as problem:
+        if not course.keeps_errors:
+            raise
+        end.problem = problem
+    except KeyboardInterrupt:
+        if not course.keeps_interrupts:
+            raise
+        end.interrupted = True

@@ -1,0 +1,130 @@
+"""`diff`: what differs between two programs, two dumps or two sets of results."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hlotool.api.given import checked
+from hlotool.api.results import Result
+from hlotool.api.spool import Program, path_of
+from hlotool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from hlotool.diff.records import ProgramDiffRecord, ResultDiffRecord
+    from hlotool.report.diff_records import DiffRecord
+
+
+class DiffResult(Result["ProgramDiffRecord | ResultDiffRecord"]):
+    """What differs: a row for each pair, of programs or of arrays, also for those that are the same."""
+
+    record: DiffRecord
+
+    @property
+    def rows(self) -> Sequence[ProgramDiffRecord | ResultDiffRecord]:
+        """One record per pair."""
+        return self.record.programs or self.record.results
+
+    @property
+    def is_same(self) -> bool:
+        """Whether nothing differs, everything was compared, and nothing is on one side only."""
+        return self.exit_code is ExitCode.AGREE
+
+
+def diff(
+    left: Program,
+    right: Program,
+    *,
+    stages: Sequence[str] = (),
+    context: int = 3,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> DiffResult:
+    """What differs between two programs, two dumps or two sets of results.
+
+    Args:
+        left: a file of HLO, a dump, an archive, a module; or .npz, .npy, a folder of them.
+        right: the same kind of thing.
+        stages: of programs: shell patterns of stage names; the first and the last when empty.
+        context: of programs: equal instructions around differences.
+        rtol: of results: tolerance relative to the larger magnitude; without one it follows from the type.
+        atol: of results: absolute tolerance.
+
+    Raises:
+        DumpError: a path cannot be read.
+        InputDataError: arrays cannot be read.
+        UsageError: the two are not of one kind, or have nothing in common.
+    """
+    checked({"context": context, "rtol": rtol, "atol": atol})
+    paths = path_of(left), path_of(right)
+    must_exist(paths)
+    from hlotool.diff.results import are_results
+
+    kinds = {are_results(path) for path in paths}
+    if len(kinds) > 1:
+        raise UsageError("one side holds arrays, the other one programs: they cannot be compared")
+    if kinds == {True}:
+        return DiffResult(_with_exit_code(_results(*paths, rtol, atol)))
+    return DiffResult(_with_exit_code(_programs(*paths, tuple(stages), context)))
+
+
+def must_exist(paths: Sequence[str]) -> None:
+    """Refuse paths that are not there; raises UsageError."""
+    for path in paths:
+        if path != "-" and "://" not in path and not os.path.exists(path):
+            raise UsageError(f"{path}: no such file or directory")
+
+
+def _programs(left_path: str, right_path: str, stages: tuple[str, ...], context: int) -> DiffRecord:
+    from hlotool.diff.programs import diff_stages, pair_dumps
+    from hlotool.dump.directory import open_dump
+    from hlotool.report.diff_records import DiffRecord
+    from hlotool.report.records import versions
+
+    left, right = open_dump(left_path), open_dump(right_path)
+    pairing = pair_dumps(left, right, stages)
+    return DiffRecord(
+        versions=versions(),
+        left=left_path,
+        right=right_path,
+        kind="programs",
+        programs=[diff_stages(pair, context) for pair in pairing.pairs],
+        only_left=list(pairing.only_left),
+        only_right=list(pairing.only_right),
+        notes=[*left.notes, *right.notes],
+    )
+
+
+def _results(left_path: str, right_path: str, rtol: float | None, atol: float | None) -> DiffRecord:
+    from hlotool.diff.results import common_names, diff_results, read_results
+    from hlotool.report.diff_records import DiffRecord
+    from hlotool.report.records import versions
+
+    left, right = read_results(left_path), read_results(right_path)
+    common = common_names(left, right)
+    ones, others = {one for one, _ in common}, {other for _, other in common}
+    if not common:
+        raise UsageError(f"{left.path} and {right.path} have no array name in common")
+    return DiffRecord(
+        versions=versions(),
+        left=left_path,
+        right=right_path,
+        kind="results",
+        results=list(diff_results(left, right, rtol, atol)),
+        only_left=[name for name in left.arrays if name not in ones],
+        only_right=[name for name in right.arrays if name not in others],
+    )
+
+
+def _with_exit_code(record: DiffRecord) -> DiffRecord:
+    import msgspec
+
+    from hlotool.report.diff_records import differs
+
+    code = ExitCode.AGREE
+    if differs(record):
+        code = ExitCode.MISMATCH
+    elif any(program.error for program in record.programs):
+        code = ExitCode.USAGE
+    return msgspec.structs.replace(record, exit_code=int(code))

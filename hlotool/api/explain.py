@@ -1,0 +1,74 @@
+"""`explain`: what an error message of XLA or a frontend means, and what to do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hlotool.api.results import Result
+from hlotool.errors import DumpError, ExitCode
+
+if TYPE_CHECKING:
+    from hlotool.explain.records import MatchRecord
+    from hlotool.report.records import ExplainRecord
+
+
+class ExplainResult(Result["MatchRecord"]):
+    """Messages that are known: a row for each."""
+
+    record: ExplainRecord
+
+    @property
+    def rows(self) -> Sequence[MatchRecord]:
+        """What was recognised, in the order of the text."""
+        return self.record.matches
+
+
+def explain(text: str | os.PathLike[str], *, dump: str | os.PathLike[str] | None = None) -> ExplainResult:
+    """Recognise error messages of XLA, JAX, TensorFlow and PyTorch/XLA.
+
+    Args:
+        text: a message, an error code such as `E1200`, or the path of a log.
+        dump: of the program that the messages are about: the instructions that they name are shown.
+
+    Raises:
+        DumpError: the log or the dump cannot be read.
+    """
+    from hlotool.explain.entries import find_entry
+    from hlotool.explain.records import entry_record, explain_text
+
+    opened = None
+    if dump is not None:
+        from hlotool.dump.directory import open_dump
+
+        opened = open_dump(dump)
+    said = _text(text)
+    entry = find_entry(said)
+    return _result([entry_record(entry)] if entry else explain_text(said, opened))
+
+
+def list_messages() -> ExplainResult:
+    """All messages that `explain` knows, as `hlotool explain --list` prints them."""
+    from hlotool.explain.entries import catalogue
+    from hlotool.explain.records import entry_record
+
+    return _result([entry_record(entry) for entry in catalogue()])
+
+
+def _result(matches: list[MatchRecord]) -> ExplainResult:
+    from hlotool.report.records import ExplainRecord
+
+    code = ExitCode.AGREE if matches else ExitCode.NOTHING_COMPARED
+    return ExplainResult(ExplainRecord(matches=matches, exit_code=code))
+
+
+def _text(text: str | os.PathLike[str]) -> str:
+    """What to read: the text, or the file that it names."""
+    if isinstance(text, str) and ("\n" in text or not os.path.isfile(text)):
+        return text
+    try:
+        return Path(text).read_text(encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise DumpError(f"{os.fspath(text)}: {error.strerror}") from error

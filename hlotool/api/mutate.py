@@ -1,0 +1,156 @@
+"""`mutate`: would these inputs notice a fault?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hlotool.api.course import QUIET, Course, Ending, ending
+from hlotool.api.given import checked
+from hlotool.api.options import options_from
+from hlotool.api.results import Result
+from hlotool.api.spool import Program, Values, path_of
+from hlotool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from hlotool.replay.options import RunOptions
+    from hlotool.report.mutate_records import MutateRecord
+    from hlotool.search.mutation.records import MutantRecord, MutatedRecord
+    from hlotool.search.mutation.task import MutationTask
+
+
+class MutateResult(Result["MutantRecord"]):
+    """What became of planted faults: a row for each."""
+
+    record: MutateRecord
+
+    @property
+    def rows(self) -> Sequence[MutantRecord]:
+        """One record per mutant, in the order in which they were drawn."""
+        return self.record.program.mutants if self.record.program is not None else []
+
+    @property
+    def score(self) -> float:
+        """Share of the mutants that were noticed, of those that are not equivalent; 1 where there is none."""
+        return self.record.score
+
+    @property
+    def survivors(self) -> list[MutantRecord]:
+        """Faults that nothing noticed."""
+        return [mutant for mutant in self.rows if mutant.fate == "survived"]
+
+    def __repr__(self) -> str:
+        return f"<MutateResult: {len(self.rows)} mutants, score {self.score:.3f}>"
+
+
+def mutate(
+    path: Program,
+    *,
+    cases: int = 200,
+    seed: int = 0,
+    inputs: Values | None = None,
+    further_sets: bool = True,
+    thorough: bool = False,
+    budget: str | None = None,
+    timeout: float = 300.0,
+    jobs: int = 0,
+    memory_limit: int | str | None = None,
+    course: Course = QUIET,
+) -> MutateResult:
+    """Plant single faults in a program and see which of them the inputs of a replay show.
+
+    Args:
+        path: a file of HLO, the dump of one module, or a module.
+        cases: faults at most.
+        seed: of faults and of generated inputs.
+        inputs: arguments: a file, `SCRIPT.py:FUNCTION`, or arrays; those that `replay` takes when None.
+        further_sets: after the plain generated inputs others that reach more of the program.
+        thorough: all further sets, however long it takes.
+        budget: what further sets may take, in seconds (`30`) or times the runs (`5x`).
+        timeout: a tenth of the seconds that the faults of one process may take.
+        jobs: processes; 0 for as many as suit the machine.
+        memory_limit: bytes per process or text such as `8G`; None for a share of what is free.
+        course: is told how it goes on.
+
+    Raises:
+        DumpError: nothing can be read there.
+        UsageError: there are several programs, an impossible argument.
+        BackendFailed: a process died.
+    """
+    given = dict(locals())
+    start = time.perf_counter()
+    checked({"cases": cases})
+    options = options_from(given)
+    where = path_of(path)
+    program: MutatedRecord | None = None
+    notes: list[str] = []
+    with ending(course) as end:
+        program = _mutated(where, cases, options, notes)
+    return MutateResult(_record(where, options, program, end, notes, time.perf_counter() - start))
+
+
+def _mutated(path: str, cases: int, options: RunOptions, notes: list[str]) -> MutatedRecord:
+    """The mutants of all worker processes together."""
+    import msgspec
+
+    from hlotool.errors import BackendFailed
+    from hlotool.replay.options import PRELOAD
+    from hlotool.search.mutation.records import MutatedRecord
+    from hlotool.workers.pool import Limits, Pool
+
+    tasks = _tasks(path, cases, options, notes)
+    limits = Limits(options.workers, options.timeout * 10, options.memory_limit)
+    with Pool(limits, PRELOAD, "numpy") as pool:
+        ends = pool.call_all("hlotool.search.mutation.task:examine", tasks)
+    parts = []
+    for end in ends:
+        if isinstance(end.value, BackendFailed):
+            raise end.value
+        parts.append(msgspec.msgpack.decode(end.value, type=MutatedRecord))
+    mutants = [mutant for part in parts for mutant in part.mutants]
+    return msgspec.structs.replace(parts[0], mutants=mutants)
+
+
+def _tasks(path: str, cases: int, options: RunOptions, notes: list[str]) -> list[MutationTask]:
+    from hlotool.dump.directory import open_dump
+    from hlotool.search.mutation.task import MutationTask
+
+    dump = open_dump(path)
+    notes += dump.notes
+    found = [module for module in dump.modules if module.stages or module.others]
+    if len(found) != 1:
+        raise UsageError(f"{path}: one program is needed, here are {len(found)}; name its file")
+    [module] = found
+    stages = module.pair or ([*module.stages, *module.others][0],) * 2
+    parts = min(options.workers, cases)
+    return [MutationTask(module, *stages, options, cases, options.seed, part, parts) for part in range(parts)]
+
+
+def _record(
+    path: str,
+    options: RunOptions,
+    program: MutatedRecord | None,
+    end: Ending,
+    notes: list[str],
+    seconds: float,
+) -> MutateRecord:
+    from collections import Counter
+
+    from hlotool.report.mutate_records import MutateRecord
+    from hlotool.report.records import versions
+
+    counts = Counter(mutant.fate for mutant in program.mutants) if program is not None else Counter()
+    shown, open_ = counts["killed"], counts["survived"]
+    return MutateRecord(
+        versions=versions(),
+        path=path,
+        options=options,
+        program=program,
+        score=shown / (shown + open_) if shown + open_ else 1.0,
+        counts=dict(counts),
+        error=end.error,
+        notes=notes,
+        exit_code=end.exit_code(ExitCode.AGREE),
+        seconds=seconds,
+    )

@@ -1,0 +1,106 @@
+"""From the arguments of a call to the options that decide about its results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hlotool.api.given import checked
+from hlotool.api.spool import values_path
+from hlotool.errors import BackendUnavailable, UsageError
+
+if TYPE_CHECKING:
+    from hlotool.replay.options import RunOptions
+
+#: Backends whose kernels are generated, which round narrow floats more or less often.
+_GENERATED = ("cuda", "cuda-emu")
+
+
+def options_from(given: Mapping[str, Any], **chosen: object) -> RunOptions:
+    """The options of a replay.
+
+    Args:
+        given: arguments by name; those that are no such option are left out.
+        chosen: in place of some of them.
+
+    Raises:
+        UsageError: an argument is impossible.
+    """
+    from hlotool.replay.options import RunOptions
+
+    fields = set(RunOptions.__struct_fields__)
+    wanted = {name: value for name, value in given.items() if name in fields} | chosen
+    for name in ("inputs", "outputs"):
+        if name in wanted:
+            wanted[name] = values_path(wanted[name])
+    return RunOptions(**checked(wanted))
+
+
+def chosen_backends(
+    reference: str, backend: str, compare: str | Sequence[str], precision: str | None
+) -> dict[str, object]:
+    """What the choices come to: `reference`, `backend` and `compare` of the options of a run.
+
+    Raises:
+        UsageError: `compare` lists too few backends, or goes with arguments that say the same; `precision`
+            is given, and no kernels are generated.
+    """
+    names = _compared(reference, backend, compare) or (reference, backend)
+    if precision:
+        names = _with_precision(names, precision)
+    first, *others = names
+    return {"reference": first, "backend": others[0], "compare": names if compare else ()}
+
+
+def _compared(reference: str, backend: str, compare: str | Sequence[str]) -> tuple[str, ...]:
+    """The backends of `compare`, each once; none where it is not given."""
+    if not compare:
+        return ()
+    from hlotool.backends.registry import split_specs
+
+    if (reference, backend) != ("numpy", "numpy"):
+        raise UsageError("--compare names all backends: give it without --reference and --backend")
+    first, *others = split_specs(compare) if isinstance(compare, str) else compare
+    if not others:
+        said = compare if isinstance(compare, str) else ",".join(compare)
+        raise UsageError(f"--compare {said}: there is nothing to compare it with")
+    return first, *dict.fromkeys(others)
+
+
+def _with_precision(names: tuple[str, ...], precision: str) -> tuple[str, ...]:
+    """The same backends; those that generate kernels with the option `precision`."""
+    from hlotool.backends.spec import BackendSpec, parse_spec
+
+    specs = [parse_spec(name) for name in names]
+    if not any(spec.name in _GENERATED for spec in specs):
+        raise UsageError(f"--precision is for {' and '.join(_GENERATED)}, and neither is compared")
+    wanted = {"precision": precision}
+    return tuple(
+        str(BackendSpec(spec.name, {**spec.options, **wanted})) if spec.name in _GENERATED else str(spec)
+        for spec in specs
+    )
+
+
+def check_backends(options: RunOptions) -> dict[str, BackendUnavailable]:
+    """Refuse backends that do not exist, or not with these options, before anything is run on them.
+
+    Returns:
+        of several that are compared, those that cannot be used here.
+
+    Raises:
+        UsageError: the user's mistake.
+        BackendUnavailable: something that the reference needs, or the only other backend, is missing.
+    """
+    from hlotool.backends.registry import get_backend
+
+    missing: dict[str, BackendUnavailable] = {}
+    for name in dict.fromkeys((options.reference, *options.tested_backends)):
+        if name == "numpy":
+            continue
+        try:
+            get_backend(name)
+        except BackendUnavailable as error:
+            if name == options.reference or not options.compare:
+                raise
+            missing[name] = error
+    return missing

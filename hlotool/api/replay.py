@@ -1,0 +1,274 @@
+"""`replay`: every module under the paths is run, and its stages are compared.
+
+The imports that take time stand inside the functions, after the first worker process is on its way.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from hlotool.api.course import QUIET, Course, Ending, ending
+from hlotool.api.options import check_backends, chosen_backends, options_from
+from hlotool.api.results import Result
+from hlotool.api.spool import Program, Values, paths_of
+
+if TYPE_CHECKING:
+    from hlotool.cache.journal import Journal
+    from hlotool.findings.verdict import Verdict
+    from hlotool.ir.dtypes import Array
+    from hlotool.replay.batch import Batch
+    from hlotool.replay.options import RunOptions
+    from hlotool.replay.records import LeafRecord, ModuleRecord
+    from hlotool.replay.task import Task
+    from hlotool.report.records import RunRecord
+    from hlotool.workers.pool import Pool
+
+
+class ReplayResult(Result["ModuleRecord"]):
+    """What a replay found: a row for each comparison."""
+
+    record: RunRecord
+
+    @property
+    def rows(self) -> Sequence[ModuleRecord]:
+        """One record per comparison, in the order of the dump."""
+        return self.record.modules
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all rows."""
+        from hlotool.findings.verdict import worst
+
+        return worst(row.verdict for row in self.rows)
+
+    @property
+    def wrong(self) -> list[ModuleRecord]:
+        """The rows in which a side is wrong, so that the command exits with 1; those of `fail_on`, too."""
+        from hlotool.findings.verdict import DIFFERING
+
+        kinds = self.record.options.fail_on
+        return [row for row in self.rows if row.verdict in DIFFERING or row.fails_on(kinds)]
+
+    @property
+    def summary(self) -> dict[str, int]:
+        """How many rows have each verdict, the best first."""
+        return dict(self.record.summary)
+
+    def arrays(self, leaf: LeafRecord) -> tuple[Array, Array]:
+        """The expected and the actual value of an output, mapped from their files as they are read.
+
+        Narrow types that NumPy lacks (bf16, f8, int4, …) are in a wider one.
+
+        Raises:
+            UsageError: the replay was not told to keep them (`save_outputs=`).
+            InputDataError: the files are gone.
+        """
+        from hlotool.values.array_files import mapped
+
+        if not leaf.expected_file or not leaf.actual_file:
+            from hlotool.errors import UsageError
+
+            raise UsageError("these values were not kept: say save_outputs=DIR")
+        return mapped(leaf.expected_file), mapped(leaf.actual_file)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in self.summary.items())
+        return f"<ReplayResult: {counts or 'nothing'}>"
+
+
+def replay(
+    paths: Program | Sequence[Program],
+    *,
+    only: str | None = None,
+    stages: Sequence[str] = (),
+    reference: str = "numpy",
+    backend: str = "numpy",
+    compare: str | Sequence[str] = "",
+    precision: str | None = None,
+    elided: str = "refuse",
+    opaque: bool = False,
+    replicas: int = 0,
+    partitions: int = 0,
+    inputs: Values | None = None,
+    outputs: Values | None = None,
+    seed: int = 0,
+    input_range: tuple[float, float] | None = None,
+    compare_with: str | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    output_rtol: Mapping[str, float] | Sequence[tuple[str, float]] = (),
+    output_atol: Mapping[str, float] | Sequence[tuple[str, float]] = (),
+    exact: bool = False,
+    save_outputs: str | os.PathLike[str] | None = None,
+    save_values: str | os.PathLike[str] | None = None,
+    values: str = "",
+    first_divergence: bool | None = None,
+    fail_on: Sequence[str] = (),
+    coverage: bool | None = None,
+    thorough: bool = False,
+    budget: str | None = None,
+    further_sets: bool = True,
+    timeout: float = 300.0,
+    jobs: int = 0,
+    memory_limit: int | str | None = None,
+    resume: bool = True,
+    course: Course = QUIET,
+) -> ReplayResult:
+    """Replay every module of a dump and compare its stages, as `hlotool run` does.
+
+    The program as the frontend gave it (before optimizations) and the program that was compiled (after
+    optimizations) run on the same inputs, each module in a process of its own.
+
+    Args:
+        paths: a dump directory, a file of HLO, an archive, a log, a module, or several of these.
+        only: regular expression of the modules' names.
+        stages: shell patterns of stage names, the reference first; `*` tests all stages by the first.
+        reference: backend that runs the reference.
+        backend: backend that runs the tested stages.
+        compare: instead of both, backends of which the first is the reference of all others.
+        precision: of narrow floats inside of generated kernels: `hlo` or `wide`.
+        elided: constants that are not in the dump: `refuse`, or `generate` the same values on both sides.
+        opaque: private kernels get stand-ins, the same on both sides.
+        replicas: of programs that do not say.
+        partitions: likewise.
+        inputs: arguments: a file, a folder of `MODULE.npz`, `SCRIPT.py:FUNCTION`, or arrays; captured or
+            generated ones when None.
+        outputs: what the program really returned, likewise.
+        seed: of generated inputs.
+        input_range: lowest and highest value of generated inputs.
+        compare_with: `SCRIPT.py:FUNCTION` that compares outputs.
+        rtol: tolerance relative to the larger magnitude; with `atol`, instead of a judgement.
+        atol: absolute tolerance; one of the two given, the other one is 0.
+        output_rtol: of single outputs by name, such as `{"out[1]": 1e-3}`.
+        output_atol: likewise.
+        exact: other functions of real numbers are a mismatch, however close their values are.
+        save_outputs: folder for expected and actual arrays; see `ReplayResult.arrays`.
+        save_values: folder for what instructions compute.
+        values: regular expression of the instructions whose values are saved.
+        first_divergence: name the instruction at which a wrong program goes wrong; None: where that takes
+            seconds.
+        fail_on: `nan`, `inf`: such a value in a result is a finding.
+        coverage: list which branches, ties, signs, … the inputs made occur; None: count them where cheap.
+        thorough: explain every wrong output; run all further sets of inputs.
+        budget: what judging one comparison may take, in seconds (`30`) or times the runs (`5x`).
+        further_sets: after the plain generated inputs others that reach more of the program.
+        timeout: seconds per module.
+        jobs: processes; 0 for as many as suit the machine.
+        memory_limit: bytes per process or text such as `8G`; None for a share of what is free.
+        resume: go on where the same call was interrupted.
+        course: is told how it goes on.
+
+    Raises:
+        DumpError: a path cannot be read, or holds nothing to replay.
+        UsageError: no module matches, no such backend, an impossible argument.
+        BackendUnavailable: something that a backend needs is missing here.
+    """
+    given = dict(locals())
+    start = time.perf_counter()
+    from hlotool.replay.options import PRELOAD
+    from hlotool.workers.pool import Limits, Pool
+
+    options = options_from(given, **chosen_backends(reference, backend, compare, precision))
+    where = paths_of(paths)
+    limits = Limits(options.workers, options.timeout, options.memory_limit)
+    notes: list[str] = []
+    rows: list[ModuleRecord] = []
+    journal: Journal | None = None
+    label = " or ".join(dict.fromkeys((options.reference, *options.tested_backends)))
+    with ending(course) as end, Pool(limits, PRELOAD, label) as pool:
+        pool.start()
+        from hlotool.replay.task import find_tasks, for_each_backend, unavailable_row
+
+        missing = check_backends(options)
+        tasks = for_each_backend(find_tasks(where, options, notes), missing)
+        journal = _journal(tasks, where, options)
+        batch = _replay(tasks, pool, course, journal, resume, notes)
+        end.interrupted = batch.interrupted
+        if batch.interrupted and not course.keeps_interrupts:
+            raise KeyboardInterrupt
+        if not batch.interrupted:
+            notes += _unsafe_updates(tasks, batch.records, pool)
+            notes += _unknown_outputs(options, batch.records)
+        rows = batch.records + [unavailable_row(backend, why) for backend, why in missing.items()]
+    if journal is not None and not end.interrupted:
+        course.forget(journal.remove)
+    return ReplayResult(record_of(where, options, rows, end, notes, time.perf_counter() - start))
+
+
+def _journal(tasks: Sequence[Task], paths: Sequence[str], options: RunOptions) -> Journal | None:
+    """Where rows are kept; None for one module, no part of which could be finished before the others."""
+    from hlotool.cache.journal import journal_of
+    from hlotool.replay.keys import command_key
+
+    return journal_of("run", command_key(paths, options)) if len(tasks) > 1 else None
+
+
+def _replay(
+    tasks: Sequence[Task],
+    pool: Pool,
+    course: Course,
+    journal: Journal | None,
+    resume: bool,
+    notes: list[str],
+) -> Batch:
+    from hlotool.replay.batch import replay_all
+
+    course.working()
+    with course.replaying(len(tasks)) as listener:
+        batch = replay_all(tasks, pool, listener, journal, resume)
+    notes += pool.notes
+    if journal and journal.problem:
+        notes.append(journal.problem)
+    return batch
+
+
+def _unsafe_updates(tasks: Sequence[Task], rows: Sequence[ModuleRecord], pool: Pool) -> Iterator[str]:
+    """What is known to go wrong behind the last stage, of the modules whose stages agree."""
+    from hlotool.check.in_place import unsafe_updates
+    from hlotool.findings.verdict import AGREEING
+
+    # Two dumps may have modules of one title: only with the path it is clear which of them agrees.
+    agreeing = {(row.name, row.path) for row in rows if row.verdict in AGREEING}
+    modules = {
+        task.path: task.module for task in tasks if agreeing & {(task.module.title, p) for p in task.paths}
+    }
+    return unsafe_updates(modules.values(), pool)
+
+
+def _unknown_outputs(options: RunOptions, rows: Sequence[ModuleRecord]) -> Iterator[str]:
+    """Tolerances of outputs that no program has."""
+    from hlotool.findings.outputs import output_index
+
+    known = {tuple(leaf.index) for row in rows for leaf in row.leaves}
+    for name in dict.fromkeys(name for name, _ in (*options.output_rtol, *options.output_atol)):
+        index = output_index(name)
+        if known and not any(leaf[: len(index)] == index for leaf in known):
+            yield f"no program has the output {name}, which a tolerance was given for"
+
+
+def record_of(
+    paths: Sequence[str],
+    options: RunOptions,
+    rows: Sequence[ModuleRecord],
+    end: Ending,
+    notes: Sequence[str],
+    elapsed: float,
+) -> RunRecord:
+    """What was found in `paths` within `elapsed` seconds."""
+    from hlotool.report.records import RunRecord, exit_code_of, summary_of, versions
+
+    return RunRecord(
+        versions=versions(),
+        paths=list(paths),
+        options=options,
+        modules=list(rows),
+        summary=summary_of(rows),
+        notes=list(notes),
+        error=end.error,
+        interrupted=end.interrupted,
+        exit_code=end.exit_code(exit_code_of(rows, fail_on=options.fail_on, exact=options.exact)),
+        seconds=elapsed,
+    )

@@ -1,0 +1,73 @@
+"""What is only in memory, as files: the workers of a call are processes, and read what they work on.
+
+The files live as long as this process, so that what a report says to do next finds them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from hlotool.ir.module import Module
+
+#: Where programs are: a dump directory, a file of HLO, an archive, a log; or a program itself.
+Program: TypeAlias = "str | os.PathLike[str] | Module"
+#: Arguments or results: a file, a folder, or `SCRIPT.py:FUNCTION`; or the arrays themselves, tuples nested.
+Values: TypeAlias = "str | os.PathLike[str] | Sequence[Any]"
+
+
+def path_of(program: Program) -> str:
+    """The path of a program; one that is in memory is written to a file."""
+    if isinstance(program, str | os.PathLike):
+        return os.fspath(program)
+    # `m.path`, of a program that was read, is the text before whatever has been done to it since.
+    name = re.sub(r"[^\w.+=-]|^\.+", "_", program.name)[:100] or "module"
+    return _written(f"{name}.hlo", program.to_text().encode("utf-8", "surrogateescape"))
+
+
+def paths_of(programs: Program | Sequence[Program]) -> list[str]:
+    """The paths of one program or of several."""
+    if isinstance(programs, list | tuple):
+        return [path_of(program) for program in programs]
+    return [path_of(programs)]  # type: ignore[arg-type]
+
+
+def values_path(values: Values | None) -> str | None:
+    """The file of arguments or results; those in memory are written to one."""
+    if values is None or isinstance(values, str | os.PathLike):
+        return None if values is None else os.fspath(values)
+    import numpy as np
+
+    from hlotool.values.npz import npz_bytes
+
+    return _written("values.npz", npz_bytes([_arrays(value, np) for value in values]))
+
+
+def _arrays(value: Any, np: Any) -> Any:
+    return tuple(_arrays(part, np) for part in value) if isinstance(value, tuple) else np.asarray(value)
+
+
+def _written(name: str, content: bytes) -> str:
+    """A file of that name and content; the same content is the same file."""
+    folder = _folder() / hashlib.blake2b(content, digest_size=8).hexdigest()
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_bytes(content)
+    return str(path)
+
+
+@cache
+def _folder() -> Path:
+    """Removed when this process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="hlotool-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

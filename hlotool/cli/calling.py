@@ -1,0 +1,69 @@
+"""From a command line to a call of the API, and from its result to the screen."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from hlotool.api.course import Course
+from hlotool.cli.output import finish
+
+if TYPE_CHECKING:
+    from hlotool.api.results import Result
+    from hlotool.replay import batch
+    from hlotool.search import steps
+
+
+def keywords(function: Callable[..., object], arguments: argparse.Namespace) -> dict[str, Any]:
+    """The keyword arguments of a function of the API: the options of the same names."""
+    given = vars(arguments)
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: given[p.name] for p in parameters if p.kind is p.KEYWORD_ONLY and p.name in given}
+
+
+class TerminalCourse(Course):
+    """Progress goes to stderr; what was found until an error or Ctrl-C is printed.
+
+    Args:
+        arguments: of the command; they say how much the user wants to see.
+    """
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._arguments = arguments
+        self._removals: list[Callable[[], None]] = []
+        self.keeps_errors = arguments.json
+        self.keeps_interrupts = True
+
+    def replaying(self, total: int) -> AbstractContextManager[batch.Listener]:
+        """A progress bar, or a line per module."""
+        from hlotool.report.progress import progress_for
+
+        return progress_for(sys.stderr, total, self._arguments.quiet, self._arguments.verbose)
+
+    def searching(self) -> steps.Listener:
+        """A line per step."""
+        if self._arguments.quiet:
+            return super().searching()
+        from hlotool.report.progress import StepLines
+
+        return StepLines(sys.stderr)
+
+    def working(self) -> None:
+        """The workers are still busy with imports of their own: a good time for those of the report."""
+        if not self._arguments.json:
+            import hlotool.report.terminal  # noqa: F401
+
+    def forget(self, remove: Callable[[], None]) -> None:
+        """Only when everything is printed nothing is lost any more."""
+        self._removals.append(remove)
+
+    def finish(self, result: Result[Any]) -> int:
+        """Print the result; returns the exit code."""
+        code = finish(result.record, self._arguments)
+        for remove in self._removals:
+            remove()
+        return code
