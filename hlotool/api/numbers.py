@@ -48,6 +48,8 @@ processes = whole_number(1, 1024)
 devices = whole_number(1, 1024)
 #: How often something is done again.
 repetitions = whole_number(1, 10_000)
+#: Captured executions, or none.
+executions = whole_number(0, 10_000)
 #: Steps, lines, iterations: as many as there are.
 distance = whole_number(0, (1 << 63) - 1)
 

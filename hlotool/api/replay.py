@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hlotool.api.course import QUIET, Course, Ending, ending
 from hlotool.api.options import check_backends, chosen_backends, options_from
 from hlotool.api.results import Result
 from hlotool.api.spool import Program, Values, paths_of
+from hlotool.names import did_you_mean
 
 if TYPE_CHECKING:
     from hlotool.cache.journal import Journal
@@ -174,28 +176,72 @@ def replay(
     options = options_from(given, **chosen_backends(reference, backend, compare, precision))
     where = paths_of(paths)
     limits = Limits(options.workers, options.timeout, options.memory_limit)
-    notes: list[str] = []
-    rows: list[ModuleRecord] = []
-    journal: Journal | None = None
     label = " or ".join(dict.fromkeys((options.reference, *options.tested_backends)))
+    found = Replayed()
     with ending(course) as end, Pool(limits, PRELOAD, label) as pool:
         pool.start()
-        from hlotool.replay.task import find_tasks, for_each_backend, unavailable_row
+        replay_on(pool, where, options, found, course, resume)
+        end.interrupted = found.interrupted
+    if found.journal is not None and not end.interrupted:
+        course.forget(found.journal.remove)
+    elapsed = time.perf_counter() - start
+    return ReplayResult(record_of(where, options, found.rows, end, found.notes, elapsed))
 
-        missing = check_backends(options)
-        tasks = for_each_backend(find_tasks(where, options, notes), missing)
-        journal = _journal(tasks, where, options)
-        batch = _replay(tasks, pool, course, journal, resume, notes)
-        end.interrupted = batch.interrupted
-        if batch.interrupted and not course.keeps_interrupts:
-            raise KeyboardInterrupt
-        if not batch.interrupted:
-            notes += _unsafe_updates(tasks, batch.records, pool)
-            notes += _unknown_outputs(options, batch.records)
-        rows = batch.records + [unavailable_row(backend, why) for backend, why in missing.items()]
-    if journal is not None and not end.interrupted:
-        course.forget(journal.remove)
-    return ReplayResult(record_of(where, options, rows, end, notes, time.perf_counter() - start))
+
+@dataclass(slots=True)
+class Replayed:
+    """What a replay came to so far.
+
+    Attributes:
+        rows: of comparisons.
+        notes: what was passed over, and warnings.
+        journal: keeps the rows until they are shown; None where there is nothing to keep.
+        interrupted: the user stopped it.
+    """
+
+    rows: list[ModuleRecord] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    journal: Journal | None = None
+    interrupted: bool = False
+
+
+def replay_on(
+    pool: Pool,
+    paths: Sequence[str],
+    options: RunOptions,
+    found: Replayed,
+    course: Course = QUIET,
+    resume: bool = True,
+) -> None:
+    """Replay the modules under `paths` in the processes of a pool.
+
+    Args:
+        pool: where; it may have worked before, and may go on afterwards.
+        paths: of dumps.
+        options: of the comparisons.
+        found: gets what is found, also what was found before an error.
+        course: is told how it goes on.
+        resume: go on where the same call was interrupted.
+
+    Raises:
+        DumpError: a path cannot be read, or holds nothing to replay.
+        UsageError: no module matches, no such backend.
+        BackendUnavailable: something that a backend needs is missing here.
+        KeyboardInterrupt: the user stopped it, and `course` does not keep that.
+    """
+    from hlotool.replay.task import find_tasks, for_each_backend, unavailable_row
+
+    missing = check_backends(options)
+    tasks = for_each_backend(find_tasks(paths, options, found.notes), missing)
+    found.journal = _journal(tasks, paths, options)
+    batch = _replay(tasks, pool, course, found.journal, resume, found.notes)
+    found.interrupted = batch.interrupted
+    if not batch.interrupted:
+        found.notes += _unsafe_updates(tasks, batch.records, pool)
+        found.notes += _unknown_outputs(options, batch.records)
+    found.rows = batch.records + [unavailable_row(backend, why) for backend, why in missing.items()]
+    if batch.interrupted and not course.keeps_interrupts:
+        raise KeyboardInterrupt
 
 
 def _journal(tasks: Sequence[Task], paths: Sequence[str], options: RunOptions) -> Journal | None:
@@ -240,13 +286,14 @@ def _unsafe_updates(tasks: Sequence[Task], rows: Sequence[ModuleRecord], pool: P
 
 def _unknown_outputs(options: RunOptions, rows: Sequence[ModuleRecord]) -> Iterator[str]:
     """Tolerances of outputs that no program has."""
-    from hlotool.findings.outputs import output_index
+    from hlotool.findings.outputs import output_index, output_name
 
     known = {tuple(leaf.index) for row in rows for leaf in row.leaves}
     for name in dict.fromkeys(name for name, _ in (*options.output_rtol, *options.output_atol)):
         index = output_index(name)
         if known and not any(leaf[: len(index)] == index for leaf in known):
-            yield f"no program has the output {name}, which a tolerance was given for"
+            meant = did_you_mean(name, map(output_name, sorted(known)))
+            yield f"no program has the output {name}, which a tolerance was given for{meant}"
 
 
 def record_of(

@@ -13,7 +13,6 @@ from hlotool.api.course import Course
 from hlotool.cli.output import finish
 
 if TYPE_CHECKING:
-    from hlotool.api.results import Result
     from hlotool.replay import batch
     from hlotool.search import steps
 
@@ -61,9 +60,9 @@ class TerminalCourse(Course):
         """Only when everything is printed nothing is lost any more."""
         self._removals.append(remove)
 
-    def finish(self, result: Result[Any]) -> int:
-        """Print the result; returns the exit code."""
-        code = finish(result.record, self._arguments)
+    def finish(self, record: Any) -> int:
+        """Print the record of the command; returns the exit code."""
+        code = finish(record, self._arguments)
         for remove in self._removals:
             remove()
         return code

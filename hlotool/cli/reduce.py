@@ -13,6 +13,7 @@ from hlotool.cli.options import (
     add_output_options,
     add_repetition_options,
     add_tolerance_options,
+    add_unknown_options,
 )
 
 USAGE = "reduce [options] FILE"
@@ -55,6 +56,7 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
         "--fail-regex", metavar="REGEX", type=regex, help="what CMD prints when the failure is there"
     )
     add_exact_option(group)
+    add_unknown_options(group)
     add_repetition_options(group, 2, "first runs: does it fail always?")
 
 
@@ -66,4 +68,5 @@ def execute(arguments: argparse.Namespace) -> int:
     course = TerminalCourse(arguments)
     given = keywords(reduce, arguments)
     given["output"] = arguments.output or default_output(arguments.path)
-    return course.finish(reduce(arguments.path, **given, course=course))
+    found = reduce(arguments.path, **given, course=course)
+    return course.finish(found.record)

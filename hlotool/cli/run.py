@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from hlotool.api.given import CHOICES, budget, regex, special_kinds, words
-from hlotool.api.numbers import devices
+from hlotool.api.given import budget, regex, special_kinds, words
 from hlotool.cli.calling import TerminalCourse, keywords
 from hlotool.cli.options import (
     add_backend_options,
@@ -17,6 +16,7 @@ from hlotool.cli.options import (
     add_output_options,
     add_paths,
     add_tolerance_options,
+    add_unknown_options,
 )
 from hlotool.cli.output import emit_error
 
@@ -49,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_paths(parser)
     _add_choice_options(parser)
     add_input_options(parser)
-    _add_comparison_options(parser)
+    add_comparison_options(parser)
     add_execution_options(parser)
     add_output_options(parser)
 
@@ -65,22 +65,11 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
         help="shell patterns of stage names, the reference first; '*': all stages by the first",
     )
     add_backend_options(group)
-    group.add_argument(
-        "--elided",
-        choices=CHOICES["elided"],
-        default="refuse",
-        help="constants that are not in the dump: both sides get the same generated values [refuse]",
-    )
-    group.add_argument(
-        "--opaque",
-        action="store_true",
-        help="private kernels get stand-ins, the same on both sides: compare what is around them",
-    )
-    group.add_argument("--replicas", metavar="N", type=devices, default=0, help="of programs that do not say")
-    group.add_argument("--partitions", metavar="N", type=devices, default=0, help="likewise")
+    add_unknown_options(group)
 
 
-def _add_comparison_options(parser: argparse.ArgumentParser) -> None:
+def add_comparison_options(parser: argparse.ArgumentParser) -> None:
+    """Tolerances, and what is looked for."""
     add_tolerance_options(parser, by_output=True)
     group = parser.add_argument_group("what is found")
     add_exact_option(group)
@@ -135,7 +124,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if not arguments.json and (problem := _lonely_problem(result.record)):
         emit_error(problem)
         return result.exit_code
-    return course.finish(result)
+    return course.finish(result.record)
 
 
 def _lonely_problem(record: RunRecord) -> ErrorRecord | None:

@@ -59,15 +59,22 @@ def find_tasks(paths: Sequence[str], options: ReplayOptions, notes: list[str]) -
     dumps = open_dumps(paths)
     notes += [note for dump in dumps for note in dump.notes]
     only = options.only if isinstance(options, RunOptions) else None
-    return [Task(_to_replay(module, options), options) for _, module in modules_matching(dumps, only)]
+    return [task_of(module, options) for _, module in modules_matching(dumps, only)]
 
 
-def _to_replay(module: DumpModule, options: ReplayOptions) -> DumpModule:
-    """What cannot be replayed need not travel to the workers, flags apart: a dump has hundreds of files."""
+def task_of(module: DumpModule, options: ReplayOptions) -> Task:
+    """The task for a module of a dump.
+
+    What cannot be replayed need not travel to the workers, flags apart: a dump has hundreds of files.
+    """
     artefacts = tuple(file for file in module.artefacts if file.path.endswith(SUFFIX))
+    return Task(as_asked(replace(module, artefacts=artefacts), options), options)
+
+
+def as_asked(module: DumpModule, options: ReplayOptions) -> DumpModule:
+    """The module with what the user says of the things that a dump leaves open."""
     return replace(
         module,
-        artefacts=artefacts,
         devices=options.devices,
         takes_opaque=options.opaque,
         generates_elided=options.elided_seed,

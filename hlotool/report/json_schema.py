@@ -17,6 +17,7 @@ import msgspec
 from hlotool.findings.records import Record
 from hlotool.report.bisect_records import BisectRecord, VerifyRecord
 from hlotool.report.diff_records import DiffRecord
+from hlotool.report.exec_records import ExecRecord
 from hlotool.report.inspect_records import InspectRecord
 from hlotool.report.mutate_records import MutateRecord
 from hlotool.report.opt_records import OptRecord, PassesRecord
@@ -35,6 +36,7 @@ SCHEMAS: dict[str, type[Record]] = {
     "explain-1.json": ExplainRecord,
     "opt-1.json": OptRecord,
     "passes-1.json": PassesRecord,
+    "exec-1.json": ExecRecord,
     "bisect-1.json": BisectRecord,
     "reduce-1.json": ReduceRecord,
     "extract-1.json": ExtractRecord,

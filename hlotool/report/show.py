@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 #: By the name in the schema of a record: a module of this folder, and its report.
 _REPORTS = {
     "run": ("terminal", "RunReport"),
+    "exec": ("exec", "ExecReport"),
     "bisect": ("bisect", "BisectReport"),
     "reduce": ("reduce", "ReduceReport"),
     "extract": ("extract", "ExtractReport"),

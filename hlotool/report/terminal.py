@@ -33,6 +33,16 @@ class RunReport(Report[RunRecord]):
     """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from self.findings()
+        if command := self.next_command():
+            yield next_line(command)
+
+    def next_command(self) -> str:
+        """What to type next; empty when nothing failed."""
+        return command_after_run(self.record, self.verbose)
+
+    def findings(self) -> Iterator[RenderableType]:
+        """Everything but what to type next."""
         for part in self._parts():
             yield part
             yield Text("")
@@ -42,8 +52,6 @@ class RunReport(Report[RunRecord]):
         yield self._totals()
         if not self.quiet:
             yield from (Text(line, "dim") for line in _basis(self.record))
-        if command := command_after_run(self.record, self.verbose):
-            yield next_line(command)
 
     def _parts(self) -> Iterator[RenderableType]:
         modules = self.record.modules

@@ -70,11 +70,13 @@ class Limits:
         timeout: seconds per task, None for no limit.
         memory: bytes of address space per worker, 0 for no limit; None for a share of what is free when a
             task begins, the same for each task that runs beside it.
+        niceness: how much the workers give way to other processes, as for `nice`.
     """
 
     jobs: int = 1
     timeout: float | None = None
     memory: int | None = None
+    niceness: int = 0
 
 
 class Pool:
@@ -107,7 +109,7 @@ class Pool:
         self._backend = backend
         self._environment = worker_environment(limits.jobs) if environment is None else environment
         self._interpreter = interpreter
-        self._options = WorkerOptions(tuple(preload), limits.memory or 0, log_target())
+        self._options = WorkerOptions(tuple(preload), limits.memory or 0, log_target(), limits.niceness)
         self._events: queue.SimpleQueue[tuple[WorkerProcess, Answer | None]] = queue.SimpleQueue()
         self._workers: list[WorkerProcess] = []
 

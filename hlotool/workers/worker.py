@@ -63,11 +63,13 @@ class WorkerOptions(msgspec.Struct, frozen=True):
         preload: modules to import before the first call.
         memory_limit: bytes of address space that the user allows, 0 for no limit.
         log: where its log goes, if anywhere.
+        niceness: how much it gives way to others.
     """
 
     preload: tuple[str, ...] = ()
     memory_limit: int = 0
     log: LogTarget | None = None
+    niceness: int = 0
 
 
 def main(options_json: str) -> None:
@@ -79,6 +81,8 @@ def main(options_json: str) -> None:
     calls = _listen(requests)
     _trace_crashes()
     options = msgspec.json.decode(options_json, type=WorkerOptions)
+    if options.niceness and hasattr(os, "nice"):
+        os.nice(options.niceness)
     if options.log is not None:
         follow_log(options.log)
     _preload(options.preload)

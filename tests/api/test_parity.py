@@ -17,8 +17,14 @@ from hlotool.cli.main import build_parser
 #: import from the packages `hlotool.backends` and `hlotool.repro`.
 FUNCTIONS = {"run": "replay", "repro": "verify", "backends": "list_backends"}
 
+#: Commands without a function, and why.
+WITHOUT = {"exec": "it gives the terminal and the signals to another program, and ends as that does"}
+
 #: They say what is shown: `Result.report`, `Result.to_dict`, the log of `logging`, Python's own traceback.
 SHOWN = {"help", "json", "quiet", "verbose", "log", "debug"}
+
+#: They say where the defaults of a command line come from; a function has its own.
+CONFIGURATION = {"config", "no_config"}
 
 #: Options that are no arguments, and why.
 ELSEWHERE = {
@@ -33,6 +39,7 @@ ELSEWHERE = {
 }
 #: Arguments that are no options, and why.
 ONLY_HERE = {
+    "ignore": "[[check.ignore]] of a configuration",
     "course": "a command shows its progress on the terminal",
     "output_rtol": "--rtol OUTPUT:VALUE",
     "output_atol": "--atol OUTPUT:VALUE",
@@ -48,7 +55,7 @@ def commands() -> dict[str, argparse.ArgumentParser]:
     return dict(found.choices)
 
 
-COMMANDS = commands()
+COMMANDS = {name: parser for name, parser in commands().items() if name not in WITHOUT}
 
 
 def function_of(command: str) -> Callable[..., Any]:
@@ -58,7 +65,7 @@ def function_of(command: str) -> Callable[..., Any]:
 
 def options_of(command: str) -> Iterator[argparse.Action]:
     for action in COMMANDS[command]._actions:
-        if action.dest not in SHOWN and (command, action.dest) not in ELSEWHERE:
+        if action.dest not in SHOWN | CONFIGURATION and (command, action.dest) not in ELSEWHERE:
             yield action
 
 
@@ -107,6 +114,7 @@ def test_functions_return_results(command: str) -> None:
 def test_the_exceptions_are_still_needed() -> None:
     """A name that has gone from a parser goes from the lists above."""
     known = {(name, action.dest) for name, parser in COMMANDS.items() for action in parser._actions}
+    assert set(WITHOUT) <= set(commands())
     assert set(ELSEWHERE) | set(OTHER_DEFAULTS) <= known
     assert {name for name in ELSEWHERE.values() if name.startswith("hlotool.")} <= {
         f"hlotool.{name}" for name in hlotool.__all__

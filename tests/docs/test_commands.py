@@ -26,8 +26,8 @@ DOCUMENTS = [
 
 #: Set-up and test commands: what runs this test has run them, or the packaging test runs their like.
 ELSEWHERE = re.compile(r"(python3? -m (venv|pytest)|pip install|bash \.ci/run|XLA_FLAGS=|pytest )")
-#: A path that stands for the reader's own.
-PLACEHOLDER = "hlotool run dump"
+#: Paths that stand for the reader's own.
+PLACEHOLDERS = {"hlotool run dump", "hlotool exec -- python train.py"}
 
 
 def blocks(path: Path, language: str) -> Iterator[str]:
@@ -55,11 +55,11 @@ def test_documents_hold_commands() -> None:
     assert any(c.startswith("hlotool run corpus") for c in COMMANDS)
 
 
-@pytest.mark.parametrize("command", [c for c in COMMANDS if not ELSEWHERE.match(c) and c != PLACEHOLDER])
+@pytest.mark.parametrize("command", [c for c in COMMANDS if not ELSEWHERE.match(c) and c not in PLACEHOLDERS])
 def test_command(command: str, tmp_path: Path) -> None:
     if re.search(r"\bcuda-emu\b", command) and shutil.which("g++") is None:
         pytest.skip("there is no g++ for backend cuda-emu")
-    if re.search(r"\bxla\b|--platform=CPU", command):
+    if re.search(r"\bxla\b|--platform=CPU|hlotool exec", command):
         need_xla()
     program, *arguments = shlex.split(command)
     runner = {
@@ -67,10 +67,12 @@ def test_command(command: str, tmp_path: Path) -> None:
         "python": [sys.executable],
         "run_hlo_module": [sys.executable, "-m", "hlotool.xla_tools.run_hlo_module"],
     }[program]
+    # A `python` among the arguments is this one.
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     result = subprocess.run(
         [*runner, *arguments],
         cwd=ROOT,
-        env=os.environ | {"HLOTOOL_CACHE": str(tmp_path)},
+        env=os.environ | {"HLOTOOL_CACHE": str(tmp_path), "PATH": path},
         capture_output=True,
         encoding="utf-8",
         timeout=300,

@@ -1,0 +1,1 @@
+"""From the running program to a dump with its arguments and results."""

@@ -1,0 +1,216 @@
+"""What happens within the program that `hlotool exec` runs: each process of it dumps to a folder of its own.
+
+Runs in whatever Python the program uses, which need not have hlotool: nothing is imported but the standard
+library.
+
+A flag that XLA does not know ends the process, and what it knows depends on the package that brings it. So
+flags are set when that package is imported, and are those that the same interpreter was seen to accept in a
+process of its own. Until then, and for XLA in another package, only flags that every XLA knows are set.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Any
+
+#: Holds the configuration as JSON: `folder`, `cache`, `basic`, `wanted`, `tf`.
+VARIABLE = "HLOTOOL_EXEC"
+
+#: What makes the XLA of a package read its flags, and little else.
+PROBES = {
+    "jaxlib": "from jaxlib import xla_client; xla_client.CompileOptions()",
+    "tensorflow": "import tensorflow as tf; tf.function(lambda x: x + 1, jit_compile=True)(tf.constant(1.0))",
+    "torch_xla": "import torch, torch_xla; (torch.ones(1, device=torch_xla.device()) + 1).cpu()",
+}
+#: What JAX looks for when it is about to start XLA: the last moment for a program that set XLA_FLAGS itself.
+_LAST_MOMENT = "jax_plugins"
+#: Seconds that an interpreter may take to answer; importing TensorFlow is slow.
+_PROBE_LIMIT = 180.0
+_UNKNOWN = re.compile(r"Unknown flags? in (?:TF_)?XLA_FLAGS: (.*)")
+#: Not in a program under watch: they move the files that are waited for, or replace them by others.
+_IN_THE_WAY = (
+    "--xla_dump_to",
+    "--xla_dump_hlo_to_subfolder",
+    "--xla_dump_include_timestamp",
+    "--xla_dump_hlo_unoptimized_snapshots",
+)
+
+
+def merged(given: str, flags: Sequence[str], without: Sequence[str] = ()) -> str:
+    """The value of XLA_FLAGS with `flags` added; they win over the same ones in `given`.
+
+    Args:
+        given: flags, or the path of a file of flags, as XLA takes it.
+        flags: to be added.
+        without: flags that are left out whatever their value, as are those that are in the way.
+    """
+    if given.strip() and not given.lstrip().startswith("-"):
+        given = _content(given.strip())
+    ours = {_name(flag) for flag in (*flags, *without, *_IN_THE_WAY)}
+    return " ".join([*(flag for flag in given.split() if _name(flag) not in ours), *flags])
+
+
+def _name(flag: str) -> str:
+    return flag.partition("=")[0]
+
+
+def _content(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def install() -> None:
+    """Watch this process, if it was started below `hlotool exec`."""
+    if VARIABLE in os.environ:
+        watch = Watch(json.loads(os.environ[VARIABLE]))
+        watch.redirect()
+        sys.meta_path.insert(0, watch)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=watch.redirect)
+
+
+class Watch:
+    """Sets the flags of this process; on `sys.meta_path` to see what it imports, and never to import it.
+
+    Args:
+        config: of `hlotool exec`.
+    """
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._config = config
+        self._known: list[str] | None = None
+        self._packages: dict[str, str] = {}
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Look at an import that is about to happen."""
+        if name in PROBES and name not in self._packages:
+            self._meet(name)
+            self.redirect()
+        elif name == _LAST_MOMENT:
+            self.redirect()
+
+    def redirect(self) -> None:
+        """Let XLA write to the folder of this process, from now on."""
+        folder = os.path.join(self._config["folder"], f"process_{os.getpid()}")
+        basic = [flag.replace(self._config["folder"], folder) for flag in self._config["basic"]]
+        flags = basic + (self._known or [])
+        # A process that started this one may have flags of another XLA.
+        os.environ["XLA_FLAGS"] = merged(os.environ.get("XLA_FLAGS", ""), flags, self._config["wanted"])
+        if "tensorflow" in self._packages:
+            os.environ["TF_XLA_FLAGS"] = merged(os.environ.get("TF_XLA_FLAGS", ""), self._config["tf"])
+            os.environ["TF_DUMP_GRAPH_PREFIX"] = folder
+        if self._packages:
+            self._write_record(folder, flags)
+
+    def _meet(self, package: str) -> None:
+        """Find out what the XLA of `package` knows; several in one process must all know a flag."""
+        self._packages[package] = _version(package)
+        known = self._ask(package)
+        self._known = known if self._known is None else [flag for flag in self._known if flag in known]
+
+    def _ask(self, package: str) -> list[str]:
+        """The flags that `package` knows, remembered from an earlier process if possible."""
+        wanted = self._config["wanted"]
+        asked = [
+            sys.executable,
+            package,
+            self._packages[package],
+            PROBES[package],
+            wanted,
+            self._config["tf"],
+        ]
+        key = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
+        path = os.path.join(self._config["cache"], key + ".json")
+        try:
+            with open(path, encoding="utf-8") as file:
+                return list(json.load(file))
+        except (OSError, ValueError):
+            pass
+        known = accepted(package, wanted, self._config["tf"])
+        if known is None:
+            return []
+        _write(path, known)
+        return known
+
+    def _write_record(self, folder: str, flags: list[str]) -> None:
+        record = {
+            "pid": os.getpid(),
+            "command": list(getattr(sys, "orig_argv", [sys.executable])),
+            "packages": self._packages,
+            "flags": flags,
+            "unknown": [flag for flag in self._config["wanted"] if flag not in flags],
+        }
+        _write(folder + ".json", record)
+
+
+def accepted(package: str, wanted: Sequence[str], tf: Sequence[str]) -> list[str] | None:
+    """Flags of `wanted` that the XLA of `package` accepts in this interpreter; None if it does not say.
+
+    Unknown flags are named in a message. Others may be known and fatal (TensorFlow 2.21 dies of
+    `--xla_dump_hlo_snapshots` on a CPU): these are found one at a time.
+    """
+    known = list(wanted)
+    with tempfile.TemporaryDirectory(prefix="hlotool-") as folder:
+        basic = [f"--xla_dump_to={folder}"]
+        while refused := _refused(package, [*basic, *known], tf):
+            known = [flag for flag in known if flag not in refused]
+        if refused is None and _refused(package, basic, tf) is None:
+            return None
+        if refused is None:
+            known = [flag for flag in known if _refused(package, [*basic, flag], tf) is not None]
+    return known
+
+
+def _refused(package: str, flags: Sequence[str], tf: Sequence[str]) -> set[str] | None:
+    """Those of the flags that a process ends for; None if it fails for another reason."""
+    values = {"XLA_FLAGS": " ".join(flags), "TF_XLA_FLAGS": " ".join(tf if package == "tensorflow" else ())}
+    # What it would take to start a device is of no interest.
+    values.update(JAX_PLATFORMS="cpu", PJRT_DEVICE="CPU", CUDA_VISIBLE_DEVICES="")
+    environment = {**os.environ, **values}
+    environment.pop(VARIABLE, None)
+    try:
+        done = subprocess.run(
+            [sys.executable or "python", "-c", PROBES[package]],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=_PROBE_LIMIT,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    unknown = _UNKNOWN.search(done.stderr.decode("utf-8", "replace"))
+    refused = set(unknown.group(1).split()).intersection(flags) if unknown else set()
+    return refused if refused or done.returncode == 0 else None
+
+
+def _version(package: str) -> str:
+    for name in (package, package + "-cpu"):
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return ""
+
+
+def _write(path: str, value: object) -> None:
+    """Write JSON, whole or not at all; what cannot be kept is done without."""
+    temporary = f"{path}.{os.getpid()}"
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(value, file)
+        os.replace(temporary, path)
+    except OSError:
+        pass

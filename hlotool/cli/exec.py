@@ -1,0 +1,208 @@
+"""`hlotool exec`: run a program, and replay what it compiles with its own arguments and results.
+
+The imports that take time stand inside the functions: the program is on its way before they begin.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hlotool.api.course import Ending, ending
+from hlotool.api.numbers import byte_size, executions, seed
+from hlotool.api.options import check_backends, chosen_backends, options_from
+from hlotool.cli import run
+from hlotool.cli.calling import TerminalCourse
+from hlotool.cli.options import (
+    add_backend_options,
+    add_execution_options,
+    add_only_option,
+    add_output_options,
+)
+from hlotool.cli.output import tell
+from hlotool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from hlotool.capture.launch import DumpWishes, Program
+    from hlotool.capture.session import Session
+    from hlotool.replay.options import RunOptions
+    from hlotool.replay.records import ModuleRecord
+    from hlotool.report.bisect_records import BisectRecord
+    from hlotool.report.records import RunRecord
+
+USAGE = "exec [options] -- COMMAND ..."
+ABOUT = "run a program, and replay what it compiles with its real arguments and results"
+DESCRIPTION = """\
+Run a program with the flags that make its XLA write a dump, and replay every module while the program runs:
+before and after optimizations, and what the device really returned. The program keeps the terminal, gets the
+signals, and its exit status is passed on where nothing is wrong.
+"""
+EXAMPLES = """\
+examples:
+  hlotool exec -- python train.py --steps 10      one execution of every module is judged
+  hlotool exec --bisect -- python train.py        and what is wrong is searched, pass by pass
+  hlotool exec --only train_step --snapshots 3 -- pytest tests/test_model.py
+  hlotool exec --keep DIR --json -- ./run.sh      keep the dump; the program's stdout goes to stderr
+"""
+
+#: How `--bisect` is to search: options of this command that are arguments of `hlotool.bisect`.
+_SHARED = ("seed", "rtol", "atol", "exact", "repro", "timeout", "jobs", "memory_limit")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes to its parser."""
+    parser.add_argument("program", metavar="COMMAND", nargs=argparse.REMAINDER, help="and its arguments")
+    group = parser.add_argument_group("what to dump")
+    add_only_option(group)
+    group.add_argument(
+        "--snapshots",
+        metavar="N",
+        type=executions,
+        default=1,
+        help="executions of each module that are kept with arguments and results [1]",
+    )
+    group.add_argument("--passes", action="store_true", help="the program after every pass, too")
+    group.add_argument(
+        "--max-size", metavar="SIZE", type=byte_size, default=10 << 30, help="of the dump on disk [10G]"
+    )
+    group.add_argument("--keep", metavar="DIR", help="a new folder for the dump, which stays")
+    group = parser.add_argument_group("what to compare")
+    add_backend_options(group)
+    group.add_argument("--seed", type=seed, default=0, help="of inputs where none are captured [0]")
+    run.add_comparison_options(parser)
+    group = parser.add_argument_group("search")
+    group.add_argument("--bisect", action="store_true", help="find what made it wrong (implies --passes)")
+    group.add_argument("--repro", metavar="DIR", default="hlotool-repro", help="for bundles [hlotool-repro]")
+    group.add_argument("--no-repro", dest="repro", action="store_const", const=None, help="write none")
+    add_execution_options(parser, resumes=False)
+    add_output_options(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit code."""
+    start = time.perf_counter()
+    from hlotool.capture.launch import Program, environment_of
+
+    command = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
+    if not command:
+        raise UsageError("which program? It follows the options: hlotool exec -- python train.py")
+    chosen = chosen_backends(arguments.reference, arguments.backend, arguments.compare, arguments.precision)
+    options = options_from(vars(arguments), **chosen)
+    missing = check_backends(options)
+    folder = _dump_folder(arguments.keep)
+    try:
+        wishes = _wishes(arguments, folder)
+        program = Program(command, environment_of(wishes, os.environ), own_stdout=not arguments.json)
+        return _accompany(program, wishes, options, list(missing), arguments, start)
+    finally:
+        with suppress(OSError):
+            folder.rmdir()  # of a command that came to nothing
+
+
+def _wishes(arguments: argparse.Namespace, folder: Path) -> DumpWishes:
+    from hlotool.capture.launch import DumpWishes
+
+    return DumpWishes(folder, arguments.snapshots > 0, arguments.passes or arguments.bisect, arguments.only)
+
+
+def _dump_folder(keep: str | None) -> Path:
+    """A new folder, with its real path; raises UsageError where it cannot be made."""
+    if keep is None:
+        return Path(tempfile.mkdtemp(prefix="hlotool-exec-")).resolve()
+    folder = Path(keep).resolve()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        is_empty = not any(folder.iterdir())
+    except OSError as error:
+        raise UsageError(f"--keep {keep}: {error.strerror}") from error
+    if not is_empty:
+        raise UsageError(f"--keep {keep}: there is something in it; give a new folder")
+    return folder
+
+
+def _accompany(
+    program: Program,
+    wishes: DumpWishes,
+    options: RunOptions,
+    missing: Sequence[str],
+    arguments: argparse.Namespace,
+    start: float,
+) -> int:
+    """Everything from the start of the program to the report."""
+    with program:
+        from hlotool.api.replay import record_of
+        from hlotool.capture.processes import notes_on, read_processes
+        from hlotool.capture.session import Session
+        from hlotool.capture.watch import Watch
+        from hlotool.report.exec_records import ExecRecord, ProgramRecord, exec_exit_code
+
+        with Watch(wishes.folder, arguments.snapshots, arguments.max_size) as watch:
+            session = Session(watch, options, missing, _announce)
+            session.replay_beside(program)
+    ran = ProgramRecord(
+        command=program.command,
+        status=program.status,
+        seconds=program.seconds,
+        processes=read_processes(wishes.folder),
+    )
+    course = TerminalCourse(arguments)
+    with ending(course) as end:
+        end.interrupted = _replay_rest(session, course)
+    rows = session.rows()
+    session.notes += notes_on(ran.processes, rows, wishes, os.environ)
+    folders = session.folders()
+    paths = [str(folders[0] if len(folders) == 1 else wishes.folder)]
+    replays = record_of(paths, options, rows, end, session.notes, time.perf_counter() - start)
+    search = _search(replays, arguments, course, end)
+    code = end.exit_code(ExitCode(replays.exit_code))
+    is_kept = arguments.keep is not None or (bool(rows) and code != ExitCode.AGREE)
+    record = ExecRecord(
+        versions=replays.versions,
+        program=ran,
+        dump=str(wishes.folder) if is_kept else "",
+        run=replays,
+        bisect=search,
+        error=end.error,
+        interrupted=end.interrupted,
+        exit_code=exec_exit_code(code, ran.status),
+        seconds=time.perf_counter() - start,
+    )
+    course.finish(record)
+    if not is_kept:
+        shutil.rmtree(wishes.folder, ignore_errors=True)
+    return record.exit_code
+
+
+def _replay_rest(session: Session, course: TerminalCourse) -> bool:
+    """Replay what is left when the program has ended; whether the user stopped it."""
+    tasks = session.tasks_left()
+    with course.replaying(len(tasks)) as listener:
+        return session.replay_rest(tasks, listener).interrupted
+
+
+def _search(
+    replays: RunRecord, arguments: argparse.Namespace, course: TerminalCourse, end: Ending
+) -> BisectRecord | None:
+    """What `bisect` finds in the modules that are wrong, if it is asked for, and something is."""
+    from hlotool.api.bisect import bisect
+    from hlotool.findings.verdict import DIFFERING
+
+    wrong = dict.fromkeys(row.name for row in replays.modules if row.verdict in DIFFERING)
+    if not arguments.bisect or not wrong or end.interrupted:
+        return None
+    names = "|".join(map(re.escape, wrong))
+    shared = {name: getattr(arguments, name) for name in _SHARED}
+    return bisect(replays.paths, only=f"^({names})$", **shared, course=course).record
+
+
+def _announce(row: ModuleRecord) -> None:
+    """Say at once that something is wrong: the program may run for hours."""
+    tell(f"hlotool: {row.verdict.value}: {row.name} ({row.stage_tested})")
