@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from hlotool.api.numbers import distance
 from hlotool.api.programs import load
 from hlotool.api.results import Result
 from hlotool.api.spool import Program
-from hlotool.errors import DumpError, UsageError
+from hlotool.errors import DumpError, ExitCode, UsageError
 from hlotool.ir.module import Module
 
 if TYPE_CHECKING:
@@ -28,31 +29,46 @@ class OptResult(Result["PassRecord"]):
     """A program after passes; a row for each of them.
 
     Args:
-        record: of the call.
+        record: of the call, without the text.
         module: the program as it became.
-        content: that program in the form that was asked for.
+        pieces: that program in the form that was asked for; text is UTF-8, made a piece at a time.
 
     Attributes:
         module: see above.
-        content: see above; text is UTF-8.
+        pieces: see above; may be iterated again.
     """
 
-    record: OptRecord
-
-    def __init__(self, record: OptRecord, module: Module, content: bytes) -> None:
-        super().__init__(record)
+    def __init__(self, record: OptRecord, module: Module, pieces: Iterable[bytes]) -> None:
+        self._record = record
         self.module = module
-        self.content = content
+        self.pieces = pieces
+
+    @cached_property
+    def record(self) -> OptRecord:
+        """The record, with the text unless that went to a file."""
+        from msgspec.structs import replace
+
+        return replace(self._record, text="" if self._record.output else self.module.to_text())
+
+    @cached_property
+    def content(self) -> bytes:
+        """The program in the form that was asked for; text is UTF-8."""
+        return b"".join(self.pieces)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit status that the command ends with."""
+        return ExitCode(self._record.exit_code)
 
     @property
     def rows(self) -> Sequence[PassRecord]:
         """One record per run of a pass, in order."""
-        return self.record.runs
+        return self._record.runs
 
     @property
     def changed(self) -> bool:
         """Whether some pass changed the program."""
-        return self.record.changed
+        return self._record.changed
 
     def __repr__(self) -> str:
         return f"<OptResult: {len(self.rows)} passes, {'changed' if self.changed else 'unchanged'}>"
@@ -110,15 +126,15 @@ def opt(
     before = module.to_text() if emit == "filecheck" else ""
     fuel = [str(pass_fuel)] if isinstance(pass_fuel, int) else pass_fuel
     manager = _run(module, passes, _fuel(fuel), verify, print_before, print_after, dump_to)
-    content = _content(module, emit, passes, before)
+    pieces = _pieces(module, emit, passes, before)
     if output is not None:
         from hlotool.findings.files import writing
 
-        with writing(os.fspath(output)):
-            Path(output).write_bytes(content)
+        with writing(os.fspath(output)), Path(output).open("wb") as file:
+            file.writelines(pieces)
     shown = module.name if isinstance(path, Module) else os.fspath(path)
     written = "" if output is None else os.fspath(output)
-    return OptResult(_record(module, shown, passes, manager.runs, written), module, content)
+    return OptResult(_record(shown, passes, manager.runs, written), module, pieces)
 
 
 def list_passes() -> Passes:
@@ -201,24 +217,36 @@ def _fuel(given: Sequence[str]) -> Fuel:
     return fuel
 
 
-def _content(module: Module, emit: str, passes: str, before: str) -> bytes:
+class _Text:
+    """The text of a module, in pieces."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+
+    def __iter__(self) -> Iterator[bytes]:
+        from hlotool.ir.printer import module_pieces
+
+        return (piece.encode("utf-8", "surrogateescape") for piece in module_pieces(self._module))
+
+
+def _pieces(module: Module, emit: str, passes: str, before: str) -> Iterable[bytes]:
     """The program in the form that is asked for; `before` is its text before the passes."""
     if emit == "proto":
         from hlotool.parse.proto.write import write_module_proto
 
-        return write_module_proto(module)
+        return [write_module_proto(module)]
     if emit == "stablehlo":
         from hlotool.backends.stablehlo.convert import to_stablehlo
 
-        return to_stablehlo(module).encode("utf-8", "surrogateescape")
+        return [to_stablehlo(module).encode("utf-8", "surrogateescape")]
     if emit == "filecheck":
         from hlotool.ir.printing.filecheck import filecheck_test
 
-        return filecheck_test(before, module, passes).encode("utf-8", "surrogateescape")
-    return module.to_text().encode("utf-8", "surrogateescape")
+        return [filecheck_test(before, module, passes).encode("utf-8", "surrogateescape")]
+    return _Text(module)
 
 
-def _record(module: Module, path: str, passes: str, runs: list[PassRecord], output: str) -> OptRecord:
+def _record(path: str, passes: str, runs: list[PassRecord], output: str) -> OptRecord:
     from hlotool.report.opt_records import OptRecord
     from hlotool.report.records import versions
 
@@ -228,6 +256,5 @@ def _record(module: Module, path: str, passes: str, runs: list[PassRecord], outp
         passes=passes,
         runs=runs,
         changed=any(run.changes for run in runs),
-        text="" if output else module.to_text(),
         output=output,
     )

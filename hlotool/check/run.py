@@ -10,6 +10,7 @@ import msgspec
 from hlotool.check.catalogue import all_rules
 from hlotool.check.facts import ProgramFacts
 from hlotool.check.findings import FailedFile, Finding
+from hlotool.check.rules import Applies
 from hlotool.check.task import CheckResult, CheckTask
 from hlotool.dump.names import Kind
 from hlotool.dump.records import Dump, DumpModule, Stage, first_and_last, stages_matching
@@ -94,6 +95,8 @@ def _task(
     chosen = stages_matching(module.stages or module.others, patterns) if patterns else first_and_last(module)
     if not chosen:
         return None
+    if not any(all_rules()[rule].applies is Applies.EVERY_STAGE for rule in rules):
+        chosen = chosen[:1]  # nobody asks what the others hold
     return CheckTask(module, chosen, rules, _is_program(chosen[0], module), gpu)
 
 

@@ -44,7 +44,7 @@ class CheckResult(Record, frozen=True, kw_only=True):
     Attributes:
         findings: in the order of the stages.
         failures: stages that could not be read.
-        facts: of the program, for rules on the whole dump.
+        facts: of the program, where a rule on the whole dump wants them.
     """
 
     findings: list[Finding] = []
@@ -54,7 +54,9 @@ class CheckResult(Record, frozen=True, kw_only=True):
 
 def check_module(task: CheckTask) -> CheckResult:
     """Apply the rules to each stage."""
-    rules = [rule for rule in all_rules().values() if rule.id in task.rules and rule.check_module]
+    wanted = [rule for rule in all_rules().values() if rule.id in task.rules]
+    rules = [rule for rule in wanted if rule.check_module]
+    needs_facts = any(rule.check_dump for rule in wanted)
     findings: list[Finding] = []
     failures: list[FailedFile] = []
     facts: ProgramFacts | None = None
@@ -67,7 +69,7 @@ def check_module(task: CheckTask) -> CheckResult:
             continue
         is_program = task.has_program and number == 0 and not module.cut
         findings += findings_of(module, rules, title, file, is_program, task.gpu)
-        if number == 0:
+        if number == 0 and needs_facts:
             facts = program_facts(module, title, file)
     return CheckResult(findings=findings, failures=failures, facts=facts)
 

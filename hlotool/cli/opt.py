@@ -76,7 +76,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         emit_json(with_configuration(found.record, arguments))
     elif not arguments.output:
-        emit_bytes(found.content)
+        emit_bytes(found.pieces)
     if arguments.verbose and not arguments.json:
         from hlotool.report.console import console_for, render
         from hlotool.report.opt import pass_table

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -51,7 +51,7 @@ def emit_json(record: object) -> None:
 
     from hlotool.workers.plain import encoded
 
-    emit_bytes(encoded(record, msgspec.json.encode) + b"\n")
+    emit_bytes((encoded(record, msgspec.json.encode), b"\n"))
 
 
 def emit_report(report: RenderableType) -> None:
@@ -85,15 +85,15 @@ def emit(text: str) -> None:
         sys.stdout.flush()
 
 
-def emit_bytes(content: bytes) -> None:
-    """Write UTF-8 text as `emit` does, whatever the encoding of stdout."""
+def emit_bytes(content: Iterable[bytes]) -> None:
+    """Write UTF-8 text, in pieces, as `emit` does, whatever the encoding of stdout."""
     buffer = getattr(sys.stdout, "buffer", None)
     if buffer is None:
-        emit(content.decode())
+        emit(b"".join(content).decode())
         return
     with _stdout():
         sys.stdout.flush()
-        buffer.write(content)
+        buffer.writelines(content)
         buffer.flush()
 
 

@@ -61,6 +61,8 @@ class Cost:
         )
 
 
+_NOTHING = Cost()
+
 Rule: TypeAlias = "Callable[[CostAnalysis, Instruction], Cost]"
 
 _RULES: dict[str, Rule] = {}
@@ -88,6 +90,7 @@ class CostAnalysis:
     def __init__(self, iterations: Callable[[Instruction], int] = lambda loop: 1) -> None:
         self.iterations = iterations
         self._computations: dict[Computation, Cost] = {}
+        self._instructions: dict[Instruction, Cost] = {}
 
     def of_computation(self, computation: Computation) -> Cost:
         """The sum over its instructions."""
@@ -99,9 +102,15 @@ class CostAnalysis:
 
     def of_instruction(self, instruction: Instruction) -> Cost:
         """With all that it calls."""
+        known = self._instructions.get(instruction)
+        if known is None:
+            known = self._instructions[instruction] = self._cost(instruction)
+        return known
+
+    def _cost(self, instruction: Instruction) -> Cost:
         opcode = instruction.opcode
         if opcode in _FREE:
-            return Cost()
+            return _NOTHING
         if (rule := _RULES.get(opcode)) is not None:
             return rule(self, instruction)
         if (moved := _TRAFFIC.get(opcode)) is not None:

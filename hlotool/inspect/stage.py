@@ -43,7 +43,7 @@ def stage_info(module: Module, label: str, file: str, allocated: int | None = No
     loops = {i: trip_count(i) for i in instructions if i.opcode == "while"}
     known = {loop: count for loop, count in loops.items() if count is not None}
     once = CostAnalysis()
-    repeated = CostAnalysis(lambda loop: known.get(loop, 1))
+    repeated = CostAnalysis(lambda loop: known.get(loop, 1)) if known else once
     return StageInfo(
         label=label,
         file=file,

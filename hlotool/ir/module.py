@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from hlotool.errors import Location, Unsupported, VerificationError
 from hlotool.ir.attribute_access import AttributeAccess
 from hlotool.ir.attributes import AttributeValue, EntryLayout, Metadata, Sharding, StackFrameTables
+from hlotool.ir.opcodes import OPCODES, OpcodeRow
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 
 if TYPE_CHECKING:
     from hlotool.ir.literal import Literal
-    from hlotool.ir.opcodes import OpcodeRow
 
 
 #: The rules that reading attributes and shapes of an instruction by their kind can find broken.
@@ -95,8 +95,6 @@ class Instruction(AttributeAccess):
     @property
     def row(self) -> OpcodeRow:
         """Its row of the opcode table."""
-        from hlotool.ir.opcodes import OPCODES
-
         return OPCODES[self.opcode]
 
     @property

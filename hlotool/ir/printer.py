@@ -26,7 +26,7 @@ from hlotool.ir.printing.attributes import (
     rank_of,
     value_text,
 )
-from hlotool.ir.printing.literals import literal_text
+from hlotool.ir.printing.literals import literal_pieces
 from hlotool.ir.printing.metadata import frontend_text, metadata_text, quote, stack_frame_tables_text
 from hlotool.ir.types import ELEMENT_TYPES, Shape, join_indexed, strip_layouts
 from hlotool.ir.walk import async_start
@@ -105,12 +105,17 @@ _HEADER: Mapping[str, tuple[Callable[[Any], str], tuple[object, ...]]] = {
 
 def print_module(module: Module, options: PrintOptions | None = None) -> str:
     """The whole text; XLA reads it, and so does hlotool."""
+    return "".join(module_pieces(module, options))
+
+
+def module_pieces(module: Module, options: PrintOptions | None = None) -> Iterator[str]:
+    """The same in pieces: lines, and of large constants less."""
     return _Printer(options or PrintOptions(), module.computations).module(module)
 
 
 def print_instruction(instruction: Instruction, options: PrintOptions | None = None) -> str:
     """One line, without indentation and `ROOT`."""
-    return _Printer(options or PrintOptions(), []).instruction(instruction)
+    return "".join(_Printer(options or PrintOptions(), []).instruction(instruction))
 
 
 class _Printer:
@@ -122,50 +127,51 @@ class _Printer:
         self.instruction_names: dict[int, str] = {}
         self._texts: dict[tuple[int, str], tuple[object, str]] = {}
 
-    def module(self, module: Module) -> str:
+    def module(self, module: Module) -> Iterator[str]:
         """Header line, tables, computations."""
         wrapped = {id(sugar.wrapped) for sugar in map(sugar_of, module.instructions()) if sugar is not None}
         parts = [f"HloModule {legal_name(module.name)}", *header_parts(module.attributes)]
-        header = ", ".join(parts) + "\n\n"
-        tables = stack_frame_tables_text(module.stack_frames) + "\n" if module.stack_frames else ""
-        bodies = (
-            ("ENTRY " if c is module.entry else "") + self.computation(c) + "\n\n"
-            for c in module.computations
-            if id(c) not in wrapped
-        )
-        return header + tables + "".join(bodies)
+        yield ", ".join(parts) + "\n\n"
+        if module.stack_frames:
+            yield stack_frame_tables_text(module.stack_frames) + "\n"
+        for computation in module.computations:
+            if id(computation) not in wrapped:
+                yield "ENTRY " if computation is module.entry else ""
+                yield from self.computation(computation)
+                yield "\n\n"
 
-    def computation(self, computation: Computation) -> str:
+    def computation(self, computation: Computation) -> Iterator[str]:
         """Signature and body."""
         self.instruction_names = printed_names(computation.instructions)
         parameters = ", ".join(
             f"{self._name_of(p)}: {self._logical(p.shape)}" for p in computation.parameters
         )
-        signature = f"({parameters}) -> {self._logical(computation.root.shape)}"
-        root = computation.root
-        lines = [
-            f"  ROOT {self.instruction(i)}\n" if i is root else f"  {self.instruction(i)}\n"
-            for i in computation.instructions
-        ]
         name = self.computation_names.get(id(computation), computation.name)
-        return f"%{name} {signature} {{\n{''.join(lines)}}}{_thread(computation)}"
+        yield f"%{name} ({parameters}) -> {self._logical(computation.root.shape)} {{\n"
+        for instruction in computation.instructions:
+            yield "  ROOT " if instruction is computation.root else "  "
+            yield from self.instruction(instruction)
+            yield "\n"
+        yield f"}}{_thread(computation)}"
 
-    def instruction(self, instruction: Instruction) -> str:
+    def instruction(self, instruction: Instruction) -> Iterator[str]:
         """`%name = shape opcode(operands), attributes`."""
         sugar = sugar_of(instruction)
         opcode = instruction.opcode if sugar is None else sugar.opcode
-        text = (
-            f"%{self._name_of(instruction)} = {self._once(instruction.shape, 'shape', str)} {opcode}"
-            f"({self._operands(instruction)}){self._attributes(instruction, sugar)}"
-        )
+        shape = self._once(instruction.shape, "shape", str)
+        yield f"%{self._name_of(instruction)} = {shape} {opcode}("
+        if instruction.literal is not None:
+            yield from literal_pieces(instruction.literal, self.options.large_constants)
+        else:
+            yield self._operands(instruction)
+        yield f"){self._attributes(instruction, sugar)}"
         if instruction.metadata is not None and self.options.metadata:
             metadata = self._once(instruction.metadata, "", metadata_text)
             if metadata:
-                text += f", metadata={{{metadata}}}"
+                yield f", metadata={{{metadata}}}"
         config = instruction.attributes.get("backend_config")
         if config is not None and self.options.backend_config:
-            text += f", backend_config={self._value('', 'backend_config', config)}"
-        return text
+            yield f", backend_config={self._value('', 'backend_config', config)}"
 
     def _name_of(self, instruction: Instruction) -> str:
         return self.instruction_names.get(id(instruction), instruction.name)
@@ -184,8 +190,6 @@ class _Printer:
     def _operands(self, instruction: Instruction) -> str:
         if instruction.parameter_number is not None:
             return str(instruction.parameter_number)
-        if instruction.literal is not None:
-            return literal_text(instruction.literal, self.options.large_constants)
         names = ["%" + self._name_of(o) for o in instruction.operands]
         return ", ".join(names) if len(names) <= 5 else join_indexed(names)
 

@@ -137,3 +137,15 @@ def test_the_rules_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--list-rules", "--json"]) == 0
     rules = json.loads(capsys.readouterr().out)["rules"]
     assert {"invalid-hlo", "recompilation"} <= {rule["id"] for rule in rules}
+
+
+def test_stages_that_no_rule_looks_at_are_not_read(tmp_path: Path) -> None:
+    """The second stage is no HLO: that shows where a rule wants to see it."""
+    before = tmp_path / "module_0000.jit_f.before_optimizations.txt"
+    before.write_text(RANDOM, encoding="utf-8")
+    (tmp_path / "module_0000.jit_f.cpu_after_optimizations.txt").write_text(
+        "HloModule f, broken", encoding="utf-8"
+    )
+    assert main(["check", str(tmp_path), "--only", "recompilation,accidental-f64", "-q"]) == 0
+    assert main(["check", str(tmp_path), "--only", "stateful-rng", "-q"]) == 1
+    assert main(["check", str(tmp_path), "--only", "recompilation,invalid-hlo", "-q"]) == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.printer import SHORT, PrintOptions, legal_name, print_instruction, print_module
+from hlotool.ir.printing import literals
 from hlotool.ir.printing.literals import array_text, literal_text, typed_literal_text
 from hlotool.ir.printing.metadata import c_escape, lexes_as_dictionary
 from hlotool.ir.types import TOKEN, ArrayShape, ElementType, Layout, TupleShape
@@ -405,3 +408,37 @@ def test_printing_changes_nothing() -> None:
     before = [(i.name, i.opcode, dict(i.attributes)) for i in module.instructions()]
     print_module(module, SHORT)
     assert before == [(i.name, i.opcode, dict(i.attributes)) for i in module.instructions()]
+
+
+@pytest.mark.parametrize(
+    "dims", [(7,), (2, 3), (1, 5), (3, 1), (2, 3, 4), (2, 1, 3, 2), (2, 3, 1, 2, 2), (0, 2)]
+)
+@pytest.mark.parametrize("at_once", [1, 2, 5, 12])
+def test_large_arrays_are_written_in_parts(
+    dims: tuple[int, ...], at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text does not depend on how much of it is made at once, nor on whether elements are equal."""
+    random = np.random.default_rng(0)
+    count = math.prod(dims)
+    for values, element_type in (
+        (random.standard_normal(count).astype(np.float32), ElementType.F32),
+        (np.full(count, -0.0, np.float32), ElementType.F32),
+        (random.integers(0, 2, count).astype(bool), ElementType.PRED),
+        (np.zeros(count, np.complex64), ElementType.C64),
+    ):
+        whole = array_text(values.reshape(dims), element_type)
+        with monkeypatch.context() as patch:
+            patch.setattr(literals, "_AT_ONCE", at_once)
+            assert array_text(values.reshape(dims), element_type) == whole
+        shape = ArrayShape(element_type, dims)
+        assert parse_literal(whole, shape).array.tobytes() == values.tobytes()
+
+
+def test_a_large_splat_is_written_in_little_memory() -> None:
+    literal = Literal(ArrayShape(ElementType.F32, (2048, 2048)), np.zeros((2048, 2048), np.float32))
+    tracemalloc.start()
+    length = sum(map(len, literals.literal_pieces(literal)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert length == len("{ ") + 2048 * (2048 * len("0, ") + len("{  }")) - len(", ") + len(" }")
+    assert peak < 5e6  # the text has 12.6 MB, and was made of as many strings as elements

@@ -6,6 +6,7 @@ the negative zero as `-0` and reads that as +0; here it is `-0.0`, which XLA and
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 from typing import Any
 
@@ -34,6 +35,8 @@ _DIGITS: dict[ElementType, tuple[int, ...]] = {
 }
 
 ELIDED = "{...}"
+#: Elements whose texts are made together: some megabytes.
+_AT_ONCE = 1 << 16
 
 
 def literal_text(literal: Literal, large: bool = True) -> str:
@@ -43,57 +46,93 @@ def literal_text(literal: Literal, large: bool = True) -> str:
         literal: the value.
         large: whether values of more than ten elements, and tuples, are written out rather than elided.
     """
+    return "".join(literal_pieces(literal, large))
+
+
+def literal_pieces(literal: Literal, large: bool = True) -> Iterator[str]:
+    """The same, in pieces that fit into memory where the whole may not."""
     if literal.elided or not (large or _is_small(literal)):
-        return ELIDED
-    return _value_text(literal)
+        yield ELIDED
+    else:
+        yield from _value_pieces(literal)
 
 
 def typed_literal_text(literal: Literal) -> str:
     """A literal after its shape, as in `literal=f32[2]{0} {1, 2}` of custom calls."""
     if isinstance(literal.value, tuple):
         return f"( {', '.join(map(typed_literal_text, literal.value))} )"
-    return f"{literal.shape} {_value_text(literal)}"
+    return f"{literal.shape} {''.join(_value_pieces(literal))}"
 
 
 def _is_small(literal: Literal) -> bool:
     return isinstance(literal.shape, ArrayShape) and literal.shape.size <= 10
 
 
-def _value_text(literal: Literal) -> str:
+def _value_pieces(literal: Literal) -> Iterator[str]:
     if isinstance(literal.value, tuple):
-        return f"( {', '.join(map(_value_text, literal.value))} )"
-    if isinstance(literal.shape, TokenShape):
-        return "token"
-    if literal.value is None or not isinstance(literal.shape, ArrayShape):
-        return ELIDED
-    return array_text(literal.value, literal.shape.element_type)
+        yield "( "
+        for number, part in enumerate(literal.value):
+            yield ", " if number else ""
+            yield from _value_pieces(part)
+        yield " )"
+    elif isinstance(literal.shape, TokenShape):
+        yield "token"
+    elif literal.value is None or not isinstance(literal.shape, ArrayShape):
+        yield ELIDED
+    else:
+        yield from _slice_pieces(literal.value, literal.shape.element_type, literal.value.shape, 0, 0)
 
 
 def array_text(array: Array, element_type: ElementType) -> str:
     """Nested braces of exactly the array's rank; ranks over 3 say the index of each slice in a comment."""
-    if element_type is ElementType.PRED and array.ndim:
-        texts = ["1" if value else "0" for value in array.ravel().tolist()]
+    return "".join(_slice_pieces(array, element_type, array.shape, 0, 0))
+
+
+def _slice_pieces(
+    part: Array, element_type: ElementType, dims: tuple[int, ...], level: int, position: int
+) -> Iterator[str]:
+    """A slice of an array, of so many elements at once that their texts fit into memory.
+
+    Args:
+        part: the slice.
+        element_type: of the array.
+        dims: sizes of the whole array.
+        level: of how many indices the slice has been given; 0 is the whole array.
+        position: the last of those indices.
+    """
+    if part.size <= _AT_ONCE:
+        yield _slice_text(_texts(part, element_type, len(dims)), dims, level, position)
+    elif part.ndim == 1:
+        blank = " " if len(dims) > 1 else ""
+        yield "{" + blank
+        for start in range(0, part.size, _AT_ONCE):
+            yield ", " if start else ""
+            yield ", ".join(_texts(part[start : start + _AT_ONCE], element_type, len(dims)))
+        yield blank + "}"
     else:
-        texts = element_texts(array, element_type)
-    if array.ndim == 0:
+        yield _opening(level, position, dims)
+        for number, inner in enumerate(part):
+            yield ", " if number else ""
+            yield from _slice_pieces(inner, element_type, dims, level + 1, number)
+        yield " }"
+
+
+def _slice_text(texts: list[str], dims: tuple[int, ...], level: int, position: int) -> str:
+    """Join `texts`, in row-major order, into the braces of a slice, innermost dimension first."""
+    if not dims:
         return texts[0]
-    if array.ndim == 1:
+    if len(dims) == 1:
         return "{" + ", ".join(texts) + "}"
-    return _nest(texts, array.shape)
-
-
-def _nest(texts: list[str], dims: tuple[int, ...]) -> str:
-    """Join `texts`, in row-major order, into braces of rank two or more, innermost dimension first."""
-    rank, size = len(dims), dims[-1]
+    size = dims[-1]
     blank = " " if size > 1 else ""
-    groups = [
-        f"{{{blank}{', '.join(texts[i * size : (i + 1) * size])}{blank}}}" for i in range(prod(dims[:-1]))
-    ]
-    for level in range(rank - 2, -1, -1):
-        size = dims[level]
+    rows = prod(dims[level:-1])
+    groups = [f"{{{blank}{', '.join(texts[i * size : (i + 1) * size])}{blank}}}" for i in range(rows)]
+    for outer in range(len(dims) - 2, level - 1, -1):
+        size = dims[outer]
         groups = [
-            f"{_opening(level, i, dims)}{', '.join(groups[i * size : (i + 1) * size])} }}"
-            for i in range(prod(dims[:level]))
+            f"{_opening(outer, i if outer > level else position, dims)}"
+            f"{', '.join(groups[i * size : (i + 1) * size])} }}"
+            for i in range(prod(dims[level:outer]))
         ]
     return groups[0]
 
@@ -105,7 +144,18 @@ def _opening(level: int, group: int, dims: tuple[int, ...]) -> str:
     return f"{{ /*i{level - 1}={group % dims[level - 1]}*/" + (" " if dims[level] else "")
 
 
-def element_texts(array: Array, element_type: ElementType) -> list[str]:
+def _texts(array: Array, element_type: ElementType, rank: int) -> list[str]:
+    """One text per element of an array of this rank, or of a part of it; equal elements are written once."""
+    if array.size > 1:
+        content = array.tobytes()
+        if content == content[: array.itemsize] * array.size:
+            return _texts(array.ravel()[:1], element_type, rank) * array.size
+    if element_type is ElementType.PRED and rank:
+        return ["1" if value else "0" for value in array.ravel().tolist()]
+    return _element_texts(array, element_type)
+
+
+def _element_texts(array: Array, element_type: ElementType) -> list[str]:
     """One text per element in row-major order."""
     flat = array.ravel()
     if element_type is ElementType.PRED:

@@ -14,8 +14,8 @@ from functools import cache
 from hlotool.ir.attributes import FileLocation, StackFrame, StackFrameTables
 from hlotool.parse.text.builder import Builder
 from hlotool.parse.text.modules import Header, read_header
-from hlotool.parse.text.pieces import SAFE_NUMBER, SAFE_STRING, Doubt, Pieces
-from hlotool.parse.text.strings import unquote
+from hlotool.parse.text.pieces import SAFE_NUMBER, Doubt, Pieces
+from hlotool.parse.text.strings import SAFE_STRING, unquote
 from hlotool.parse.text.structure_actions import RESERVED
 from hlotool.parse.text.syntax import HeaderSyntax, Name
 

@@ -19,7 +19,7 @@ from hlotool.parse.text.binding import BoundAttributes, bind
 from hlotool.parse.text.checks import RULES, Rule
 from hlotool.parse.text.diagnostics import check_nesting
 from hlotool.parse.text.plain_attributes import plain_attribute
-from hlotool.parse.text.strings import normalized, unquote
+from hlotool.parse.text.strings import SAFE_STRING, normalized, unquote
 from hlotool.parse.text.structure_actions import actions
 from hlotool.parse.text.syntax import (
     AnonymousComputation,
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 #: Where one attribute probably ends and the next begins.
 _NEXT_ATTRIBUTE = re.compile(r", (?=[a-z_\-]+=)")
 METADATA_KEY = ", metadata="
-#: Strings whose escapes are all right, and numbers that fit in 32 bits.
-SAFE_STRING = r'''"[^"\\\n]*+(?:\\(?:[nrt"'\\]|[0-3][0-7]{2})[^"\\\n]*+)*+"'''
+#: Numbers that fit in 32 bits.
 SAFE_NUMBER = "-?[0-9]{1,9}(?![0-9])"
 _METADATA_FIELD = re.compile(f"([a-z_]+)=({SAFE_STRING}|{SAFE_NUMBER})")
 _ENTRY_LAYOUT = "entry_computation_layout={("
