@@ -88,7 +88,7 @@ class Suite:
             return ReplayResult(record_of([], run_options, [], Ending(), [], 0.0))
         self._tests += 1
         found = self._replay(folder, run_options)
-        if refused := [row for row in found if _is_refused(row, allowed, found)]:
+        if refused := _refused(found, allowed):
             names = ", ".join(dict.fromkeys(f"{row.name}: {row.verdict.value}" for row in refused))
             pytest.fail(f"hlotool: {names}\n\n{found}", pytrace=False)
         shutil.rmtree(folder, ignore_errors=True)
@@ -147,6 +147,7 @@ class Suite:
         self._judge_stray()
         if self._pool is not None:
             self._pool.close()
+        self._reasons.update(self._dumps.close())
         self._silent.append(self._dumps.is_silent)
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
@@ -215,8 +216,8 @@ def _understood(wishes: Mapping[str, Any]) -> tuple[frozenset[Verdict] | None, R
         pytest.fail(f"hlotool: {error}", pytrace=False)
 
 
-def _is_refused(row: ModuleRecord, allowed: frozenset[Verdict] | None, found: ReplayResult) -> bool:
-    """Whether a row fails the test. What could not be compared never does: it accuses nobody."""
+def _refused(found: ReplayResult, allowed: frozenset[Verdict] | None) -> list[ModuleRecord]:
+    """The rows that fail a test. What could not be compared never does: it accuses nobody."""
     if allowed is None:
-        return row in found.wrong
-    return row.verdict in _COMPARED and row.verdict not in allowed
+        return found.wrong
+    return [row for row in found if row.verdict in _COMPARED and row.verdict not in allowed]
