@@ -85,7 +85,7 @@ def _own_root(keep: str | None) -> Path:
 
 def _remove_empty(root: Path) -> None:
     """Remove what holds no dump of a wrong program."""
-    if not any(path.is_file() for path in root.rglob("*/wrong/**/*")):
+    if not any(path.is_file() for path in root.rglob("*")):
         shutil.rmtree(root, ignore_errors=True)
 
 
@@ -117,14 +117,19 @@ class Dumps:
     def __init__(self, snapshots: int) -> None:
         self._root = Path(os.environ[_ROOT], os.environ.get("PYTEST_XDIST_WORKER", "main"))
         self._snapshots = snapshots
-        self._count = 0
+        self._count = len(list((self._root / "wrong").glob("*")))  # an earlier run may have kept some
         self.is_silent = True
         self._watch = Watch(self._root, snapshots, _MOST_BYTES)
         self._watch.__enter__()
 
     def close(self) -> list[str]:
-        """Nothing more will be taken; returns what was deleted that somebody might miss."""
+        """Leave nothing but what was taken; returns what was deleted that somebody might miss."""
         self._watch.stop()
+        for path in self._root.glob("process_*"):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
         return self._watch.notes
 
     def take(self, name: str) -> Path | None:
