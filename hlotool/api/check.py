@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hlotool.api.given import checked
+from hlotool.api.given import checked, several
 from hlotool.api.results import Result
 from hlotool.api.spool import Program, paths_of
 from hlotool.errors import ExitCode, UsageError
@@ -113,10 +113,10 @@ def check(
     if not where:
         raise UsageError("nothing to check: give a dump directory or an HLO file")
     accepting = load_config(None if config is None else os.fspath(config))
-    rules = choose_rules(tuple(only), [*accepting.skip, *skip])
+    rules = choose_rules(several(only), [*accepting.skip, *several(skip)])
     with Pool(Limits(worker_count(jobs), timeout), PRELOAD) as pool:
         pool.start()
-        report = check_dumps(open_dumps(where), pool, rules, tuple(stages), gpu)
+        report = check_dumps(open_dumps(where), pool, rules, several(stages), gpu)
     report.findings, report.ignored = accepted(report.findings, accepting)
     return CheckResult(_record(where, report, show, fail_on))
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlotool.api.given import checked
+from hlotool.api.given import checked, several
 from hlotool.api.numbers import distance
 from hlotool.api.programs import load
 from hlotool.api.results import Result
@@ -108,7 +108,7 @@ def opt(
 
     module = clone_module(path).module if isinstance(path, Module) else _load(os.fspath(path), form)
     before = module.to_text() if emit == "filecheck" else ""
-    fuel = [str(pass_fuel)] if isinstance(pass_fuel, int) else pass_fuel
+    fuel = [str(pass_fuel)] if isinstance(pass_fuel, int) else several(pass_fuel)
     manager = _run(module, passes, _fuel(fuel), verify, print_before, print_after, dump_to)
     content = _content(module, emit, passes, before)
     if output is not None:
@@ -165,7 +165,7 @@ def _run(
     from hlotool.passes.pipeline import parse_pipeline
 
     dump = DumpModules(Path(dump_to)) if dump_to else None
-    printing = PrintModules(sys.stderr.write, print_before, print_after)
+    printing = PrintModules(sys.stderr.write, several(print_before), several(print_after))
     manager = PassManager(
         Context(fuel=fuel, evaluate=evaluate_constant),
         [printing, *([dump] if dump else [])],

@@ -201,6 +201,15 @@ def test_impossible_arguments(dump: Path, arguments: dict[str, object], message:
         hlotool.replay(dump, **arguments)  # type: ignore[arg-type]
 
 
+def test_a_text_is_a_list_as_on_a_command_line(dump: Path) -> None:
+    assert len(hlotool.replay(dump, stages="*", only="jit_f").rows) == 1
+    assert hlotool.replay(dump, stages="before*,*after*", fail_on="nan,inf").record.options.fail_on == (
+        "nan",
+        "inf",
+    )
+    assert not hlotool.check(dump, only="invalid-hlo", stages="*").findings
+
+
 def test_what_is_missing_is_an_error(tmp_path: Path) -> None:
     for function in (hlotool.replay, hlotool.bisect, hlotool.check, hlotool.inspect, hlotool.reduce):
         with pytest.raises(DumpError):
