@@ -13,6 +13,7 @@ from hlotool.backends.spec import parse_spec
 from hlotool.errors import BackendFailed, HlotoolError, Unsupported, UsageError
 from hlotool.findings.records import Record
 from hlotool.ir.module import Module
+from hlotool.names import did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -90,7 +91,8 @@ def split_specs(text: str) -> list[str]:
 
 
 def _unknown(name: str) -> UsageError:
-    return UsageError(f"no backend {name!r}; there are: {', '.join(backend_names())}")
+    names = backend_names()
+    return UsageError(f"no backend {name!r}; there are: {', '.join(names)}{did_you_mean(name, names)}")
 
 
 def backend_options(text: str) -> Mapping[str, str]:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from hlotool.errors import UsageError
+from hlotool.names import did_you_mean
 
 #: Values by option; a bare word has the value "".
 Options: TypeAlias = Mapping[str, str]
@@ -75,7 +76,8 @@ def check_options(name: str, options: Options, known: Mapping[str, str]) -> None
         form = forms.get(key)
         if form is None:
             listed = ", ".join(known) or "none"
-            raise UsageError(f"backend {name} has no option {key!r}; it knows: {listed}")
+            meant = did_you_mean(key, forms)
+            raise UsageError(f"backend {name} has no option {key!r}; it knows: {listed}{meant}")
         if ("=" in form) != bool(value):
             given = f"{key}={value}" if value else key
             raise UsageError(f"backend {name}: option {given!r} is written {form}")

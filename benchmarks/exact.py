@@ -1,7 +1,8 @@
 """Can the exact arbiter be trusted, and what does it cost?
 
     python benchmarks/exact.py [legal] [faults] [cost] [thresholds] [--only REGEX] [--limit N] [--seed N]
-                               [--other-python PATH] [--faults N] [--again] [--elements N] [PATH…]
+                               [--other-python PATH] [--ways REGEX] [--faults N] [--again] [--elements N]
+                               [PATH…]
 
 **legal**: programs and what real XLA made of them, which are the same functions: every dump of the corpus and
 beside it, each after every pass; every program compiled anew, at three optimisation levels, with passes
@@ -14,7 +15,8 @@ rounding hides (`BELOW_ROUNDING`), each with the statistical judge's verdict bes
 **cost**: one instruction on vectors of N elements, and programs of the corpus or of the dumps at PATH, in the
 field, on NumPy, in f64, and as the judge's ensemble.
 
-**thresholds**: corpus pairs at half and twice each threshold of constants; only on request.
+**thresholds**: corpus pairs, drawn constants and roots at half and twice each threshold, or the one that
+`--only` names; only on request.
 
 What XLA makes of programs and what was found is kept in `--folder`; what is done is not done again. `--again`
 proves anew.
@@ -52,14 +54,14 @@ PARTS = ("legal", "faults", "cost", "thresholds")
 _SECONDS = 60.0
 
 
-def legal_records(name: str, folder: Path, other_python: str, seed: int) -> list[LegalRecord]:
+def legal_records(name: str, folder: Path, other_python: str, seed: int, ways: str) -> list[LegalRecord]:
     """All pairs of one program, proved; the same text made in the same way counts once."""
     subject = subject_named(name, seed)
     found: list[LegalRecord] = []
     proofs: dict[str, Proof] = {}
     seen: set[tuple[str, str]] = set()
     try:
-        for pair in legal_pairs(subject, Compilations(folder / "stages"), other_python):
+        for pair in legal_pairs(subject, Compilations(folder / "stages"), other_python, ways):
             if isinstance(pair, Missing):
                 found.append(LegalRecord(name, subject.group, pair.way, pair.detail, None, pair.reason))
             elif (pair.way, pair.key) not in seen:
@@ -82,7 +84,9 @@ def _proof(reference: Any, tested: Any, seed: int) -> Proof:
 def _legal(arguments: argparse.Namespace) -> Iterable[str]:
     names = _chosen((s.name for s in subjects(arguments.seed)), arguments)
     how = {"folder": arguments.folder, "other_python": arguments.other_python, "seed": arguments.seed}
-    records = _records("legal", names, partial(legal_records, **how), arguments)
+    how["ways"] = arguments.ways
+    part = f"legal {arguments.ways} " if arguments.ways else "legal"
+    records = _records(re.sub(r"\W+", "_", part), names, partial(legal_records, **how), arguments)
     return legal_report(r for r in records if isinstance(r, LegalRecord))
 
 
@@ -132,7 +136,8 @@ def _cost(arguments: argparse.Namespace) -> Iterable[str]:
 
 def _thresholds(arguments: argparse.Namespace) -> Iterable[str]:
     yield SENSITIVITY_HEADING
-    yield from map(str, sensitivities(arguments.paths or sorted((ROOT / "corpus" / "jax").iterdir())))
+    paths = arguments.paths or sorted((ROOT / "corpus" / "jax").iterdir())
+    yield from map(str, sensitivities(paths, arguments.folder, arguments.only))
 
 
 def main() -> None:
@@ -145,6 +150,9 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="so many programs, and kinds, at most")
     parser.add_argument("--seed", type=int, default=0, help="of programs, points and faults")
     parser.add_argument("--other-python", default="", help="interpreter that has another version of jaxlib")
+    parser.add_argument(
+        "--ways", default="", help="regular expression for ways in which legal pairs are made"
+    )
     parser.add_argument("--faults", type=int, default=12, help="per kind; five times as many small ones")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "hlotool-exact")
     parser.add_argument("--processes", type=int, default=2)

@@ -34,6 +34,11 @@ LEVELS = (0, 1)
 #: Seconds for one compilation.
 _TIMEOUT = 120
 
+#: Ways in which the other program of a pair was made, and what is added for stages on the way.
+_EVERY_PASS, _BEFORE_AND_AFTER = "dump: every pass", "dump: before and after"
+_DISABLED = "pass disabled"
+_PASSES = ": passes"
+
 _COMPARED = PrintOptions(metadata=False, backend_config=True)
 
 
@@ -106,22 +111,35 @@ class Compilations:
                 return f"{type(error).__name__}: {error}"[:500]
 
 
-def legal_pairs(subject: Subject, compilations: Compilations, other_python: str) -> Iterator[Pair | Missing]:
+def legal_pairs(
+    subject: Subject, compilations: Compilations, other_python: str, ways: str = ""
+) -> Iterator[Pair | Missing]:
     """All pairs of a program; reading the program itself may raise.
 
     Args:
         subject: the program.
         compilations: of XLA.
         other_python: interpreter with another version of jaxlib; empty for none.
+        ways: regular expression; what is made in other ways is left out, and not compiled.
     """
+    for pair in _pairs(subject, compilations, other_python, ways):
+        if re.search(ways, pair.way):
+            yield pair
+
+
+def _pairs(
+    subject: Subject, compilations: Compilations, other_python: str, ways: str
+) -> Iterator[Pair | Missing]:
     reference = subject.module
-    if subject.dumped is not None:
-        for stage in subject.dumped.stages[1:]:
-            yield _of_dump(subject.dumped, stage, reference)
+    for stage in [] if subject.dumped is None else subject.dumped.stages[1:]:
+        way = _EVERY_PASS if stage.kind is Kind.PASS else _BEFORE_AND_AFTER
+        if subject.dumped is not None and re.search(ways, way):
+            yield _of_dump(way, subject.dumped, stage, reference)
     for way, spec, passes in _ways(other_python):
-        yield from _compiled(reference, compilations, way, spec, passes)
-    for name in _disabled(subject, compilations):
-        for found in _compiled(reference, compilations, "pass disabled", f"xla:disable={name}", ""):
+        if re.search(ways, way) or re.search(ways, way + _PASSES):
+            yield from _compiled(reference, compilations, way, spec, passes)
+    for name in _disabled(subject, compilations) if re.search(ways, _DISABLED) else ():
+        for found in _compiled(reference, compilations, _DISABLED, f"xla:disable={name}", ""):
             yield replace(found, detail=name)
 
 
@@ -152,7 +170,7 @@ def _compiled(
         if signature(tested) != signature(reference):
             yield Missing(way, label, "StableHLO has no such parameters or results: flattened")
             continue
-        yield _pair(way if is_last else f"{way}: passes", "" if is_last else label, reference, tested)
+        yield _pair(way if is_last else way + _PASSES, "" if is_last else label, reference, tested)
 
 
 def signature(module: Module) -> list[list[ShapeIndex]]:
@@ -167,9 +185,8 @@ def _some(stages: list[tuple[str, str]], name: str) -> list[tuple[str, str]]:
     return sorted(different, key=lambda s: _digest(f"{name} {s[0]}"))[:STAGES]
 
 
-def _of_dump(dumped: DumpModule, stage: Stage, reference: Module) -> Pair | Missing:
-    is_pass = stage.kind is Kind.PASS
-    way, detail = ("dump: every pass", stage.label) if is_pass else ("dump: before and after", "")
+def _of_dump(way: str, dumped: DumpModule, stage: Stage, reference: Module) -> Pair | Missing:
+    detail = stage.label if way == _EVERY_PASS else ""
     try:
         return _pair(way, detail, reference, load_stage(dumped, stage))
     except HlotoolError as error:

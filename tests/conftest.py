@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,24 @@ def pytest_configure() -> None:
     from support import next_lines
 
     next_lines.watch()
+
+
+#: The working directory at the end of a test, before its fixtures change it back.
+_FOLDER = pytest.StashKey[str]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What no test read of its output is kept, too."""
+    from support import next_lines
+
+    report = yield
+    if report.when == "call":
+        item.stash[_FOLDER] = os.getcwd()
+    elif report.when == "teardown":
+        for text in (report.capstdout, report.capstderr):
+            next_lines.record(text, item.stash.get(_FOLDER, None), item.nodeid)
+    return report
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

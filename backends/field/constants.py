@@ -8,7 +8,7 @@ Only where neither explains it is it read by itself: one number in seven is a sh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +20,7 @@ from hlotool.backends.field.snapping import Precision, Reading, Rule, dyadic, pr
 from hlotool.backends.field.words import ZERO, Words, negate
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
-from hlotool.ir.types import ElementType, array_shapes
+from hlotool.ir.types import array_shapes
 from hlotool.numerics.compiler_made import float_values
 
 #: More different values than this are a table: its elements are taken as they are.
@@ -45,7 +45,7 @@ class Constants:
 
     def __init__(self, reference: Module, tested: Module | None = None, zero_below: float = 0.0) -> None:
         modules = [reference] if tested is None else [reference, tested]
-        self._precisions = precisions(sorted(_float_types(modules), key=str))
+        self._precisions = precisions_of(*modules)
         self._zero_below = zero_below
         self._written = {abs(v) for v in constant_values(reference) if v and np.isfinite(v)}
         self._tables: set[float] = set()
@@ -200,12 +200,19 @@ class Constants:
         return self._relations.explain(size, self._narrowest(size))
 
     def _narrowest(self, value: float) -> Precision:
-        return next(p for p in self._precisions if p.holds(value))
+        return narrowest(value, self._precisions)
 
 
-def _float_types(modules: list[Module]) -> set[ElementType]:
+def narrowest(value: float, types: Sequence[Precision]) -> Precision:
+    """The narrowest of `types` that holds `value`; the last one is f64, which does."""
+    return next(p for p in types if p.holds(value))
+
+
+def precisions_of(*modules: Module) -> tuple[Precision, ...]:
+    """The float types of programs, and f32 and f64 in any case, from narrow to wide."""
     shapes = (shape for module in modules for i in module.instructions() for shape in array_shapes(i.shape))
-    return {shape.element_type for shape in shapes if shape.element_type.is_inexact}
+    types = {shape.element_type for shape in shapes if shape.element_type.is_inexact}
+    return precisions(sorted(types, key=str))
 
 
 def constant_values(module: Module) -> Iterator[float]:

@@ -11,12 +11,13 @@ logarithm is what exp was given, or the exponent times the logarithm of what was
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.backends.field.blockwise import in_blocks, once_per_element
+from hlotool.backends.field.blockwise import by_blocks, in_blocks, once_per_element
 from hlotool.backends.field.fractions_of import balanced, is_square
 from hlotool.backends.field.hashing import Words, key, splitmix, splitmix_of
 from hlotool.backends.field.logarithms import DIGIT_BITS, logarithms, powers
@@ -42,8 +43,7 @@ class Exponential:
 
     def __init__(self, seed: int, remembers: bool = True) -> None:
         base_log = splitmix_of(key("generator", seed)) % (Q - 1) + 1
-        generator = pow(2, base_log, P)
-        self._low, self._high = powers(generator), powers(pow(generator, 1 << DIGIT_BITS, P))
+        self._generator = pow(2, base_log, P)
         self._scale = np.uint64(pow(base_log, -1, Q))
         self._seed = seed
         self._log_of_minus_one = np.uint64(key("log(-1)", seed) % Q)
@@ -51,6 +51,11 @@ class Exponential:
         self._remembers = remembers
         self._exps, self._logs = Memo(), Memo()
         self._powers, self._bases = Memo(2), Memo(0)
+
+    @cached_property
+    def _digit_powers(self) -> tuple[Words, Words]:
+        """The powers of the generator by the low and by the high digit of an exponent."""
+        return powers(self._generator), powers(pow(self._generator, 1 << DIGIT_BITS, P))
 
     def __call__(self, words: Words) -> Words:
         """exp(x); exp(0) = 1, exp(-INF) = 0, exp(INF) = INF."""
@@ -72,15 +77,15 @@ class Exponential:
         self._bases.note(bases)
 
     def _exp(self, words: Words) -> Words:
-        p = self._raised(words & _LOW)
+        return by_blocks(self._exp_of_block, np.uint64, words)
+
+    def _exp_of_block(self, words: Words) -> Words:
+        exponents = words & _LOW
+        low, high = self._digit_powers
+        p = MODULO_P.product(low[exponents & _DIGIT], high[exponents >> np.uint64(DIGIT_BITS)])
         result = join(p, MODULO_Q.reduce(splitmix(np.asarray(p ^ self._salt))))
         result = np.where(p == 1, ONE, result)
         return np.where(words == NEG_INF, np.uint64(0), np.where(words == INF, INF, result))
-
-    def _raised(self, exponents: Words) -> Words:
-        """The generator to these powers, modulo P."""
-        p = self._low[exponents & _DIGIT] * self._high[exponents >> np.uint64(DIGIT_BITS)]
-        return MODULO_P.reduce(np.asarray(p))
 
     def log(self, words: Words, depth: int = _DEPTH) -> Words:
         """log(x); log 1 = 0, log 0 = -INF, log INF = INF; modulo Q log(-x) = log(x) + c for an unknown c."""
@@ -116,17 +121,9 @@ class Exponential:
 
     def _exponents(self, words: Words) -> tuple[Words, npt.NDArray[np.bool_]]:
         """k with g^k = |x|, and whether x is positive; 0 counts as 1."""
-
-        @once_per_element
-        @in_blocks(np.uint64)
-        def signed(part: Words) -> Words:
-            p = np.maximum(split(part)[0].reshape(-1), np.uint64(1))
-            fractions = balanced(p)
-            exponents = MODULO_Q.product(logarithms(fractions), self._scale)
-            return (exponents << np.uint64(1) | is_square(fractions)).reshape(part.shape)
-
-        found = signed(words)
-        return np.asarray(found >> np.uint64(1)), np.asarray(found & np.uint64(1) == 1)
+        found = _logarithms_and_signs(words)
+        exponents = MODULO_Q.product(found >> np.uint64(1), self._scale)
+        return np.asarray(exponents), np.asarray(found & np.uint64(1) == 1)
 
     def power(self, x: Words, y: Words) -> Words:
         """x^y = exp(y log x) of a positive x; of a negative one it is an unknown function, and 0^y = 0.
@@ -140,3 +137,12 @@ class Exponential:
         result = np.where(split(x)[0] == 0, np.uint64(0), np.where(is_positive, powers_of_x, unknown))
         self.note_power(result, x, y)
         return result
+
+
+@once_per_element
+@in_blocks(np.uint64)
+def _logarithms_and_signs(words: Words) -> Words:
+    """The logarithms of |x| to base 2, doubled, and 1 added where x is positive; 0 counts as 1."""
+    p = np.maximum(split(words)[0].reshape(-1), np.uint64(1))
+    fractions = balanced(p)
+    return (logarithms(fractions) << np.uint64(1) | is_square(fractions)).reshape(words.shape)

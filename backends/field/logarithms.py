@@ -1,7 +1,7 @@
 """Discrete logarithms modulo P to base 2: for which k is 2^k = x?
 
 2 is a square modulo P, so its powers are the Q positive residues. Every residue is a fraction of two numbers
-up to √P, up to its sign; their logarithms stand in one table. It is made once per process: those of the
+near √P, up to its sign; their logarithms stand in one table. It is made once per process: those of the
 smallest primes by Shanks's baby and giant steps, those of larger primes from fractions r 2^i = a / b of
 smaller numbers (index calculus without linear algebra).
 """
@@ -9,12 +9,13 @@ smaller numbers (index calculus without linear algebra).
 from __future__ import annotations
 
 from functools import cache
+from math import isqrt
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.backends.field.fractions_of import ROOT, Balanced, balanced
+from hlotool.backends.field.fractions_of import LARGEST, Balanced, balanced
 from hlotool.backends.field.hashing import Words
 from hlotool.backends.field.residues import MODULO_P, MODULO_Q, P, Q
 
@@ -22,6 +23,9 @@ from hlotool.backends.field.residues import MODULO_P, MODULO_Q, P, Q
 DIGIT_BITS: Final = 15
 #: Primes up to here are found by baby and giant steps; all of them are squares modulo P.
 _FIRST: Final = 64
+#: Bits by which most residues that are no small powers of 2 are told from them.
+_HASH_BITS: Final = 20
+_HASH: Final = np.uint64((1 << _HASH_BITS) - 1)
 #: Multiples r 2^i that are tried for all primes at once.
 _TRIES: Final = 16
 
@@ -44,14 +48,16 @@ def logarithms(fractions: Balanced) -> Words:
 
 @cache
 def _logarithms_of_integers() -> Words:
-    """Of every number up to √P; the entry of 0 means nothing."""
-    table = np.zeros(ROOT + 1, np.uint64)
-    largest_factors = _largest_factors()
-    primes = np.flatnonzero(largest_factors == np.arange(ROOT + 1))[2:]
+    """Of every number up to LARGEST; the entry of 0 means nothing."""
+    table = np.zeros(LARGEST + 1, np.uint64)
+    primes = _primes()
+    largest_factors = np.arange(LARGEST + 1)
+    for prime in primes.tolist():
+        largest_factors[prime::prime] = prime
     first = primes[primes <= _FIRST]
-    _note(table, first, np.array([_by_steps(int(r)) for r in first], np.uint64))
+    _note(table, first, _by_steps(first.astype(np.uint64)))
     known = _FIRST
-    while known < ROOT:
+    while known < LARGEST:
         todo = primes[(primes > known) & (primes <= 2 * known)]
         tried = 0
         while todo.size:
@@ -63,31 +69,37 @@ def _logarithms_of_integers() -> Words:
     return MODULO_Q.reduce(table)
 
 
-def _largest_factors() -> npt.NDArray[np.int64]:
-    """The largest prime factor of every number up to √P; 0 and 1 stand for themselves."""
-    factors = np.arange(ROOT + 1)
-    for n in range(2, ROOT + 1):
-        if factors[n] == n:
-            factors[2 * n :: n] = n
-    return factors
+def _primes() -> npt.NDArray[np.intp]:
+    """All up to LARGEST."""
+    is_prime = np.ones(LARGEST + 1, np.bool_)
+    is_prime[:2] = False
+    for n in range(2, isqrt(LARGEST) + 1):
+        is_prime[n * n :: n] = False
+    return np.flatnonzero(is_prime)
 
 
 def _note(table: Words, primes: npt.NDArray[np.int64], values: Words) -> None:
     """Add the logarithms of primes to those of all their multiples: sums of at most 15 terms."""
     for prime, value in zip(primes.tolist(), values):
         power = prime
-        while power <= ROOT:
+        while power <= LARGEST:
             table[power::power] += value
             power *= prime
 
 
-def _by_steps(x: int) -> int:
-    """The logarithm of one positive residue."""
-    giant = powers(pow(2, -(1 << DIGIT_BITS), P))
-    _, low, high = np.intersect1d(
-        powers(2), MODULO_P.product(giant, np.uint64(x)), assume_unique=True, return_indices=True
-    )
-    return int(high[0]) << DIGIT_BITS | int(low[0])
+def _by_steps(residues: Words) -> Words:
+    """The logarithms of positive residues, an array of one dimension: 2^low = x / 2^(2^15 high)."""
+    small = powers(2)
+    order = np.argsort(small)
+    quotients = MODULO_P.product(residues[:, None], powers(pow(2, -(1 << DIGIT_BITS), P)))
+    may_be_small = np.zeros(1 << _HASH_BITS, np.bool_)
+    may_be_small[small & _HASH] = True
+    row, high = np.nonzero(may_be_small[quotients & _HASH])
+    low = order[np.minimum(np.searchsorted(small, quotients[row, high], sorter=order), small.size - 1)]
+    is_found = small[low] == quotients[row, high]
+    logarithms_found = np.zeros(residues.shape, np.uint64)
+    logarithms_found[row[is_found]] = high[is_found] << DIGIT_BITS | low[is_found]
+    return logarithms_found
 
 
 def _by_smaller(

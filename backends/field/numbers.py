@@ -122,7 +122,7 @@ class Numbers(NDArrayOperatorsMixin):
         """See NumPy; the largest of nothing is `initial`."""
         axes = self._axes(axis)
         start = self._words(initial)
-        ranks, words = self.trial.ranks(np.append(self.words.reshape(-1), start))
+        ranks, words = self.trial.kappa.ranks(np.append(self.words.reshape(-1), start))
         found = ranks[:-1].reshape(self.shape).max(axis=axes, initial=int(ranks[-1]))
         return self._kept(words[found], axes, keepdims)
 
@@ -143,7 +143,8 @@ class Numbers(NDArrayOperatorsMixin):
 
     def convolved(self, other: Numbers, convolve: Callable[[Array, Array], Array]) -> Numbers:
         """What `convolve`, which is linear in both arguments, gives; see `CanonicalConvolution`."""
-        return self._like(bilinear(convolve, self.words, self._words(other)))
+        weights = self._words(other)
+        return self._like(bilinear(convolve, self.words, weights, terms=min(self.size, weights.size)))
 
     def erf(self) -> Numbers:
         """The error function."""
@@ -189,7 +190,7 @@ def _compared(direction: str) -> Callable[[Trial, Words, Words], Array]:
 
 #: NumPy's elementwise functions by name.
 _FUNCTIONS: dict[str, Callable[..., Array]] = {
-    "absolute": lambda t, a: t.absolute(a),
+    "absolute": lambda t, a: t.kappa.absolute(a),
     "add": lambda t, a, b: w.add(a, b),
     "divide": lambda t, a, b: w.divide(a, b),
     "equal": _compared("EQ"),
@@ -202,8 +203,8 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "less_equal": _compared("LE"),
     "log": lambda t, a: t.log(a),
     "matmul": lambda t, a, b: matmul(a, b),
-    "maximum": lambda t, a, b: t.maximum(a, b),
-    "minimum": lambda t, a, b: t.minimum(a, b),
+    "maximum": lambda t, a, b: t.kappa.maximum(a, b),
+    "minimum": lambda t, a, b: t.kappa.minimum(a, b),
     "multiply": lambda t, a, b: w.multiply(a, b),
     "negative": lambda t, a: w.negate(a),
     "not_equal": _compared("NE"),
@@ -225,8 +226,8 @@ def _where(x: Numbers, condition: Array, yes: Any, no: Any) -> Numbers:
 
 
 def _clip(x: Numbers, value: Any, low: Any, high: Any) -> Numbers:
-    limited = x.trial.maximum(x._words(low), x._words(value))
-    return x._like(x.trial.minimum(limited, x._words(high)))
+    limited = x.trial.kappa.maximum(x._words(low), x._words(value))
+    return x._like(x.trial.kappa.minimum(limited, x._words(high)))
 
 
 def _is_negative_infinity(x: Numbers, value: Numbers) -> Array:

@@ -6,10 +6,12 @@ function is not, but for the laws that stand here: odd and even functions, and v
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
+from hlotool.backends.field.blockwise import in_blocks
 from hlotool.backends.field.hashing import Words, key, splitmix
 from hlotool.backends.field.words import P, negate, word_of_hash
 
@@ -26,10 +28,21 @@ def opaque(name: str, seed: int, *operands: Words) -> Words:
         seed: of the trial.
         operands: its arguments, which broadcast against each other.
     """
-    hashes: Words = np.array(key(name, seed), np.uint64)
-    for operand in operands:
-        hashes = splitmix(np.asarray((operand >> _HALF) ^ hashes))
+    return _hashed(*operands, np.array(_salt(name, seed), np.uint64))
+
+
+@in_blocks(np.uint64)
+def _hashed(*operands: Words) -> Words:
+    """Words that depend on the residues modulo P of all operands but the last, the salt."""
+    *arguments, hashes = operands
+    for argument in arguments:
+        hashes = splitmix(np.asarray((argument >> _HALF) ^ hashes))
     return word_of_hash(hashes)
+
+
+@lru_cache(256)
+def _salt(name: str, seed: int) -> int:
+    return key(name, seed)
 
 
 def odd(name: str, seed: int, operand: Words) -> Words:

@@ -1,4 +1,4 @@
-"""From words to real numbers: `kappa`.
+"""From words to real numbers: kappa.
 
 Comparisons, rounding to integers and conversions need an order and a size, which a finite field has not. So
 every word has a pseudo-real value: a constant of either program and a small fraction their own; any other a
@@ -10,16 +10,18 @@ The words of a trial are ordered by kappa, and equal ones by their bits: a total
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.backends.field.blockwise import in_blocks, once_per_element
+from hlotool.backends.field.blockwise import by_blocks, without_repeats
+from hlotool.backends.field.found import Found
 from hlotool.backends.field.fractions_of import fractions_of, is_square
 from hlotool.backends.field.hashing import Words, key, splitmix
-from hlotool.backends.field.residues import MODULO_Q
+from hlotool.backends.field.residues import Q
 from hlotool.backends.field.words import INF, NAN, NEG_INF, P, negate
 
 Floats = npt.NDArray[np.float64]
@@ -32,11 +34,11 @@ _LOW: Final = np.uint64(0xFFFFFFFF)
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Words whose values are known: those of constants.
+    """Words whose values are known: those of constants, and the stand-ins of ±inf and NaN.
 
     Attributes:
         words: in ascending order, each once.
-        values: their values, finite.
+        values: their values.
     """
 
     words: Words
@@ -44,85 +46,125 @@ class Known:
 
     @staticmethod
     def of(values: dict[int, float]) -> Known:
-        """From words, as integers, and their values."""
-        words = sorted(values)
-        return Known(np.array(words, np.uint64), np.array([values[w] for w in words], np.float64))
+        """From words, as integers, and their values, to which those of the stand-ins are added."""
+        all_values = {**values, int(INF): np.inf, int(NEG_INF): -np.inf, int(NAN): np.nan}
+        words = sorted(all_values)
+        return Known(np.array(words, np.uint64), np.array([all_values[w] for w in words], np.float64))
 
 
 NOTHING_KNOWN: Final = Known.of({})
 
 
-def kappa(words: Words, seed: int, known: Known = NOTHING_KNOWN) -> Floats:
-    """The pseudo-real value of each word; ±inf and NaN for their stand-ins.
+class Kappa:
+    """The pseudo-real values of one trial, and the order that they make.
 
     Args:
-        words: of any dimensions.
         seed: of the trial.
-        known: values of the constants of both programs.
+        known: asked for the values of the constants of both programs; they may become more.
     """
-    salt = np.array(key("kappa", seed), np.uint64)
 
-    @once_per_element
-    @in_blocks(np.float64)
-    def values(part: Words) -> Floats:
-        return _kappa(np.ascontiguousarray(part).reshape(-1), salt, known).reshape(part.shape)
+    def __init__(self, seed: int, known: Callable[[], Known] = lambda: NOTHING_KNOWN) -> None:
+        self._salt = np.array(key("kappa", seed), np.uint64)
+        self._get_known = known
+        self._known = NOTHING_KNOWN
+        self._found = Found()
 
-    return values(np.asarray(words))
+    def __call__(self, words: Words) -> Floats:
+        """The pseudo-real value of each word, an array of the same dimensions; ±inf and NaN of stand-ins."""
+        once = without_repeats(words)
+        known = self._get_known()
+        if known is not self._known:
+            self._known, self._found = known, Found()
+        found = self._found.values(once, self._values)
+        return found if once is words else np.broadcast_to(found, words.shape)
+
+    def _values(self, words: Words) -> Floats:
+        """The values of an array of one dimension, computed."""
+        salt, known = self._salt, self._known
+        return by_blocks(lambda part: _kappa(part, salt, known), np.float64, words)
+
+    def ranks(self, words: Words) -> tuple[npt.NDArray[np.int64], Words]:
+        """Numbers in whose order the words stand, and the words by rank.
+
+        Returns:
+            The ranks, of the dimensions of `words`: equal words have equal ranks, from 0 without gaps. And
+            one array of one dimension: the word of each rank. INF, -INF and NAN are the largest, the
+            smallest, and larger still.
+        """
+        flat = np.ascontiguousarray(words).reshape(-1)
+        values = self(flat)
+        order = np.argsort(values)
+        _order_ties(order, flat, values[order])
+        ordered = flat[order]
+        is_new = np.ones(flat.shape, np.bool_)
+        is_new[1:] = ordered[1:] != ordered[:-1]
+        rank = np.empty(flat.shape, np.int64)
+        rank[order] = np.cumsum(is_new) - 1
+        return rank.reshape(words.shape), ordered[is_new]
+
+    def less(self, a: Words, b: Words) -> npt.NDArray[np.bool_]:
+        """a < b in the order of the trial; false where one is NAN."""
+        x, y = self(a), self(b)
+        is_less = np.asarray(x < y)
+        is_tie = x == y
+        if np.any(is_tie):
+            is_less |= is_tie & (a < b) & ((a >> _HALF) != (b >> _HALF))
+        return is_less
+
+    def maximum(self, a: Words, b: Words) -> Words:
+        """The larger of both; NAN where one is."""
+        return _with_nan(np.where(self.less(a, b), b, a), a, b)
+
+    def minimum(self, a: Words, b: Words) -> Words:
+        """The smaller of both; NAN where one is."""
+        return _with_nan(np.where(self.less(b, a), b, a), a, b)
+
+    def absolute(self, a: Words) -> Words:
+        """|a|: -a where the pseudo-real value is negative."""
+        return np.where(self(a) < 0, negate(a), a)
 
 
 def _kappa(words: Words, salt: Words, known: Known) -> Floats:
-    p, q = words >> _HALF, words & _LOW
-    signed = p.astype(np.int64)
-    signed[signed > P // 2] -= P
-    value = signed.astype(np.float64)
-    unknown = (np.abs(signed) >= _SMALL) | (
-        MODULO_Q.reduce((signed + _SMALL_MULTIPLE).astype(np.uint64)) != q
-    )
-    if known.words.size:
-        at = np.minimum(np.searchsorted(known.words, words), known.words.size - 1)
-        hit = known.words[at] == words
-        value[hit] = known.values[at[hit]]
-        unknown &= ~hit
-    for special, number in ((INF, np.inf), (NEG_INF, -np.inf), (NAN, np.nan)):
-        value[words == special] = number
-    todo = np.flatnonzero(unknown & np.isfinite(value))
-    if todo.size:
-        value[todo] = _others(p[todo], q[todo], salt)
+    """The values of an array of one dimension."""
+    at = np.minimum(known.words.searchsorted(words), known.words.size - 1)
+    is_known = known.words[at] == words
+    if not is_known.any():
+        return _unknown(words, salt)
+    value = known.values[at]
+    todo = ~is_known
+    value[todo] = _unknown(words[todo], salt)
     return value
 
 
-#: A multiple of Q that makes every centred residue positive.
-_SMALL_MULTIPLE: Final = 2 * ((P - 1) // 2)
+def _unknown(words: Words, salt: Words) -> Floats:
+    """Integers and fractions have their value; the others a size from 2^-8 to 2^8."""
+    p, q = words >> _HALF, words & _LOW
+    near_zero = np.flatnonzero((p < _SMALL) | (p > P - _SMALL))
+    if not near_zero.size:
+        return _others(p, q, salt)
+    numbers = p[near_zero].astype(np.int64)
+    numbers[numbers > P // 2] -= P
+    are_integers = numbers % Q == q[near_zero]
+    at = near_zero[are_integers]
+    if not at.size:
+        return _others(p, q, salt)
+    value = np.empty(words.shape)
+    value[at] = numbers[are_integers]
+    if at.size < words.size:
+        others = np.ones(words.shape, np.bool_)
+        others[at] = False
+        value[others] = _others(p[others], q[others], salt)
+    return value
 
 
 def _others(p: Words, q: Words, salt: Words) -> Floats:
-    """Fractions their value; the others a size from 2^-8 to 2^8."""
     fractions = fractions_of(p, q)
-    units = splitmix(np.minimum(p, np.uint64(P) - p) ^ salt).astype(np.float64) / 2.0**64
-    sizes = np.exp2(units * 16 - 8)
-    return np.where(
-        fractions.is_small, fractions.value, np.where(is_square(fractions.balanced), sizes, -sizes)
-    )
-
-
-def ranks(words: Words, seed: int, known: Known = NOTHING_KNOWN) -> tuple[npt.NDArray[np.int64], Words]:
-    """Numbers in whose order the words stand, and the words by rank.
-
-    Returns:
-        The ranks, of the dimensions of `words`: equal words have equal ranks, from 0 without gaps. And one
-        array of one dimension: the word of each rank. INF, -INF and NAN are the largest, the smallest, and
-        larger still.
-    """
-    flat = np.ascontiguousarray(words).reshape(-1)
-    values = kappa(flat, seed, known)
-    order = np.argsort(values)
-    _order_ties(order, flat, values[order])
-    ordered = flat[order]
-    is_new = np.ones(flat.shape, np.bool_)
-    is_new[1:] = ordered[1:] != ordered[:-1]
-    rank = np.empty(flat.shape, np.int64)
-    rank[order] = np.cumsum(is_new) - 1
-    return rank.reshape(words.shape), ordered[is_new]
+    exponents = splitmix(np.minimum(p, P - p) ^ salt) / 2.0**60 - 8
+    value = np.exp2(exponents, out=exponents)
+    value *= np.where(is_square(fractions.balanced), 1.0, -1.0)
+    if fractions.is_small.any():
+        np.copyto(value, fractions.value, where=fractions.is_small)
+    return value
 
 
 def _order_ties(order: npt.NDArray[np.intp], words: Words, ordered_values: Floats) -> None:
@@ -140,27 +182,5 @@ def _order_ties(order: npt.NDArray[np.intp], words: Words, ordered_values: Float
     order[members] = order[members][np.lexsort((ordered[members], run[members]))]
 
 
-def less(a: Words, b: Words, seed: int, known: Known = NOTHING_KNOWN) -> npt.NDArray[np.bool_]:
-    """a < b in the order of the trial; false where one is NAN."""
-    x, y = kappa(a, seed, known), kappa(b, seed, known)
-    is_tie = (x == y) & (a < b) & ((a >> _HALF) != (b >> _HALF))
-    return np.asarray((x < y) | is_tie)
-
-
-def maximum(a: Words, b: Words, seed: int, known: Known = NOTHING_KNOWN) -> Words:
-    """The larger of both; NAN where one is."""
-    return _with_nan(np.where(less(a, b, seed, known), b, a), a, b)
-
-
-def minimum(a: Words, b: Words, seed: int, known: Known = NOTHING_KNOWN) -> Words:
-    """The smaller of both; NAN where one is."""
-    return _with_nan(np.where(less(b, a, seed, known), b, a), a, b)
-
-
 def _with_nan(chosen: Words, a: Words, b: Words) -> Words:
     return np.where((a == NAN) | (b == NAN), NAN, chosen)
-
-
-def absolute(a: Words, seed: int, known: Known = NOTHING_KNOWN) -> Words:
-    """|a|: -a where the pseudo-real value is negative."""
-    return np.where(kappa(a, seed, known) < 0, negate(a), a)

@@ -1,71 +1,72 @@
 """Constants that a compiler made of others, and rounded.
 
-One operation first: reciprocals, roots, products, quotients, sums, differences. Then products of three
-constants, reciprocals and roots: a compiler moves factors together one after the other.
+A compiler moves factors together one after the other, and rounds every time. What is tried goes from few
+operations to many: reciprocals and roots, sums and differences of two constants, products of two, three and
+four. All of it ends where a number would be explained by accident: among ten constants products of four are
+telling, among a hundred those of two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterator
+from functools import cached_property
+from typing import Any, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from hlotool.backends.field.snapping import Precision, Reading, Rule, slack
-from hlotool.backends.field.words import Words, add, divide, inverse, multiply, rsqrt, sqrt, subtract
+from hlotool.backends.field.factors import (
+    AROUND,
+    POWERS,
+    RATIONAL,
+    Floats,
+    Power,
+    Products,
+    accidents,
+    rounded_so_often,
+)
+from hlotool.backends.field.snapping import Precision, Reading, Rule
+from hlotool.backends.field.words import Words, add, subtract
 from hlotool.numerics import thresholds
 
-Floats = npt.NDArray[np.float64]
-
-#: Of more written constants no pairs are tried.
-_MOST_IN_PAIRS: Final = 300
-#: Of more written constants no products of three are tried: among so many results one fits by chance.
-_MOST_IN_THREES: Final = 25
-#: Narrower types have so few numbers that nearly each of them is made of others by chance.
-_LEAST_BITS: Final = 11
+#: Of more constants no sums are made.
+_MOST_IN_SUMS: Final = 300
+#: Factors of products.
+_COUNTS: Final = (2, 3, 4)
 
 
-@dataclass(frozen=True, slots=True)
 class _Results:
     """What one operation makes of known constants.
 
-    Attributes:
-        values: positive finite results, in ascending order.
-        places: the index of each in the table that they were computed in.
+    Args:
+        values: of all results, in one dimension; those that are not positive and finite do not count.
         reading: of the result at an index.
     """
 
-    values: Floats
-    places: npt.NDArray[np.intp]
-    reading: Callable[[int], Reading]
-
-    @staticmethod
-    def of(values: Floats, reading: Callable[[int], Reading]) -> _Results:
-        """From a table with one dimension."""
+    def __init__(self, values: Floats, reading: Callable[[int], Reading]) -> None:
         usable = np.flatnonzero((values > 0) & np.isfinite(values))
-        order = usable[np.argsort(values[usable], kind="stable")]
-        return _Results(values[order], order, reading)
+        self._places = usable[np.argsort(values[usable], kind="stable")]
+        self._values = values[self._places]
+        self._reading = reading
 
     def near(self, value: float, width: float) -> Reading | None:
-        """The reading of the result nearest to `value`, if that is no further away than `width`."""
-        after = int(np.searchsorted(self.values, value))
-        near = [n for n in (after - 1, after) if 0 <= n < self.values.size]
-        nearest = min(near, key=lambda n: abs(float(self.values[n]) - value), default=None)
-        if nearest is None or abs(float(self.values[nearest]) - value) > width:
+        """The reading of the result nearest to `value`, if it is no further away, and by no accident."""
+        first, last = np.searchsorted(self._values, [value / AROUND, value * AROUND])
+        if accidents(float(last - first), width / value) > thresholds.ACCIDENTS.value:
             return None
-        return self.reading(int(self.places[nearest]))
+        after = int(np.searchsorted(self._values, value))
+        near = [n for n in (after - 1, after) if 0 <= n < self._values.size]
+        nearest = min(near, key=lambda n: abs(float(self._values[n]) - value), default=None)
+        if nearest is None or abs(float(self._values[nearest]) - value) > width:
+            return None
+        return self._reading(int(self._places[nearest]))
 
 
 class Relations:
     """What a few operations make of the reference's constants.
 
     Args:
-        written: positive constants of the program text: r, 1/r, √r, 1/√r; r*s, r/s, r+s, r-s of any two; and
-            products of any three of r, 1/r, √r, 1/√r.
-        folded: positive values that follow from constants alone: r, 1/r, √r, 1/√r, and nearly r.
+        written: positive constants of the program text.
+        folded: positive values that follow from constants alone.
         read: how a constant is read.
     """
 
@@ -78,103 +79,52 @@ class Relations:
         self._written = np.array(sorted({*written, 1.0}))
 
     def explain(self, value: float, precision: Precision) -> Reading | None:
-        """The simplest relation that gives a positive `value` of this type, up to its rounding."""
-        if precision.bits < _LEAST_BITS:
-            return None
-        unit = value * 2.0**-precision.bits
-        width = float(slack()) * unit
-        tables = (results for name in ("_of_one", "_of_two", "_of_three") for results in getattr(self, name))
-        found = next(filter(None, (results.near(value, width) for results in tables)), None)
-        return found or self._of_functions.near(value, thresholds.FOLDED_UNITS.value * unit)
+        """The relation of the fewest operations that gives a positive `value` up to roundings."""
+        return next(filter(None, self._found(value, value * 2.0**-precision.bits)), None)
+
+    def _found(self, value: float, unit: float) -> Iterator[Reading | None]:
+        width = rounded_so_often(1) * unit
+        yield from (results.near(value, width) for results in self._of_one)
+        yield self._of_functions.near(value, thresholds.FOLDED_UNITS.value * unit)
+        yield from (results.near(value, width) for results in self._sums)
+        for count in _COUNTS:
+            yield from (products.near(value, unit, count) for products in self._products)
 
     @cached_property
     def _of_one(self) -> list[_Results]:
-        def reading(n: int, power: _Unary) -> Reading:
-            return power(self._read(float(self._all[n])))
+        def results(power: Power) -> _Results:
+            values = power.of_floats(self._all)
+            return _Results(values, lambda n: power.of(self._read(float(self._all[n]))))
 
-        return [_Results.of(values, partial(reading, power=power)) for power, values in _powers(self._all)]
+        return [results(power) for power in POWERS]
 
     @cached_property
     def _of_functions(self) -> _Results:
         """Functions of constants, which libraries fold to one value or its neighbour."""
-        return _Results.of(self._folded, lambda n: self._read(float(self._folded[n])))
+        return _Results(self._folded, lambda n: self._read(float(self._folded[n])))
 
     @cached_property
-    def _of_two(self) -> list[_Results]:
-        w = self._written[:_MOST_IN_PAIRS]
-        found = []
-        for sign, function, ufunc in _BINARY:
-            with np.errstate(all="ignore"):
-                values = ufunc(w[:, None], w)
+    def _sums(self) -> list[_Results]:
+        w = self._written[:_MOST_IN_SUMS]
 
-            def reading(n: int, sign: str = sign, function: _Binary = function) -> Reading:
+        def results(sign: str, of_words: _Binary, of_floats: Any) -> _Results:
+            def reading(n: int) -> Reading:
                 a, b = (self._read(float(w[i])) for i in divmod(n, len(w)))
-                return _relation(function(a.word, b.word), f"({a.text}) {sign} ({b.text})")
+                return Reading(of_words(a.word, b.word), f"({a.text}) {sign} ({b.text})", Rule.RELATION)
 
-            found.append(_Results.of(values.reshape(-1), reading))
-        return found
+            return _Results(of_floats(w[:, None], w).reshape(-1), reading)
+
+        return [results("+", add, np.add), results("-", subtract, np.subtract)]
 
     @cached_property
-    def _of_three(self) -> list[_Results]:
-        w = self._written
-        if len(w) > _MOST_IN_THREES:
-            return []
-        powers = _powers(w)
-        factors = np.concatenate([values for _, values in powers])
-        first, second, third = _different_threes(len(w), len(powers))
-
-        def factor(n: int) -> Reading:
-            power, at = divmod(n, len(w))
-            return powers[power][0](self._read(float(w[at])))
-
-        def reading(n: int) -> Reading:
-            a, b, c = (factor(int(indices[n])) for indices in (first, second, third))
-            word = multiply(multiply(a.word, b.word), c.word)
-            return _relation(word, f"({a.text}) * ({b.text}) * ({c.text})")
-
-        return [_Results.of(factors[first] * factors[second] * factors[third], reading)]
-
-
-_Unary = Callable[[Reading], Reading]
-_Binary = Callable[[Words, Words], Words]
-_BINARY: Final[tuple[tuple[str, _Binary, Any], ...]] = (
-    ("*", multiply, np.multiply),
-    ("/", divide, np.divide),
-    ("+", add, np.add),
-    ("-", subtract, np.subtract),
-)
-
-
-#: Of `_powers`: from here on they are roots.
-_FIRST_ROOT: Final = 2
-
-
-def _powers(values: Floats) -> list[tuple[_Unary, Floats]]:
-    """r, 1/r, √r, 1/√r: of a reading, and of all values."""
-    with np.errstate(all="ignore"):
+    def _products(self) -> list[Products]:
+        """Of many factors and of fewer: where so many would be accidents, fewer may tell."""
+        own, all_ = self._written[self._written != 1], self._all[self._all != 1]
         return [
-            (lambda r: r, values),
-            (lambda r: _relation(inverse(r.word), f"1/({r.text})"), 1 / values),
-            (lambda r: _relation(sqrt(r.word), f"√({r.text})"), np.sqrt(values)),
-            (lambda r: _relation(rsqrt(r.word), f"1/√({r.text})"), 1 / np.sqrt(values)),
+            Products(all_, POWERS, self._read),
+            Products(all_, RATIONAL, self._read),
+            Products(own, RATIONAL, self._read),
         ]
 
 
-def _different_threes(constants: int, powers: int) -> Sequence[npt.NDArray[np.intp]]:
-    """All i ≤ j ≤ k of factors that are not two roots of one constant.
-
-    √r √r is r, which is a factor of its own; in the field it is -r where r is no square.
-    """
-    i, j, k = np.indices((constants * powers,) * 3, np.intp).reshape(3, -1)
-
-    def are_roots_of_one(a: npt.NDArray[np.intp], b: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-        roots = _FIRST_ROOT * constants
-        return np.asarray((a >= roots) & (b >= roots) & (a % constants == b % constants))
-
-    chosen = (i <= j) & (j <= k)
-    chosen &= ~(are_roots_of_one(i, j) | are_roots_of_one(j, k) | are_roots_of_one(i, k))
-    return i[chosen], j[chosen], k[chosen]
-
-
-def _relation(word: Words, text: str) -> Reading:
-    return Reading(word, text, Rule.RELATION)
+_Binary: TypeAlias = Callable[[Words, Words], Words]

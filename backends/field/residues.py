@@ -1,13 +1,15 @@
 """Arithmetic modulo one prime on arrays of residues, and modulo both primes of the field at once.
 
 Residues are below 2^31, so a product of two fits into 64 bits and is reduced by a division by a constant,
-which NumPy does in vector registers. Up to a few hundred elements the calls cost more than the arithmetic:
-there both residues of a word stand next to each other in one array, and one call serves them both.
+which NumPy does in vector registers. Up to a thousand elements the calls cost more than the arithmetic: there
+both residues of a word stand next to each other in one array, and one call serves them both.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -20,39 +22,29 @@ Q: Final = 965505659
 
 #: Elements up to which one call of `remainder` is faster than a division, a product and a difference.
 _FEW = 256
-#: So few inverses are computed one by one.
-_ONE_BY_ONE = 8
+#: So few inverses are computed by Python's integers.
+_ONE_BY_ONE = 32
 
 
 class Residues:
-    """Arithmetic modulo `modulus`; arrays are u64, all elements below the modulus.
+    """Arithmetic modulo a prime below 2^31; arrays are u64, all elements below the prime."""
 
-    Args:
-        modulus: a prime below 2^31; or an array of primes that repeats every two elements, for arrays of one
-            dimension whose elements have these moduli in turn.
-    """
-
-    def __init__(self, modulus: np.uint64 | Words) -> None:
-        self._modulus = modulus
-
-    def _of(self, size: int) -> np.uint64 | Words:
-        return self._modulus if isinstance(self._modulus, np.uint64) else self._modulus[:size]
+    def __init__(self, modulus: int) -> None:
+        self._modulus = np.uint64(modulus)
 
     def reduce(self, numbers: Words) -> Words:
         """The residues of any 64-bit numbers, in their place; the array that was given."""
-        modulus = self._of(numbers.size)
-        if modulus.ndim or numbers.size <= _FEW:
-            np.remainder(numbers, modulus, out=numbers)
+        if numbers.size <= _FEW:
+            np.remainder(numbers, self._modulus, out=numbers)
         else:
-            quotients = numbers // modulus
-            quotients *= modulus
+            quotients = numbers // self._modulus
+            quotients *= self._modulus
             numbers -= quotients
         return numbers
 
     def product(self, a: Words, b: Words | np.uint64) -> Words:
-        """a b, a new array of the shape that both broadcast to, which must not be a scalar's."""
-        product: Words = np.multiply(a, b)
-        return self.reduce(product)
+        """a b, a new array of the shape that both broadcast to."""
+        return self.reduce(np.asarray(np.multiply(a, b)))
 
     def power(self, x: Words, exponent: int) -> Words:
         """x^exponent, a new array; x^0 is 1."""
@@ -60,10 +52,10 @@ class Residues:
             return np.ones_like(x)
         result = x.copy()
         for bit in bin(exponent)[3:]:
-            np.multiply(result, result, out=result)
+            result *= result
             self.reduce(result)
             if bit == "1":
-                np.multiply(result, x, out=result)
+                result *= x
                 self.reduce(result)
         return result
 
@@ -73,23 +65,58 @@ class Residues:
         Montgomery's trick as a tree: the product of two neighbours is inverted in place of both.
         """
         if x.size <= _ONE_BY_ONE:
-            moduli = np.broadcast_to(self._of(x.size), x.shape).tolist()
-            return np.array([pow(v, -1, m) for v, m in zip(x.tolist(), moduli)], np.uint64)
+            return self._inverse_of_few(x)
         half = x.size // 4 * 2  # even: each half begins with the first of two moduli
-        a, b = x[:half], x[half : 2 * half]
-        inverted = self.inverse(np.concatenate([self.product(a, b), x[2 * half :]]))
+        a, b, rest = x[:half], x[half : 2 * half], x[2 * half :]
+        both = self.product(a, b)
+        inverted = self.inverse(np.concatenate([both, rest]) if rest.size else both)
         both = inverted[:half]
-        return np.concatenate([self.product(both, b), self.product(both, a), inverted[half:]])
+        result = np.empty_like(x)
+        self.reduce(np.multiply(both, b, out=result[:half]))
+        self.reduce(np.multiply(both, a, out=result[half : 2 * half]))
+        result[2 * half :] = inverted[half:]
+        return result
+
+    def _inverse_of_few(self, x: Words) -> Words:
+        return np.array(_inverses(x.tolist(), int(self._modulus)), np.uint64)
 
 
-MODULO_P: Final = Residues(np.uint64(P))
-MODULO_Q: Final = Residues(np.uint64(Q))
+def _inverses(numbers: Sequence[int], modulus: int) -> list[int]:
+    """1/x for each of some residues that are not 0; Montgomery's trick, from the left and back."""
+    products = list(accumulate(numbers, lambda a, b: a * b % modulus))
+    inverses = []
+    rest = pow(products[-1], -1, modulus) if products else 0
+    for number, before in zip(reversed(numbers), [*products[-2::-1], 1]):
+        inverses.append(rest * before % modulus)
+        rest = rest * number % modulus
+    return inverses[::-1]
+
+
+class _Interleaved(Residues):
+    """Arithmetic on arrays of one dimension whose elements are residues of words as these lie in memory."""
+
+    def __init__(self) -> None:
+        self._moduli = np.tile(np.array(HALVES, np.uint64), INTERLEAVED_WORDS)
+
+    def reduce(self, numbers: Words) -> Words:
+        np.remainder(numbers, self._moduli[: numbers.size], out=numbers)
+        return numbers
+
+    def _inverse_of_few(self, x: Words) -> Words:
+        result = np.empty_like(x)
+        for half, modulus in enumerate(HALVES):
+            result[half::2] = _inverses(x[half::2].tolist(), modulus)
+        return result
+
+
+MODULO_P: Final = Residues(P)
+MODULO_Q: Final = Residues(Q)
 
 #: Words up to which both residues are computed in one array.
-INTERLEAVED_WORDS: Final = 512
+INTERLEAVED_WORDS: Final = 1024
 #: Moduli of the 32-bit halves of words as they lie in memory.
 HALVES: Final = (Q, P) if sys.byteorder == "little" else (P, Q)
-INTERLEAVED: Final = Residues(np.tile(np.array(HALVES, np.uint64), INTERLEAVED_WORDS))
+INTERLEAVED: Final = _Interleaved()
 
 
 def interleaved(words: Words) -> Words:

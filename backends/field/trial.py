@@ -17,7 +17,7 @@ from hlotool.backends.field import words as w
 from hlotool.backends.field.constants import Constants
 from hlotool.backends.field.exponential import Exponential
 from hlotool.backends.field.opaque import even, odd, opaque
-from hlotool.backends.field.pseudo_real import absolute, kappa, less, maximum, minimum, ranks
+from hlotool.backends.field.pseudo_real import Kappa
 from hlotool.backends.field.words import Words
 from hlotool.ir.dtypes import Array
 
@@ -51,6 +51,7 @@ class Trial:
             makes sense is not negative, but one of two sums in the field is: then √x √x = -x.
         half: in which residue results are compared: 0 for P, where exp has laws, 1 for Q, where log has.
         exponential: exp and its inverse.
+        kappa: sizes, and the order of numbers.
     """
 
     constants: Constants
@@ -61,6 +62,7 @@ class Trial:
     roots: int = field(init=False)
     imaginary_roots: int = field(init=False)
     exponential: Exponential = field(init=False)
+    kappa: Kappa = field(init=False)
 
     def __post_init__(self) -> None:
         self.restart(self.seed)
@@ -69,6 +71,7 @@ class Trial:
         """Go to the point of `seed`; what was computed at another one no longer counts."""
         self.seed = seed
         self.exponential = Exponential(seed, self.remembers_exp)
+        self.kappa = Kappa(seed, lambda: self.constants.known)
         self.roots = self.imaginary_roots = 0
 
     # -- functions
@@ -142,10 +145,10 @@ class Trial:
     def power(self, x: Words, y: Words) -> Words:
         """x^y: a product where y is a multiple of 1/2 and not large, else exp(y log x)."""
         exponents = self.kappa(y)
-        different = np.unique(exponents)
-        is_short = (2 * different == np.floor(2 * different)) & (np.abs(2 * different) <= _LARGEST_POWER)
-        known = different[is_short].tolist()
-        if len(known) == len(different) == 1:
+        twice = 2 * exponents
+        is_short = (twice == np.rint(twice)) & (np.abs(twice) <= _LARGEST_POWER)
+        known = np.unique(exponents[is_short]).tolist()
+        if len(known) == 1 and is_short.all():
             base = np.broadcast_to(x, np.broadcast_shapes(np.shape(x), np.shape(y)))
             return w.power(base, int(2 * known[0]))
         result = np.array(self.exponential.power(x, y))
@@ -156,18 +159,6 @@ class Trial:
         return result
 
     # -- size and order
-
-    def kappa(self, x: Words) -> npt.NDArray[np.float64]:
-        """The pseudo-real value of each word."""
-        return kappa(x, self.seed, self.constants.known)
-
-    def ranks(self, x: Words) -> tuple[npt.NDArray[np.int64], Words]:
-        """Numbers in whose order the elements stand, and the words by these numbers."""
-        return ranks(x, self.seed, self.constants.known)
-
-    def less(self, a: Words, b: Words) -> Array:
-        """a < b; false where one is NaN."""
-        return less(a, b, self.seed, self.constants.known)
 
     def compare(
         self, direction: str, a: Words, b: Words, is_total: bool = False, known: Order | None = None
@@ -182,28 +173,16 @@ class Trial:
             known: what is known of all elements; nothing else decides then.
         """
         same = w.equal(a, b)
-        a_nan, b_nan = a == w.NAN, b == w.NAN
         if direction in ("EQ", "NE"):
-            equal = same if is_total else same & ~a_nan
+            equal = same if is_total else same & (a != w.NAN)
             return np.asarray(equal ^ (direction == "NE"))
         if known is not None:
             return _ANSWERS[direction](~same & (known is Order.AT_MOST), same)
-        less = self.less(a, b)
+        a_nan, b_nan = a == w.NAN, b == w.NAN
+        less = self.kappa.less(a, b)
         if is_total:
             return _ANSWERS[direction](np.where(a_nan | b_nan, b_nan & ~a_nan, less), same)
         return np.asarray(_ANSWERS[direction](less, same) & ~(a_nan | b_nan))
-
-    def maximum(self, a: Words, b: Words) -> Words:
-        """The larger; NaN wins."""
-        return maximum(a, b, self.seed, self.constants.known)
-
-    def minimum(self, a: Words, b: Words) -> Words:
-        """The smaller; NaN wins."""
-        return minimum(a, b, self.seed, self.constants.known)
-
-    def absolute(self, x: Words) -> Words:
-        """|x|."""
-        return absolute(x, self.seed, self.constants.known)
 
     def sign(self, x: Words) -> Words:
         """-1, 0 or 1; NaN stays."""

@@ -51,7 +51,10 @@ class Plan:
         instructions: that `steps` execute.
     """
 
-    __slots__ = ("_code", "_template", "computation", "fused", "instructions", "root", "steps", "unused")
+    __slots__ = (
+        *("_code", "_seen_code", "_template"),
+        *("computation", "fused", "instructions", "root", "steps", "unused"),
+    )
 
     def __init__(
         self,
@@ -69,7 +72,8 @@ class Plan:
         self.unused = tuple(unused)
         self.instructions = frozenset(step.instruction for step in self.steps)
         self._template = template
-        self._code = [_code(step) for step in self.fused]
+        self._seen_code = [_code(step) for step in self.steps]
+        self._code = [_code(step) for step in self.fused] if fused is not None else self._seen_code
 
     def __call__(self, arguments: list[Any], run: Run | None = None) -> Any:
         run = run or Run()
@@ -100,8 +104,7 @@ class Plan:
         probe, readers = run.probe, run.reading.readers if run.reading is not None else {}
         result = -1
         try:
-            for step in self.steps:
-                kernel, operands, result, dying, calling = _code(step)
+            for step, (kernel, operands, result, dying, calling) in zip(self.steps, self._seen_code):
                 values = [slots[i] for i in operands]
                 reader = readers.get(step.instruction)
                 after = None if reader is None else reader(values)

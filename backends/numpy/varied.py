@@ -73,11 +73,15 @@ class VariedBackend:
         return _VariedDevices(inner, _Translation(module, program, self.noise, self._keeps_wide))
 
     def _prepare(self, module: Module) -> tuple[Retyped, KernelPolicy | None]:
-        """What is executed, and how its kernels are wrapped: not at all where types are all that changes."""
+        """What is executed, and how its kernels are wrapped."""
         program = self._policy.program(module)
+        return program, self.kernels(program, module)
+
+    def kernels(self, program: Retyped, module: Module) -> KernelPolicy | None:
+        """How kernels of `program`, which stands for `module`, are wrapped; None where only types change."""
         if self._policy.wide and not self._policy.varied:
-            return program, None
-        return program, KernelPolicy(self._policy, self.noise, program, module)
+            return None
+        return KernelPolicy(self._policy, self.noise, program, module)
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,10 +97,13 @@ def _run_batch(reader: Reader, seed: str, count: int) -> tuple[int, list[tuple[s
     child = os.fork()
     if child == 0:
         os.close(read)
+        status = 1
         try:
             _batch(reader, seed, count, write)
+            status = 0
         finally:
-            os._exit(0)
+            # An error of the campaign's own must not look like a batch that ended well.
+            os._exit(status)
     os.close(write)
     finds, done, content = [], 0, b""
     with open(read, encoding="utf-8") as lines:
@@ -112,7 +115,7 @@ def _run_batch(reader: Reader, seed: str, count: int) -> tuple[int, list[tuple[s
                 finds.append((value, content))
     _, status = os.waitpid(child, 0)
     if status:
-        finds.append((f"the process died of signal {os.waitstatus_to_exitcode(status)}", content))
+        finds.append((f"the process ended with status {os.waitstatus_to_exitcode(status)}", content))
     return done, finds
 
 

@@ -178,8 +178,25 @@ def _varint(value: int) -> bytes:
 
 def zipped(generator: random.Random, content: bytes) -> bytes:
     """A member of a zip damaged inside, its name changed, or the archive's own bytes."""
+    return _or_bits(_zipped, generator, content)
+
+
+def tarred(generator: random.Random, content: bytes) -> bytes:
+    """A file of a tar damaged, made a link or a device, or its header's bytes."""
+    return _or_bits(_tarred, generator, content)
+
+
+def _or_bits(damage: Damage, generator: random.Random, content: bytes) -> bytes:
+    """Damage of the archive's own bytes, too: where it was damaged before, members cannot be had any more."""
     if generator.random() < 0.4:
         return bits(generator, content)
+    try:
+        return damage(generator, content)
+    except Exception:
+        return bits(generator, content)
+
+
+def _zipped(generator: random.Random, content: bytes) -> bytes:
     target = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as source, zipfile.ZipFile(target, "w") as made:
         names = source.namelist()
@@ -196,10 +213,7 @@ def zipped(generator: random.Random, content: bytes) -> bytes:
     return target.getvalue()
 
 
-def tarred(generator: random.Random, content: bytes) -> bytes:
-    """A file of a tar damaged, made a link or a device, or its header's bytes."""
-    if generator.random() < 0.4:
-        return bits(generator, content)
+def _tarred(generator: random.Random, content: bytes) -> bytes:
     target = io.BytesIO()
     with tarfile.open(fileobj=io.BytesIO(content)) as source, tarfile.open(fileobj=target, mode="w") as made:
         infos = source.getmembers()

@@ -286,10 +286,14 @@ def _read_journal(content: bytes, folder: Path) -> object:
 
 
 def _read_configuration(content: bytes, folder: Path) -> object:
-    from hlotool.check.config import load_config
+    from hlotool.cli.configuration import find_configuration
+    from hlotool.cli.main import build_parser
+    from hlotool.cli.settings import values_of
 
-    (folder / "hlotool.toml").write_bytes(content)
-    return load_config(str(folder / "hlotool.toml"))
+    path = folder / "hlotool.toml"
+    path.write_bytes(content)
+    found = find_configuration(str(path))
+    return found and values_of(found, "check", build_parser().commands)
 
 
 def _read_log(content: bytes, folder: Path) -> object:

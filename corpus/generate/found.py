@@ -20,6 +20,7 @@ sys.path[:0] = [str(ROOT)]
 import found_binary  # noqa: E402
 import found_cut  # noqa: E402
 import found_logs  # noqa: E402
+import found_pasted  # noqa: E402
 import found_quoted  # noqa: E402
 import found_tools  # noqa: E402
 
@@ -63,6 +64,9 @@ def main() -> None:
     }
     write_forms(found_quoted.FORMS, several, expected)
     write_forms(found_logs.FORMS, {"ranks.log": [pair]}, expected)
+    pasted = {name: [["model"]] for name in found_pasted.FORMS}
+    write_forms(found_pasted.FORMS, pasted | {"both_sides.diff": [["short", "model"]]}, expected)
+    expected += found_pasted.write(FOUND, SOURCES)
     write_forms({"gzip.hlo.gz": lambda texts: gzip.compress(texts[0].encode(), mtime=0)}, {}, expected)
     expected += found_binary.write(FOUND, SOURCES)
     expected += found_cut.write(FOUND, SOURCES)

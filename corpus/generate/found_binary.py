@@ -57,6 +57,8 @@ def write(folder: Path, sources: dict[str, Path]) -> list[str]:
             "stablehlo.mlir": stablehlo.encode(),
             "stablehlo_fence.md": f"Lowered:\n\n```mlir\n{stablehlo}```\n".encode(),
             "stablehlo_string.py": f'MODULE = """{stablehlo}"""\n'.encode(),
+            "stablehlo_console.txt": f">>> print(lowered.as_text())\n{stablehlo}>>> \n".encode(),
+            "stablehlo_prefixed.log": _prefixed(stablehlo).encode(),
             "bytecode.mlirbc": (made / "step.mlirbc").read_bytes(),
             "exported.jax_export": (made / "step.jax_export").read_bytes(),
             "profile.xplane.pb": _programs_of(next(made.rglob("*.xplane.pb")).read_bytes()),
@@ -82,6 +84,12 @@ def _proto(folder: Path, sources: dict[str, Path], name: str, bare: bool) -> lis
         path.write_bytes(content)
         tables.append(f'[[file]]\nname = "{path.name}"\nform = "{form}"\nprograms = 1\n')
     return tables
+
+
+def _prefixed(text: str) -> str:
+    """A log that writes a time before each line, and other messages around them."""
+    lines = ["start {", *text.splitlines(), "end }"]
+    return "".join(f"2026-11-22T10:{n:02d}:00.{n:07d}Z {line}\n" for n, line in enumerate(lines))
 
 
 def _programs_of(profile: bytes) -> bytes:

@@ -82,6 +82,10 @@ def bisect(
     reference: str = "numpy",
     backend: str | None = None,
     exact: bool = False,
+    elided: str = "refuse",
+    opaque: bool = False,
+    replicas: int = 0,
+    partitions: int = 0,
     repeats: int = 3,
     confidence: float = 0.99,
     inputs: Values | None = None,
@@ -109,6 +113,10 @@ def bisect(
         reference: backend that runs the stages.
         backend: compiles the programs here and dumps their passes, such as `xla`.
         exact: other functions of real numbers are wrong, however close their values are.
+        elided: constants that are not in the dump: `refuse`, or `generate` the same values for all programs.
+        opaque: private kernels get stand-ins, the same everywhere.
+        replicas: of programs that do not say.
+        partitions: likewise.
         repeats: runs of what is compiled here.
         confidence: about failures that come and go.
         inputs: arguments: a file, a folder of `MODULE.npz`, `SCRIPT.py:FUNCTION`, or arrays; captured or

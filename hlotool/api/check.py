@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hlotool.api.given import checked, several
@@ -12,6 +11,7 @@ from hlotool.api.spool import Program, paths_of
 from hlotool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from hlotool.check.config import Ignore
     from hlotool.check.findings import FailedFile, Finding
     from hlotool.check.run import Report
     from hlotool.ir.module import Module
@@ -70,7 +70,7 @@ def check(
     only: Sequence[str] = (),
     skip: Sequence[str] = (),
     stages: Sequence[str] = (),
-    config: str | os.PathLike[str] | None = None,
+    ignore: Sequence[Ignore | Mapping[str, str]] = (),
     gpu: str | None = None,
     show: str = "note",
     fail_on: str = "warning",
@@ -87,7 +87,8 @@ def check(
         only: ids of rules; all of them when empty.
         skip: ids of rules that are left out.
         stages: shell patterns of stage names; the first and the last of each module when empty.
-        config: file of accepted findings; None: `hlotool.toml`, if there is one.
+        ignore: findings that are accepted: each a `rule` with a `reason`, and where that is, the regular
+            expressions `module` and `instruction`.
         gpu: whose shared memory fusions must do with.
         show: least severity of findings in the result: `error`, `warning` or `note`.
         fail_on: least severity for which `exit_code` is 1.
@@ -102,7 +103,7 @@ def check(
     for name, severity in (("show", show), ("fail_on", fail_on)):
         if severity not in SEVERITIES:
             raise UsageError(f"{name}={severity!r}: it is one of {', '.join(SEVERITIES)}")
-    from hlotool.check.config import accepted, choose_rules, load_config
+    from hlotool.check.config import accepted, choose_rules, ignored
     from hlotool.check.run import PRELOAD
     from hlotool.check.run import check as check_dumps
     from hlotool.dump.directory import open_dumps
@@ -112,8 +113,8 @@ def check(
     where = paths_of(paths)
     if not where:
         raise UsageError("nothing to check: give a dump directory or an HLO file")
-    accepting = load_config(None if config is None else os.fspath(config))
-    rules = choose_rules(several(only), [*accepting.skip, *several(skip)])
+    accepting = ignored(ignore)
+    rules = choose_rules(several(only), several(skip))
     with Pool(Limits(worker_count(jobs), timeout), PRELOAD) as pool:
         pool.start()
         report = check_dumps(open_dumps(where), pool, rules, several(stages), gpu)

@@ -34,6 +34,10 @@ def extract(
     stage: str = "",
     height: int = 0,
     call: int = 0,
+    elided: str = "refuse",
+    opaque: bool = False,
+    replicas: int = 0,
+    partitions: int = 0,
     output: str | os.PathLike[str] | None = None,
     inputs: Values | None = None,
     seed: int = 0,
@@ -47,6 +51,10 @@ def extract(
         stage: of a dump: its label; the first one when empty.
         height: steps back along operands that come along.
         call: iteration of the loop around it whose values are taken.
+        elided: constants that are not in the dump: `refuse`, or `generate` the same values for all programs.
+        opaque: private kernels get stand-ins, the same everywhere.
+        replicas: of programs that do not say.
+        partitions: likewise.
         output: file for the new program, its arguments beside it as .npz; None writes none.
         inputs: arguments of the whole program: a file, `SCRIPT.py:FUNCTION`, or arrays; captured or generated
             ones when None.

@@ -48,6 +48,10 @@ def mutate(
     path: Program,
     *,
     cases: int = 200,
+    elided: str = "refuse",
+    opaque: bool = False,
+    replicas: int = 0,
+    partitions: int = 0,
     seed: int = 0,
     inputs: Values | None = None,
     further_sets: bool = True,
@@ -63,6 +67,10 @@ def mutate(
     Args:
         path: a file of HLO, the dump of one module, or a module.
         cases: faults at most.
+        elided: constants that are not in the dump: `refuse`, or `generate` the same values for all programs.
+        opaque: private kernels get stand-ins, the same everywhere.
+        replicas: of programs that do not say.
+        partitions: likewise.
         seed: of faults and of generated inputs.
         inputs: arguments: a file, `SCRIPT.py:FUNCTION`, or arrays; those that `replay` takes when None.
         further_sets: after the plain generated inputs others that reach more of the program.
@@ -114,6 +122,7 @@ def _mutated(path: str, cases: int, options: RunOptions, notes: list[str]) -> Mu
 
 def _tasks(path: str, cases: int, options: RunOptions, notes: list[str]) -> list[MutationTask]:
     from hlotool.dump.directory import open_dump
+    from hlotool.replay.task import as_asked
     from hlotool.search.mutation.task import MutationTask
 
     dump = open_dump(path)
@@ -121,7 +130,7 @@ def _tasks(path: str, cases: int, options: RunOptions, notes: list[str]) -> list
     found = [module for module in dump.modules if module.stages or module.others]
     if len(found) != 1:
         raise UsageError(f"{path}: one program is needed, here are {len(found)}; name its file")
-    [module] = found
+    module = as_asked(found[0], options)
     stages = module.pair or ([*module.stages, *module.others][0],) * 2
     parts = min(options.workers, cases)
     return [MutationTask(module, *stages, options, cases, options.seed, part, parts) for part in range(parts)]

@@ -161,11 +161,15 @@ def _run(
     from hlotool.backends.registry import evaluate_constant
     from hlotool.passes.base import Context
     from hlotool.passes.manager import PassManager
-    from hlotool.passes.observers import DumpModules, PrintModules
-    from hlotool.passes.pipeline import parse_pipeline
+    from hlotool.passes.observers import ALL, DumpModules, PrintModules
+    from hlotool.passes.pipeline import known_pass, parse_pipeline
 
     dump = DumpModules(Path(dump_to)) if dump_to else None
-    printing = PrintModules(sys.stderr.write, several(print_before), several(print_after))
+    around = [
+        [name if name == ALL else known_pass(name) for name in several(names)]
+        for names in (print_before, print_after)
+    ]
+    printing = PrintModules(sys.stderr.write, *around)
     manager = PassManager(
         Context(fuel=fuel, evaluate=evaluate_constant),
         [printing, *([dump] if dump else [])],
@@ -182,6 +186,7 @@ def _run(
 
 def _fuel(given: Sequence[str]) -> Fuel:
     from hlotool.passes.base import Fuel
+    from hlotool.passes.pipeline import known_pass
 
     fuel = Fuel()
     for text in given:
@@ -191,7 +196,7 @@ def _fuel(given: Sequence[str]) -> Fuel:
         except argparse.ArgumentTypeError as error:
             raise UsageError(f"--pass-fuel {error}; write it like 12 or fuse=12") from None
         if name:
-            fuel.by_pass[name] = left
+            fuel.by_pass[known_pass(name)] = left
         else:
             fuel.left = left
     return fuel

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hlotool.api.diff import must_exist
 from hlotool.api.given import checked
+from hlotool.api.options import options_from
 from hlotool.api.results import Result
 from hlotool.api.spool import Program, Values, path_of, values_path
 from hlotool.errors import UsageError
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from hlotool.diff.programs import Pairing
     from hlotool.replay.exact.records import ProvedRecord
     from hlotool.replay.exact.result import Relation
+    from hlotool.replay.options import RunOptions
     from hlotool.report.prove_records import ProveRecord
 
 
@@ -48,6 +50,9 @@ def prove(
     right: Program | None = None,
     *,
     only: str | None = None,
+    elided: str = "refuse",
+    replicas: int = 0,
+    partitions: int = 0,
     trials: int = 2,
     seed: int = 0,
     inputs: Values | None = None,
@@ -64,6 +69,9 @@ def prove(
         left: a file of HLO, a dump, an archive, or a module: as it should be.
         right: the same kind of thing; None: what the last stages of `left` became.
         only: regular expression of the modules' names.
+        elided: constants that are not in the dump: `refuse`, or `generate` the same values for both programs.
+        replicas: of programs that do not say.
+        partitions: likewise.
         trials: random points.
         seed: of the first one.
         inputs: integers and preds, as indices: a file, `SCRIPT.py:FUNCTION`, or arrays; floats are drawn.
@@ -83,6 +91,7 @@ def prove(
     >>> prove(parse(text.format("add")), parse(text.format("multiply"))).relation
     <Relation.UNEQUAL: 'unequal'>
     """
+    given = dict(locals())
     values = values_path(inputs)
     checked(
         {"only": only, "trials": trials, "seed": seed, "inputs": values, "timeout": timeout, "jobs": jobs}
@@ -95,7 +104,7 @@ def prove(
     from hlotool.report.records import versions
 
     notes: list[str] = []
-    pairing = _pairing(paths, only, notes)
+    pairing = _pairing(paths, options_from(given), notes)
     record = ProveRecord(
         versions=versions(),
         left=paths[0],
@@ -109,15 +118,17 @@ def prove(
     return ProveResult(msgspec.structs.replace(record, exit_code=int(prove_exit_code(record))))
 
 
-def _pairing(paths: Sequence[str], only: str | None, notes: list[str]) -> Pairing:
+def _pairing(paths: Sequence[str], options: RunOptions, notes: list[str]) -> Pairing:
     """What is compared with what; notes get what was passed over."""
     from hlotool.diff.programs import Pairing, StagePair, pair_dumps
     from hlotool.dump.directory import open_dump
     from hlotool.dump.records import modules_matching
+    from hlotool.replay.task import as_asked
 
     left, *others = (open_dump(path) for path in paths)
     left, *others = (
-        replace(dump, modules=tuple(m for _, m in modules_matching([dump], only))) for dump in (left, *others)
+        replace(dump, modules=tuple(as_asked(m, options) for _, m in modules_matching([dump], options.only)))
+        for dump in (left, *others)
     )
     notes += [note for dump in (left, *others) for note in dump.notes]
     if others:

@@ -45,6 +45,10 @@ def reduce(
     check: str = "",
     fail_regex: str | None = None,
     exact: bool = False,
+    elided: str = "refuse",
+    opaque: bool = False,
+    replicas: int = 0,
+    partitions: int = 0,
     repeats: int = 2,
     confidence: float = 0.99,
     inputs: Values | None = None,
@@ -70,6 +74,10 @@ def reduce(
         check: command that judges a program instead; its exit status means what it means to `git bisect run`.
         fail_regex: what that command prints when the failure is there.
         exact: another function of real numbers is the failure.
+        elided: constants that are not in the dump: `refuse`, or `generate` the same values for all programs.
+        opaque: private kernels get stand-ins, the same everywhere.
+        replicas: of programs that do not say.
+        partitions: likewise.
         repeats: first runs: does it fail always?
         confidence: about failures that come and go.
         inputs: arguments: a file, `SCRIPT.py:FUNCTION`, or arrays; captured or generated ones when None.

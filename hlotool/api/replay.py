@@ -15,6 +15,7 @@ from hlotool.api.course import QUIET, Course, Ending, ending
 from hlotool.api.options import check_backends, chosen_backends, options_from
 from hlotool.api.results import Result
 from hlotool.api.spool import Program, Values, paths_of
+from hlotool.names import did_you_mean
 
 if TYPE_CHECKING:
     from hlotool.cache.journal import Journal
@@ -285,13 +286,14 @@ def _unsafe_updates(tasks: Sequence[Task], rows: Sequence[ModuleRecord], pool: P
 
 def _unknown_outputs(options: RunOptions, rows: Sequence[ModuleRecord]) -> Iterator[str]:
     """Tolerances of outputs that no program has."""
-    from hlotool.findings.outputs import output_index
+    from hlotool.findings.outputs import output_index, output_name
 
     known = {tuple(leaf.index) for row in rows for leaf in row.leaves}
     for name in dict.fromkeys(name for name, _ in (*options.output_rtol, *options.output_atol)):
         index = output_index(name)
         if known and not any(leaf[: len(index)] == index for leaf in known):
-            yield f"no program has the output {name}, which a tolerance was given for"
+            meant = did_you_mean(name, map(output_name, sorted(known)))
+            yield f"no program has the output {name}, which a tolerance was given for{meant}"
 
 
 def record_of(

@@ -1,4 +1,4 @@
-"""Which rules apply, and which findings a project has accepted: from the command line and a `hlotool.toml`.
+"""Which rules apply, and which findings a project has accepted: `[[check.ignore]]` of its configuration.
 
 [check]
 skip = ["host-callback"]
@@ -12,18 +12,14 @@ reason = "two sizes are meant"
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from hlotool.check.catalogue import all_rules
 from hlotool.check.findings import Finding
 from hlotool.errors import UsageError
-from hlotool.findings.files import read_toml
-
-#: Looked for in the current folder.
-DEFAULT_NAME = "hlotool.toml"
+from hlotool.names import did_you_mean
 
 
 class Ignore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,6 +37,15 @@ class Ignore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     module: str = ""
     instruction: str = ""
 
+    def __post_init__(self) -> None:
+        if complaint := _unknown(self.rule):
+            raise ValueError(complaint)
+        for name, pattern in (("module", self.module), ("instruction", self.instruction)):
+            try:
+                re.compile(pattern)
+            except (re.error, OverflowError, RecursionError) as error:
+                raise ValueError(f"{name} is no regular expression: {error}") from error
+
     def covers(self, finding: Finding) -> bool:
         """Whether `finding` is one of these."""
         return (
@@ -50,40 +55,16 @@ class Ignore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         )
 
 
-class CheckConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The table `[check]`.
-
-    Attributes:
-        skip: ids of rules that do not apply.
-        ignore: findings that are accepted.
-    """
-
-    skip: list[str] = []
-    ignore: list[Ignore] = []
-
-
-class _File(msgspec.Struct, frozen=True):
-    check: CheckConfig = CheckConfig()
-
-
-def load_config(path: str | None) -> CheckConfig:
-    """The configuration in `path`, or in `hlotool.toml` if there is one here.
+def ignored(rows: Sequence[Ignore | Mapping[str, str]]) -> list[Ignore]:
+    """What is accepted, from records or plain rows.
 
     Raises:
-        UsageError: it cannot be read, or says something unknown.
+        UsageError: a row has an unknown rule or field, or lacks one.
     """
-    file = Path(path or DEFAULT_NAME)
-    if path is None and not file.is_file():
-        return CheckConfig()
-    config = read_toml(file, _File, UsageError).check
     try:
-        for ignore in config.ignore:
-            re.compile(ignore.module)
-            re.compile(ignore.instruction)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(f"{file}: {error}") from error
-    choose_rules((), [*config.skip, *(ignore.rule for ignore in config.ignore)])
-    return config
+        return [msgspec.convert(row, Ignore, from_attributes=True) for row in rows]
+    except msgspec.ValidationError as error:
+        raise UsageError(f"ignore: {error}") from error
 
 
 def choose_rules(only: Sequence[str], skip: Iterable[str]) -> frozenset[str]:
@@ -92,15 +73,19 @@ def choose_rules(only: Sequence[str], skip: Iterable[str]) -> frozenset[str]:
     Raises:
         UsageError: there is no rule of such a name.
     """
-    known = all_rules()
     skipped = set(skip)
-    for name in (*only, *skipped):
-        if name not in known:
-            raise UsageError(f"no rule {name!r}; `hlotool check --list-rules` shows those there are")
-    return frozenset(only or known) - skipped
+    for name in (*only, *sorted(skipped)):
+        if complaint := _unknown(name):
+            raise UsageError(f"{complaint}; `hlotool check --list-rules` shows those there are")
+    return frozenset(only or all_rules()) - skipped
 
 
-def accepted(findings: Sequence[Finding], config: CheckConfig) -> tuple[list[Finding], int]:
+def _unknown(rule: str) -> str:
+    """What is wrong with the name of a rule that there is not; empty where there is one."""
+    return "" if rule in all_rules() else f"no rule {rule!r}{did_you_mean(rule, all_rules())}"
+
+
+def accepted(findings: Sequence[Finding], ignores: Sequence[Ignore]) -> tuple[list[Finding], int]:
     """The findings that are not accepted, and how many are."""
-    kept = [f for f in findings if not any(ignore.covers(f) for ignore in config.ignore)]
+    kept = [f for f in findings if not any(ignore.covers(f) for ignore in ignores)]
     return kept, len(findings) - len(kept)

@@ -18,6 +18,7 @@ from hlotool.ir.effects import has_own_side_effect
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape, leaves
 from hlotool.ir.walk import post_order, users
+from hlotool.names import did_you_mean
 from hlotool.passes.fusion_facts import in_place_operand, is_elementwise
 from hlotool.passes.fusion_legality import (
     LOOP_RULES,
@@ -280,7 +281,8 @@ def _find(module: Module, name: str) -> tuple[Instruction, Computation]:
         for instruction in computation.instructions:
             if instruction.name == name:
                 return instruction, computation
-    raise UsageError(f"no instruction is called {name!r}")
+    meant = did_you_mean(name, (instruction.name for instruction in module.instructions()))
+    raise UsageError(f"no instruction is called {name!r}{meant}")
 
 
 def _producer_consumer(computation: Computation, producer: Instruction, consumer: Instruction) -> str:

@@ -14,6 +14,7 @@ from hlotool.cli.options import (
     add_paths,
     add_repetition_options,
     add_tolerance_options,
+    add_unknown_options,
 )
 
 USAGE = "bisect [options] PATH ..."
@@ -47,6 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--backend", metavar="NAME", help="compile here, such as with xla, and dump its passes"
     )
     add_exact_option(group)
+    add_unknown_options(group)
     add_repetition_options(group, 3, "runs of what is compiled here")
     add_input_options(parser)
     add_tolerance_options(parser)

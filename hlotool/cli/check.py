@@ -43,10 +43,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes to its parser."""
     add_paths(parser, "*")
     group = parser.add_argument_group("what to check")
-    group.add_argument("--only", metavar="RULE,...", type=words, default=(), help="these rules only")
-    group.add_argument("--skip", metavar="RULE,...", type=words, default=(), help="all rules but these")
+    group.add_argument("--only", metavar="RULE,...", type=_rules, default=(), help="these rules only")
+    group.add_argument("--skip", metavar="RULE,...", type=_rules, default=(), help="all rules but these")
     add_stages_option(group)
-    group.add_argument("--config", metavar="FILE", help="accepted findings [hlotool.toml, if there is one]")
     group.add_argument("--list-rules", action="store_true", help="list the rules and what they find")
     group.add_argument("--gpu", choices=sorted(GPUS), help="whose shared memory fusions must do with")
     group.add_argument("--explain-fusion", nargs=2, metavar=("A", "B"), help=_EXPLAIN)
@@ -59,6 +58,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("-o", "--output", metavar="FILE", help="where the mended module goes [stdout]")
     add_worker_options(parser)
     add_output_options(parser)
+
+
+def _rules(text: str) -> tuple[str, ...]:
+    """Ids of rules that there are."""
+    from hlotool.check.config import choose_rules
+
+    names = words(text)
+    try:
+        choose_rules(names, ())
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return names
 
 
 def execute(arguments: argparse.Namespace) -> int:

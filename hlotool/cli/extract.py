@@ -6,7 +6,7 @@ import argparse
 
 from hlotool.api.numbers import distance
 from hlotool.cli.calling import keywords
-from hlotool.cli.options import add_input_options, add_output_options
+from hlotool.cli.options import add_input_options, add_output_options, add_unknown_options
 from hlotool.cli.output import finish, tell
 
 USAGE = "extract [options] FILE INSTRUCTION ..."
@@ -36,6 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--call", metavar="N", type=distance, default=0, help="iteration of the loop around it [0]"
     )
+    add_unknown_options(group)
     group.add_argument("--output", "-o", metavar="FILE", help="the new program [NAME.extracted.hlo]")
     add_input_options(parser, outputs=False)
     add_output_options(parser)

@@ -7,7 +7,6 @@ start early when little stands before it.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from typing import Protocol
@@ -29,10 +28,12 @@ from hlotool.cli import (
     repro,
     run,
 )
+from hlotool.cli.configured import tell_configuration, with_configuration
 from hlotool.cli.interrupts import was_interrupted
-from hlotool.cli.options import exit_code_text, join_signed_values
+from hlotool.cli.options import add_configuration_options, exit_code_text, join_signed_values
 from hlotool.cli.output import emit_error, tell
-from hlotool.errors import ExitCode, HlotoolError, UsageError
+from hlotool.cli.parser import Parser, add_opposites
+from hlotool.errors import ExitCode, HlotoolError
 
 _DESCRIPTION = """\
 Interpret, replay and check XLA HLO dumps: find the program that computes something wrong.
@@ -93,13 +94,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = parser.parse_args(arguments)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.USAGE
+    try:
+        options = with_configuration(options, arguments, build_parser)
+    except HlotoolError as error:
+        return _report(error, options)
     return _execute(options)
 
 
-def build_parser(pretty: bool = False) -> argparse.ArgumentParser:
+def build_parser(pretty: bool = False) -> Parser:
     """The whole command line; `pretty` renders help with colours, which costs an import of rich."""
     formatter = _pretty_formatter() if pretty else argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="hlotool", description=_DESCRIPTION, epilog=exit_code_text(), formatter_class=formatter
     )
     parser.add_argument("--version", action="version", version=f"hlotool {__version__}")
@@ -118,12 +123,15 @@ def build_parser(pretty: bool = False) -> argparse.ArgumentParser:
         )
         own.set_defaults(command=command.execute)
         command.add_options(own)
+        add_configuration_options(own)
+        add_opposites(own)
     return parser
 
 
 def _execute(options: argparse.Namespace) -> int:
     try:
         _start_log(getattr(options, "log", None))
+        tell_configuration(options)
         code: int = options.command(options)
         return code
     except HlotoolError as error:
@@ -142,14 +150,10 @@ def _execute(options: argparse.Namespace) -> int:
 
 
 def _start_log(level: str | None) -> None:
-    level = level or os.environ.get("HLOTOOL_LOG")
-    if not level:
-        return
-    from hlotool.logs import LEVELS, start_log
+    if level:
+        from hlotool.logs import start_log
 
-    if level not in LEVELS:
-        raise UsageError(f"HLOTOOL_LOG={level}: it is one of {', '.join(LEVELS)}")
-    start_log(level)
+        start_log(level)
 
 
 def _report(error: HlotoolError, options: argparse.Namespace) -> int:

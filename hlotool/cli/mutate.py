@@ -7,7 +7,7 @@ import argparse
 from hlotool.api.given import budget, values_file
 from hlotool.api.numbers import repetitions, seed
 from hlotool.cli.calling import TerminalCourse, keywords
-from hlotool.cli.options import add_execution_options, add_output_options
+from hlotool.cli.options import add_execution_options, add_output_options, add_unknown_options
 
 USAGE = "mutate [options] FILE"
 ABOUT = "would your inputs notice a fault? The share of single faults that they show"
@@ -31,6 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what is planted")
     group.add_argument("--cases", metavar="N", type=repetitions, default=200, help="faults at most [200]")
     group.add_argument("--seed", type=seed, default=0, help="of faults and of generated inputs [0]")
+    add_unknown_options(group)
     group = parser.add_argument_group("inputs in question", "those that `hlotool run` takes, unless")
     group.add_argument("--inputs", metavar="FILE", type=values_file, help=".npz or SCRIPT.py:FUNCTION")
     group.add_argument(

@@ -8,7 +8,7 @@ import sys
 from hlotool.api.given import CHOICES
 from hlotool.cli.calling import keywords
 from hlotool.cli.options import add_output_options
-from hlotool.cli.output import emit_bytes, emit_json, finish
+from hlotool.cli.output import emit_bytes, emit_json, finish, with_configuration
 from hlotool.errors import UsageError
 
 USAGE = "opt [options] FILE"
@@ -74,7 +74,7 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError("--json and --emit proto both write to stdout; say --output FILE")
     found = opt(arguments.path, **keywords(opt, arguments))
     if arguments.json:
-        emit_json(found.record)
+        emit_json(with_configuration(found.record, arguments))
     elif not arguments.output:
         emit_bytes(found.content)
     if arguments.verbose and not arguments.json:

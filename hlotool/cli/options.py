@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from hlotool.api.given import CHOICES, regex, script_function, value_range, values_file, words
-from hlotool.api.numbers import byte_size, confidence, processes, repetitions, seconds, seed, tolerance
+from hlotool.api.numbers import (
+    byte_size,
+    confidence,
+    devices,
+    processes,
+    repetitions,
+    seconds,
+    seed,
+    tolerance,
+)
 from hlotool.errors import ExitCode
 
 #: What `--help` says about the exit status.
@@ -82,6 +91,37 @@ def add_input_options(parser: argparse.ArgumentParser, outputs: bool = True) -> 
     group.add_argument("--input-range", metavar="LO,HI", type=value_range, help="of generated inputs")
 
 
+def add_unknown_options(group: argparse._ArgumentGroup, opaque: bool = True) -> None:
+    """`--elided`, `--opaque`, `--replicas`, `--partitions`: of commands that execute what a dump leaves open.
+
+    `opaque`: calls of private kernels need stand-ins.
+    """
+    group.add_argument(
+        "--elided",
+        choices=CHOICES["elided"],
+        default="refuse",
+        help="constants that are not in the dump: all programs get the same generated values [refuse]",
+    )
+    if opaque:
+        group.add_argument(
+            "--opaque",
+            action="store_true",
+            help="private kernels get stand-ins, the same everywhere: compare what is around them",
+        )
+    group.add_argument("--replicas", metavar="N", type=devices, default=0, help="of programs that do not say")
+    group.add_argument("--partitions", metavar="N", type=devices, default=0, help="likewise")
+
+
+def add_configuration_options(parser: argparse.ArgumentParser) -> None:
+    """`--config`, `--no-config`: on every command."""
+    group = parser.add_argument_group("configuration", "hlotool.toml, or [tool.hlotool] of pyproject.toml")
+    which = group.add_mutually_exclusive_group()
+    which.add_argument(
+        "--config", metavar="FILE", help="this file [the nearest, in folders upwards; $HLOTOOL_CONFIG]"
+    )
+    which.add_argument("--no-config", "--isolated", action="store_true", help="no file")
+
+
 def add_tolerance_options(parser: argparse.ArgumentParser, by_output: bool = False) -> None:
     """`--rtol`, `--atol`; `by_output` where outputs can have their own."""
     group = parser.add_argument_group("tolerance", "derived per output from its type and its sums, unless")
@@ -105,7 +145,14 @@ def add_tolerance_options(parser: argparse.ArgumentParser, by_output: bool = Fal
 
 
 class _ByOutput(argparse.Action):
-    """`VALUE` for all outputs as `NAME`, `OUTPUT:VALUE` into the pairs `output_NAME`."""
+    """`VALUE` for all outputs as `NAME`, `OUTPUT:VALUE` into the pairs `output_NAME`.
+
+    Attributes:
+        is_repeated: it can be given several times.
+        is_harmless: a configuration that was found may set it.
+    """
+
+    is_repeated = is_harmless = True
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
         super().__init__(option_strings, dest, **options)

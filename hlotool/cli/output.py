@@ -8,12 +8,14 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hlotool.findings.records import ErrorRecord
+    from hlotool.findings.records import CommandRecord, ErrorRecord
+
+_R = TypeVar("_R", bound="CommandRecord")
 
 
 def finish(record: Any, arguments: argparse.Namespace) -> int:
@@ -23,6 +25,7 @@ def finish(record: Any, arguments: argparse.Namespace) -> int:
         record: it has an `exit_code`; `notes`, if it has any, go to stderr.
         arguments: decide between JSON and the report.
     """
+    record = with_configuration(record, arguments)
     if arguments.json:
         emit_json(record)
     else:
@@ -33,6 +36,13 @@ def finish(record: Any, arguments: argparse.Namespace) -> int:
         emit_report(report_of(record, arguments.quiet, arguments.verbose))
     code: int = record.exit_code
     return code
+
+
+def with_configuration(record: _R, arguments: argparse.Namespace) -> _R:
+    """The record of a command with the configuration that was used."""
+    import msgspec
+
+    return msgspec.structs.replace(record, configuration=getattr(arguments, "configuration", None))
 
 
 def emit_json(record: object) -> None:

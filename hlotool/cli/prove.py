@@ -7,7 +7,7 @@ import argparse
 from hlotool.api.given import values_file
 from hlotool.api.numbers import repetitions, seed
 from hlotool.cli.calling import keywords
-from hlotool.cli.options import add_only_option, add_output_options, add_worker_options
+from hlotool.cli.options import add_only_option, add_output_options, add_unknown_options, add_worker_options
 from hlotool.cli.output import finish
 
 USAGE = "prove [options] A [B]"
@@ -32,6 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("right", metavar="B", nargs="?", help="the same kind of thing [A's own last stage]")
     group = parser.add_argument_group("what to compare")
     add_only_option(group)
+    add_unknown_options(group, opaque=False)
     group.add_argument("--trials", metavar="N", type=repetitions, default=2, help="random points [2]")
     group.add_argument("--seed", type=seed, default=0, help="of the random points [0]")
     group.add_argument(

@@ -13,6 +13,7 @@ from hlotool.cli.options import (
     add_output_options,
     add_repetition_options,
     add_tolerance_options,
+    add_unknown_options,
 )
 
 USAGE = "reduce [options] FILE"
@@ -55,6 +56,7 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
         "--fail-regex", metavar="REGEX", type=regex, help="what CMD prints when the failure is there"
     )
     add_exact_option(group)
+    add_unknown_options(group)
     add_repetition_options(group, 2, "first runs: does it fail always?")
 
 

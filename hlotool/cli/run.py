@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from hlotool.api.given import CHOICES, budget, regex, special_kinds, words
-from hlotool.api.numbers import devices
+from hlotool.api.given import budget, regex, special_kinds, words
 from hlotool.cli.calling import TerminalCourse, keywords
 from hlotool.cli.options import (
     add_backend_options,
@@ -17,6 +16,7 @@ from hlotool.cli.options import (
     add_output_options,
     add_paths,
     add_tolerance_options,
+    add_unknown_options,
 )
 from hlotool.cli.output import emit_error
 
@@ -65,19 +65,7 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
         help="shell patterns of stage names, the reference first; '*': all stages by the first",
     )
     add_backend_options(group)
-    group.add_argument(
-        "--elided",
-        choices=CHOICES["elided"],
-        default="refuse",
-        help="constants that are not in the dump: both sides get the same generated values [refuse]",
-    )
-    group.add_argument(
-        "--opaque",
-        action="store_true",
-        help="private kernels get stand-ins, the same on both sides: compare what is around them",
-    )
-    group.add_argument("--replicas", metavar="N", type=devices, default=0, help="of programs that do not say")
-    group.add_argument("--partitions", metavar="N", type=devices, default=0, help="likewise")
+    add_unknown_options(group)
 
 
 def add_comparison_options(parser: argparse.ArgumentParser) -> None:

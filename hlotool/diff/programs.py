@@ -31,6 +31,7 @@ from hlotool.findings.provenance import source_of
 from hlotool.findings.records import SourceRecord
 from hlotool.ir.module import Module
 from hlotool.ir.printer import SHORT, print_instruction
+from hlotool.names import did_you_mean
 
 #: What is compared of a module unless other stages are asked for.
 _ENDS = frozenset({Kind.BEFORE_OPTIMIZATIONS, Kind.AFTER_OPTIMIZATIONS})
@@ -92,7 +93,9 @@ def pair_dumps(left: Dump, right: Dump, patterns: Sequence[str] = ()) -> Pairing
         lost[0].extend(module.title for module in mine[len(theirs) :])
         lost[1].extend(module.title for module in theirs[len(mine) :])
     if not pairs:
-        raise UsageError(f"{left.path} and {right.path} have no stage of a module in common")
+        labels = [s.label for d in (left, right) for m in d.modules for s in (*m.stages, *m.others)]
+        meant = next(filter(None, (did_you_mean(pattern, labels) for pattern in patterns)), "")
+        raise UsageError(f"{left.path} and {right.path} have no stage of a module in common{meant}")
     return Pairing(tuple(pairs), tuple(lost[0]), tuple(lost[1]))
 
 

@@ -6,15 +6,17 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from hlotool.dump.amid_mlir import has_several_modules
 from hlotool.dump.compression import Limits
 from hlotool.dump.listing import Listing
+from hlotool.dump.mended import is_mended
 from hlotool.dump.mlir import is_mlir
 from hlotool.dump.names import DumpName, Format, Kind, parse_name
 from hlotool.dump.profiles import is_profile, programs_in
 from hlotool.dump.records import DumpFile
-from hlotool.dump.sections import is_plain, looks_like_hlo, split_log, split_modules
+from hlotool.dump.sections import looks_like_hlo, split_log, split_modules
 from hlotool.dump.source import Source
-from hlotool.dump.wrapped import Wrapped, wrapped_texts
+from hlotool.dump.wrapped import Wrapped, is_as_printed, wrapped_texts
 from hlotool.errors import DumpError
 from hlotool.parse.proto.wire import varint
 
@@ -125,7 +127,7 @@ def _classify_file(path: str, source: Source, limits: Limits, listing: Listing) 
     name = parse_name(source.name)
     if name.kind in _STAGES:
         yield DumpFile(path, source, name if name.module_name else _named_by_content(name, source, limits))
-    elif _may_hold_modules(name, listing):
+    elif _may_hold_modules(name, listing) or _is_document(name, source, limits, listing):
         yield from _by_content(path, source, name, limits, listing)
     else:
         yield DumpFile(path, source, name)
@@ -137,6 +139,14 @@ def _may_hold_modules(name: DumpName, listing: Listing) -> bool:
         return True
     is_wanted = listing.is_single_file or (listing.takes_stablehlo and name.text.endswith(_STABLEHLO))
     return is_wanted and name.kind in (Kind.ARTEFACT, Kind.STABLEHLO)
+
+
+def _is_document(name: DumpName, source: Source, limits: Limits, listing: Listing) -> bool:
+    """Whether a file of a folder that has no HLO of its own may quote some."""
+    if not listing.takes_documents or name.module_number is not None:
+        return False
+    head = source.read_head(4096, limits)
+    return _is_text(head) or is_mended(head)
 
 
 def _named_by_content(name: DumpName, source: Source, limits: Limits) -> DumpName:
@@ -152,7 +162,8 @@ def _by_content(
         yield from _of_profile(path, source, name, limits)
         return
     kind, form = sniff(head)
-    if form in (Format.PROTO, Format.TEXT_PROTO, Format.MLIR):
+    is_several = form is Format.MLIR and _is_text(head) and has_several_modules(source.read_bytes(limits))
+    if form in (Format.PROTO, Format.TEXT_PROTO, Format.MLIR) and not is_several:
         found = replace(name, kind=kind, format=form)
         yield DumpFile(path, source, _placed(found, module_name(head), listing.is_single_file))
         return
@@ -164,7 +175,7 @@ def _by_content(
         inside = [(b.name, source.part(b.start, b.end, is_log=True), b.is_complete) for b in blocks]
         yield from _blocks("" if listing.is_single_file else path, source, inside, listing.notes)
         return
-    if not is_plain(content) and (programs := wrapped_texts(content)):
+    if not is_as_printed(content) and (programs := wrapped_texts(content)):
         yield from _wrapped(path, source, name, programs, listing)
         return
     parts = split_modules(content)

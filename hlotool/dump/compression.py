@@ -51,6 +51,8 @@ _OPENERS: dict[bytes, Callable[[Any], Reader]] = {
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ\x00": lzma.LZMAFile,
 }
+#: How often a file may be compressed: a log that was compressed by its program, and again by who sent it.
+_LAYERS = 3
 _LONGEST_MAGIC = max(map(len, _OPENERS))
 
 #: What the standard library raises on a damaged file.
@@ -84,10 +86,15 @@ def expanded(raw: Reader, name: str) -> Reader:
     Raises:
         DumpError: not even its first bytes can be read; `name` is what the message calls it.
     """
-    start = read_some(raw, _LONGEST_MAGIC, name)
-    stream = _Prefixed(start, raw)
-    opener = next((o for magic, o in _OPENERS.items() if start.startswith(magic)), None)
-    return opener(stream) if opener else stream
+    stream = raw
+    for _ in range(_LAYERS):
+        start = read_some(stream, _LONGEST_MAGIC, name)
+        stream = _Prefixed(start, stream)
+        opener = next((o for magic, o in _OPENERS.items() if start.startswith(magic)), None)
+        if opener is None:
+            break
+        stream = opener(stream)
+    return stream
 
 
 def read_bounded(stream: Reader, limits: Limits, name: str, packed: int | None = None) -> bytes:

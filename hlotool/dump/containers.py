@@ -38,6 +38,7 @@ from hlotool.errors import DumpError
 _logger = logging.getLogger(__name__)
 
 _TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+_ZIP_MAGIC, _TAR_MAGIC_AT = b"PK\x03\x04", 257
 #: Up to this size an expanded tar stays in memory.
 _SPOOL_BYTES = 64 << 20
 
@@ -45,6 +46,12 @@ _SPOOL_BYTES = 64 << 20
 def is_archive(path: str) -> bool:
     """Whether the name says that `path` is an archive that can be read."""
     return path.lower().endswith((".zip", *_TAR_SUFFIXES))
+
+
+def is_archive_inside(path: str, limits: Limits) -> bool:
+    """Whether the local file `path` is an archive, whatever its name; raises DumpError when it is damaged."""
+    head = read_head(path, "", tarfile.BLOCKSIZE, limits)
+    return head.startswith(_ZIP_MAGIC) or head[_TAR_MAGIC_AT:].startswith(b"ustar")
 
 
 def read(path: str, member: str, limits: Limits) -> bytes:
@@ -152,7 +159,9 @@ def stamp(path: str) -> tuple[int, ...]:
 def _open_archive(path: str, limits: Limits) -> _Tar | _Zip:
     raw = _local_copy(path, limits)
     try:
-        return _Zip(path, raw, limits) if path.lower().endswith(".zip") else _Tar(path, raw, limits)
+        is_zip = path.lower().endswith(".zip") or raw.read(4) == _ZIP_MAGIC
+        raw.seek(0)
+        return _Zip(path, raw, limits) if is_zip else _Tar(path, raw, limits)
     except BaseException:
         raw.close()
         raise
@@ -231,6 +240,10 @@ class _Tar:
         self._raw.close()
 
 
+#: What the standard library raises on a damaged zip besides: names, versions and places that cannot be.
+_ZIP_DAMAGE = (KeyError, RuntimeError, NotImplementedError, ValueError, *DAMAGE)
+
+
 class _Zip:
     """A zip archive; `names` and `skipped` as of a tar."""
 
@@ -239,9 +252,9 @@ class _Zip:
         self._raw = raw
         try:
             self._zip = zipfile.ZipFile(raw)
-        except DAMAGE as error:
+        except _ZIP_DAMAGE as error:
             raise DumpError(f"{path}: not a readable zip archive: {error}") from error
-        files = [info.filename for info in self._zip.infolist() if not info.is_dir()]
+        files = [name for name in self._zip.namelist() if name and not name.endswith("/")]
         if len(files) > limits.members:
             raise _too_many(path, limits)
         self.names = [name for name in files if _is_safe(name)]
@@ -250,7 +263,7 @@ class _Zip:
     def open(self, member: str) -> IO[bytes]:
         try:
             return self._zip.open(member)
-        except (KeyError, RuntimeError, NotImplementedError, *DAMAGE) as error:
+        except _ZIP_DAMAGE as error:
             raise DumpError(f"{self._path}!{member}: cannot be read: {error}") from error
 
     def close(self) -> None:

@@ -18,7 +18,8 @@ from hlotool.dump.listing import Listing, list_files
 from hlotool.dump.names import Kind, parse_name
 from hlotool.dump.records import Dump, DumpFile, DumpModule, Stage
 from hlotool.dump.source import Source
-from hlotool.dump.stdin import PATH
+from hlotool.dump.spool import PATH
+from hlotool.dump.strangers import what_it_is
 from hlotool.errors import DumpError
 
 _logger = logging.getLogger(__name__)
@@ -44,8 +45,7 @@ def open_dump(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> 
     listing = list_files(path, limits)
     files = classify(listing, limits)
     modules, artefacts = group(files, listing.notes)
-    if not modules:
-        listing.takes_stablehlo = True
+    while not modules and listing.take_more():
         files = classify(listing, limits)
         modules, artefacts = group(files, listing.notes)
     _logger.info("%s: %d files, %d modules", path, len(files), len(modules))
@@ -138,7 +138,8 @@ def _open_files(folder: str, paths: Sequence[str], limits: Limits) -> Dump:
 
 def _nothing_found(path: str, listing: Listing, files: list[DumpFile]) -> str:
     if listing.is_single_file:
-        return f"{path}: not HLO: neither HLO text nor an XLA proto"
+        [(_, source)] = listing.files
+        return f"{path}: not HLO: {what_it_is(source)}"
     if not files:
         why = f" ({listing.notes[0]})" if listing.notes else ""
         return f"{path}: empty{why}; a dump is written with {_FLAGS}"

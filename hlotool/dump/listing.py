@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hlotool.dump import remote
-from hlotool.dump.compression import Limits
-from hlotool.dump.containers import is_archive, list_archive, unreadable
+from hlotool.dump.compression import Limits, size_text
+from hlotool.dump.containers import is_archive, is_archive_inside, list_archive, unreadable
 from hlotool.dump.source import Source
-from hlotool.dump.stdin import PATH, SHOWN, stdin_source
+from hlotool.dump.spool import PATH, SHOWN, is_pipe, pipe_source, stdin_source, unpacked
 from hlotool.errors import DumpError
+
+#: How many archives may lie one in the other.
+_DEEPEST_ARCHIVE = 3
 
 
 @dataclass(slots=True)
@@ -24,18 +27,31 @@ class Listing:
         notes: what was passed over, one line each.
         is_single_file: the path is one file, not a collection.
         takes_stablehlo: files of MLIR count, too: in a folder that has HLO they are what it was made from.
+        takes_documents: texts of any name count, too: in a folder that has neither HLO nor StableHLO.
+        unpacked_bytes: of the archives that lie in an archive.
     """
 
     files: list[tuple[str, Source]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     is_single_file: bool = False
     takes_stablehlo: bool = False
+    takes_documents: bool = False
+    unpacked_bytes: int = 0
+
+    def take_more(self) -> bool:
+        """Let StableHLO count, then any text; False where nothing is left, as a single file always counts."""
+        if self.is_single_file or self.takes_documents:
+            return False
+        self.takes_stablehlo, self.takes_documents = True, self.takes_stablehlo
+        return True
 
 
 def list_files(path: str, limits: Limits) -> Listing:
     """List `path`, `-` for standard input; raises DumpError when it does not exist or cannot be read."""
     if path == PATH:
         return Listing([(SHOWN, stdin_source(limits))], is_single_file=True)
+    if is_pipe(path):
+        return Listing([(os.path.basename(path), pipe_source(path, limits))], is_single_file=True)
     if is_archive(path):
         return _list_archive(path, limits)
     if remote.is_remote(path):
@@ -47,14 +63,25 @@ def list_files(path: str, limits: Limits) -> Listing:
     if stat.S_ISDIR(mode):
         return _list_folder(path, limits)
     if stat.S_ISREG(mode):
+        if is_archive_inside(path, limits):
+            return _list_archive(path, limits)
         return Listing([(os.path.basename(path), Source(path))], is_single_file=True)
     raise DumpError(f"{path}: neither a file nor a directory")
 
 
-def _list_archive(path: str, limits: Limits) -> Listing:
+def _list_archive(path: str, limits: Limits, shown: str = "", depth: int = _DEEPEST_ARCHIVE) -> Listing:
     names, skipped = list_archive(path, limits)
-    notes = [f"{path}: passed over {name!r}: a link, a device or an unsafe name" for name in skipped]
-    return Listing(sorted((name, Source(path, name)) for name in names), notes)
+    listing = Listing()
+    for name in skipped:
+        listing.notes.append(f"{shown or path}: passed over {name!r}: a link, a device or an unsafe name")
+    for name in names:
+        member = Source(path, name, shown=shown)
+        if depth and is_archive(name):
+            _add_archive(member, name, listing, limits, depth - 1)
+        else:
+            listing.files.append((name, member))
+    listing.files.sort(key=lambda file: file[0])
+    return listing
 
 
 def _list_remote(url: str) -> Listing:
@@ -74,19 +101,31 @@ def _list_folder(root: str, limits: Limits) -> Listing:
     for path in _walk(root, listing.notes):
         relative = os.path.relpath(path, root).replace(os.sep, "/")
         if is_archive(path):
-            _add_archive(path, relative, listing, limits)
+            _add_archive(Source(path), relative, listing, limits)
         else:
             listing.files.append((relative, Source(path)))
     listing.files.sort(key=lambda file: file[0])
     return listing
 
 
-def _add_archive(path: str, relative: str, listing: Listing, limits: Limits) -> None:
-    """An archive inside a folder counts as a folder; a damaged one becomes a note."""
+def _add_archive(
+    archive: Source, relative: str, listing: Listing, limits: Limits, depth: int = _DEEPEST_ARCHIVE
+) -> None:
+    """An archive inside a folder or another archive counts as a folder; a damaged one becomes a note."""
+    path = archive.path
     try:
-        inner = _list_archive(path, limits)
+        if not archive.member:
+            inner = _list_archive(path, limits)
+        else:
+            path = unpacked(archive, limits)
+            listing.unpacked_bytes += os.path.getsize(path)
+            if listing.unpacked_bytes > limits.file_bytes:
+                most = size_text(limits.file_bytes)
+                raise DumpError(f"{archive}: archives in archives of more than {most}; this is not read")
+            inner = _list_archive(path, limits, str(archive), depth)
+            listing.unpacked_bytes += inner.unpacked_bytes
     except DumpError as error:
-        listing.notes.append(str(error))
+        listing.notes.append(str(error).replace(path, str(archive)))
         return
     listing.files += [(f"{relative}/{name}", source) for name, source in inner.files]
     listing.notes += inner.notes

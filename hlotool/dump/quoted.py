@@ -1,13 +1,12 @@
-"""HLO that is quoted in another language: fences of Markdown, preformatted HTML, string literals of programs.
+"""HLO that is quoted in another language: fences of Markdown, string literals of programs.
 
 All of it is found from front to back by what opens it; what never closes is passed over.
 """
 
 from __future__ import annotations
 
-import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -40,8 +39,6 @@ class Lines:
 
 _FENCE = re.compile(r"^(?P<indent>[ \t>]*)(?P<fence>`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
 _CLOSING = re.compile(r"[ \t>]*(`{3,}|~{3,})[ \t\r]*")
-_PRE = re.compile(r"<pre\b[^<>]{0,200}>", re.IGNORECASE)
-_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 
 
 def fenced(text: str) -> Iterator[Quotation]:
@@ -64,33 +61,27 @@ def fenced(text: str) -> Iterator[Quotation]:
         yield Quotation(line, "\n".join(inside))
 
 
-def preformatted(text: str) -> Iterator[Quotation]:
-    """What stands in `<pre>`, its tags taken away and its characters as they are meant."""
-    counted, at = Lines(text), 0
-    while (opening := _PRE.search(text, at)) is not None:
-        end = text.find("</pre", opening.end())
-        at = end if end >= 0 else len(text)
-        yield Quotation(counted.before(opening.end()), html.unescape(_TAG.sub("", text[opening.end() : at])))
-
-
+#: An ordinary literal: of C's kind, or of Python's in single quotes, which is what its `repr` prints.
+_ORDINARY = r"""(?:"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|(?<!\w)[bBuUfF]{0,2}'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+')"""
 #: What opens a literal, or hides what looks like one: C++'s raw strings, Python's long ones, Rust's, those in
 #: backticks (JavaScript, Go), ordinary ones, of which several may stand in a row, and comments.
 _OPENER = re.compile(
-    r"""
-      R"(?P<delimiter>[^()\\\s"]{0,16})\(
-    | (?P<python>[a-zA-Z]{0,2})(?P<quotes>\"{3}|'{3})
-    | \br(?P<hashes>\#{1,8})"
+    rf"""
+      R"(?P<delimiter>[^()\\\s"]{{0,16}})\(
+    | (?P<python>[a-zA-Z]{{0,2}})(?P<quotes>\"{{3}}|'{{3}})
+    | \br(?P<hashes>\#{{1,8}})"
     | (?P<template>`[^`\\]*+(?:\\.[^`\\]*+)*+`)
     | '(?:\\.|[^'\\\n])'
-    | (?P<row>"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"(?:[\s+\\]*+"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+")*+)
+    | (?P<row>{_ORDINARY}(?:[\s+\\]*+,?[\s+\\]*+{_ORDINARY})*+)
     | (?<!:)//[^\n]*+
     | (?P<comment>/\*)
     """,
     re.DOTALL | re.VERBOSE,
 )
-_PART = re.compile(r'"([^"\\\n]*+(?:\\.[^"\\\n]*+)*+)"', re.DOTALL)
+_PART = re.compile(_ORDINARY, re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:(\r?\n)|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _NAMED = {"n": "\n", "t": "\t", "r": "\r"}
+_HEADER = re.compile(r"\s*HloModule\b")
 
 
 def literals(text: str) -> Iterator[Quotation]:
@@ -100,8 +91,11 @@ def literals(text: str) -> Iterator[Quotation]:
     while (opening := _OPENER.search(text, at)) is not None:
         at = opening.end()
         if (closer := _closer(opening)) is None:
-            if found := opening["template"] or opening["row"]:
-                yield Quotation(counted.before(opening.start()), _value(found))
+            if (template := opening["template"]) is not None:
+                yield Quotation(counted.before(opening.start()), _unescaped(template[1:-1]))
+            elif (row := opening["row"]) is not None:
+                for start, value in _values(row):
+                    yield Quotation(counted.before(opening.start() + start), value)
             continue
         is_long = opening["quotes"] is not None
         end = -1 if closer in never else _find(text, closer, at, skips_escaped=is_long)
@@ -133,9 +127,63 @@ def _find(text: str, closer: str, at: int, skips_escaped: bool) -> int:
     return end
 
 
-def _value(literal: str) -> str:
-    """Of a literal in backticks, or of ordinary ones in a row."""
-    return _unescaped(literal[1:-1] if literal[0] == "`" else "".join(_PART.findall(literal)))
+def _values(row: str) -> Iterator[tuple[int, str]]:
+    """Where they begin, and what ordinary literals in a row mean.
+
+    Side by side they are one text; between commas they are its lines, or programs of their own.
+    """
+    group: list[str] = []
+    start = end = 0
+    for part in _PART.finditer(row):
+        inside = part[0].lstrip("bBuUfF")[1:-1]
+        is_listed = "," in row[end : part.start()]
+        if group and is_listed and _HEADER.match(inside) is not None:
+            yield start, joined(group)
+            group, start = [], part.start()
+        if group and not is_listed:
+            group[-1] += _unescaped(inside)
+        else:
+            group.append(_unescaped(inside))
+        end = part.end()
+    yield start, joined(group)
+
+
+def joined(lines: Sequence[str]) -> str:
+    """A text as a list of lines, each but the last with its end or all of them without."""
+    return "".join(lines) if all(line.endswith("\n") for line in lines[:-1]) else "\n".join(lines)
+
+
+#: A literal of several lines in which a quotation mark is written twice: SQL, YAML, C#, Pascal.
+_DOUBLED = re.compile(r"(?P<quote>['\"])(?=HloModule )")
+
+
+def doubled(text: str) -> Iterator[Quotation]:
+    """The values of literals of several lines that begin with a HloModule line and double their quotes."""
+    counted, at = Lines(text), 0
+    while (opening := _DOUBLED.search(text, at)) is not None:
+        quote = opening["quote"]
+        closing = re.compile(rf"{quote}(?!{quote})|\Z|{quote}{quote}")
+        end = opening.end()
+        while (found := closing.search(text, end)) is not None and len(found[0]) == 2:
+            end = found.end()
+        at = found.end() if found is not None else len(text)
+        value = text[opening.end() : at - 1].replace(2 * quote, quote)
+        if found is not None and found[0] and "\n" in value:
+            yield Quotation(counted.before(opening.end()), value)
+
+
+#: What follows the HloModule line of a module whose line ends are written as `\\n`.
+_NEXT_LINE = re.compile(r"(?:\\r)?\\n\s*+(?:ENTRY\b|FileNames|%?[\w.~-]++ [({])")
+
+
+def escaped(text: str) -> Iterator[Quotation]:
+    """Modules of which the line ends are written as `\\n`, so that they stand in one line."""
+    counted, at = Lines(text), 0
+    while (start := text.find("HloModule ", at)) >= 0:
+        end = text.find("\n", start)
+        at = end if end >= 0 else len(text)
+        if _NEXT_LINE.search(text, start, at) is not None:
+            yield Quotation(counted.before(start), _unescaped(text[start:at]))
 
 
 def _unescaped(text: str) -> str:

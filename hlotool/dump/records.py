@@ -11,6 +11,7 @@ from hlotool.dump.names import DumpName, Format, Kind
 from hlotool.dump.source import Source
 from hlotool.errors import UsageError
 from hlotool.ir.devices import DeviceGrid
+from hlotool.names import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +225,9 @@ def modules_matching(dumps: Iterable[Dump], only: str | None) -> list[tuple[Dump
     wanted = [(dump, m) for dump, m in modules if only is None or re.search(only, m.title)]
     if not wanted:
         names = ", ".join(m.title for _, m in modules[:5]) + (", …" if len(modules) > 5 else "")
-        raise UsageError(f"no module matches --only {only!r}; there are: {names}")
+        known = (name for _, m in modules for name in (m.name, m.title))
+        meant = did_you_mean(re.sub(r"[\\^$]", "", only or ""), known)
+        raise UsageError(f"no module matches --only {only!r}; there are: {names}{meant}")
     return wanted
 
 

@@ -37,7 +37,9 @@ _HEADER_WORD = b"HloModule "
 _BEGIN = re.compile(rb"\*\*\* Begin (?P<name>.+?) \*\*\*\r?\n")
 _GRAPH = re.compile(rb"## BEGIN_GRAPH\r?\n(?P<content>.*?)(?=^## END_GRAPH|\Z)", re.MULTILINE | re.DOTALL)
 _HLO_LINE = re.compile(
-    rb"^\s*(?:HloModule\s+\S|ENTRY\s+(?:%?[\w.~-]+\s*)?[({]|(?:ROOT\s+)?%?[\w.-]+\s*=\s*\(?\w+\[)",
+    rb"^\s*(?:HloModule\s+\S|ENTRY\s+(?:%?[\w.~-]+\s*)?[({]|(?:ROOT\s+)?%?[\w.-]+\s*=\s*\(?\w+\["
+    # Graphs of PyTorch/XLA have its types, too.
+    rb"(?![^\n(]{0,80}\b(?:prim|aten)::))",
     re.MULTILINE,
 )
 
@@ -46,8 +48,12 @@ _COMMENTS = rb"(?:\xef\xbb\xbf)?(?:\s|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+"
 #: Nothing but comments stands before HLO: a header, an entry, an instruction, another computation.
 _PLAIN = re.compile(
     _COMMENTS + rb"(?:HloModule\s|ENTRY\s|(?:ROOT\s+)?%?[\w.-]+\s*=\s*\(?\w+\["
-    rb"|%[\w.~-]+\s*\{|%?[\w.~-]+\s*\([^\n]*->[^\n]*\{)"
+    rb"|%[\w.~-]+\s*\{|%?[\w.~-]+\s*\((?:(?!HloModule )[^\n])*->[^\n]*\{)"
 )
+
+
+#: A computation with a signature, which XLA reads only below a HloModule line.
+_HEADLESS = re.compile(_COMMENTS + rb"%?[\w.~-]+\s*\((?:(?!HloModule )[^\n])*->[^\n]*\{")
 
 
 #: A computation without any sign that only HLO has; an entry has to follow.
@@ -63,6 +69,11 @@ def is_bare(text: bytes) -> bool:
 def is_plain(text: bytes) -> bool:
     """Whether `text` begins as HLO does, so that nothing has to be searched for."""
     return _PLAIN.match(text) is not None or next(_line_starts(text, _GRAPH_WORD), None) is not None
+
+
+def is_headless(text: bytes) -> bool:
+    """Whether the HloModule line is missing that XLA's reader needs in front of such a text."""
+    return _HEADLESS.match(text) is not None
 
 
 def looks_like_hlo(text: bytes, start: int = 0, end: int = sys.maxsize) -> bool:

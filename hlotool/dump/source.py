@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from hlotool.dump import containers
 from hlotool.dump.compression import DEFAULT_LIMITS, Limits
+from hlotool.errors import DumpError
 
 if TYPE_CHECKING:
     from hlotool.dump.wrapped import Wrapped
@@ -58,11 +61,12 @@ class Source:
         Raises:
             DumpError: it is gone, may not be read, is damaged, or exceeds `limits.file_bytes`.
         """
-        if self.item is not None:
-            return _wrapped(self.path, self.member, limits, containers.stamp(self.path))[self.item].read()
-        if self.span is None:
-            return containers.read(self.path, self.member, limits)
-        part = _whole(self.path, self.member, limits, containers.stamp(self.path))[slice(*self.span)]
+        with self._named():
+            if self.item is not None:
+                return _wrapped(self.path, self.member, limits, containers.stamp(self.path))[self.item].read()
+            if self.span is None:
+                return containers.read(self.path, self.member, limits)
+            part = _whole(self.path, self.member, limits, containers.stamp(self.path))[slice(*self.span)]
         return _ABSL_LINE.sub(b"", part) if self.is_log else part
 
     def read_text(self, limits: Limits = DEFAULT_LIMITS) -> str:
@@ -72,8 +76,19 @@ class Source:
     def read_head(self, size: int, limits: Limits = DEFAULT_LIMITS) -> bytes:
         """The first `size` bytes at most, without expanding the rest where that can be avoided."""
         if self.span is None and self.item is None:
-            return containers.read_head(self.path, self.member, size, limits)
+            with self._named():
+                return containers.read_head(self.path, self.member, size, limits)
         return self.read_bytes(limits)[:size]
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Errors call a file that hlotool made by the name under which the user knows its content."""
+        try:
+            yield
+        except DumpError as error:
+            if not self.shown:
+                raise
+            raise DumpError(str(error).replace(self.path, self.shown)) from error
 
     def wrapped(self, number: int) -> Source:
         """Program `number` of those that are wrapped in the content of this source."""

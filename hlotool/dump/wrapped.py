@@ -6,23 +6,41 @@ a program in a fence in a cell of a notebook.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from hlotool.dump.amid_mlir import has_several_modules, mlir_amid_lines
+from hlotool.dump.diffs import both_sides
+from hlotool.dump.markup import character_data, is_escaped, marked_up, preformatted
+from hlotool.dump.mended import is_mended, mended
+from hlotool.dump.messages import of_json, of_keyed_messages, of_mail, of_table
 from hlotool.dump.mlir import is_mlir
-from hlotool.dump.prefixed import blocks_unprefixed, modules_amid_lines
-from hlotool.dump.quoted import Quotation, fenced, literals, preformatted
-from hlotool.dump.sections import is_bare, is_plain, split_log, split_modules
+from hlotool.dump.prefixed import blocks_unprefixed, has_messages, modules_amid_lines
+from hlotool.dump.quoted import Quotation, doubled, escaped, fenced, literals
+from hlotool.dump.sections import is_bare, is_headless, is_plain, split_log, split_modules
 
 #: How often a text may be wrapped.
 _DEEPEST = 4
-#: Where the records of a log have their text.
-_MESSAGE_KEYS = ("message", "msg", "log", "textPayload", "text")
+#: How much of a text shows that its characters are escaped.
+_HEAD_BYTES = 1 << 14
+#: In which a program may be quoted, the more particular ones first.
+_FORMS = (
+    of_json,
+    of_mail,
+    of_table,
+    of_keyed_messages,
+    both_sides,
+    fenced,
+    character_data,
+    preformatted,
+    literals,
+    doubled,
+    escaped,
+    marked_up,
+)
 #: Only a text with one of these words is looked at more closely.
-_CERTAIN = re.compile(r"HloModule\b|ENTRY\b|func\.func\b")
+_CERTAIN = re.compile(r"HloModule\b|ENTRY\b|func\.func\b|base64\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +66,21 @@ class Wrapped:
 
 def wrapped_texts(content: bytes) -> tuple[Wrapped, ...]:
     """The programs inside of `content`, each once; none where nothing is wrapped."""
-    text = content.decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n")
-    found = {(one.name, one.content): one for one in reversed(list(_programs(text, 0, _DEEPEST)))}
+    text = mended(content)
+    programs = (
+        _quoted(Quotation(0, text), 0, _DEEPEST) if is_mended(content) else _programs(text, 0, _DEEPEST)
+    )
+    found = {(one.name, one.content): one for one in reversed(list(programs))}
     return tuple(reversed(found.values()))
+
+
+def is_as_printed(content: bytes) -> bool:
+    """Whether a text begins as HLO does, and nothing has happened to it since."""
+    if not is_plain(content) or is_headless(content):
+        return False
+    head = content[:_HEAD_BYTES].decode("utf-8", "replace")
+    is_whole = not is_escaped(head) and next(escaped(head), None) is None
+    return is_whole and not has_messages(content) and not is_mended(content)
 
 
 def _programs(text: str, line: int, depth: int) -> Iterator[Wrapped]:
@@ -63,12 +93,12 @@ def _programs(text: str, line: int, depth: int) -> Iterator[Wrapped]:
             before = plain.count(b"\n", 0, block.start)
             yield Wrapped(before, plain[block.start : block.end], block.name, block.is_complete)
         return
-    for form in (_of_json, fenced, preformatted, literals):
+    for form in _FORMS:
         found = [one for quoted in form(text) for one in _quoted(quoted, line, depth)]
         if found:
             yield from found
             return
-    for module in modules_amid_lines(text):
+    for module in (*modules_amid_lines(text), *mlir_amid_lines(text)):
         yield Wrapped(line + module.line, _bytes(module.text))
 
 
@@ -77,55 +107,14 @@ def _quoted(quoted: Quotation, line: int, depth: int) -> Iterator[Wrapped]:
     if _CERTAIN.search(quoted.text) is None:
         return
     content = _bytes(quoted.text)
-    if is_mlir(content):
+    if is_mlir(content) and not has_several_modules(content):
         yield Wrapped(line + quoted.line, content)
-    elif is_plain(content) or is_bare(content):
+    elif is_as_printed(content) or is_bare(content):
         for part in split_modules(content):
             before = line + quoted.line + content.count(b"\n", 0, part.start)
             yield Wrapped(before, content[part.start : part.end])
     else:
         yield from _programs(quoted.text, line + quoted.line, depth - 1)
-
-
-def _of_json(text: str) -> Iterator[Quotation]:
-    """The texts in a notebook or another JSON document, or in a log of JSON records, one to a line."""
-    if text.lstrip()[:1] not in ("{", "["):
-        return
-    try:
-        values = [json.loads(text)]
-    except (ValueError, RecursionError):
-        yield from _of_records(text)
-        return
-    while values:
-        value = values.pop()
-        if isinstance(value, str):
-            yield Quotation(0, value)
-        elif isinstance(value, dict):
-            values += reversed(value.values())
-        elif isinstance(value, list):
-            values += [_joined(value)] if value and _are_texts(value) else reversed(value)
-
-
-def _are_texts(values: list[Any]) -> bool:
-    return all(isinstance(value, str) for value in values)
-
-
-def _joined(lines: list[str]) -> str:
-    """A text as notebooks keep it: its lines, each but the last with its end."""
-    return "".join(lines) if all(line.endswith("\n") for line in lines[:-1]) else "\n".join(lines)
-
-
-def _of_records(text: str) -> Iterator[Quotation]:
-    """The messages of a log of JSON records as one text."""
-    messages: list[str] = []
-    for line in filter(str.strip, text.split("\n")):
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            return
-        said = [record[key] for key in _MESSAGE_KEYS if key in record] if isinstance(record, dict) else []
-        messages += [one for one in said[:1] if isinstance(one, str)]
-    yield Quotation(0, "\n".join(messages))
 
 
 def _bytes(text: str) -> bytes:

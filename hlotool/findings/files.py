@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from hlotool.errors import HlotoolError, InputError, UsageError
+from hlotool.findings.toml_lines import KeyPath, line_of
 
 _T = TypeVar("_T")
+
+#: How the standard library's reader says where something is wrong.
+_TOML_POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 @contextmanager
@@ -42,10 +47,45 @@ def read_toml(path: Path, kind: type[_T], error: type[HlotoolError] = InputError
     """The TOML file `path` as a `kind`, a msgspec struct.
 
     Raises:
-        HlotoolError: of the class `error`: it cannot be read, is no TOML, or holds something of another type.
+        HlotoolError: of the class `error`, with the line: it cannot be read, is no TOML, or holds something
+            of another type.
     """
+    text, document = parse_toml(path, error)
     try:
-        return msgspec.convert(tomllib.loads(read_whole(path, error).decode("utf-8")), kind)
-    except (msgspec.ValidationError, RecursionError, ValueError) as problem:
-        # ValueError: what is not TOML, not UTF-8, or a number of thousands of digits.
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as problem:
+        said, _, place = str(problem).partition(" - at `")
+        line = line_of(text, key_path(place))
+        raise error(f"{_at(path, line)}: {said}{f' at {place[2:-1]}' if place[2:-1] else ''}") from problem
+    except RecursionError as problem:
         raise error(f"{path}: {problem}") from problem
+
+
+def parse_toml(path: Path, error: type[HlotoolError] = InputError) -> tuple[str, dict[str, Any]]:
+    """The text of a TOML file and what it says.
+
+    Raises:
+        HlotoolError: of the class `error`, with the line: it cannot be read, or is no TOML.
+    """
+    content = read_whole(path, error)
+    try:
+        text = content.decode("utf-8")
+        return text, tomllib.loads(text)
+    except (RecursionError, ValueError) as problem:
+        # ValueError: what is not TOML, not UTF-8, or a number of thousands of digits.
+        found = _TOML_POSITION.search(str(problem))
+        said = str(problem)[: found.start()] if found else str(problem)
+        last = content.rstrip().count(b"\n") + 1
+        place = _at(path, found[1] or last, found[2] or "") if found else path
+        raise error(f"{place}: {said}") from problem
+
+
+def _at(path: Path, line: int | str, column: str = "") -> str:
+    """`FILE:LINE:COLUMN`, as far as known."""
+    return f"{path}:{line}:{column}" if column else f"{path}:{line}" if line else str(path)
+
+
+def key_path(place: str) -> KeyPath:
+    """The path that msgspec's errors call `$.check.ignore[1].rule`."""
+    parts = re.findall(r"\.([^.\[`]+)|\[(\d+)\]", place)
+    return tuple(name or int(number) for name, number in parts)

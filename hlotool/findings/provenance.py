@@ -7,17 +7,20 @@ from collections.abc import Sequence
 from hlotool.findings.records import SourceRecord
 from hlotool.ir.attributes import Metadata
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.source_position import SourcePosition, source_position
+from hlotool.ir.source_position import SourcePosition, source_position, user_position
 from hlotool.ir.types import ShapeIndex
 
 #: Their result is their operand's: whoever made that is meant.
 _PASS_THROUGH = frozenset({"bitcast", "copy", "reshape", "opt-barrier", "domain"})
 
+_NOWHERE = SourcePosition("")
+
 
 def source_of_output(module: Module, index: ShapeIndex) -> SourceRecord:
     """What the module tells about the origin of the leaf `index` of its result.
 
-    The position is that of the instruction, or else of the innermost call around it that has one.
+    The position is that of the instruction, or else of the innermost call around it that has one. Frames of
+    installed packages are passed over for those that called them.
     """
     return source_of(module, producers(module.entry, index))
 
@@ -25,9 +28,7 @@ def source_of_output(module: Module, index: ShapeIndex) -> SourceRecord:
 def source_of(module: Module, chain: Sequence[Instruction]) -> SourceRecord:
     """What the module tells about the last instruction of `chain`; before it stand the calls to it."""
     *calls, instruction = chain
-    around = (instruction, *reversed(calls))
-    positions = (source_position(_metadata(i), module.stack_frames) for i in around)
-    position = next(filter(None, positions), SourcePosition(""))
+    innermost, position = _positions(module, (instruction, *reversed(calls)))
     return SourceRecord(
         instruction=instruction.name,
         opcode=instruction.opcode,
@@ -36,7 +37,22 @@ def source_of(module: Module, chain: Sequence[Instruction]) -> SourceRecord:
         file=position.file,
         file_line=position.line,
         function=position.function,
+        library=str(innermost) if innermost.is_installed else "",
     )
+
+
+def _positions(module: Module, around: Sequence[Instruction]) -> tuple[SourcePosition, SourcePosition]:
+    """The innermost frame of the first instruction that has one, and its innermost one of the user's code.
+
+    A line of the user's that belongs to a call around it says less than the instruction's own operation: a
+    fusion bears the line of its root.
+    """
+    tables = module.stack_frames
+    for instruction in around:
+        metadata = _metadata(instruction)
+        if (innermost := source_position(metadata, tables)) is not None:
+            return innermost, user_position(metadata, tables) or _NOWHERE
+    return _NOWHERE, _NOWHERE
 
 
 def producers(computation: Computation, index: ShapeIndex) -> list[Instruction]:

@@ -11,15 +11,35 @@ class Record(msgspec.Struct, frozen=True):
     """Base of all records."""
 
 
+class ConfigurationRecord(Record, frozen=True, kw_only=True):
+    """A configuration that a command took defaults of options from.
+
+    Attributes:
+        file: where it stands; empty where the user wanted none.
+        named: the user named the file, or wanted none; otherwise it was found.
+        options: keys that it sets for this command, and that the command line leaves to it.
+        replaced: keys that it sets, and that the command line or the environment sets, too.
+    """
+
+    file: str
+    named: bool
+    options: list[str] = []
+    replaced: list[str] = []
+
+
 class CommandRecord(Record, frozen=True, kw_only=True):
     """What a command prints with `--json`. What several have they call alike.
 
     Attributes:
         schema: name and version of this format.
+        configuration: where defaults of options come from; null where no file sets any.
         versions: of hlotool, Python, the packages that compute, and the platform.
         exit_code: the command's exit status.
         seconds: wall time.
     """
+
+    schema: str = ""
+    configuration: ConfigurationRecord | None = None
 
 
 def finite_or_none(value: float) -> float | None:
@@ -38,6 +58,8 @@ class SourceRecord(Record, frozen=True, kw_only=True):
         file: of the user's program, empty when the dump does not tell.
         file_line: line in `file`.
         function: of the user's program.
+        library: the innermost frame, `FILE:LINE`, where that is in an installed package; `file` is then who
+            called it, as far as the dump tells.
     """
 
     instruction: str
@@ -47,6 +69,7 @@ class SourceRecord(Record, frozen=True, kw_only=True):
     file: str = ""
     file_line: int = 0
     function: str = ""
+    library: str = ""
 
     @property
     def user_line(self) -> str:
@@ -55,8 +78,8 @@ class SourceRecord(Record, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """The user's line, else the frontend's name; empty where the dump tells neither."""
-        return self.user_line or self.op_name
+        """The user's line, else the frontend's name, else a library's line; empty where nothing is known."""
+        return self.user_line or self.op_name or self.library
 
 
 class ErrorRecord(Record, frozen=True, kw_only=True):

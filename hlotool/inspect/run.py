@@ -13,6 +13,7 @@ from hlotool.errors import BackendFailed, UsageError
 from hlotool.findings.errors import error_record
 from hlotool.inspect.records import FunctionInfo, ModuleInfo
 from hlotool.inspect.task import USAGE_REPORT, InspectTask
+from hlotool.names import did_you_mean
 from hlotool.workers.pool import Pool
 
 #: What a worker imports before its first module.
@@ -39,7 +40,10 @@ def find_tasks(
     tasks = [InspectTask(dump.path, _slim(m), _chosen(m, stages), architecture) for dump, m in wanted]
     if stages and not any(task.stages for task in tasks):
         labels = dict.fromkeys(stage.title for _, m in wanted for stage in (*m.stages, *m.others))
-        raise UsageError(f"no stage matches --stages {','.join(stages)!r}; there are: {', '.join(labels)}")
+        meant = next(filter(None, (did_you_mean(pattern, labels) for pattern in stages)), "")
+        raise UsageError(
+            f"no stage matches --stages {','.join(stages)!r}; there are: {', '.join(labels)}{meant}"
+        )
     return tasks
 
 

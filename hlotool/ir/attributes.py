@@ -381,7 +381,7 @@ class StackFrame:
 
     Attributes:
         file_location_id: row of FileLocations.
-        parent_frame_id: as printed: parent p means frame p - 1; 1 or the frame's own number ends the chain.
+        parent_frame_id: as printed: parent p means frame p - 1, so that 1 is none.
     """
 
     file_location_id: int

@@ -82,6 +82,7 @@ def extract(
     body.execution_thread = "main"
     attributes: dict[str, AttributeValue] = {k: v for k, v in module.attributes.items() if k in _INHERITED}
     shallow = Module(name or module.name, reachable(body), body, attributes, module.stack_frames, module.path)
+    shallow.has_stand_ins = module.has_stand_ins
     copies = dict(zip(members, (i for i in body.instructions if i.opcode != "parameter")))
     clone = clone_module(shallow)
     return Extraction(

@@ -115,6 +115,7 @@ def _module(
     header = _DEVICES if copies > 1 else ()
     attributes: dict[str, AttributeValue] = {k: v for k, v in program.attributes.items() if k in header}
     module = Module(f"{program.name}_{name}", reachable(body), body, attributes, program.stack_frames)
+    module.has_stand_ins = program.has_stand_ins
     return clone_module(module).module
 
 

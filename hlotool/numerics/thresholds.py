@@ -230,8 +230,8 @@ EXACT_TRIALS = Threshold(
     table=ARBITER,
 )
 EXACT_ELEMENTS = Threshold(
-    2e6,
-    decides="elements that both programs may compute to be compared unasked",
+    4e6,
+    decides="elements that both programs may compute, at all points together, to be compared unasked",
     why="that takes a second or two; a training step of a thousand instructions computes 3e5",
     table=ARBITER,
 )
@@ -335,6 +335,30 @@ SNAP_UNITS = Threshold(
     1.5,
     decides="how far a constant may be from the number it is read as, in units of 2^-bits of its value",
     why="one is the largest error of a rounding, and half of one is left for what it was made of",
+    table=EXACT,
+)
+FURTHER_UNITS = Threshold(
+    0.5,
+    decides="by how much that grows with every further operation that a compiler rounds",
+    why="an operation is off by 0.4 units in the mean, and errors of four hardly ever all go one way",
+    table=EXACT,
+)
+FOLDS = Threshold(
+    4,
+    decides="operations that a compiler may round on the way to a constant that no relation explains",
+    why="products of four occur; at eight a constant that is 3 ulps off would be excused",
+    table=EXACT,
+)
+SAME_FIT = Threshold(
+    1e-12,
+    decides="relative differences in f64 up to which constants that may be off make two programs the same",
+    why="legal rewrites differ by 2e-16 to 1e-12; rounding a constant of f32 changes a result by some 1e-8",
+    table=EXACT,
+)
+ACCIDENTS = Threshold(
+    0.02,
+    decides="how many relations of one kind may be as near to a constant by chance for one to explain it",
+    why="a fault in a constant goes unseen as often, and ten constants in f32 have 0.002 products of three",
     table=EXACT,
 )
 FOLDED_UNITS = Threshold(

@@ -8,6 +8,7 @@ from typing import ClassVar
 from hlotool.errors import UsageError
 from hlotool.ir.edit_extract import cone, extract
 from hlotool.ir.module import Instruction, Module
+from hlotool.names import did_you_mean
 from hlotool.passes.base import Context
 
 
@@ -49,6 +50,7 @@ class Extract:
         if len(found) == 1:
             return found[0][1]
         if not found:
-            raise UsageError(f"extract: {module.name} has no instruction {name}")
+            known = (i.name for c in places for i in c.instructions)
+            raise UsageError(f"extract: {module.name} has no instruction {name}{did_you_mean(name, known)}")
         where = ", ".join(c.name for c, _ in found)
         raise UsageError(f"extract: {name} is in several computations: say computation= one of {where}")

@@ -14,6 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hlotool.errors import UsageError
 from hlotool.findings.records import Record
+from hlotool.names import did_you_mean
 from hlotool.passes.base import Pass
 
 _ATTRIBUTE = re.compile(r"^ {4,}(\w+): (.+?)(?=^ {4,}\w+: |^\S|\Z)", re.MULTILINE | re.DOTALL)
@@ -45,7 +46,8 @@ def make_pass(kind: type[Pass], given: Mapping[str, str | None]) -> Pass:
     unknown = [name for name in given if name not in own]
     if unknown:
         known = ", ".join(own) or "none"
-        raise UsageError(f"pass {kind.name} has no option {unknown[0]!r}; there are: {known}")
+        meant = did_you_mean(unknown[0], own)
+        raise UsageError(f"pass {kind.name} has no option {unknown[0]!r}; there are: {known}{meant}")
     missing = [name for name, f in own.items() if f.default is MISSING and name not in given]
     if missing:
         raise UsageError(f"pass {kind.name} needs the option {missing[0]}: {kind.name}{{{missing[0]}=…}}")

@@ -58,6 +58,11 @@ def parse_pipeline(text: str, name: str = "opt") -> Pipeline:
     return Pipeline(name, items)
 
 
+def known_pass(name: str) -> str:
+    """The name here of a pass, which may be given by XLA's; raises UsageError where there is none."""
+    return pass_class(XLA_NAMES.get(name, name)).name
+
+
 class _Tokens:
     """The words and signs of a pipeline's text."""
 

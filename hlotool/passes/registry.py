@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hlotool.errors import UsageError
 from hlotool.findings.records import Record
+from hlotool.names import did_you_mean
 from hlotool.passes.base import Pass
 from hlotool.passes.options import OptionRecord, options_of, summary
 
@@ -81,8 +82,8 @@ def pass_class(name: str) -> type[Pass]:
         if entry.name == name:
             loaded: type[Pass] = entry.load()
             return loaded
-    names = ", ".join([*pass_names(), *PIPELINES])
-    raise UsageError(f"no pass {name!r}; there are: {names}")
+    names = [*pass_names(), *PIPELINES]
+    raise UsageError(f"no pass {name!r}; there are: {', '.join(names)}{did_you_mean(name, names)}")
 
 
 def _entry_points() -> EntryPoints:

@@ -115,7 +115,7 @@ def open_exact_search(
         OutOfTime: recording an execution takes too long.
         Unsupported: exact arithmetic cannot look into them.
     """
-    from hlotool.replay.exact.compare import Options
+    from hlotool.replay.exact.arguments import Options
     from hlotool.replay.exact.parting import open_search
 
     unequal = [leaf for leaf in row.leaves if leaf.is_unequal]

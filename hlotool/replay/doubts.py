@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+from hlotool.findings.verdict import DIFFERING, Verdict
 from hlotool.ir.module import Instruction, Module
+
+#: Verdicts that say that the programs are not the same.
+_DOUBTED = DIFFERING | {Verdict.DIFFERS}
 
 
 def opaque_calls(module: Module) -> list[Instruction]:
@@ -23,6 +27,11 @@ def opaque_calls(module: Module) -> list[Instruction]:
 def doubt(reference: Module, tested: Module) -> str:
     """Why a difference of two programs may come from what is unknown alone; empty where it cannot."""
     return _doubt_of_constants(reference, tested) or _doubt_of_calls(reference, tested)
+
+
+def doubt_of(verdict: Verdict, reference: Module, tested: Module) -> str:
+    """`doubt` of a verdict that says that the programs are not the same; empty for others."""
+    return doubt(reference, tested) if verdict in _DOUBTED else ""
 
 
 def _doubt_of_calls(reference: Module, tested: Module) -> str:

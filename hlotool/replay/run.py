@@ -15,11 +15,11 @@ from hlotool.backends.base import SlowToStart, Value
 from hlotool.backends.registry import get_backend
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError, Location, Unsupported
-from hlotool.findings.verdict import AGREEING, DIFFERING, Verdict
+from hlotool.findings.verdict import AGREEING
 from hlotool.replay.aside import Aside, Ran
 from hlotool.replay.devices.runners import Outcome
 from hlotool.replay.divergence_row import with_divergence
-from hlotool.replay.doubts import doubt
+from hlotool.replay.doubts import doubt_of
 from hlotool.replay.further_sets import on_further_sets
 from hlotool.replay.inheritance import inherited_row
 from hlotool.replay.options import ReplayOptions
@@ -30,9 +30,6 @@ from hlotool.replay.rows import Actual, compare_row, lonely_row, structural_row
 from hlotool.replay.stages import select_stages
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
-
-#: Verdicts that say that the programs are not the same.
-_DOUBTED = DIFFERING | {Verdict.DIFFERS}
 
 
 def replay_module(task: Task) -> list[ModuleRecord]:
@@ -161,7 +158,7 @@ def _trial_rows(
             row, shown = on_further_sets(
                 task, reference, program, trial, row, spent, judge, len(programs), aside.ran_on_further
             )
-            if row.verdict in _DOUBTED and (why := doubt(reference.module, program.module)):
+            if why := doubt_of(row.verdict, reference.module, program.module):
                 problem = Unsupported(why, location=Location(program.path))
                 yield _failed(task, reference, program.label, program.path, problem)
                 continue

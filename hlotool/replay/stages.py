@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from hlotool.dump.names import Kind
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import UsageError
+from hlotool.names import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,4 +64,5 @@ def _first_match(module: DumpModule, known: Sequence[Stage], pattern: str) -> St
             return stage
     labels = ", ".join(stage.title for stage in known[:8]) or "none"
     more = f", … ({len(known)} in all)" if len(known) > 8 else ""
-    raise UsageError(f"{module.title}: no stage matches --stages {pattern!r}; it has: {labels}{more}")
+    meant = did_you_mean(pattern, (stage.label for stage in known))
+    raise UsageError(f"{module.title}: no stage matches --stages {pattern!r}; it has: {labels}{more}{meant}")

@@ -68,14 +68,17 @@ def task_of(module: DumpModule, options: ReplayOptions) -> Task:
     What cannot be replayed need not travel to the workers, flags apart: a dump has hundreds of files.
     """
     artefacts = tuple(file for file in module.artefacts if file.path.endswith(SUFFIX))
-    replayed = replace(
+    return Task(as_asked(replace(module, artefacts=artefacts), options), options)
+
+
+def as_asked(module: DumpModule, options: ReplayOptions) -> DumpModule:
+    """The module with what the user says of the things that a dump leaves open."""
+    return replace(
         module,
-        artefacts=artefacts,
         devices=options.devices,
         takes_opaque=options.opaque,
         generates_elided=options.elided_seed,
     )
-    return Task(replayed, options)
 
 
 def for_each_backend(tasks: Iterable[Task], missing: Container[str] = ()) -> list[Task]:

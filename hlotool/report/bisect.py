@@ -9,8 +9,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hlotool.findings.verdict import DIFFERING
+from hlotool.replay.options import RunOptions
 from hlotool.report.bisect_records import BisectRecord, VerifyRecord
 from hlotool.report.leaf import leaf_diff, source_facts
+from hlotool.report.links import path_text
 from hlotool.report.next_command import command_after_bisect
 from hlotool.report.tables import Report, cut, facts, next_line, plain_table
 from hlotool.report.words import NOT_IN_A_DUMP, plural, seconds
@@ -47,6 +49,8 @@ class BisectReport(Report[BisectRecord]):
             yield from _histories(record.modules)
             yield from _silent(record.modules, self.verbose)
         yield self._totals()
+        if unknown := _left_open(record.options):
+            yield Text(unknown, "dim")
         if record.stages_only and not record.culprits and not self.quiet:
             yield Text(f"{NOT_IN_A_DUMP} --backend xla", "dim")
         if command := command_after_bisect(record):
@@ -62,6 +66,16 @@ class BisectReport(Report[BisectRecord]):
         if record.interrupted:
             text.append("\ninterrupted; the same command goes on with what is left", "yellow")
         return text
+
+
+def _left_open(options: RunOptions) -> str:
+    """What stands in for things that the dump leaves open, all stages alike; empty where nothing does."""
+    parts = []
+    if options.elided == "generate":
+        parts.append("constants whose values the dump leaves out are generated")
+    if options.opaque:
+        parts.append("custom calls that nobody else can execute have stand-ins")
+    return f"rests on: {', and '.join(parts)}, the same in every stage" if parts else ""
 
 
 def _headline(culprit: CulpritRecord, number: int, total: int) -> Text:
@@ -82,7 +96,7 @@ def _details(culprit: CulpritRecord, verbose: bool) -> Iterator[RenderableType]:
     yield from (Padding(Text(f"- {line}"), (0, 0, 0, 4)) for line in culprit.evidence)
 
 
-def _facts(culprit: CulpritRecord, verbose: bool) -> Iterator[tuple[str, str]]:
+def _facts(culprit: CulpritRecord, verbose: bool) -> Iterator[tuple[str, str | Text]]:
     yield "module", culprit.module
     if culprit.others:
         yield "", f"and {_listed(culprit.others, verbose)}, which fail in the same way"
@@ -104,7 +118,7 @@ def _facts(culprit: CulpritRecord, verbose: bool) -> Iterator[tuple[str, str]]:
     if culprit.trigger is not None:
         yield "compiler", culprit.trigger.summary
     if culprit.repro:
-        yield "repro", culprit.repro
+        yield "repro", path_text(culprit.repro)
 
 
 def _listed(names: list[str], verbose: bool) -> str:

@@ -12,6 +12,7 @@ from rich.text import Text
 from hlotool.check.findings import FailedFile, Finding, Severity
 from hlotool.findings.records import SourceRecord
 from hlotool.report.leaf import source_facts
+from hlotool.report.links import path_text
 from hlotool.report.records import CheckRecord, RulesRecord
 from hlotool.report.tables import Report, facts, plain_table
 
@@ -38,7 +39,7 @@ def _failure(failure: FailedFile) -> Text:
 
 
 def _finding(finding: Finding, verbose: bool) -> Iterator[RenderableType]:
-    where = f"{finding.file}:{finding.line}" if finding.line else finding.file
+    where = path_text(finding.file, f"{finding.file}:{finding.line}" if finding.line else "")
     yield Text.assemble(
         (finding.severity.value, _STYLES[finding.severity]),
         f"  {finding.message}  ",
@@ -47,7 +48,7 @@ def _finding(finding: Finding, verbose: bool) -> Iterator[RenderableType]:
     yield Padding(facts(_facts(finding, where, verbose), gap=4), (0, 0, 1, 2))
 
 
-def _facts(finding: Finding, where: str, verbose: bool) -> Iterator[tuple[str, str | Text]]:
+def _facts(finding: Finding, where: Text, verbose: bool) -> Iterator[tuple[str, str | Text]]:
     yield "file", where
     if finding.source is not None:
         yield from source_facts(finding.source)
@@ -63,7 +64,7 @@ def _facts(finding: Finding, where: str, verbose: bool) -> Iterator[tuple[str, s
 def _step(step: SourceRecord) -> Text:
     text = Text(f"line {step.line}: {step.opcode} %{step.instruction}")
     if step.file:
-        text.append(f"  {step.user_line}", "dim")
+        text.append("  ").append_text(path_text(step.file, step.user_line, "dim"))
     return text
 
 

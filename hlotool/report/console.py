@@ -50,7 +50,7 @@ def printable(text: str) -> str:
 def render(console: Console, report: RenderableType) -> str:
     """`report` as text for `console`, no blanks at the ends of lines; names cannot command the terminal."""
     with console.capture() as capture:
-        console.print(_shown(console, report), crop=False)
+        console.print(_shown(console, report, _has_links(console)), crop=False)
     return "".join(line.rstrip(" ") + "\n" for line in capture.get().splitlines())
 
 
@@ -76,11 +76,19 @@ def html(report: RenderableType, width: int) -> str:
     return console.export_html(inline_styles=True, code_format=_HTML)
 
 
-def _shown(console: Console, report: RenderableType) -> Segments:
-    """`report` in pieces, without what a terminal would obey."""
+def _shown(console: Console, report: RenderableType, has_links: bool = False) -> Segments:
+    """`report` in pieces, without what a terminal would obey; links where it `has_links`."""
     from rich.segment import Segment, Segments
 
+    segments = console.render(report)
     return Segments(
         segment if segment.control else Segment(printable(segment.text), segment.style)
-        for segment in console.render(report)
+        for segment in (segments if has_links else Segment.strip_links(segments))
     )
+
+
+def _has_links(console: Console) -> bool:
+    """Whether paths may be links: on a terminal that shows colours, and is not told to do without."""
+    from hlotool.report.links import terminal_has_links
+
+    return console.color_system is not None and not console.no_color and terminal_has_links(os.environ)

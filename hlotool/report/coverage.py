@@ -11,8 +11,11 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from hlotool.coverage.records import CoverageRecord, DecisionRecord
+from hlotool.errors import InputError
+from hlotool.findings.files import read_whole
 from hlotool.findings.records import SourceRecord
 from hlotool.replay.records import ModuleRecord
+from hlotool.report.links import path_text
 from hlotool.report.words import plural
 
 #: Lines of the source shown around those that decide something.
@@ -115,7 +118,7 @@ class AnnotatedSource:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for file, lines in sorted(self._files.items()):
-            yield Text(file, "bold cyan")
+            yield path_text(file, style="bold cyan")
             yield from _annotated(file, lines)
         if self._elsewhere:
             yield Text("without a source line", "bold cyan")
@@ -143,8 +146,8 @@ def _shown(lines: dict[int, _Line], length: int) -> list[int]:
 
 def _source_lines(file: str) -> list[str]:
     try:
-        return Path(file).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
+        return read_whole(Path(file)).decode("utf-8").splitlines()
+    except (InputError, UnicodeDecodeError):
         return []
 
 

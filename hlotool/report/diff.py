@@ -22,6 +22,7 @@ from hlotool.diff.records import (
 from hlotool.findings.verdict import AGREEING
 from hlotool.report.diff_records import DiffRecord
 from hlotool.report.leaf import leaf_diff
+from hlotool.report.links import place_text
 from hlotool.report.tables import Report, plain_table
 from hlotool.report.words import number, plural, style_of, ulps, verdict_text
 
@@ -206,9 +207,11 @@ def _lines(line: LineRecord) -> Iterator[Text]:
     elif line.status == "changed":
         yield from _changed(line)
     elif line.status == "moved":
-        yield _with_remark(Text(f"> {line.right}", _MOVED), f"moved from %{line.left_computation}")
+        yield _with_remark(
+            Text(f"> {line.right}", _MOVED), Text(f"moved from %{line.left_computation}", "dim")
+        )
     else:
-        remark = "executed at another time" if line.reordered else ""
+        remark = Text("executed at another time" if line.reordered else "", "dim")
         yield _with_remark(Text(f"  {line.right}", "" if line.reordered else "dim"), remark)
 
 
@@ -226,14 +229,14 @@ def _changed(line: LineRecord) -> Iterator[Text]:
             yield Text(f"  {change_text(change)}", "yellow")
 
 
-def _origin(line: LineRecord) -> str:
+def _origin(line: LineRecord) -> Text:
     """The user's own line, or the frontend's name."""
-    return line.source.place if line.source else ""
+    return place_text(line.source, "dim") if line.source else Text()
 
 
-def _with_remark(text: Text, remark: str) -> Text:
+def _with_remark(text: Text, remark: Text) -> Text:
     if remark:
-        text.append(f"  # {remark}", "dim")
+        text.append("  # ", "dim").append_text(remark)
     return text
 
 

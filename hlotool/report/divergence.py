@@ -10,6 +10,7 @@ from rich.text import Text
 
 from hlotool.findings.records import SourceRecord
 from hlotool.locate.records import DeviationRecord, DivergenceRecord, NonFiniteRecord, OperandRecord
+from hlotool.report.links import user_line_text
 from hlotool.report.tables import facts
 from hlotool.report.words import at, number, plural, share, ulps
 
@@ -19,6 +20,8 @@ _FINDINGS = {
     "amplifies": "first instruction where rounding grows into a difference",
     "suspected": "first instruction that is known to differ",
 }
+#: The style of what accuses a place.
+_PLACE = "bold cyan"
 
 
 @group()
@@ -30,7 +33,7 @@ def first_divergence(divergence: DivergenceRecord, is_accused: bool = True) -> R
         is_accused: False where the programs are known to mean different things, and no more.
     """
     finding = _FINDINGS[divergence.finding] if is_accused else "first instruction of another function"
-    yield Text.assemble((finding, "bold"), "  ", (_headline(divergence.source), "bold cyan"))
+    yield Text.assemble((finding, "bold"), "  ", _headline(divergence.source))
     yield Padding(facts(_facts(divergence)), (0, 0, 0, 2))
     for made in divergence.not_finite:
         yield first_not_finite(made)
@@ -39,15 +42,15 @@ def first_divergence(divergence: DivergenceRecord, is_accused: bool = True) -> R
 @group()
 def first_not_finite(made: NonFiniteRecord) -> RenderResult:
     """The user's line that made a NaN or an infinity, and of what."""
-    yield Text.assemble((f"first {made.kind}", "bold"), "  ", (_headline(made.source), "bold cyan"))
+    yield Text.assemble((f"first {made.kind}", "bold"), "  ", _headline(made.source))
     yield Padding(facts(_not_finite_facts(made)), (0, 0, 0, 2))
 
 
-def _headline(source: SourceRecord) -> str:
+def _headline(source: SourceRecord) -> Text:
     """The user's own line where it is known, else the frontend's name, else the HLO name."""
     if source.file:
-        return f"{source.user_line} in {source.function}" if source.function else source.user_line
-    return source.op_name or f"{source.opcode} %{source.instruction}"
+        return user_line_text(source, _PLACE)
+    return Text(source.op_name or f"{source.opcode} %{source.instruction}", _PLACE)
 
 
 def _facts(divergence: DivergenceRecord) -> Iterator[tuple[str, str]]:

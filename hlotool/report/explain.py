@@ -35,7 +35,7 @@ def _block(match: MatchRecord) -> RenderResult:
     yield Padding(facts(_facts(match), gap=4), (0, 0, 0, 2))
 
 
-def _facts(match: MatchRecord) -> Iterator[tuple[str, str]]:
+def _facts(match: MatchRecord) -> Iterator[tuple[str, str | Text]]:
     if match.message:
         yield _where(match.lines), _shortened(match.message)
     for place in match.places:

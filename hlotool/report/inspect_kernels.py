@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotool.inspect.kernel_records import FallbackInfo, KernelInfo, KernelsInfo, LaunchInfo
+from hlotool.report.links import place_text
 from hlotool.report.tables import plain_table
 from hlotool.report.words import plural, size
 
@@ -68,8 +69,8 @@ def _launch_table(found: KernelsInfo) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for launch in found.launches:
         for number, name in enumerate(launch.kernels):
-            first = ("", "") if number else (_instruction(launch), launch.source.place)
-            table.add_row(first[0], Text(first[1], "dim"), *_numbers(kernels[name]))
+            first = ("", Text()) if number else (_instruction(launch), place_text(launch.source, "dim"))
+            table.add_row(*first, *_numbers(kernels[name]))
     return table
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from hlotool.findings.outputs import output_name
 from hlotool.inspect.records import ModuleInfo, StageInfo, TrafficInfo
+from hlotool.report.links import place_text
 from hlotool.report.tables import facts, plain_table
 from hlotool.report.words import amount, plural, size
 
@@ -141,7 +142,7 @@ def _signature(stage: StageInfo, verbose: bool) -> Table:
         table.add_row(
             output_name(result.index),
             Text(result.shape),
-            Text(result.source.place, "dim"),
+            place_text(result.source, "dim"),
             size(result.bytes),
         )
     if len(results) < len(stage.results):
@@ -154,7 +155,7 @@ def _busiest(stage: StageInfo, verbose: bool) -> Table:
     for busy in stage.busiest if verbose else stage.busiest[:_BUSY]:
         table.add_row(
             f"{busy.source.opcode} %{busy.source.instruction}",
-            Text(busy.source.place, "dim"),
+            place_text(busy.source, "dim"),
             amount(busy.flops),
             size(busy.bytes_accessed),
         )
@@ -165,8 +166,10 @@ def _special(stage: StageInfo, verbose: bool) -> Iterator[tuple[str, str | Text]
     loops = stage.loops if verbose else stage.loops[:_LISTED]
     for number, loop in enumerate(loops):
         times = "unknown" if loop.iterations is None else plural(loop.iterations, "iteration")
-        where = f"  {loop.source.place}" if loop.source.place else ""
-        yield "" if number else "loops", f"%{loop.source.instruction}: {times}{where}"
+        line = Text(f"%{loop.source.instruction}: {times}")
+        if loop.source.place:
+            line.append("  ").append_text(place_text(loop.source))
+        yield "" if number else "loops", line
     if len(loops) < len(stage.loops):
         yield "", Text(_more(len(stage.loops) - len(loops), "loop"), "dim")
     for name, rows in (

@@ -15,6 +15,7 @@ from hlotool.findings.records import SourceRecord
 from hlotool.findings.verdict import Verdict
 from hlotool.locate.records import ElementRecord
 from hlotool.replay.records import LeafRecord, OutputRecord
+from hlotool.report.links import user_line_text
 from hlotool.report.tables import facts, plain_table
 from hlotool.report.words import (
     accepted,
@@ -67,7 +68,7 @@ def output_summary(output: OutputRecord) -> RenderResult:
     yield Padding(facts(_output_facts(output)), (0, 0, 0, 2))
 
 
-def _leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
+def _leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str | Text]]:
     if leaf.evidence is not None:
         yield from _evidence_facts(leaf, leaf.evidence)
     elif leaf.verdict not in (Verdict.IDENTICAL, Verdict.WRONG):
@@ -92,7 +93,7 @@ def _leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
         yield from source_facts(leaf.source)
 
 
-def _evidence_facts(leaf: LeafRecord, evidence: EvidenceRecord) -> Iterator[tuple[str, str]]:
+def _evidence_facts(leaf: LeafRecord, evidence: EvidenceRecord) -> Iterator[tuple[str, str | Text]]:
     """Why the verdict is what it is, for readers who know nothing of ensembles."""
     yield "because", leaf.reason
     if evidence.wide:
@@ -103,7 +104,7 @@ def _evidence_facts(leaf: LeafRecord, evidence: EvidenceRecord) -> Iterator[tupl
         yield "judged by", _basis(evidence)
     if evidence.instruction:
         lines = [value for _, value in source_facts(evidence.instruction)]
-        yield "amplified by", "\n".join(lines)
+        yield "amplified by", Text("\n").join(Text(v) if isinstance(v, str) else v for v in lines)
 
 
 def _basis(evidence: EvidenceRecord) -> str:
@@ -137,11 +138,10 @@ def _tolerance_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
         )
 
 
-def source_facts(source: SourceRecord) -> Iterator[tuple[str, str]]:
+def source_facts(source: SourceRecord) -> Iterator[tuple[str, str | Text]]:
     """The user's own line first, the HLO name after it."""
     if source.file:
-        where = source.user_line
-        yield "source", f"{where} in {source.function}" if source.function else where
+        yield "source", user_line_text(source)
     if source.op_name:
         yield "operation", source.op_name
     line = f", line {source.line} of the HLO text" if source.line else ""

@@ -16,6 +16,7 @@ from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord, SetRecord
 from hlotool.report.coverage import covered_text, never_texts, outcome_counts
 from hlotool.report.divergence import first_divergence, first_not_finite
 from hlotool.report.leaf import leaf_diff, output_summary
+from hlotool.report.links import path_text
 from hlotool.report.tables import facts
 from hlotool.report.words import plural, row_verdict, seconds, style_of, within
 
@@ -107,12 +108,12 @@ def _actual(module: ModuleRecord) -> str:
     return f"{stage} {module.tested}" if stage == REALITY else f"{stage} on {module.tested}"
 
 
-def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str]]:
+def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str | Text]]:
     yield from _sides(module)
     if module.inputs is not None:
         yield "inputs", module.inputs.description
         if module.inputs.file:
-            yield "saved", module.inputs.file
+            yield "saved", path_text(module.inputs.file)
         if verbose:
             yield from (("", rule) for rule in module.inputs.rules)
             if module.inputs.sets:
@@ -123,13 +124,13 @@ def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, st
     if module.opaque_calls:
         yield "opaque calls", f"{module.opaque_calls} with stand-ins: nobody else can execute them"
     yield from (("" if number else "note", note) for number, note in enumerate(module.notes))
-    yield "file", module.path
+    yield "file", path_text(module.path)
     if module.divergence_missing:
         yield "first divergence", module.divergence_missing
     yield from _special_facts(module)
     yield from _coverage_facts(module, verbose)
     if saved := _saved(module):
-        yield "saved in", saved
+        yield "saved in", path_text(saved)
     if module.reason and module.error is None and not module.leaves:
         yield "reason", module.reason
 

@@ -9,6 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from hlotool.report.links import place_text
 from hlotool.report.mutate_records import MutateRecord
 from hlotool.report.tables import Report, plain_table
 from hlotool.report.words import plural, seconds
@@ -50,9 +51,10 @@ class MutateReport(Report[MutateRecord]):
             table.add_column(title, overflow="fold")
         for mutant in survivors if self.verbose else survivors[:_SHOWN]:
             source = mutant.source
-            line = f"{source.file}:{source.file_line}" if source.file else source.op_name
             excused = f" ({mutant.by})" if mutant.by else ""
-            table.add_row(mutant.fault + excused, f"{source.opcode} %{source.instruction}", line)
+            table.add_row(
+                mutant.fault + excused, f"{source.opcode} %{source.instruction}", place_text(source)
+            )
         yield table
         if not self.verbose and len(survivors) > _SHOWN:
             yield Text(f"{len(survivors) - _SHOWN} more: --verbose", style="dim")

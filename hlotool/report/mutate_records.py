@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from hlotool.findings.records import ErrorRecord, Record
+from hlotool.findings.records import CommandRecord, ErrorRecord
 from hlotool.replay.options import RunOptions
 from hlotool.search.mutation.records import MutatedRecord
 
 
-class MutateRecord(Record, frozen=True, kw_only=True):
+class MutateRecord(CommandRecord, frozen=True, kw_only=True):
     """What `hlotool mutate --json` prints.
 
     Attributes:

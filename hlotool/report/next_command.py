@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hlotool.backends.spec import portable
 from hlotool.errors import EndlessLoop
+from hlotool.findings.records import ConfigurationRecord
 from hlotool.findings.verdict import DIFFERING, FAILED, Verdict
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import ModuleRecord
@@ -26,8 +27,9 @@ _SAVE_FOLDER = "hlotool-outputs"
 
 #: What `hlotool bisect` does not take.
 _NOT_BISECTED: dict[str, object] = {
-    "backend": "numpy", "compare": (), "coverage": None, "fail_on": (), "first_divergence": None,
-    "save_outputs": None, "save_values": None, "stages": (), "values": "",
+    "backend": "numpy", "budget": None, "compare": (), "coverage": None, "fail_on": (),
+    "first_divergence": None, "further_sets": True, "save_outputs": None, "save_values": None, "stages": (),
+    "thorough": False, "values": "",
 }  # fmt: skip
 
 
@@ -56,13 +58,13 @@ def command_after_run(run: RunRecord, verbose: bool) -> str:
 def command_after_bisect(record: BisectRecord) -> str:
     """A complete command line; empty when there is nothing to do."""
     if record.interrupted:
-        return shlex.join(["hlotool", "bisect", *record.paths])
+        return _same_bisection(record)
     exact = " --exact" if record.options.exact else ""
     if any(map(_lacks_dumps, record.culprits)):
         return f"{_FLAGS} for the same program, then hlotool bisect DIR{exact}"
     culprit = next((c for c in record.culprits if c.repro), None)
     if culprit is None:
-        return _exact_bisection(record) if _has_other_functions(record) else ""
+        return _same_bisection(record, exact=True) if _has_other_functions(record) else ""
     trigger = culprit.trigger
     if trigger is None or trigger.status != "triggers" or portable(trigger.backend) == trigger.backend:
         return _verification(culprit.repro)
@@ -74,12 +76,13 @@ def _has_other_functions(record: BisectRecord) -> bool:
     return not record.culprits and any(m.verdict == Verdict.DIFFERS.value for m in record.modules)
 
 
-def _exact_bisection(record: BisectRecord) -> str:
+def _same_bisection(record: BisectRecord, **changes: object) -> str:
+    """The command again, with some options changed; its journal is found by its options."""
     options = record.options
     given: dict[str, object] = {field: getattr(options, field) for field in options.__struct_fields__}
     if options.backend == options.reference:
         given["backend"] = RunOptions().backend
-    return shlex.join(["hlotool", "bisect", *record.paths, *_flags(given | {"exact": True})])
+    return shlex.join(["hlotool", "bisect", *record.paths, *_flags(given | changes, record.configuration)])
 
 
 def _lacks_dumps(culprit: CulpritRecord) -> bool:
@@ -115,13 +118,13 @@ def _typed_command(name: str, run: RunRecord, module: ModuleRecord | None, chang
     if module is not None and module.inputs is not None and module.inputs.file:
         given["inputs"] = module.inputs.file
     changed = given | changes | {"only": only}
-    return shlex.join(["hlotool", name, *run.paths, *_flags(changed)])
+    return shlex.join(["hlotool", name, *run.paths, *_flags(changed, run.configuration)])
 
 
 def _closer_look(run: RunRecord, module: ModuleRecord, verbose: bool) -> str:
     """Who did it, where a program has a history; after `--verbose` the values."""
     has_history = module.stage_tested not in (None, module.stage_reference)
-    is_bisected = has_history and not run.options.stages and run.options.elided == RunOptions().elided
+    is_bisected = has_history and not run.options.stages
     if not verbose and is_bisected and _is_of_one_backend(run.options):
         return _typed_command("bisect", run, module, _NOT_BISECTED)
     saved = run.options.save_outputs
@@ -152,12 +155,14 @@ def _worst(
     return worst_last(found)[-1] if found else None
 
 
-def _flags(values: dict[str, object]) -> list[str]:
-    """Options that differ from their defaults, as typed."""
-    flags: list[str] = []
+def _flags(values: dict[str, object], configuration: ConfigurationRecord | None) -> list[str]:
+    """Options that differ from their defaults, or from what the configuration makes these, as typed."""
+    flags = _configuration_flags(configuration)
+    replaced = configuration.replaced if configuration else []
     defaults = RunOptions()
     for field, value in values.items():
-        if value == getattr(defaults, field):
+        is_default = value == getattr(defaults, field)
+        if is_default and (field.replace("_", "-") not in replaced or value in (None, (), "")):
             continue
         name = f"--{field.replace('_', '-')}"
         if isinstance(value, bool):
@@ -171,6 +176,13 @@ def _flags(values: dict[str, object]) -> list[str]:
         else:
             flags += [name, _typed(field, value)]
     return flags
+
+
+def _configuration_flags(configuration: ConfigurationRecord | None) -> list[str]:
+    """What was said of the configuration; one that is found is found again."""
+    if configuration is None or not configuration.named:
+        return []
+    return ["--config", configuration.file] if configuration.file else ["--no-config"]
 
 
 def _typed(field: str, value: object) -> str:

@@ -116,9 +116,11 @@ def _rests_on(pairs: list[ProvedRecord]) -> str:
     found = [pair for pair in pairs if pair.error_probability is not None]
     if not found:
         return "nothing was evaluated"
+    made = sum(pair.generated_constants for pair in found)
+    unknown = f"; with {plural(made, 'generated constant')}" if made else ""
     worst = max(found, key=lambda pair: pair.error_probability or 0.0)
     return (
         f"evaluated at {plural(worst.trials, 'random point')} of a finite field: an element of another"
         f" rational function of degree {worst.degree} passes for equal with probability"
-        f" {worst.error_probability:.1g}"
+        f" {worst.error_probability:.1g}{unknown}"
     )

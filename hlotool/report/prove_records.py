@@ -6,11 +6,11 @@ from typing import Literal
 
 from hlotool import errors
 from hlotool.errors import BackendFailed, ExitCode, InputError
-from hlotool.findings.records import Record
+from hlotool.findings.records import CommandRecord
 from hlotool.replay.exact.records import ProvedRecord
 
 
-class ProveRecord(Record, frozen=True, kw_only=True):
+class ProveRecord(CommandRecord, frozen=True, kw_only=True):
     """What `hlotool prove --json` prints.
 
     Attributes:

@@ -8,6 +8,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
+from hlotool.report.links import path_text
 from hlotool.report.next_command import command_after_reduce
 from hlotool.report.reduce_records import ReduceRecord
 from hlotool.report.tables import Report, cut, facts, next_line
@@ -35,15 +36,15 @@ class ReduceReport(Report[ReduceRecord]):
             yield next_line(command)
 
 
-def _facts(record: ReduceRecord) -> Iterator[tuple[str, str]]:
+def _facts(record: ReduceRecord) -> Iterator[tuple[str, str | Text]]:
     yield "reason", record.reason
     if record.failure_rate is not None:
         yield "flaky", f"the original fails in {100 * record.failure_rate:.3g} % of its runs"
     if record.inputs is not None:
         yield "inputs", f"{record.inputs.description}, then simplified"
     if record.output:
-        yield "program", record.output
+        yield "program", path_text(record.output)
     if record.passing:
-        yield "passes", record.passing
+        yield "passes", path_text(record.passing)
     if record.repro:
-        yield "repro", record.repro
+        yield "repro", path_text(record.repro)

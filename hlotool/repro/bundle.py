@@ -78,6 +78,7 @@ class Bundle:
         tolerance: `rtol` and `atol` that the user set.
         exact: the programs, or the program and what a compiler makes of it, are other functions of real
             numbers; how far values are apart does not count.
+        opaque: custom calls that cannot be executed have stand-ins.
     """
 
     kind: Kind
@@ -104,6 +105,7 @@ class Bundle:
     trigger: TriggerRecord | None = None
     tolerance: dict[str, float] = field(default_factory=dict)
     exact: bool = False
+    opaque: bool = False
 
     @property
     def grid(self) -> DeviceGrid:
@@ -213,6 +215,7 @@ def read_bundle(folder: Path) -> Bundle:
         trigger=facts.trigger,
         tolerance={name: value for name, value in tolerance.items() if value is not None},
         exact=run.exact,
+        opaque=run.opaque,
     )
 
 
@@ -235,6 +238,7 @@ class _Run(msgspec.Struct, frozen=True):
     rtol: float | None = None
     atol: float | None = None
     exact: bool = False
+    opaque: bool = False
 
 
 class _Facts(msgspec.Struct, frozen=True):
@@ -273,6 +277,7 @@ def _facts_text(bundle: Bundle) -> str:
             "command": bundle.command,
             **bundle.tolerance,
             **({"exact": True} if bundle.exact else {}),
+            **({"opaque": True} if bundle.opaque else {}),
         },
         "trigger": {} if bundle.trigger is None else msgspec.to_builtins(bundle.trigger),
         "culprit": bundle.culprit,

@@ -53,6 +53,7 @@ def bundle_of_case(
         trigger=_trigger(options.backend, row) if row is not None and is_shown else None,
         tolerance=tolerance_of(options),
         exact=options.exact,
+        opaque=options.opaque,
     )
 
 

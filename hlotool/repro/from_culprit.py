@@ -108,6 +108,7 @@ def _bundle(
         trigger=_trigger(culprit),
         tolerance=tolerance_of(options),
         exact=row.verdict is Verdict.UNEQUAL,
+        opaque=options.opaque,
     )
 
 

@@ -142,7 +142,7 @@ def _run(bundle: Bundle, folder: Path, timeout: float) -> _Found:
 
 def _compare(bundle: Bundle, folder: Path) -> tuple[ModuleRecord, str]:
     """The comparison of two programs, or of a program and what it really returned; what is compared."""
-    module = parse_module(bundle.program, str(folder / PROGRAM))
+    module = _program(bundle, bundle.program, folder / PROGRAM)
     reference = compile_program(PROGRAM, str(folder / PROGRAM), module, bundle.reference)
     copies = reference.runner.copies
     arguments = _arguments(module, folder, copies)
@@ -151,10 +151,17 @@ def _compare(bundle: Bundle, folder: Path) -> tuple[ModuleRecord, str]:
         given = load_result(str(folder / OUTPUTS), module, copies)
         row = compare_result(reference, arguments, given, f"from {OUTPUTS}", options)
         return row, f"{OUTPUTS}, as recorded, and {PROGRAM} on {bundle.reference}; no compiler was asked"
-    after = parse_module(bundle.after, str(folder / AFTER))
+    after = _program(bundle, bundle.after, folder / AFTER)
     tested = compile_program(AFTER, str(folder / AFTER), after, bundle.reference, reference)
     row = compare_programs(reference, tested, arguments, options)
     return row, f"{PROGRAM} and {AFTER}, as recorded, on {bundle.reference}; the pass itself was not run"
+
+
+def _program(bundle: Bundle, text: str, path: Path) -> Module:
+    """A program of the bundle; raises InputError."""
+    module = parse_module(text, str(path))
+    module.has_stand_ins = bundle.opaque
+    return module
 
 
 def _options(bundle: Bundle) -> ReplayOptions:
@@ -165,6 +172,7 @@ def _options(bundle: Bundle) -> ReplayOptions:
         rtol=bundle.tolerance.get("rtol"),
         atol=bundle.tolerance.get("atol"),
         exact=bundle.exact,
+        opaque=bundle.opaque,
     )
 
 
@@ -176,7 +184,7 @@ def _arguments(module: Module, folder: Path, copies: int) -> tuple[Any, ...]:
 
 def _of_case(bundle: Bundle, folder: Path, timeout: float) -> _Found:
     """What the backend, or the command, does with the program now."""
-    module = parse_module(bundle.program, str(folder / PROGRAM))
+    module = _program(bundle, bundle.program, folder / PROGRAM)
     arguments = _arguments(module, folder, own_arguments(module))
     if bundle.kind == "check":
         case = Case(module, arguments, exact=bundle.program)

@@ -9,6 +9,7 @@ from hlotool.errors import Unsupported, UsageError
 from hlotool.ir.edit_extract import cone, extract
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.locate.frames import frames_of, value_in
+from hlotool.names import did_you_mean
 from hlotool.search.reduction.case import Case, traces
 
 
@@ -71,7 +72,10 @@ def _members(module: Module, names: Sequence[str], height: int) -> tuple[Computa
     homes = [c for c in module.computations if set(names) <= {i.name for i in c.instructions}]
     if not homes:
         missing = next((n for n in names if not _holders(module, n)), "")
-        what = f"no instruction or computation %{missing}" if missing else "not of one computation"
+        what = "not of one computation"
+        if missing:
+            known = [*(i.name for i in module.instructions()), *(c.name for c in module.computations)]
+            what = f"no instruction or computation %{missing}{did_you_mean(missing, known)}"
         raise UsageError(f"{module.name}: {', '.join(names)}: {what}")
     if len(homes) > 1:
         raise UsageError(

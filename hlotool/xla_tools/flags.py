@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hlotool.errors import UsageError
+from hlotool.names import nearest
 
 #: What the input may be; `mhlo` is the old name of what is StableHLO text today.
 FORMATS = ("", "hlo", "txt", "pb", "pbtxt", "mhlo", "stablehlo")
@@ -100,7 +101,7 @@ def parse_command_line(arguments: Sequence[str]) -> CommandLine:
             continue
         kind = _KINDS.get(name)
         if kind is None:
-            raise UsageError(f"unknown flag --{name}{_nearest(name)}")
+            raise UsageError(f"unknown flag --{name}{_meant(name)}")
         if not equals and kind is not bool:
             value = next(rest, "")
         flags[name] = _converted(name, kind, value)
@@ -151,11 +152,9 @@ def _check(line: CommandLine) -> None:
             raise UsageError(f"--{name}={bound}: it is not negative and not infinite")
 
 
-def _nearest(name: str) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(name, _KINDS, n=1)
-    return f"; did you mean --{near[0]}?" if near else ""
+def _meant(name: str) -> str:
+    near = nearest(name, _KINDS)
+    return f"; did you mean --{near}?" if near else ""
 
 
 def _options_in(path: str) -> Iterator[tuple[str, str]]:

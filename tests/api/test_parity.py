@@ -23,6 +23,9 @@ WITHOUT = {"exec": "it gives the terminal and the signals to another program, an
 #: They say what is shown: `Result.report`, `Result.to_dict`, the log of `logging`, Python's own traceback.
 SHOWN = {"help", "json", "quiet", "verbose", "log", "debug"}
 
+#: They say where the defaults of a command line come from; a function has its own.
+CONFIGURATION = {"config", "no_config"}
+
 #: Options that are no arguments, and why.
 ELSEWHERE = {
     ("check", "list_rules"): "hlotool.list_rules",
@@ -36,6 +39,7 @@ ELSEWHERE = {
 }
 #: Arguments that are no options, and why.
 ONLY_HERE = {
+    "ignore": "[[check.ignore]] of a configuration",
     "course": "a command shows its progress on the terminal",
     "output_rtol": "--rtol OUTPUT:VALUE",
     "output_atol": "--atol OUTPUT:VALUE",
@@ -61,7 +65,7 @@ def function_of(command: str) -> Callable[..., Any]:
 
 def options_of(command: str) -> Iterator[argparse.Action]:
     for action in COMMANDS[command]._actions:
-        if action.dest not in SHOWN and (command, action.dest) not in ELSEWHERE:
+        if action.dest not in SHOWN | CONFIGURATION and (command, action.dest) not in ELSEWHERE:
             yield action
 
 

@@ -18,6 +18,7 @@ RANKS = {
     "errors": 0,
     "_version": 0,
     "logs": 0,
+    "names": 0,
     "ir": 1,
     "findings": 2,
     "workers": 1,

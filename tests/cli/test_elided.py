@@ -64,8 +64,39 @@ def test_a_difference_is_seen_and_its_command_works(
     folder = dumped(tmp_path / "d", BEFORE.replace("add(x, table)", "subtract(x, table)"))
     assert main(["run", str(folder), "--elided", "generate"]) == ExitCode.MISMATCH
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith("next: hlotool run ")
-    assert "--elided generate" in last
+    assert last == f"next: hlotool bisect {folder} --elided generate"
+    repro = tmp_path / "repro"
+    assert main([*last.split()[2:], "--repro", str(repro), "--try-on", "none"]) == ExitCode.MISMATCH
+    shown = capsys.readouterr().out
+    assert "2 constants are generated: the dump leaves their values out" in shown
+    # The bundle holds the generated values, so it fails without the option, too.
+    assert main(["repro", "verify", *map(str, repro.iterdir())]) == ExitCode.MISMATCH
+
+
+@pytest.mark.parametrize(
+    ("command", "code"), [("bisect", ExitCode.INCONCLUSIVE), ("prove", ExitCode.NOTHING_COMPARED)]
+)
+def test_a_search_accuses_nobody_of_what_true_constants_explain(
+    command: str, code: ExitCode, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The compiler knew `more`: what it made of that is not what the generated value makes."""
+    known = "two = f32[] constant(2)\n  more = f32[16] broadcast(two), dimensions={}"
+    folder = dumped(tmp_path / "d", BEFORE.replace("more = f32[16] constant({...})", known))
+    assert main([command, str(folder), "--elided", "generate"]) == code
+    assert "generated here" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["mutate", "extract"])
+def test_commands_that_execute_take_the_option(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "f.hlo"
+    path.write_text(BEFORE)
+    given = {"mutate": [str(path), "--cases", "2"], "extract": [str(path), "y", "-o", str(tmp_path / "x")]}
+    if command == "extract":
+        assert main([command, *given[command]]) == ExitCode.NOTHING_COMPARED
+        assert "elided" in capsys.readouterr().err
+    assert main([command, *given[command], "--elided", "generate"]) == ExitCode.AGREE
 
 
 def test_values_follow_from_name_shape_and_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -107,6 +107,25 @@ def test_a_damaged_member_of_a_zip(at: int, tmp_path: Path) -> None:
         _load(tmp_path / "x.zip")
 
 
+#: Fields of an entry of a zip's directory, by position, and what the standard library does not expect there.
+_OF_A_DIRECTORY = {
+    "a version that is to come": {6: b"\x77"},
+    "a name that is no UTF-8": {9: b"\x08", 46: b"\xff"},
+    "an empty name before a comment": {28: b"\0", 32: b"\x26"},
+}
+
+
+@pytest.mark.parametrize("field", _OF_A_DIRECTORY)
+def test_a_damaged_directory_of_a_zip(field: str, tmp_path: Path) -> None:
+    archive = bytearray(_archive(_PROGRAM.encode()))
+    for offset, value in _OF_A_DIRECTORY[field].items():
+        at = archive.index(b"PK\x01\x02") + offset
+        archive[at : at + len(value)] = value
+    (tmp_path / "x.zip").write_bytes(archive)
+    with pytest.raises(InputError, match=r"x\.zip"):
+        _load(tmp_path / "x.zip")
+
+
 def _load(path: Path) -> None:
     for module in open_dump(path).modules:
         for stage in module.stages:

@@ -76,6 +76,9 @@ def test_one_line_of_each_kind(printed: list[Printed], tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_line(printed: list[Printed], tmp_path: Path) -> None:
-    """Those that the tests of the same session printed: `pytest -m 'slow or not slow'` knows all."""
+@pytest.mark.next_lines
+def test_every_line(printed: list[Printed], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that the tests of the same session printed: `pytest -m 'not slow or next_lines'`."""
     _execute(printed, tmp_path / "cache")
+    with capsys.disabled():
+        print(f"\n{len(printed)} lines of {len({line.test for line in printed})} tests were executed")

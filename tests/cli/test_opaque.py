@@ -67,6 +67,16 @@ def test_what_is_around_an_opaque_call_is_compared(
         assert found["opaque_calls"] == 1
 
 
+def test_a_bundle_keeps_the_stand_ins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The call itself is part of the bundle, or what it returned; both can be run again."""
+    folder = dumped(tmp_path / "d", BEFORE.replace("custom-call(sum, i)", "custom-call(y, i)"))
+    repro = tmp_path / "repro"
+    command = ["bisect", str(folder), "--opaque", "--repro", str(repro), "--try-on", "none"]
+    assert main(command) == ExitCode.MISMATCH
+    assert "1 custom calls, which nobody else can execute, have stand-ins" in capsys.readouterr().out
+    assert main(["repro", "verify", *map(str, repro.iterdir())]) == ExitCode.MISMATCH
+
+
 def test_rounding_before_an_opaque_call_stays_rounding(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -175,6 +175,8 @@ def test_extract(opt: Shell, program: Path) -> None:
         ((), "which program? hlotool opt FILE"),
         (("FILE", "--passes", "dse"), "no pass 'dse'; there are: annotate-trip-counts, cse"),
         (("FILE", "--passes", "fuse{kind=x}"), "kind takes all|loop|input|multi-output"),
+        (("FILE", "--pass-fuel", "fsue=3"), "no pass 'fsue'; there are: "),
+        (("FILE", "--print-after", "dcee"), "; did you mean 'dce'?"),
         (("FILE", "--pass-fuel", "much"), "--pass-fuel 'much' is no whole number"),
         (("FILE", "--json", "--emit", "proto"), "say --output FILE"),
         (("FILE", "--passes", "extract{instruction=zz}"), "add has no instruction zz"),

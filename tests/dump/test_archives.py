@@ -17,6 +17,7 @@ from support.dumps import Write, module_text
 
 from hlotool.dump.compression import Limits
 from hlotool.dump.directory import open_dump
+from hlotool.dump.loading import load_stage
 from hlotool.dump.names import Kind
 from hlotool.dump.source import Source
 from hlotool.errors import DumpError
@@ -192,3 +193,58 @@ def test_a_file_that_is_gone_is_named(write: Write) -> None:
 def test_bytes_that_are_no_text_show_as_escapes(write: Write) -> None:
     root = write(("a.hlo", b"\xef\xbb\xbfHloModule caf\xc3\xa9 \xff"))
     assert Source(str(root / "a.hlo")).read_text() == "HloModule café \\xff"
+
+
+def packed(files: dict[str, bytes]) -> bytes:
+    """A zip archive of files."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return target.getvalue()
+
+
+def test_an_archive_in_an_archive_counts_as_a_folder(write: Write) -> None:
+    """Up to a depth; a damaged one is a note, and nothing is unpacked under its own name."""
+    inner = packed({"step/x.hlo": module_text().encode(), "../evil.hlo": b"x"})
+    outer = packed({"dumps/inner.zip": inner, "bad.zip": b"PK\x03\x04damaged"})
+    dump = open_dump(write(("all.zip", outer)) / "all.zip")
+    [module] = dump.modules
+    assert module.title == "dumps/inner.zip/step/x.hlo"
+    assert str(module.stages[0].source).endswith("all.zip!dumps/inner.zip!step/x.hlo")
+    assert load_stage(module, module.stages[0]).name == "jit_f"
+    assert any("bad.zip: not a readable zip archive" in note for note in dump.notes)
+    assert any("'../evil.hlo'" in note for note in dump.notes)
+
+
+def test_archives_in_archives_end(write: Write) -> None:
+    content = module_text().encode()
+    for _ in range(6):
+        content = packed({"x.zip": content})
+    with pytest.raises(DumpError, match="no HLO"):
+        open_dump(write(("all.zip", content)) / "all.zip")
+
+
+def test_archives_in_archives_share_a_limit(write: Write) -> None:
+    text = module_text().encode()
+    root = write(("all.zip", packed({f"{n}.zip": packed({f"{n}.hlo": text}) for n in range(100)})))
+    dump = open_dump(root / "all.zip", Limits(file_bytes=16 << 10))
+    assert 0 < len(dump.modules) < 100
+    assert any("archives in archives of more than 16 KiB" in note for note in dump.notes)
+
+
+def test_a_name_need_not_say_that_it_is_an_archive(write: Write) -> None:
+    root = write(("download", packed({"x.hlo": module_text().encode()})))
+    assert [module.title for module in open_dump(root / "download").modules] == ["x.hlo"]
+
+
+def test_a_pipe_is_read_once_and_kept() -> None:
+    """What a shell makes of `<(command)`: each worker could not read it again."""
+    ends = os.pipe()
+    os.write(ends[1], module_text().encode())
+    os.close(ends[1])
+    path = f"/dev/fd/{ends[0]}"
+    for _ in range(2):
+        [module] = open_dump(path).modules
+        assert load_stage(module, module.stages[0]).path == path
+    os.close(ends[0])

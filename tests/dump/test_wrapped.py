@@ -8,11 +8,14 @@ import pytest
 from support.dumps import Write, module_text
 
 from hlotool.dump.classify import sniff
+from hlotool.dump.diffs import both_sides
 from hlotool.dump.directory import open_dump
+from hlotool.dump.mended import is_mended, mended
 from hlotool.dump.names import Format, Kind
 from hlotool.dump.profiles import is_profile, programs_in
 from hlotool.dump.sections import is_plain
 from hlotool.dump.wrapped import wrapped_texts
+from hlotool.errors import DumpError
 
 ONE, TWO = module_text("jit_f"), module_text("jit_g", "abs")
 
@@ -113,6 +116,90 @@ def test_a_damaged_profile_is_an_error_of_its_reader() -> None:
         programs_in(whole[:-3])
 
 
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (ONE.encode("utf-16"), ONE),
+        (ONE.encode("utf-16-be"), ONE),
+        (ONE.encode("utf-32"), ONE),
+        (b"\xef\xbb\xbf" + ONE.replace("\n", "\r\n").encode(), ONE),
+        (ONE.replace("parameter", "\x1b[1;32mparameter\x1b[0m").encode(), ONE),
+        (f"\x1b]0;a title\x07{ONE}".encode(), ONE),
+        (ONE.replace(" ", "\u00a0").encode(), ONE),
+        (ONE.replace("->", "\u2192").replace("f32", "\u200bf32").encode(), ONE),
+    ],
+)
+def test_what_happened_on_the_way_is_undone(content: bytes, expected: str) -> None:
+    assert mended(content) == expected
+
+
+def test_strings_stay_as_they_are() -> None:
+    """Names are the user's; quotation marks are replaced only where there are no others."""
+    text = 'HloModule a\n  x = f32[] parameter(0), metadata={op_name="a\u00a0\u201cb\u201d \u2192 c"}\n'
+    assert mended(text.encode()) == text
+    assert not is_mended(text.encode())
+    assert mended("name=\u201ca\u201d".encode()) == 'name="a"'
+
+
+def test_lines_cut_at_the_width_of_a_terminal_are_joined() -> None:
+    """Where they are, so that errors name the line of the file; a text with a longer line was not cut."""
+    lines = ["HloModule " + "a" * 50, "b" * 60, "c" * 60, "d = f32[] parameter(0)", "}"]
+    joined = mended("\n".join(lines).encode())
+    assert joined == "".join(lines[:4]) + "\n" * 4 + "}"
+    assert mended("\n".join([*lines, "e" * 61]).encode()) == "\n".join([*lines, "e" * 61])
+
+
+def test_a_list_of_programs_is_no_list_of_lines() -> None:
+    assert texts(repr([ONE, TWO])) == [ONE.strip(), TWO.strip()]
+    assert texts(repr(ONE.splitlines())) == [ONE.strip()]
+
+
+def test_a_mail_with_characters_that_its_encoding_lacks() -> None:
+    mail = f"From: a\nContent-Type: text/plain\nContent-Transfer-Encoding: base64\n\n\u4454\n{ONE}"
+    [found] = wrapped_texts(mail.encode() + b"\n\xff")
+    assert found.content.decode().strip() == ONE.strip()
+
+
+def test_a_diff_of_parts_has_no_program() -> None:
+    """Only whole files are read: a hunk that begins further down lacks what stands before."""
+    lines = "".join(f" {line}\n" for line in ONE.splitlines())
+    count = len(ONE.splitlines())
+    assert texts(f"--- a\n+++ b\n@@ -1,{count} +1,{count + 1} @@\n+// new\n{lines}")[-1].endswith(ONE.strip())
+    assert list(both_sides(f"--- a\n+++ b\n@@ -7,{count} +7,{count} @@\n{lines}")) == []
+
+
+def test_a_folder_without_hlo_is_searched_for_documents(write: Write) -> None:
+    root = write(("notes/report.md", f"# Wrong\n\n```\n{ONE}```\n"), ("data.bin", "\0\1"))
+    [module] = open_dump(root).modules
+    assert module.title == "notes/report.md"
+
+
+def test_documents_do_not_count_beside_hlo(write: Write) -> None:
+    root = write(("report.md", f"```\n{ONE}```\n"), ("a.hlo", TWO))
+    assert [module.title for module in open_dump(root).modules] == ["a.hlo"]
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        ("{ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }", r"a jaxpr; its HLO is jax\.jit"),
+        ("; ModuleID = '__compute_module'\n", "LLVM IR"),
+        ("//\n.version 8.0\n.target sm_90\n", "PTX"),
+        ("digraph G {\n", "a graph for drawing"),
+        ("node {\n  name: 'x'\n", "a graph of TensorFlow"),
+        ("IR {\n  %0 = f32[] prim::Constant()\n}\n", r"_get_xla_tensors_hlo"),
+        ("\x28\udcb5\x2f\udcfd more", "compressed by zstd"),
+        ("", "it is empty"),
+        ("once upon a time", "neither HLO text nor an XLA proto"),
+    ],
+)
+def test_what_is_no_hlo_says_what_it_is(write: Write, content: str, what: str) -> None:
+    path = write() / "file"
+    path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    with pytest.raises(DumpError, match=f"not HLO: .*{what}"):
+        open_dump(path)
+
+
 N = 50_000
 HOSTILE = {
     "raw strings that never close": "".join(f'R"a{n}(' for n in range(N // 8)),
@@ -128,6 +215,24 @@ HOSTILE = {
     "deep JSON": "[" * N,
     "braces": "p\nHloModule a\n  y = f32[] z\n" + "}x\n" * (N // 3),
     "blanks": " " * N,
+    "quotes before headers": "'HloModule " * (N // 11),
+    "doubled quotes": "'HloModule a\n" + "''" * (N // 2),
+    "rows of literals": "'a', " * (N // 5),
+    "apostrophes": "' " * (N // 2),
+    "escaped lines": "p " + "HloModule a" * (N // 22) + "\\n" * (N // 4),
+    "tags": "<a" * (N // 2),
+    "declarations": "<!" * (N // 2),
+    "scripts": "<script>" * (N // 8),
+    "character data": "<" + "<![CDATA[" * (N // 9),
+    "a table": 'a,"b' * (N // 4),
+    "messages": "msg=" * (N // 4),
+    "diffs": "@@ -1 +1 @@\n" * (N // 13),
+    "a mail": "From: a\nContent-Transfer-Encoding: base64\n" + "Content-Type: multipart/x\n\n" * (N // 28),
+    "control sequences": "\x1b]" * (N // 2),
+    "columns": ("HloModule " + "a" * 40 + "\n") * (N // 51),
+    "blanks behind a module of MLIR": "p module @" + " " * N,
+    "modules of MLIR": "p module {\n  func.func\n" * (N // 23),
+    "computations": "x (a) -> b {\n" * (N // 13),
 }
 
 

@@ -52,12 +52,12 @@ def _read() -> Iterator[Printed]:
             yield Printed(**json.loads(line))
 
 
-def record(text: object, folder: object = None) -> None:
-    """Keep the commands in what was printed."""
+def record(text: object, folder: object = None, test: str = "") -> None:
+    """Keep the commands in what was printed: by the test that runs, or by one that ended."""
     if not isinstance(text, str) or "next: " not in text:
         return
     where = os.path.abspath(str(folder or os.getcwd()))
-    test = os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0]
+    test = test or os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0]
     for command in _LINE.findall(text):
         if not ADVICE.match(command) and (command, where) not in _seen:
             _seen.add((command, where))

@@ -42,7 +42,9 @@ def extremum(instruction: Instruction, lowering: FieldLowering) -> Kernel:
         takes_first = is_maximum is (known is Order.AT_LEAST)
         return for_sizes(lambda a, b: a if takes_first else b, instruction)
     trial = lowering.trial
-    return for_sizes(lambda a, b: trial.maximum(a, b) if is_maximum else trial.minimum(a, b), instruction)
+    return for_sizes(
+        lambda a, b: trial.kappa.maximum(a, b) if is_maximum else trial.kappa.minimum(a, b), instruction
+    )
 
 
 @means("clamp")
@@ -53,7 +55,7 @@ def clamp(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     is_above, is_below = (lowering.order(*pair) is Order.AT_MOST for pair in ((low, x), (x, high)))
 
     def clamped(low: Words, x: Words, high: Words) -> Words:
-        raised = x if is_above else trial.maximum(low, x)
-        return raised if is_below else trial.minimum(raised, high)
+        raised = x if is_above else trial.kappa.maximum(low, x)
+        return raised if is_below else trial.kappa.minimum(raised, high)
 
     return for_sizes(clamped, instruction)

@@ -49,7 +49,7 @@ def convolution(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     shape = retyped_shape(instruction.shape, _to_f64)
     in_f64 = replace(instruction, operands=operands, shape=shape)
     convolve = plain(RULES["convolution"](in_f64, lowering.numbers))
-    return _of_types(instruction, lowering, lambda a, b: bilinear(convolve, a, b))
+    return _of_types(instruction, lowering, lambda a, b: bilinear(convolve, a, b, terms))
 
 
 def _terms(convolution: Instruction) -> int:

@@ -144,7 +144,7 @@ def absolute(instruction: Instruction, lowering: FieldLowering) -> Kernel:
             return lambda x: x
         case Order.AT_MOST:
             return for_sizes(w.negate, instruction)
-    return for_sizes(lambda x: trial.absolute(x), instruction)
+    return for_sizes(lambda x: trial.kappa.absolute(x), instruction)
 
 
 @means("sign")

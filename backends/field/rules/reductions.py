@@ -93,7 +93,7 @@ def _extremum(trial: Trial, ufunc: np.ufunc, x: Words, init: Words, axes: tuple[
 
 def _ranked(trial: Trial, x: Words, init: Words) -> tuple[Array, Any, Words]:
     """The ranks of an array and of an initial value among each other, and the words by rank."""
-    numbers, words = trial.ranks(np.append(np.ravel(x), init))
+    numbers, words = trial.kappa.ranks(np.append(np.ravel(x), init))
     return numbers[:-1].reshape(np.shape(x)), numbers[-1], words
 
 

@@ -13,6 +13,7 @@ from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import COMMON_ATTRIBUTES, OPCODES
 from hlotool.ir.types import Shape, TupleShape
 from hlotool.ir.walk import async_start
+from hlotool.names import did_you_mean
 from hlotool.parse.text.binding import BoundAttributes, bind
 from hlotool.parse.text.scope import Draft, Scope
 from hlotool.parse.text.syntax import AttributeSyntax, CallSyntax, TextError
@@ -36,7 +37,8 @@ def opcode_of(call: CallSyntax) -> tuple[str, str | None]:
         if wrapped in OPCODES and wrapped not in ("constant", "parameter"):
             return opcode, wrapped
         raise TextError(f"no opcode is called {call.opcode}, and {wrapped} cannot be run so", call.position)
-    raise TextError(f"no opcode is called {call.opcode}", call.position)
+    meant = did_you_mean(call.opcode, OPCODES)
+    raise TextError(f"no opcode is called {call.opcode}{meant}", call.position)
 
 
 def wrapped_instruction(

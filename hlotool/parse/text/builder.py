@@ -14,6 +14,7 @@ from hlotool.errors import HlotoolError
 from hlotool.ir.attributes import AttributeValue, EmbeddedLiteral, RawText
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ELEMENT_TYPES, Shape
+from hlotool.names import did_you_mean
 from hlotool.parse.text.asynchronous import opcode_of, wrapped_instruction
 from hlotool.parse.text.binding import BoundAttributes, bind
 from hlotool.parse.text.checks import (
@@ -271,7 +272,7 @@ class Builder:
         found: dict[Instruction, None] = {}
         for name in bound.predecessors.names if bound.predecessors is not None else ():
             if name.text not in scope.by_name:
-                raise TextError(f"no instruction before this one is called {name.text}", name.position)
+                raise TextError(_no_instruction(name, scope), name.position)
             found[scope.by_name[name.text]] = None
         return tuple(found)
 
@@ -295,7 +296,9 @@ class Builder:
 
     def _callee(self, name: Name) -> Computation:
         if name.text not in self.by_name:
-            raise TextError(f"no computation before this one is called {name.text}", name.position)
+            meant = did_you_mean(name.text, self.by_name)
+            what = f"no computation before this one is called {name.text}"
+            raise TextError(what + meant, name.position)
         return self.by_name[name.text]
 
     def _anonymous_computation(self, syntax: AnonymousComputation) -> Computation:
@@ -311,11 +314,16 @@ class Builder:
         return decode_literal(text, shape, position)
 
 
+def _no_instruction(name: Name, scope: Scope) -> str:
+    """The complaint that nothing is called `name`."""
+    return f"no instruction before this one is called {name.text}{did_you_mean(name.text, scope.by_name)}"
+
+
 def _new_parameter(shape: Shape | None, name: Name | None, scope: Scope) -> Instruction:
     """An operand of a text that is one instruction becomes a parameter."""
     position = name.position if name is not None else None
     if not scope.makes_parameters or shape is None:
-        what = f"no instruction before this one is called {name.text}" if name else "an operand has no name"
+        what = _no_instruction(name, scope) if name else "an operand has no name"
         hint = ", and without its shape it cannot become a parameter" if scope.makes_parameters else ""
         raise TextError(what + hint, position)
     number = len(scope.parameters)

@@ -13,6 +13,7 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.walk import Context as CallContext
 from hlotool.ir.walk import contexts
+from hlotool.names import did_you_mean
 from hlotool.passes.algebra import (  # noqa: F401 - importing a file enters its rules
     arithmetic,
     conversions,
@@ -58,7 +59,8 @@ class Simplify:
         """The rules that may be applied, by opcode."""
         unknown = [name for name in self.rules if name not in RULES]
         if unknown:
-            raise UsageError(f"simplify: no rule {unknown[0]!r}; there are: {', '.join(RULES)}")
+            meant = did_you_mean(unknown[0], RULES)
+            raise UsageError(f"simplify: no rule {unknown[0]!r}; there are: {', '.join(RULES)}{meant}")
         most = Exactness(self.allow).rank
         table: dict[str, list[Rule]] = {}
         for rule in RULES.values():

@@ -6,7 +6,8 @@ equal there is the same function, up to a probability that is stated; what is no
 
 from __future__ import annotations
 
-from hlotool.replay.exact.compare import Options, Side, compare
+from hlotool.replay.exact.arguments import Options, Side
+from hlotool.replay.exact.compare import compare
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation, Witness
 
 __all__ = ["ExactResult", "LeafResult", "Options", "Relation", "Side", "Witness", "compare"]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
-from hlotool.backends.base import Backend
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.constants import Constants, constant_values
-from hlotool.backends.field.drawing import with_drawn_floats
 from hlotool.backends.field.executable import FieldBackend
 from hlotool.backends.field.snapping import Rule
 from hlotool.backends.field.trial import Trial
@@ -18,43 +16,14 @@ from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError
 from hlotool.ir.module import Module
 from hlotool.ir.types import array_shapes, leaves
 from hlotool.numerics import thresholds
-from hlotool.replay.devices.arguments import device_arguments
 from hlotool.replay.devices.runners import Runner
+from hlotool.replay.exact.arguments import Options, Side, point_arguments
 from hlotool.replay.exact.leaves import compared, explained, worst
 from hlotool.replay.exact.points import most_points, points_for
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
+from hlotool.replay.exact.rounded import excused
 from hlotool.replay.parameters import parameter_difference
 from hlotool.values.flatten import flatten
-from hlotool.values.generate import generate_inputs
-
-
-class Side(Protocol):
-    """One program of a pair, such as `replay.program.Program`."""
-
-    @property
-    def module(self) -> Module:
-        """The program."""
-
-    @property
-    def compiled_by(self) -> Callable[[Backend], Runner]:
-        """Compiles it, as a replay would run it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How two programs are compared.
-
-    Attributes:
-        trials: points; `compare` takes more where few elements decide (`points`).
-        seed: of the first one; the others follow.
-        time_limit: for all of it, in seconds.
-        arguments: whose integers and preds are taken in place of generated ones, in the first trial.
-    """
-
-    trials: int = 2
-    seed: int = 0
-    time_limit: float = 60.0
-    arguments: Sequence[Any] | None = None
 
 
 def compare(reference: Side, tested: Side, options: Options | None = None) -> ExactResult:
@@ -68,16 +37,21 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     least, options = options.trials, with_points(options, reference.module, tested.module)
     first, *others = attempts(reference.module, tested.module)
     result = _attempt(reference, tested, options, least, deadline, first)
+    doubt = ""
     for assumed in others:
         if result.relation is not Relation.UNEQUAL or result.structural:
             break
-        result = _united(result, _attempt(reference, tested, options, least, deadline, assumed))
+        further = _attempt(reference, tested, options, least, deadline, assumed)
+        doubt = further.refused if assumed.roots else ""
+        result = _united(result, further)
+    result = excused(reference, tested, result, options, deadline, doubt)
     return replace(result, seconds=time.monotonic() - began)
 
 
 def with_points(options: Options, *modules: Module) -> Options:
     """With as many trials as it takes to see what few elements of the programs decide."""
-    return replace(options, trials=max(options.trials, points_for(*modules)))
+    wanted = min(points_for(*modules), options.most_points or most_points())
+    return replace(options, trials=max(options.trials, wanted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +123,7 @@ def _attempt(
             return ExactResult(refused="no inequality is known")
         found = _at_points(*runners, trial, assumed, reference.module, options, least)
         if not found:
-            return ExactResult(refused="no points at which all that is under a root is a square")
+            return ExactResult(refused=f"{trial.roots} roots: at no point all that is under them is a square")
     except HlotoolError as error:
         if isinstance(error, BackendFailed) and error.here:
             raise
@@ -236,28 +210,6 @@ def _readings(constants: Constants) -> list[tuple[str, str, str]]:
 
 def _takes_logarithms(*modules: Module) -> bool:
     return any(i.opcode in ("log", "log-plus-one") for module in modules for i in module.instructions())
-
-
-def point_arguments(module: Module, runner: Runner, options: Options, number: int) -> Sequence[Any]:
-    """What both programs are given at one point: one value per parameter, or a tuple for each device."""
-
-    def drawn(device: int) -> Sequence[Any]:
-        numbers = point_numbers(module, options, number, device)
-        return with_drawn_floats(module, numbers, options.seed + number + device)
-
-    return device_arguments(module, drawn) if runner.copies > 1 else drawn(0)
-
-
-def point_numbers(module: Module, options: Options, number: int, device: int = 0) -> Sequence[Any]:
-    """The arguments of one point, before words take the place of floats.
-
-    Integers and preds repeat themselves after `trials` points, given ones are those of the first: what they
-    show must not vanish at further points.
-    """
-    trial = number % options.trials
-    if options.arguments is not None and trial == 0:
-        return options.arguments
-    return generate_inputs(module, options.seed + trial + device).values
 
 
 def _structural_difference(reference: Runner, tested: Runner) -> str:

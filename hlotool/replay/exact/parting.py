@@ -22,17 +22,8 @@ from hlotool.locate.execution import Subject, Watch, on_one_device
 from hlotool.locate.locator import Search
 from hlotool.locate.store import Budget
 from hlotool.replay.devices.runners import OneDevice
-from hlotool.replay.exact.compare import (
-    Assumed,
-    Options,
-    Side,
-    at_point,
-    attempts,
-    point_arguments,
-    point_numbers,
-    trial_of,
-    with_points,
-)
+from hlotool.replay.exact.arguments import Options, Side, point_arguments, point_numbers
+from hlotool.replay.exact.compare import Assumed, at_point, attempts, trial_of, with_points
 from hlotool.replay.exact.result import Relation
 
 

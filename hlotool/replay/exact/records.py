@@ -87,6 +87,7 @@ class ProvedRecord(Record, frozen=True, kw_only=True):
         degree: see there.
         laws: what was assumed beyond the laws of a field, of exp, log and roots.
         constants: that were read as other numbers.
+        generated_constants: how many have generated values, for the dump leaves theirs out.
         left_boxes: unknown functions of the first program.
         right_boxes: unknown functions of the second one.
         divergence: where programs that are unequal part: the first is taken for the one that is right.
@@ -106,6 +107,7 @@ class ProvedRecord(Record, frozen=True, kw_only=True):
     degree: int = 0
     laws: list[str] = []
     constants: list[ReadingRecord] = []
+    generated_constants: int = 0
     left_boxes: list[BoxRecord] = []
     right_boxes: list[BoxRecord] = []
     divergence: DivergenceRecord | None = None
@@ -114,8 +116,8 @@ class ProvedRecord(Record, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-def proved_record(name: str, left: str, right: str, result: ExactResult) -> ProvedRecord:
-    """The record of a comparison of two files."""
+def proved_record(name: str, left: str, right: str, result: ExactResult, generated: int = 0) -> ProvedRecord:
+    """The record of a comparison of two files, with `generated` constants."""
     boxes = [
         [BoxRecord(name=box.name, instruction=box.instruction, line=box.line) for box in side]
         for side in result.boxes
@@ -132,6 +134,7 @@ def proved_record(name: str, left: str, right: str, result: ExactResult) -> Prov
         degree=result.degree,
         laws=list(result.laws),
         constants=[ReadingRecord(constant=c, number=n, reason=why) for c, n, why in result.constants],
+        generated_constants=generated,
         left_boxes=boxes[0],
         right_boxes=boxes[1],
         seconds=result.seconds,

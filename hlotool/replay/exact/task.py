@@ -12,13 +12,15 @@ import msgspec
 
 from hlotool.backends.base import DevicesBackend, Probe, Value
 from hlotool.dump.records import DumpModule, Stage
-from hlotool.errors import BackendFailed, HlotoolError, Unsupported
+from hlotool.errors import BackendFailed, HlotoolError, Location, Unsupported
 from hlotool.findings.errors import error_record
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
 from hlotool.locate.report import divergence_record
 from hlotool.locate.store import Budget
-from hlotool.replay.exact.compare import Options, compare
+from hlotool.replay.doubts import doubt
+from hlotool.replay.exact.arguments import Options
+from hlotool.replay.exact.compare import compare
 from hlotool.replay.exact.parting import open_search
 from hlotool.replay.exact.records import ProvedRecord, proved_record
 from hlotool.replay.exact.result import ExactResult, Relation
@@ -67,7 +69,10 @@ def prove(task: ProveTask) -> ProvedRecord:
         tested = load_program(task.owners[1], task.tested, only_read(), reference)
         options = Options(task.trials, task.seed, task.time_limit, _given(task, reference))
         result = compare(reference, tested, options)
-        record = proved_record(task.name, left, right, result)
+        if result.relation is Relation.UNEQUAL and (why := doubt(reference.module, tested.module)):
+            raise Unsupported(why, location=Location(right))
+        generated = len(reference.module.generated)
+        record = proved_record(task.name, left, right, result, generated)
         is_function = result.relation is Relation.UNEQUAL and not result.structural
         return _with_divergence(record, reference, tested, result, options) if is_function else record
     except HlotoolError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -11,7 +12,8 @@ from hlotool.errors import HlotoolError
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, Shape, leaves
 from hlotool.numerics import thresholds
-from hlotool.replay.exact.compare import Options, Side, compare
+from hlotool.replay.exact.arguments import Options, Side
+from hlotool.replay.exact.compare import compare
 from hlotool.replay.exact.result import ExactResult
 
 #: They compute nothing of their own.
@@ -38,18 +40,23 @@ def comparing(
         tested: the program in question.
         seed: of the first point.
         arguments: whose integers and preds are taken at the first point.
-        is_limited: programs that compute more than EXACT_ELEMENTS are refused: seconds depend on the machine
-            and on what else it does, and a verdict should not.
+        is_limited: programs that compute more than EXACT_ELEMENTS at so many points are refused, and
+            decisions of few elements get no more points than that allows: seconds depend on the machine and
+            on what else it does, and a verdict should not.
 
     Its function raises BackendFailed where this process is of no more use.
     """
 
     def compared(seconds: float, trials: int) -> ExactResult:
-        count = sum(computed_elements(side.module) for side in (reference, tested))
-        if is_limited and count > (most := thresholds.EXACT_ELEMENTS.value):
-            return ExactResult(refused=f"{count:.2g} elements are computed, more than {most:.2g}")
+        options = Options(trials, seed, seconds, arguments)
+        if is_limited:
+            count = sum(computed_elements(side.module) for side in (reference, tested))
+            points = int(thresholds.EXACT_ELEMENTS.value / max(1, count))
+            if points < trials:
+                return ExactResult(refused=f"{count:.2g} elements are computed, too many for {trials} points")
+            options = replace(options, most_points=points)
         try:
-            return compare(reference, tested, Options(trials, seed, seconds, arguments))
+            return compare(reference, tested, options)
         except HlotoolError:
             raise
         except MemoryError:

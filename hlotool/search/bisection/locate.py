@@ -84,6 +84,7 @@ class Locator:
             f"{good}: {_said(search.rows.get(turn.good))}",
             f"{bad}: {_said(turn.comparison)}",
             *self._pass_evidence(turn, spot),
+            *_stand_ins(turn.comparison),
             *(_judged_by_values(search) if self.ends.task.options.exact else ()),
         ]
         return CulpritRecord(
@@ -163,6 +164,7 @@ class Locator:
             f"what the program returned: {_said(row)}",
             "so the fault came in after the last stage: in code generation or in a library",
         ]
+        evidence += _stand_ins(row)
         if found and len(found.instructions) > 1:
             evidence.append(f"{len(found.instructions)} kernels may have made it, the likeliest is first")
         return CulpritRecord(
@@ -205,6 +207,14 @@ def _said(row: ModuleRecord | None) -> str:
     if row is None:
         return "the program that all others are judged by"
     return f"{row.verdict.value}, {row.reason}"
+
+
+def _stand_ins(row: ModuleRecord) -> Iterator[str]:
+    """What of the programs is not what really ran."""
+    if row.generated_constants:
+        yield f"{row.generated_constants} constants are generated: the dump leaves their values out"
+    if row.opaque_calls:
+        yield f"{row.opaque_calls} custom calls, which nobody else can execute, have stand-ins"
 
 
 def _judged_by_values(search: PassSearch) -> Iterator[str]:

@@ -9,7 +9,8 @@ import numpy as np
 from hlotool.errors import Unsupported
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, leaves
-from hlotool.replay.exact.compare import Options, compare
+from hlotool.replay.exact.arguments import Options
+from hlotool.replay.exact.compare import compare
 from hlotool.replay.exact.result import Relation
 from hlotool.replay.program import Program
 from hlotool.search.mutation.laws import LAWS

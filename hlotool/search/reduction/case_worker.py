@@ -67,6 +67,7 @@ def judge_case(question: CaseQuestion) -> Outcome:
     options = question.options
     try:
         module = parse_module(question.text)
+        module.has_stand_ins = options.opaque
         reference = compile_program("reference", "", module, options.reference)
         reference.runner.run(question.arguments)
     except HlotoolError as error:

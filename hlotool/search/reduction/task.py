@@ -16,9 +16,11 @@ from hlotool.errors import UsageError
 from hlotool.findings.verdict import Answer
 from hlotool.ir.partitioning import is_per_device
 from hlotool.ir.verifier import verify_or_raise
+from hlotool.names import did_you_mean
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import load_program
 from hlotool.replay.records import InputsRecord
+from hlotool.replay.task import as_asked
 from hlotool.replay.trials import GENERATED, trials
 from hlotool.search.reduction.case import Case, case_of
 from hlotool.search.reduction.oracle import CaseOracle
@@ -58,6 +60,7 @@ def load_case(path: str, options: ReplayOptions, stage: str = "", may_be_cut: bo
         Unsupported: the reference cannot run a program for each of several devices.
     """
     owner, chosen = _choose(path, stage)
+    owner = as_asked(owner, options)
     module = load_stage(owner, chosen, may_be_cut=may_be_cut)
     verify_or_raise(module)
     if is_per_device(module):
@@ -86,7 +89,9 @@ def _choose(path: str, stage: str) -> tuple[DumpModule, Stage]:
     stages: Sequence[Stage] = [*owner.stages, *owner.others]
     found = [s for s in stages if not stage or stage in (s.label, s.kind.value)]
     if not found:
-        raise UsageError(f"{path}: no stage {stage!r}; there are: {', '.join(s.label for s in stages[:8])}")
+        labels = [s.label for s in stages]
+        meant = did_you_mean(stage, labels)
+        raise UsageError(f"{path}: no stage {stage!r}; there are: {', '.join(labels[:8])}{meant}")
     return owner, found[0]
 
 

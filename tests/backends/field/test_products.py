@@ -35,7 +35,8 @@ def test_matrices(a_dims: Dims, b_dims: Dims) -> None:
     a, b = random_words(1, *a_dims), random_words(2, *b_dims)
     expected = back([np.matmul(x, y) for x, y in zip(exact(a), exact(b))])
     assert np.array_equal(products.matmul(a, b), expected)
-    assert np.array_equal(products.bilinear(np.matmul, a, b), expected)
+    for terms in (a_dims[-1], 10_000, 1_000_000):
+        assert np.array_equal(products.bilinear(np.matmul, a, b, terms), expected)
 
 
 def test_empty_matrices() -> None:
@@ -43,15 +44,21 @@ def test_empty_matrices() -> None:
     assert products.matmul(random_words(1, 0, 2), random_words(2, 2, 3)).shape == (0, 3)
 
 
-def test_the_longest_sum_at_once_of_the_largest_residues(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every partial sum is below 2^53; longer ones are cut."""
-    largest = np.full((1, products.MOST_TERMS), np.uint64((P - 1) << 32 | (Q - 1)))
-    count = products.MOST_TERMS
-    assert products.matmul(largest, largest.T)[0, 0] == (count % P) << 32 | count % Q
-    a, b = random_words(1, 2, 50), random_words(2, 50, 3)
-    expected = products.matmul(a, b)
-    monkeypatch.setattr(products, "MOST_TERMS", 7)
-    assert np.array_equal(products.matmul(a, b), expected)
+@pytest.mark.parametrize("digits", range(2, products.MOST_DIGITS + 1))
+def test_the_longest_sums_of_the_largest_numbers(digits: int) -> None:
+    """Every partial sum is below 2^53: of residues and digits that are as far from 0 as they can be."""
+    terms = products.most_terms(digits)
+    base = products.base(digits)
+    worst = base // 2 * sum(base**place for place in range(digits - 1))
+    for p, q in ((P // 2, Q // 2), (P // 2 + 1, Q // 2 + 1), (worst % P, worst % Q)):
+        numbers = np.full((1, terms), np.uint64(p << 32 | q))
+        found = products.bilinear(np.matmul, numbers, numbers.T, terms)
+        assert found[0, 0] == (p * p * terms % P) << 32 | q * q * terms % Q
+
+
+def test_longer_sums_of_matrices_are_cut() -> None:
+    a, b = random_words(1, 2, 1000), random_words(2, 1000, 3)
+    assert np.array_equal(products.matmul(a, b), back([np.matmul(x, y) for x, y in zip(exact(a), exact(b))]))
 
 
 @pytest.mark.parametrize("axes", [(), (0,), (1, 2), (0, 2), (0, 1, 2)])

@@ -237,7 +237,7 @@ def test_what_is_refused_leaves_the_verdict_as_it_is(monkeypatch: pytest.MonkeyP
     assert leaf.verdict is Verdict.AGREE
     assert leaf.exact is not None
     assert leaf.exact.relation == "refused"
-    assert "elements are computed, more than" in leaf.exact.reason
+    assert "elements are computed, too many for 2 points" in leaf.exact.reason
 
 
 def test_a_bug_of_exact_arithmetic_does_not_cost_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,250 @@
+"""What a configuration may say of the options of commands, and what becomes of it.
+
+Keys are the long names of options, in the table of a command or, for those that mean the same to several,
+before the first table. Values are checked by the parsers of the command line, and the command line wins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from hlotool.api.given import script_function, values_file
+from hlotool.api.numbers import byte_size
+from hlotool.cli.configuration import Configuration
+from hlotool.cli.parser import Parser, is_opposable, visible_names
+from hlotool.errors import UsageError
+from hlotool.names import did_you_mean
+
+#: Options that say what a command does this time, or whom it trusts: no defaults.
+_ONCE = ("explain_fusion", "fix", "list", "list_passes", "list_rules", "output")
+_NOT_SETTINGS = frozenset({"help", "config", "no_config", "trust", *_ONCE})
+#: Values that run code, name a compiler or a backend, or lift a limit that protects the machine.
+_GRAVE_TYPES = (values_file, script_function, byte_size)
+#: Metavars of paths, which are relative to the file that they stand in.
+_PATHS = ("FILE", "DIR", "SCRIPT.py:FUNCTION")
+#: Keys of a command's table that are no options: with the type of their value, by module and name.
+EXTRAS = {("check", "ignore"): ("hlotool.check.config", "Ignore")}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """An option that can be set.
+
+    Attributes:
+        key: its name in the file.
+        action: its definition.
+        is_grave: only a file that the user named may set it.
+    """
+
+    key: str
+    action: argparse.Action
+    is_grave: bool
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it is true or false."""
+        return self.action.nargs == 0
+
+    @property
+    def is_list(self) -> bool:
+        """Whether its value on the command line is a list with commas."""
+        return isinstance(self.action.metavar, str) and "," in self.action.metavar
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether it can be given several times."""
+        return isinstance(self.action, argparse._AppendAction) or getattr(self.action, "is_repeated", False)
+
+    @property
+    def meaning(self) -> tuple[object, ...]:
+        """Equal for options that mean the same to different commands."""
+        action = self.action
+        return (
+            action.dest,
+            type(action),
+            action.type,
+            action.metavar,
+            action.nargs,
+            tuple(action.choices or ()),
+        )
+
+
+def settings_of(parser: Parser) -> dict[str, Setting]:
+    """The options of a command that can be set, by key."""
+    found = {}
+    for action in parser._actions:
+        names = [name[2:] for name in visible_names(action) if name.startswith("--")]
+        if names and action.dest not in _NOT_SETTINGS:
+            found[names[0]] = Setting(names[0], action, _is_grave(action))
+    return found
+
+
+def _is_grave(action: argparse.Action) -> bool:
+    """Whatever is not known to be harmless: a switch, a choice, numbers and patterns are."""
+    if action.nargs == 0 or action.choices is not None or getattr(action, "is_harmless", False):
+        return False
+    return action.type is None or action.type in _GRAVE_TYPES
+
+
+def common_settings(commands: Mapping[str, Parser]) -> dict[str, Setting]:
+    """Options that mean the same to all commands that have them, which are several."""
+    found: dict[str, list[Setting]] = {}
+    for parser in commands.values():
+        for key, setting in settings_of(parser).items():
+            found.setdefault(key, []).append(setting)
+    return {
+        key: same[0]
+        for key, same in found.items()
+        if len(same) > 1 and len({setting.meaning for setting in same}) == 1
+    }
+
+
+def values_of(configuration: Configuration, command: str, commands: Mapping[str, Parser]) -> dict[str, Any]:
+    """What the configuration sets of a command's options, by destination.
+
+    All its tables are checked, whichever command is called.
+
+    Raises:
+        UsageError: a key or a value that there is not, or that a file which was found may not set.
+    """
+    chosen: dict[str, Any] = {}
+    common = common_settings(commands)
+    for key, value in configuration.content.items():
+        if isinstance(value, dict):
+            if key not in commands:
+                raise configuration.error(_unknown_table(key, commands, common), key)
+            continue
+        if key not in common:
+            raise configuration.error(_unknown_common(key, commands, common), key)
+        found = _checked(configuration, common[key], value, commands[command], key)
+        if key in settings_of(commands[command]):
+            chosen |= found
+    for name, parser in commands.items():
+        own = _table_values(configuration, name, parser, is_called=name == command)
+        chosen |= own if name == command else {}
+    return chosen
+
+
+def _table_values(configuration: Configuration, name: str, parser: Parser, is_called: bool) -> dict[str, Any]:
+    """What the table of one command sets; what only the command knows is checked where it is called."""
+    settings = settings_of(parser)
+    chosen: dict[str, Any] = {}
+    for key, value in configuration.content.get(name, {}).items():
+        if (name, key) in EXTRAS:
+            chosen |= {key: _extra(configuration, value, name, key)} if is_called else {}
+            continue
+        if key not in settings:
+            known = [*settings, *(extra for owner, extra in EXTRAS if owner == name)]
+            raise configuration.error(f"[{name}] has no key {key!r}{did_you_mean(key, known)}", name, key)
+        chosen |= _checked(configuration, settings[key], value, parser, name, key)
+    return chosen
+
+
+def _extra(configuration: Configuration, value: object, name: str, key: str) -> list[Any]:
+    """The rows of a list of tables, each as its type."""
+    import msgspec
+
+    from hlotool.findings.files import key_path
+
+    module, kind = EXTRAS[name, key]
+    try:
+        rows: list[Any] = msgspec.convert(value, list[getattr(import_module(module), kind)])  # type: ignore[misc]
+    except msgspec.ValidationError as problem:
+        said, _, place = str(problem).partition(" - at `")
+        raise configuration.error(f"[{name}] {key}: {said}", name, key, *key_path(place)) from problem
+    return rows
+
+
+def _unknown_table(key: str, commands: Mapping[str, Parser], common: Mapping[str, Setting]) -> str:
+    if key in common:
+        return f"{key!r} takes no table"
+    return f"there is no command {key!r}{did_you_mean(key, commands)}"
+
+
+def _unknown_common(key: str, commands: Mapping[str, Parser], common: Mapping[str, Setting]) -> str:
+    owners = [name for name, parser in commands.items() if key in settings_of(parser)]
+    if owners:
+        where = " or ".join(f"[{name}]" for name in owners)
+        why = "means something else to each command" if len(owners) > 1 else "is for one command"
+        return f"{key!r} {why}: put it into {where}"
+    if key in commands:
+        return f"{key!r} is a command: its options stand in a table [{key}]"
+    return f"there is no key {key!r}{did_you_mean(key, [*common, *commands])}"
+
+
+def _checked(
+    configuration: Configuration, setting: Setting, value: object, parser: Parser, *path: str
+) -> dict[str, Any]:
+    """What the parser makes of the value, by destination."""
+    if setting.is_grave and not configuration.is_named:
+        raise configuration.error(
+            f"{setting.key!r} runs code, reads or writes files, or lifts a limit: only a file that is named"
+            f" may set it (--config {configuration.path}, or $HLOTOOL_CONFIG)",
+            *path,
+        )
+    namespace = argparse.Namespace()
+    try:
+        if setting.is_switch:
+            _set_switch(setting, value, parser, namespace)
+        else:
+            for text in _texts(configuration, setting, value):
+                _set_value(setting, text, parser, namespace)
+    except (argparse.ArgumentTypeError, argparse.ArgumentError, UsageError) as error:
+        said = error.message if isinstance(error, argparse.ArgumentError) else str(error)
+        raise configuration.error(f"{setting.key}: {said}", *path) from error
+    return vars(namespace)
+
+
+def _set_switch(setting: Setting, value: object, parser: Parser, namespace: argparse.Namespace) -> None:
+    if not isinstance(value, bool):
+        raise argparse.ArgumentTypeError(f"{value!r} is neither true nor false")
+    action = setting.action
+    if isinstance(action, argparse.BooleanOptionalAction):
+        action(parser, namespace, None, f"--{setting.key}" if value else f"--no-{setting.key}")
+    elif value:
+        action(parser, namespace, None, f"--{setting.key}")
+    elif is_opposable(action):
+        setattr(namespace, action.dest, not action.const)
+
+
+def _set_value(setting: Setting, text: str, parser: Parser, namespace: argparse.Namespace) -> None:
+    """As the parser does with one argument of the command line."""
+    action = setting.action
+    value = parser._get_value(action, text)
+    parser._check_value(action, value)
+    action(parser, namespace, value, f"--{setting.key}")
+
+
+def _texts(configuration: Configuration, setting: Setting, value: object) -> Iterator[str]:
+    """The value as it would be typed; several where the option is repeated."""
+    if setting.is_repeated and isinstance(value, list):
+        for part in value:
+            yield _typed(part)
+        return
+    if setting.is_list and isinstance(value, list):
+        yield ",".join(map(_typed, value))
+        return
+    text = _typed(value)
+    if isinstance(setting.action.metavar, str) and setting.action.metavar in _PATHS:
+        text = os.path.join(configuration.folder, text)
+    yield text
+
+
+def _typed(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise argparse.ArgumentTypeError(f"{_shown(value)} is no value of it")
+    return value if isinstance(value, str) else repr(value)
+
+
+def _shown(value: object) -> str:
+    """A value that no option takes, as TOML has it, or its kind."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "a table"
+    return "a date or time"

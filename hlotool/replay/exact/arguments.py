@@ -1,0 +1,99 @@
+"""What two programs are given at the points at which they are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from hlotool.backends.base import Backend
+from hlotool.backends.field.drawing import with_drawn_floats
+from hlotool.ir.module import Module
+from hlotool.ir.types import ArrayShape, Shape, TupleShape
+from hlotool.replay.devices.arguments import device_arguments
+from hlotool.replay.devices.runners import Runner
+from hlotool.values.generate import generate_inputs
+
+
+class Side(Protocol):
+    """One program of a pair, such as `replay.program.Program`."""
+
+    @property
+    def module(self) -> Module:
+        """The program."""
+
+    @property
+    def compiled_by(self) -> Callable[[Backend], Runner]:
+        """Compiles it, as a replay would run it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How two programs are compared.
+
+    Attributes:
+        trials: points; `compare` takes more where few elements decide (`points`).
+        seed: of the first one; the others follow.
+        time_limit: for all of it, in seconds.
+        most_points: that are taken for decisions of few elements; None for as many as these take.
+        arguments: whose integers and preds are taken in place of generated ones, in the first trial.
+    """
+
+    trials: int = 2
+    seed: int = 0
+    time_limit: float = 60.0
+    arguments: Sequence[Any] | None = None
+    most_points: int | None = None
+
+
+def point_arguments(module: Module, runner: Runner, options: Options, number: int) -> Sequence[Any]:
+    """What both programs are given at one point: one value per parameter, or a tuple for each device."""
+
+    def drawn(device: int) -> Sequence[Any]:
+        numbers = point_numbers(module, options, number, device)
+        return with_drawn_floats(module, numbers, options.seed + number + device)
+
+    return device_arguments(module, drawn) if runner.copies > 1 else drawn(0)
+
+
+def sample_arguments(module: Module, runner: Runner, options: Options, number: int) -> Sequence[Any]:
+    """The same as numbers, and others for every `number`: what both programs are executed on, not proved.
+
+    Floats become smaller from one to the next, and large again: beside large ones an epsilon shows nowhere.
+    """
+    others = replace(options, trials=number + 1)
+    factor = _FACTORS[number % len(_FACTORS)]
+
+    def drawn(device: int) -> Sequence[Any]:
+        numbers = point_numbers(module, others, number, device)
+        return [_scaled(value, p.shape, factor) for value, p in zip(numbers, module.entry.parameters)]
+
+    return device_arguments(module, drawn) if runner.copies > 1 else drawn(0)
+
+
+#: By which floats are multiplied.
+_FACTORS: Final = (1.0, 0.1, 0.01, 0.001)
+
+
+def _scaled(value: Any, shape: Shape, factor: float) -> Any:
+    """A value with its floats times a factor."""
+    if isinstance(shape, TupleShape):
+        return tuple(_scaled(part, element, factor) for part, element in zip(value, shape.elements))
+    if not isinstance(shape, ArrayShape) or not shape.element_type.is_inexact:
+        return value
+    array = np.asarray(value)
+    return (array * array.dtype.type(factor)).astype(array.dtype)
+
+
+def point_numbers(module: Module, options: Options, number: int, device: int = 0) -> Sequence[Any]:
+    """The arguments of one point, before words take the place of floats.
+
+    Integers and preds repeat themselves after `trials` points, given ones are those of the first: what they
+    show must not vanish at further points.
+    """
+    trial = number % options.trials
+    if options.arguments is not None and trial == 0:
+        return options.arguments
+    return generate_inputs(module, options.seed + trial + device).values
