@@ -73,28 +73,25 @@ def matmul(a: Words, b: Words) -> Words:
 
 def _matmul(a: Words, b: Words) -> Words:
     rows, columns = a.shape[-2], b.shape[-1]
-    operands = []
-    for x, y, modulus in zip(split(a), split(b), (P, Q)):
-        digits = _digits(_centred(y, modulus), 2)
-        operands.append((_centred(x, modulus), np.concatenate(digits, axis=-1), modulus))
-    result = np.empty((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), rows, columns), np.uint64)
-    for part in spans(rows, -(-result.size // _TILE)):
-        halves = []
-        for left, right, modulus in operands:
-            low, high = np.split(_product(left[..., part, :], right, modulus), 2, axis=-1)
-            halves.append(_carried([high, low], 2, modulus))
-        result[..., part, :] = join(*halves)
-    return result
+    rank = max(a.ndim, b.ndim)
+    left, right = (_centred(x.reshape((1,) * (rank - x.ndim) + x.shape)) for x in (a, b))
+    digits = np.concatenate(_digits(right, 2), axis=-1)
+    elements = prod(map(max, left.shape[1:-2], right.shape[1:-2])) * rows * columns
+    if elements <= _TILE:
+        return _product(left, digits)
+    parts = [_product(left[..., part, :], digits) for part in spans(rows, -(-elements // _TILE))]
+    return np.concatenate(parts, axis=-2)
 
 
-def _product(left: Floats, right: Floats, modulus: int) -> Floats:
-    """Of numbers of the least size and digits of others; sums of many terms are reduced."""
-    product: Floats = np.matmul(left[..., :_TERMS], right[..., :_TERMS, :])
+def _product(left: Floats, digits: Floats) -> Words:
+    """Of both residues [2, ..., M, K] and the low digits [2, ..., K, N] beside the high ones of others."""
+    sums: Floats = np.matmul(left[..., :_TERMS], digits[..., :_TERMS, :])
     for start in range(_TERMS, left.shape[-1], _TERMS):
         part = slice(start, start + _TERMS)
-        product = _reduced(product, modulus)
-        product += np.matmul(left[..., part], right[..., part, :])
-    return product
+        sums = _reduced(sums)
+        sums += np.matmul(left[..., part], digits[..., part, :])
+    columns = digits.shape[-1] // 2
+    return _carried([sums[..., columns:], sums[..., :columns]], 2)
 
 
 def bilinear(function: Callable[[Floats, Floats], npt.NDArray[Any]], a: Words, b: Words, terms: int) -> Words:
@@ -107,27 +104,27 @@ def bilinear(function: Callable[[Floats, Floats], npt.NDArray[Any]], a: Words, b
         b: second argument.
         terms: the longest sum has no more; at most MOST_TERMS.
     """
-    digits = next(n for n in range(2, MOST_DIGITS + 1) if terms <= most_terms(n))
-    halves = []
-    for x, y, modulus in zip(split(a), split(b), (P, Q)):
-        left = _centred(x, modulus)
-        sums = (
-            np.asarray(function(left, digit)) for digit in reversed(_digits(_centred(y, modulus), digits))
-        )
-        halves.append(_carried(sums, digits, modulus))
-    return join(*halves)
+    count = next(n for n in range(2, MOST_DIGITS + 1) if terms <= most_terms(n))
+    left = _centred(a)
+    digits = reversed(_digits(_centred(b), count))
+    return _carried((np.array([function(x, y) for x, y in zip(left, digit)]) for digit in digits), count)
 
 
-def _centred(residues: Words, modulus: int) -> Floats:
-    """Residues, or as large again, as numbers of the least size."""
-    return _reduced(residues.astype(np.float64), modulus)
+#: Of both halves of words, along the first dimension.
+_MODULI: Final = np.array([P, Q], np.float64)
 
 
-def _reduced(numbers: Floats, modulus: int) -> Floats:
-    """Integers below 2^53 as residues of the least size; in place."""
-    multiples = numbers * (1 / modulus)
+def _centred(words: Words) -> Floats:
+    """Both residues of words, along a new first dimension, or as large again: numbers of the least size."""
+    return _reduced(np.array(split(words), np.float64))
+
+
+def _reduced(numbers: Floats) -> Floats:
+    """Integers below 2^53, of both moduli along the first dimension, in place: residues of the least size."""
+    moduli = _MODULI.reshape(2, *(1,) * (numbers.ndim - 1))
+    multiples = numbers / moduli
     np.rint(multiples, out=multiples)
-    multiples *= modulus
+    multiples *= moduli
     numbers -= multiples
     return numbers
 
@@ -143,14 +140,21 @@ def _digits(numbers: Floats, count: int) -> list[Floats]:
     return [*found, numbers]
 
 
-def _carried(sums: Iterable[Floats], digits: int, modulus: int) -> Words:
+def _carried(sums: Iterable[Floats], digits: int) -> Words:
     """What the sums of products with each digit, from the highest, make together."""
     radix = base(digits)
     first, *others = sums
-    total = _reduced(first, modulus)
+    total = _reduced(first)
     for one in others:
         total *= radix
         total += one
-        _reduced(total, modulus)
-    total += (total < 0) * float(modulus)
-    return total.astype(np.uint64)
+        _reduced(total)
+    p, q = total
+    return join(_positive(p, P), _positive(q, Q))
+
+
+def _positive(numbers: Floats, modulus: int) -> Words:
+    """Residues of the least size as those from 0 on."""
+    signed = numbers.astype(np.int64)
+    signed += (signed < 0) * np.int64(modulus)
+    return signed.view(np.uint64)

@@ -100,6 +100,11 @@ def counter_limits(loop: Instruction) -> dict[ShapeIndex, tuple[int, int]]:
     return dict(_Loop(loop).limits())
 
 
+def ceilings(loop: Instruction) -> dict[ShapeIndex, int]:
+    """Integers in a loop's state that must be below a constant for it to go on, with that constant."""
+    return dict(_Loop(loop).ceilings())
+
+
 @dataclass(frozen=True, slots=True)
 class _Term:
     """An integer scalar: a leaf of the loop's state plus an offset, or a constant.
@@ -230,7 +235,7 @@ class _Loop:
         """See `counter_limits`."""
         ends = (comparison.first_failure() for comparison in self.test().comparisons)
         trips = min((end for end in ends if end is not None), default=None)
-        counted_to_a_limit = set(self._below_something(self._condition.root))
+        counted_to_a_limit = {leaf for leaf, _ in self._below_something(self._condition.root)}
         for leaf, (start, step) in self._counters.items():
             shape = subshape(self._shape, leaf)
             assert isinstance(shape, ArrayShape)
@@ -243,15 +248,26 @@ class _Loop:
                 # An iteration takes place only below some number of the same type: adding 1 does not wrap.
                 yield leaf, (start, high)
 
-    def _below_something(self, test: Instruction) -> Iterator[ShapeIndex]:
+    def ceilings(self) -> Iterator[tuple[ShapeIndex, int]]:
+        """See the function."""
+        for leaf, larger in self._below_something(self._condition.root):
+            term = self._read(larger)
+            if isinstance(term, _Term) and term.leaf is None:
+                yield leaf, term.offset
+
+    def _below_something(self, test: Instruction) -> Iterator[tuple[ShapeIndex, Instruction]]:
         """Leaves of the state that must be less than something for the loop to go on."""
         if test.opcode == "and":
-            yield from (leaf for operand in test.operands for leaf in self._below_something(operand))
+            yield from (found for operand in test.operands for found in self._below_something(operand))
         elif test.opcode == "compare" and test.text("direction") in ("LT", "GT"):
-            smaller = test.operands[0 if test.text("direction") == "LT" else 1]
-            term = _Reader((self._state,), self._counters).read(smaller)
+            smaller, larger = test.operands if test.text("direction") == "LT" else reversed(test.operands)
+            term = self._read(smaller)
             if isinstance(term, _Term) and term.leaf is not None and term.offset == 0:
-                yield term.leaf
+                yield term.leaf, larger
+
+    def _read(self, instruction: Instruction) -> _Known:
+        """What is known of an instruction of the condition."""
+        return _Reader((self._state,), self._counters).read(instruction)
 
 
 def _state(shape: Shape, index: ShapeIndex = ()) -> _Known:

@@ -7,14 +7,15 @@ from typing import Final, TypeAlias
 
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.decisions import Decision, Kind
-from hlotool.analysis.interval import Interval, add, multiply, negate
-from hlotool.analysis.machine_ranges import MachineRanges, possible_orders, type_range
+from hlotool.analysis.machine_range import MachineRange, of_type
+from hlotool.analysis.machine_ranges import MachineRanges
+from hlotool.analysis.machine_rules import possible_orders, unwrapped
 from hlotool.analysis.trip_counts import most_trips, static_trip_count
 from hlotool.ir.dtypes import integer_limits
 from hlotool.ir.types import ElementType
 
 #: Names the impossible among the outcomes of a decision, given the ranges of all operands.
-_Rule: TypeAlias = Callable[[Decision, Sequence[Interval]], Iterator[str]]
+_Rule: TypeAlias = Callable[[Decision, Sequence[MachineRange]], Iterator[str]]
 
 
 def unreachable_outcomes(
@@ -37,14 +38,14 @@ def unreachable_outcomes(
     return found
 
 
-def _comparison(_: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+def _comparison(_: Decision, operands: Sequence[MachineRange]) -> Iterator[str]:
     orders = possible_orders(*operands)
     yield from {"less", "equal", "greater"} - orders
     if orders == {"equal"}:
         yield "unequal"
 
 
-def _extremum(_: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+def _extremum(_: Decision, operands: Sequence[MachineRange]) -> Iterator[str]:
     orders = possible_orders(*operands)
     if "greater" not in orders:
         yield "first larger"
@@ -52,7 +53,7 @@ def _extremum(_: Decision, operands: Sequence[Interval]) -> Iterator[str]:
         yield "second larger"
 
 
-def _clamping(_: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+def _clamping(_: Decision, operands: Sequence[MachineRange]) -> Iterator[str]:
     low, value, high = operands
     if value.low >= low.high:
         yield "below"
@@ -60,14 +61,14 @@ def _clamping(_: Decision, operands: Sequence[Interval]) -> Iterator[str]:
         yield "above"
 
 
-def _selection(_: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+def _selection(_: Decision, operands: Sequence[MachineRange]) -> Iterator[str]:
     if operands[0].high == 0:
         yield "true"
     if operands[0].low == 1:
         yield "false"
 
 
-def _logic(_: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+def _logic(_: Decision, operands: Sequence[MachineRange]) -> Iterator[str]:
     a, b = operands
     if 0 in (a.high, b.high):
         yield "both"
@@ -79,7 +80,7 @@ def _logic(_: Decision, operands: Sequence[Interval]) -> Iterator[str]:
         yield "only the second"
 
 
-def _branch(decision: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+def _branch(decision: Decision, operands: Sequence[MachineRange]) -> Iterator[str]:
     if decision.outcomes == ("true", "false"):
         yield from _selection(decision, operands)
         return
@@ -89,7 +90,7 @@ def _branch(decision: Decision, operands: Sequence[Interval]) -> Iterator[str]:
         yield "out of range"
 
 
-def _trip_count(decision: Decision, _: Sequence[Interval]) -> Iterator[str]:
+def _trip_count(decision: Decision, _: Sequence[MachineRange]) -> Iterator[str]:
     trips = static_trip_count(decision.instruction)
     most = most_trips(decision.instruction) if trips is None else trips
     if most is not None:
@@ -98,7 +99,7 @@ def _trip_count(decision: Decision, _: Sequence[Interval]) -> Iterator[str]:
         yield from decision.outcomes[: min(trips, 2)]
 
 
-def _start_index(decision: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+def _start_index(decision: Decision, operands: Sequence[MachineRange]) -> Iterator[str]:
     start = decision.start
     assert start is not None
     index = operands[start.operand]
@@ -112,7 +113,7 @@ def _start_index(decision: Decision, operands: Sequence[Interval]) -> Iterator[s
     yield from (outcome for outcome, may_be in possible.items() if not may_be)
 
 
-def _division(decision: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+def _division(decision: Decision, operands: Sequence[MachineRange]) -> Iterator[str]:
     a, b = operands
     if b.low > 0 or b.high < 0:
         yield "by zero"
@@ -126,11 +127,11 @@ def _division(decision: Decision, operands: Sequence[Interval]) -> Iterator[str]
         yield from ("+/+", "-/+")
     if b.is_point and abs(b.low) == 1:
         yield from ("+/+", "-/+", "+/-", "-/-", "inexact")
-    if a.low > type_range(decision.instruction).low or b.low >= 0 or b.high < -1:
+    if a.low > of_type(decision.instruction.element_type).low or b.low >= 0 or b.high < -1:
         yield "overflow"
 
 
-def _shift(decision: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+def _shift(decision: Decision, operands: Sequence[MachineRange]) -> Iterator[str]:
     amount, bits = operands[1], decision.instruction.element_type.bits
     if amount.low > 0 or amount.high < 0:
         yield "zero"
@@ -140,14 +141,14 @@ def _shift(decision: Decision, operands: Sequence[Interval]) -> Iterator[str]:
         yield "too large"
 
 
-def _sign(_: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+def _sign(_: Decision, operands: Sequence[MachineRange]) -> Iterator[str]:
     if operands[0].low >= 0:
         yield "negative"
     if operands[0].high < 0:
         yield "not negative"
 
 
-def _conversion(decision: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+def _conversion(decision: Decision, operands: Sequence[MachineRange]) -> Iterator[str]:
     (value,), instruction = operands, decision.instruction
     source, target = instruction.operands[0], instruction.element_type
     yield from _sign(decision, operands)
@@ -174,26 +175,14 @@ def _conversion(decision: Decision, operands: Sequence[Interval]) -> Iterator[st
 _INTEGRAL: Final = frozenset({"ceil", "floor", "round-nearest-afz", "round-nearest-even", "sign"})
 
 
-def _overflow(decision: Decision, operands: Sequence[Interval]) -> Iterator[str]:
-    limits, opcode = type_range(decision.instruction), decision.instruction.opcode
-    if opcode in ("abs", "negate"):
-        found = negate(operands[0])
-    elif opcode in _ARITHMETIC:
-        found = _ARITHMETIC[opcode](operands[0], operands[1])
-    else:
-        return
-    if limits.contains(found) and max(abs(found.low), abs(found.high)) < 2**53:
+def _overflow(decision: Decision, operands: Sequence[MachineRange]) -> Iterator[str]:
+    limits = of_type(decision.instruction.element_type)
+    found = unwrapped(decision.instruction, operands)
+    if found is not None and found.within(limits.low, limits.high):
         yield "wraps"
 
 
-_ARITHMETIC: Final[Mapping[str, Callable[[Interval, Interval], Interval]]] = {
-    "add": add,
-    "subtract": lambda a, b: add(a, negate(b)),
-    "multiply": multiply,
-}
-
-
-def _groups(_: Decision, operands: Sequence[Interval]) -> Iterator[str]:
+def _groups(_: Decision, operands: Sequence[MachineRange]) -> Iterator[str]:
     if operands[2].low > 0:
         yield "empty"
     if operands[2].high <= 0:

@@ -27,6 +27,8 @@ _FLOATS: Final = (-1.0, 0.0, 1.0, 2.0, 0.5)
 _INTEGERS: Final = (0, 1, -1, 2, 3)
 #: Different values in an array of ties.
 _DIFFERENT: Final = 3
+#: The largest number in `whole`: small enough that two draws are often alike.
+_WHOLE: Final = 3
 #: Decades of floats in `wide`: far apart, and their products still finite in f32.
 _DECADES: Final = 4.0
 #: Share of the elements of an array that get a value such as NaN.
@@ -45,6 +47,17 @@ def ties(rng: Rng, constants: Sequence[float] = ()) -> Chooser:
             return _few_of(leaf, rng)
         some = rng.choice(allowed, min(len(allowed), _DIFFERENT), replace=False)
         return _cast(leaf, rng.choice(some, leaf.plain.shape))
+
+    return choose
+
+
+def whole(rng: Rng) -> Chooser:
+    """Small integers, in floats, too: sums, differences and products of them meet ties that are exact."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or leaf.element_type is ElementType.PRED:
+            return None
+        return _kept(leaf, rng.integers(-_WHOLE, _WHOLE, leaf.plain.shape, endpoint=True))
 
     return choose
 
@@ -182,18 +195,19 @@ def outside(rng: Rng, above: bool) -> Chooser:
     return choose
 
 
-def far_outside(leaf: Leaf) -> Array | None:
+def far_outside(above: bool) -> Chooser:
     """Positions that are in range again where an index has but half of its bits."""
-    if (
-        not leaf.is_index
-        or leaf.needs_order
-        or leaf.element_type.bits < 16
-        or not leaf.element_type.is_integer
-    ):
-        return None
-    beyond = leaf.plain.astype(np.int64) + (1 << leaf.element_type.bits // 2)
-    required = InRange(leaf.required.intervals).narrowest
-    return _cast(leaf, beyond) if all(_allows(leaf, int(v), required) for v in beyond.flat[:4]) else None
+
+    def choose(leaf: Leaf) -> Array | None:
+        kind = leaf.element_type
+        if not leaf.is_index or leaf.needs_order or not kind.is_integer or kind.bits < 16:
+            return None
+        step = 1 << kind.bits // 2
+        beyond = leaf.plain.astype(np.int64) + (step if above else -step)
+        required = InRange(leaf.required.intervals).narrowest
+        return _cast(leaf, beyond) if all(_allows(leaf, int(v), required) for v in beyond.flat[:4]) else None
+
+    return choose
 
 
 def special(rng: Rng, value: float, all_elements: bool = False) -> Chooser:

@@ -16,11 +16,11 @@ import numpy as np
 from hlotool.backends.base import Value
 from hlotool.directed import corners
 from hlotool.directed.leaves import Chooser, Leaf, leaves_of, with_chosen
+from hlotool.directed.left_open import left_open
 from hlotool.directed.sets import OUT_OF_RANGE, InputSet
 from hlotool.ir.module import Module
-from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape
-from hlotool.values.generate import generate_inputs
+from hlotool.values.generate import InputGenerator
 
 #: Constants of a program that are larger say nothing that a parameter could be compared with.
 _LARGEST = 1e6
@@ -50,13 +50,16 @@ def quick_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[In
         plain: its plain arguments.
         seed: of what is drawn.
     """
-    yield from _seeds(module, plain, seed, 1)
     yield from _sets(module, plain, seed, _QUICK)
 
 
-def ordinary_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
-    """Further sets of values that any framework may pass; see `quick_sets`."""
-    yield from _seeds(module, plain, seed, 2)
+def ordinary_sets(
+    module: Module, plain: Sequence[Value], seed: int, generator: InputGenerator
+) -> Iterator[InputSet]:
+    """Further sets, almost all of values that any framework may pass; see `quick_sets`."""
+    yield from _seeds(generator, plain, seed, 1)
+    yield from _sets(module, plain, seed, _PLAIN_TO_SEE)
+    yield from _seeds(generator, plain, seed, 2)
     yield from _sets(module, plain, seed, _ordinary(_constants(module)))
 
 
@@ -65,9 +68,9 @@ def odd_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[Inpu
     yield from _sets(module, plain, seed, _ODD)
 
 
-def _seeds(module: Module, plain: Sequence[Value], seed: int, step: int) -> Iterator[InputSet]:
+def _seeds(generator: InputGenerator, plain: Sequence[Value], seed: int, step: int) -> Iterator[InputSet]:
     if plain:
-        other: tuple[Any, ...] = generate_inputs(module, seed + step).values
+        other: tuple[Any, ...] = generator.draw(seed + step).values
         yield InputSet(f"seed {seed + step}", other)
 
 
@@ -75,9 +78,9 @@ def _sets(
     module: Module, plain: Sequence[Value], seed: int, families: Sequence[_Family]
 ) -> Iterator[InputSet]:
     leaves = leaves_of(module, plain)
-    left_open = _left_open(module)
+    banned = left_open(module)
     for family in families:
-        if not left_open.isdisjoint(family.odd):
+        if not banned.isdisjoint(family.odd):
             continue
         choose = family.make(np.random.default_rng([seed, *family.name.encode()]))
         if not family.apart:
@@ -101,20 +104,22 @@ def _set(
         yield InputSet(name, values, family.odd, is_hard=family.is_hard)
 
 
-#: Odd values that operations may spread.
-_NO_NUMBERS = frozenset({"NaN", "infinity", "extreme numbers"})
-
 _QUICK = (
     _Family("large numbers", corners.large, is_hard=True),
     _Family("positions beyond the end", lambda rng: corners.outside(rng, above=True), (OUT_OF_RANGE,)),
     _Family("both signs", corners.signed),
     _Family("positions before the start", lambda rng: corners.outside(rng, above=False), (OUT_OF_RANGE,)),
+)
+
+#: What one kind of value shows by itself.
+_PLAIN_TO_SEE = (
     _Family("all magnitudes", corners.wide, is_hard=True),
     _Family("NaN", lambda rng: corners.special(rng, np.nan), ("NaN",), apart=True),
 )
 
 _ODD = (
-    _Family("positions far beyond", lambda _: corners.far_outside, (OUT_OF_RANGE,)),
+    _Family("positions far beyond", lambda _: corners.far_outside(above=True), (OUT_OF_RANGE,)),
+    _Family("positions far before", lambda _: corners.far_outside(above=False), (OUT_OF_RANGE,)),
     _Family("negative zeros", lambda rng: corners.special(rng, -0.0), ("negative zeros",)),
     _Family("infinity", lambda rng: corners.special(rng, np.inf), ("infinity",), apart=True),
     _Family("extremes", corners.extreme, ("extreme numbers",)),
@@ -135,19 +140,6 @@ def _ordinary(constants: Sequence[float]) -> list[_Family]:
         _Family("more signs", corners.signed),
         *(_Family(f"largest at {n}", lambda _, n=n: corners.peak(n)) for n in range(_PLACES)),  # type: ignore[misc]
     ]
-
-
-def _left_open(module: Module) -> frozenset[str]:
-    """What is odd and nobody says what becomes of it.
-
-    Linear algebra is a library's affair; and whether a convolution multiplies by the zeros of its padding,
-    which makes NaN of infinity, is up to the compiler.
-    """
-    for instruction in module.instructions():
-        if instruction.opcode == "custom-call" or instruction.row.opcode_class is Class.LIBRARY:
-            return _NO_NUMBERS
-    has_convolution = any(i.opcode == "convolution" for i in module.instructions())
-    return _NO_NUMBERS - {"NaN"} if has_convolution else frozenset()
 
 
 def _constants(module: Module) -> list[float]:

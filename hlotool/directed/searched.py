@@ -18,8 +18,8 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 
 #: Draws, and draws without anything new after which the search is given up.
-_MOST_DRAWS: Final = 120
-_PATIENCE: Final = 40
+_MOST_DRAWS: Final = 60
+_PATIENCE: Final = 20
 
 
 def searched_sets(
@@ -87,6 +87,7 @@ class _Search:
         places = {(leaf.parameter, leaf.index) for leaf in leaves if self.rng.random() < share}
         kinds = (
             corners.ties(self.rng),
+            corners.whole(self.rng),
             corners.signed(self.rng),
             corners.wide(self.rng),
             corners.one_sided(self.rng, 1),

@@ -86,6 +86,15 @@ def _compare(instruction: Instruction, values: _Values) -> Iterator[Wish]:
         yield from _beside(instruction, operand, values[1 - operand])
 
 
+def _carry(instruction: Instruction, values: _Values) -> Iterator[Wish]:
+    """A sum whose lower half of the bits overflows, as no sum of small numbers does."""
+    bits = instruction.element_type.bits
+    if instruction.element_type.is_integer and 16 <= bits <= 32:
+        half = float(1 << bits // 2)
+        for operand in (0, 1):
+            yield Wish(instruction, operand, half - _number(values[1 - operand]), "a carry")
+
+
 def _extremum(instruction: Instruction, values: _Values) -> Iterator[Wish]:
     if instruction.element_type is ElementType.PRED:
         return
@@ -232,6 +241,7 @@ def _sign(instruction: Instruction, values: _Values) -> Iterator[Wish]:
 
 
 _RULES: dict[str, _Rule] = {
+    "add": _carry,
     "compare": _compare,
     "maximum": _extremum,
     "minimum": _extremum,

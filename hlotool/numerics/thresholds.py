@@ -396,8 +396,8 @@ MOST_POINTS = Threshold(
 )
 ROOTS = Threshold(
     24,
-    decides="up to how many different roots points are sought at which all that is under one is a square",
-    why="every second number is a square: points of more roots are not found in any time",
+    decides="up to how many roots, of both programs, points are sought at which all under them is a square",
+    why="every second number is a square: points of more than seven different ones are hardly found",
     table=EXACT_FAULTS,
 )
 POINTS_FOR_ROOTS = Threshold(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import msgspec
@@ -20,10 +20,11 @@ from hlotool.directed.sets import InputSet
 from hlotool.errors import BackendFailed, HlotoolError, UsageError
 from hlotool.findings.verdict import Answer, Verdict
 from hlotool.replay.devices.runners import OneDevice, Outcome
-from hlotool.replay.options import ReplayOptions, RunOptions, budget_seconds
+from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program
 from hlotool.replay.records import ModuleRecord, SetRecord
 from hlotool.replay.saved_outputs import output_folder, same_bits
+from hlotool.replay.set_budget import seconds_for_sets
 from hlotool.replay.task import Task
 from hlotool.replay.trials import GENERATED, Trial
 from hlotool.values.npz import npz_bytes
@@ -32,12 +33,6 @@ from hlotool.workers.worker import tell
 
 #: The folder that gets the sets which show a difference.
 FOLDER = "hlotool-inputs"
-
-#: Of the time limit per module: what further sets may take. The judge has its share before them.
-_SHARE = 0.3
-#: Of what the module took without them: a run takes less than twice as long with them, looking at what they
-#: exercise included.
-_FACTOR = 0.6
 
 #: Judges the outcome of a tested program: the trial, what the reference returned, what the program did.
 Judge = Callable[[Trial, Value, Outcome], ModuleRecord]
@@ -71,11 +66,12 @@ def on_further_sets(
         the row of the first set that shows that the program is wrong, with the trial of that set; otherwise
         the plain row, which names the sets, and the plain trial.
     """
-    allowed = _seconds(task.options, seconds, programs)
+    allowed = seconds_for_sets(task.options, seconds, programs)
     if not is_wanted(task.options, reference, program, trial) or row.verdict.answer is Answer.BAD:
         return row, trial
     tried: list[SetRecord] = []
-    for one, verdict, found in _tried(reference, program, trial, task.options, allowed, judge, ran):
+    is_news = row.verdict is Verdict.IDENTICAL
+    for one, verdict, found in _tried(reference, program, trial, task.options, allowed, judge, ran, is_news):
         tried.append(SetRecord(name=one.name, odd=list(one.odd), aims=list(one.aims), verdict=verdict))
         if found is not None and found[0].verdict.answer is Answer.BAD:
             wrong, its_trial = found
@@ -102,7 +98,11 @@ def inputs_that_show(
     """
     if not is_wanted(task.options, reference, program, trial):
         return ""
-    for _, _, found in _tried(reference, program, trial, task.options, allowed, judge, lambda *_: None):
+
+    def ignored(_: Trial, __: float) -> None:
+        """Nobody asks what these runs exercise."""
+
+    for _, _, found in _tried(reference, program, trial, task.options, allowed, judge, ignored, False):
         if found is not None and found[0].verdict.answer is Answer.BAD:
             return _saved(task, found[1])
     return ""
@@ -118,23 +118,6 @@ def is_wanted(options: ReplayOptions, reference: Program, program: Program, tria
     return options.further_sets and is_generated and is_judged and one_device and trial.result is None
 
 
-def _seconds(options: ReplayOptions, spent: float, programs: int) -> float:
-    """What further sets may take.
-
-    Args:
-        options: of the user.
-        spent: seconds that the program took without them.
-        programs: that share the time limit of the module.
-    """
-    limit = options.timeout if isinstance(options, RunOptions) else float("inf")
-    most = _SHARE * limit / programs
-    if options.thorough:
-        return most
-    if options.budget is not None:
-        return min(most, budget_seconds(options.budget, spent))
-    return min(most, _FACTOR * spent)
-
-
 def _tried(
     reference: Program,
     program: Program,
@@ -143,46 +126,65 @@ def _tried(
     allowed: float,
     judge: Judge,
     ran: Callable[[Trial, float], None],
+    is_news: bool,
 ) -> Iterator[tuple[InputSet, Verdict, tuple[ModuleRecord, Trial] | None]]:
-    """Each set on which the reference runs, the verdict on it and, where the bits differ, the row."""
-    began = time.monotonic()
+    """Each set on which the reference runs, the verdict on it and, where the bits differ, the row.
+
+    Args:
+        reference: see `on_further_sets`, as for all but the last.
+        program: that is tested.
+        trial: the plain one.
+        options: of the user.
+        allowed: seconds.
+        judge: of a difference.
+        ran: told of runs.
+        is_news: whether a difference is worth more than the seconds: the plain set has none.
+    """
     tell("further inputs")
+    end = time.monotonic() + allowed
+    # Waiting for another process must not be interrupted.
     is_here = program.backend == reference.backend
-    try:
-        sets = directed_sets(reference.module, trial.arguments, options.seed)
-        with time_limit(allowed) if is_here else nullcontext():
-            for one in sets if is_here else _drawn(sets, allowed):
-                if not is_here and not one.suits_other_backends:
-                    continue
-                started, other = time.monotonic(), _trial(one, trial, options)
-                try:
-                    expected = reference.runner.run(one.values).value
-                    if time.monotonic() - began > allowed:
-                        return
-                    if not one.odd:
-                        ran(other, time.monotonic() - started)
-                    outcome = program.runner.run(one.values, expected)
-                except HlotoolError as error:
-                    if isinstance(error, BackendFailed) and error.here:
-                        return
-                    continue
-                if same_bits(reference.runner.result, expected, outcome.value):
-                    yield one, Verdict.IDENTICAL, None
-                else:
-                    row = judge(other, expected, outcome)
-                    yield one, row.verdict, (row, other)
-                if time.monotonic() - began > allowed:
+    for one in _drawn(directed_sets(reference.module, trial.arguments, options.seed), end):
+        if not is_here and not one.suits_other_backends:
+            continue
+        other = _trial(one, trial, options)
+        try:
+            with _until(end) if is_here else nullcontext():
+                started = time.monotonic()
+                expected = reference.runner.run(one.values).value
+                if time.monotonic() > end:
                     return
-    except TooSlow:
-        return
+                if not one.odd:
+                    ran(other, time.monotonic() - started)
+                outcome = program.runner.run(one.values, expected)
+                is_same = same_bits(reference.runner.result, expected, outcome.value)
+            row = None
+            if not is_same:
+                with nullcontext() if is_news or not is_here else _until(end):
+                    row = judge(other, expected, outcome)
+        except HlotoolError as error:
+            if isinstance(error, BackendFailed) and error.here:
+                return
+            continue
+        except TooSlow:
+            return
+        yield one, Verdict.IDENTICAL if row is None else row.verdict, None if row is None else (row, other)
+        if time.monotonic() > end:
+            return
 
 
-def _drawn(sets: Iterator[InputSet], seconds: float) -> Iterator[InputSet]:
-    """The sets that are made in time. Making them may be interrupted, waiting for a process must not be."""
-    end = time.monotonic() + seconds
+def _until(end: float) -> AbstractContextManager[None]:
+    return time_limit(end - time.monotonic())
+
+
+def _drawn(sets: Iterator[InputSet], end: float) -> Iterator[InputSet]:
+    """The sets that are made in time."""
     while True:
-        with time_limit(end - time.monotonic()):
-            one = next(sets, None)
+        try:
+            with _until(end):
+                one = next(sets, None)
+        except TooSlow:
+            return
         if one is None:
             return
         yield one

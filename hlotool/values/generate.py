@@ -7,6 +7,7 @@ not zero, loops end, and so on. What was assumed of each parameter is part of th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -63,6 +64,33 @@ class GeneratedInputs:
     seed: int
 
 
+class InputGenerator:
+    """Draws arguments for one program, which must not change meanwhile; its uses are followed once.
+
+    Attributes:
+        module: the program.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+
+    def draw(self, seed: int = 0, value_range: tuple[float, float] | None = None) -> GeneratedInputs:
+        """Arguments that make sense to the program; see `generate_inputs`."""
+        if value_range is not None and not value_range[0] <= value_range[1]:
+            raise InputDataError(f"the input range {value_range[0]}:{value_range[1]} is empty")
+        descriptions: list[LeafDescription] = []
+        values = []
+        for parameter in self.module.entry.parameters:
+            arrays = _parameter_leaves(parameter, self._constraints, seed, value_range, descriptions)
+            values.append(unflatten(parameter.shape, arrays))
+        return GeneratedInputs(tuple(values), tuple(descriptions), seed)
+
+    @cached_property
+    def _constraints(self) -> dict[tuple[int, ShapeIndex], Constraint]:
+        """What the program asks of its arguments: to find it costs more than to make them."""
+        return combine(parameter_demands(self.module))
+
+
 def generate_inputs(
     module: Module, seed: int = 0, value_range: tuple[float, float] | None = None
 ) -> GeneratedInputs:
@@ -80,15 +108,7 @@ def generate_inputs(
         InputDataError: a parameter is of a type that has no values (`opaque[]`, a buffer), or the range is
             empty.
     """
-    if value_range is not None and not value_range[0] <= value_range[1]:
-        raise InputDataError(f"the input range {value_range[0]}:{value_range[1]} is empty")
-    constraints = combine(parameter_demands(module))
-    descriptions: list[LeafDescription] = []
-    values = []
-    for parameter in module.entry.parameters:
-        arrays = _parameter_leaves(parameter, constraints, seed, value_range, descriptions)
-        values.append(unflatten(parameter.shape, arrays))
-    return GeneratedInputs(tuple(values), tuple(descriptions), seed)
+    return InputGenerator(module).draw(seed, value_range)
 
 
 def _parameter_leaves(

@@ -10,13 +10,14 @@ import pytest
 
 from hlotool.coverage.observer import Instrumented
 from hlotool.directed.families import odd_sets, quick_sets
+from hlotool.directed.mixed import mixed_sets
 from hlotool.directed.plan import directed_sets
 from hlotool.directed.searched import searched_sets
 from hlotool.directed.sets import OUT_OF_RANGE, InputSet
 from hlotool.directed.solved import solved_sets
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
-from hlotool.values.generate import generate_inputs
+from hlotool.values.generate import InputGenerator, generate_inputs
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 
@@ -199,3 +200,38 @@ def test_equal_seeds_give_equal_sets(name: str) -> None:
     for left, right in zip(one, other):
         for a, b in zip(left.values, right.values):
             np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_mixtures_keep_what_is_asked_and_say_what_is_odd() -> None:
+    """An index stays in range in ordinary sets, and leaves it in some of those that say so."""
+    module = parse_module(SLICE)
+    generator = InputGenerator(module)
+    ordinary = list(mixed_sets(module, generator, 0, odd=False))
+    odd = list(mixed_sets(module, generator, 0, odd=True))
+    assert len(ordinary) > 20
+    assert all(not one.odd and 0 <= int(one.values[1]) <= 2 for one in ordinary)  # type: ignore[call-overload]
+    assert all(one.odd for one in odd)
+    beyond = [one for one in odd if not 0 <= int(one.values[1]) <= 2]  # type: ignore[call-overload]
+    assert beyond
+    assert all(OUT_OF_RANGE in one.odd for one in beyond)
+    names = {name for one in odd for name in one.odd}
+    assert {"NaN", "infinity", OUT_OF_RANGE} <= names
+
+
+def test_mixtures_leave_out_what_nobody_defines() -> None:
+    """What a factorization makes of NaN is the library's affair."""
+    module = parse_module(
+        "HloModule m\nENTRY e { x = f32[3,3] parameter(0) ROOT r = f32[3,3] cholesky(x), lower=true }"
+    )
+    odd = mixed_sets(module, InputGenerator(module), 0, odd=True)
+    assert not {name for one in odd for name in one.odd} & {"NaN", "infinity", "extreme numbers"}
+
+
+def test_a_sum_carries_into_the_upper_half() -> None:
+    module = parse_module(
+        "HloModule m\nENTRY e { i = s32[] parameter(0) c = s32[] constant(3) k = s32[] multiply(i, c) "
+        "one = s32[] constant(1) ROOT r = s32[] add(k, one) }"
+    )
+    plain = generate_inputs(module, 0).values
+    carried = [s for s in directed_sets(module, plain, 0) if any("a carry" in aim for aim in s.aims)]
+    assert any(3 * int(one.values[0]) + 1 == 1 << 16 for one in carried)  # type: ignore[call-overload]

@@ -14,7 +14,7 @@ from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
 from hlotool.replay.devices.arguments import device_arguments
 from hlotool.replay.devices.runners import Runner
-from hlotool.values.generate import generate_inputs
+from hlotool.values.generate import InputGenerator
 
 
 class Side(Protocol):
@@ -48,17 +48,17 @@ class Options:
     most_points: int | None = None
 
 
-def point_arguments(module: Module, runner: Runner, options: Options, number: int) -> Sequence[Any]:
+def point_arguments(inputs: InputGenerator, runner: Runner, options: Options, number: int) -> Sequence[Any]:
     """What both programs are given at one point: one value per parameter, or a tuple for each device."""
 
     def drawn(device: int) -> Sequence[Any]:
-        numbers = point_numbers(module, options, number, device)
-        return with_drawn_floats(module, numbers, options.seed + number + device)
+        numbers = point_numbers(inputs, options, number, device)
+        return with_drawn_floats(inputs.module, numbers, options.seed + number + device)
 
-    return device_arguments(module, drawn) if runner.copies > 1 else drawn(0)
+    return device_arguments(inputs.module, drawn) if runner.copies > 1 else drawn(0)
 
 
-def sample_arguments(module: Module, runner: Runner, options: Options, number: int) -> Sequence[Any]:
+def sample_arguments(inputs: InputGenerator, runner: Runner, options: Options, number: int) -> Sequence[Any]:
     """The same as numbers, and others for every `number`: what both programs are executed on, not proved.
 
     Floats become smaller from one to the next, and large again: beside large ones an epsilon shows nowhere.
@@ -67,10 +67,10 @@ def sample_arguments(module: Module, runner: Runner, options: Options, number: i
     factor = _FACTORS[number % len(_FACTORS)]
 
     def drawn(device: int) -> Sequence[Any]:
-        numbers = point_numbers(module, others, number, device)
-        return [_scaled(value, p.shape, factor) for value, p in zip(numbers, module.entry.parameters)]
+        numbers = point_numbers(inputs, others, number, device)
+        return [_scaled(value, p.shape, factor) for value, p in zip(numbers, inputs.module.entry.parameters)]
 
-    return device_arguments(module, drawn) if runner.copies > 1 else drawn(0)
+    return device_arguments(inputs.module, drawn) if runner.copies > 1 else drawn(0)
 
 
 #: By which floats are multiplied.
@@ -87,7 +87,7 @@ def _scaled(value: Any, shape: Shape, factor: float) -> Any:
     return (array * array.dtype.type(factor)).astype(array.dtype)
 
 
-def point_numbers(module: Module, options: Options, number: int, device: int = 0) -> Sequence[Any]:
+def point_numbers(inputs: InputGenerator, options: Options, number: int, device: int = 0) -> Sequence[Any]:
     """The arguments of one point, before words take the place of floats.
 
     Integers and preds repeat themselves after `trials` points, given ones are those of the first: what they
@@ -96,4 +96,4 @@ def point_numbers(module: Module, options: Options, number: int, device: int = 0
     trial = number % options.trials
     if options.arguments is not None and trial == 0:
         return options.arguments
-    return generate_inputs(module, options.seed + trial + device).values
+    return inputs.draw(options.seed + trial + device).values

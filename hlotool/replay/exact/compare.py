@@ -24,6 +24,7 @@ from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
 from hlotool.replay.exact.rounded import excused
 from hlotool.replay.parameters import parameter_difference
 from hlotool.values.flatten import flatten
+from hlotool.values.generate import InputGenerator
 
 
 def compare(reference: Side, tested: Side, options: Options | None = None) -> ExactResult:
@@ -161,8 +162,9 @@ def _at_points(
     found: list[list[LeafResult]] = []
     missing = set(range(options.trials)) if _takes_integers(module) else set()
     tried = int(thresholds.POINTS_FOR_ROOTS.value) if assumed.roots else wanted
+    inputs = InputGenerator(module)
     for number in range(tried):
-        arguments = point_arguments(module, reference, options, number)
+        arguments = point_arguments(inputs, reference, options, number)
         try:
             leaves = at_point(reference, tested, arguments, trial, options.seed + number)
         except BackendTimeout:

@@ -25,6 +25,7 @@ from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.exact.arguments import Options, Side, point_arguments, point_numbers
 from hlotool.replay.exact.compare import Assumed, at_point, attempts, trial_of, with_points
 from hlotool.replay.exact.result import Relation
+from hlotool.values.generate import InputGenerator
 
 
 def open_search(
@@ -86,7 +87,7 @@ def parting(reference: Side, tested: Side, outputs: Collection[ShapeIndex], opti
     if not differing:
         raise Unsupported("the programs are not known to be different functions")
     modules = reference.module, tested.module
-    given = point_numbers(reference.module, options, number)
+    given = point_numbers(InputGenerator(reference.module), options, number)
     points = _Points(modules, options, number, assumed)
     one, other = (on_one_device(module, given) for module in modules)
     return Parting(differing, (points.subject(modules[0]), points.subject(modules[1])), (one, other))
@@ -124,7 +125,7 @@ def _differing(
         raise Unsupported("exact arithmetic does not look into programs for several devices")
     if assumed.inequalities and not engine.laws:
         return None
-    arguments = point_arguments(reference.module, runners[0], options, number)
+    arguments = point_arguments(InputGenerator(reference.module), runners[0], options, number)
     leaves = at_point(*runners, arguments, trial, options.seed + number)
     return [leaf.index for leaf in leaves if leaf.relation is Relation.UNEQUAL]
 
@@ -163,7 +164,8 @@ class _Points:
         engine = FieldBackend(trial, knows_signs=self._assumed.inequalities)
         # What the reference folds explains constants of the other program: it is compiled first.
         runner = OneDevice(reference, engine.compile(reference))
-        return _Point(engine, point_arguments(reference, runner, self._options, number))
+        arguments = point_arguments(InputGenerator(reference), runner, self._options, number)
+        return _Point(engine, arguments)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,6 +29,7 @@ from hlotool.replay.devices.runners import Runner
 from hlotool.replay.exact.arguments import Options, Side, sample_arguments
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
 from hlotool.values.flatten import flatten
+from hlotool.values.generate import InputGenerator
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 #: By how many units each constant is off.
@@ -43,10 +44,12 @@ _FOR_EACH: Final = 2
 _BESIDES: Final = 6
 #: Points at which both must return the same for a law that could not be tried to be the reason.
 _POINTS_FOR_DOUBT: Final = 4
-#: Elements by which constants are found; all elements are compared with what comes of them.
-_MOST_ELEMENTS: Final = 2000
+#: Elements of a point by which constants are found; all elements are compared with what comes of them.
+_MOST_ELEMENTS: Final = 1000
 #: Steps of Newton's method, which gain seven digits each in f32 and two in bf16.
 _STEPS: Final = 6
+#: Units from a constant of the reference within which hardly any other one lies by chance.
+_BESIDE: Final = 16
 #: By how much of its rounding a constant is moved to see what that changes.
 _MOVED: Final = 1 / 16
 
@@ -116,7 +119,7 @@ def _own_constants(reference: Module, tested: Module) -> list[_Constant]:
         unit = size * 2.0 ** -narrowest(size, types).bits
         most = rounded_so_often(int(thresholds.FOLDS.value))
         # Next to a constant of the reference it is that one, converted; nobody computed it.
-        is_copy = any(abs(size - other) <= most * unit for other in written)
+        is_copy = any(abs(size - other) <= _BESIDE * unit for other in written)
         found.append(_Constant(size, unit, rounded_so_often(1) if is_copy else most))
     return found
 
@@ -174,15 +177,17 @@ class _Samples:
     constants: Sequence[_Constant]
     options: Options
     deadline: float
+    _inputs: InputGenerator = field(init=False)
     _base: Base = field(default_factory=Base)
     _runners: dict[_Units | None, Runner] = field(default_factory=dict)
-    _known: dict[tuple[_Units | None, int], dict[ShapeIndex, Floats]] = field(default_factory=dict)
+    _known: dict[tuple[_Units | None, int, bool], dict[ShapeIndex, Floats]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Choose a base in which no exp of the reference saturates."""
+        self._inputs = InputGenerator(self.reference.module)
         runner = self._runner(None)
-        arguments = sample_arguments(self.reference.module, runner, self.options, 0)
-        self._base.choose(lambda: runner.run(arguments))
+        arguments = sample_arguments(self._inputs, runner, self.options, 0)
+        self._base.choose(lambda: self._ran(runner, arguments, None))
 
     def are_same(self, index: ShapeIndex) -> bool:
         """Whether numbers show no difference of a leaf, with the constants as they are."""
@@ -198,10 +203,14 @@ class _Samples:
         seen = self._seen(index, points)
         if seen is None or not seen.usable.any() or seen.are_same or not seen.are_numbers:
             return None
-        most = np.array([constant.most for constant in self.constants])
-        elements = np.flatnonzero(seen.usable)[:: -(-seen.off.size // _MOST_ELEMENTS)]
-        slopes = self._slopes(index, points, elements) / seen.resolution[elements, None]
         off = seen.off
+        if not np.isfinite(off).all():
+            return None
+        most = np.array([constant.most for constant in self.constants])
+        elements = np.concatenate(
+            [n * (off.size // points) + _some(off.size // points) for n in range(points)]
+        )
+        slopes = self._slopes(seen, index, points, elements)
         units = np.zeros(most.size)
         for _ in range(_STEPS):
             units = _bounded(slopes, off[elements] + slopes @ units, most)
@@ -220,8 +229,8 @@ class _Samples:
             return None
         usable = np.isfinite(expected) & np.isfinite(actual)
         mean = np.sqrt(np.mean(expected[usable] ** 2)) if usable.any() else 0.0
-        size = np.maximum(np.abs(expected) + mean, np.finfo(np.float64).tiny)
-        return _Seen(expected, actual, usable, thresholds.SAME_FIT.value * size)
+        resolution = thresholds.SAME_FIT.value * (np.abs(expected) + mean)
+        return _Seen(expected, actual, usable, np.maximum(resolution, np.finfo(np.float64).tiny))
 
     @staticmethod
     def _fit(slopes: Floats, first: Floats, units: Floats) -> _Fit:
@@ -230,30 +239,41 @@ class _Samples:
         is_telling = different >= _FOR_EACH * matters + _BESIDES
         return _Fit(matters, float(np.abs(units).max()), is_telling)
 
-    def _slopes(self, index: ShapeIndex, points: int, elements: npt.NDArray[np.intp]) -> Floats:
-        """By how much some elements change with every constant, per unit."""
-        middle = self._leaf(np.zeros(len(self.constants)), index, points)[elements]
-        moved = (self._leaf(_MOVED * row, index, points)[elements] for row in np.eye(len(self.constants)))
-        slopes = np.stack([(one - middle) / _MOVED for one in moved], axis=1)
-        return np.where(np.isfinite(slopes), slopes, 0.0)
+    def _slopes(self, seen: _Seen, index: ShapeIndex, points: int, elements: npt.NDArray[np.intp]) -> Floats:
+        """By how many times its resolution each of `elements` changes with every constant, per unit."""
+        rows = [
+            np.concatenate(
+                [self._at(_MOVED * unit, number, is_whole=False)[index] for number in range(points)]
+            )
+            for unit in np.eye(len(self.constants))
+        ]
+        slopes = (np.stack(rows, axis=1) - seen.actual[elements, None]) / _MOVED
+        slopes /= seen.resolution[elements, None]
+        return np.where(np.isfinite(slopes) & seen.usable[elements, None], slopes, 0.0)
 
     def _leaf(self, units: Floats | None, index: ShapeIndex, points: int) -> Floats:
         """One leaf at all points: with the tested program's constants off by `units`, or the reference's."""
         values = [self._at(units, number)[index] for number in range(points)]
         return np.concatenate(values)
 
-    def _at(self, units: Floats | None, number: int) -> dict[ShapeIndex, Floats]:
-        key = (None if units is None else tuple(units.tolist()), number)
+    def _at(self, units: Floats | None, number: int, is_whole: bool = True) -> dict[ShapeIndex, Floats]:
+        """All leaves at one point, or some elements of each."""
+        key = (None if units is None else tuple(units.tolist()), number, is_whole)
         if key not in self._known:
-            if time.monotonic() > self.deadline:
-                raise BackendTimeout("numpy", "the time limit is over")
-            runner = self._runner(units)
-            source = self._runner(None)
-            arguments = sample_arguments(self.reference.module, source, self.options, number)
-            expected = None if units is None else source.run(arguments).value
-            outcome = runner.run(arguments, expected)
-            self._known[key] = {at: _numbers(value) for at, _, value in flatten(runner.result, outcome.value)}
+            runner, source = self._runner(units), self._runner(None)
+            arguments = sample_arguments(self._inputs, source, self.options, number)
+            expected = None if units is None else self._ran(source, arguments, None)
+            found = self._ran(runner, arguments, expected)
+            leaves = {at: _numbers(value) for at, _, value in flatten(runner.result, found)}
+            self._known[key] = {
+                at: leaf if is_whole else leaf[_some(leaf.size)] for at, leaf in leaves.items()
+            }
         return self._known[key]
+
+    def _ran(self, runner: Runner, arguments: Sequence[Any], expected: Any) -> Any:
+        if time.monotonic() > self.deadline:
+            raise BackendTimeout("numpy", "the time limit is over")
+        return runner.run(arguments, expected).value
 
     def _runner(self, units: Floats | None) -> Runner:
         key: _Units | None = None if units is None else tuple(units.tolist())
@@ -302,13 +322,17 @@ class _Seen:
         return np.where(self.usable, np.where(np.isfinite(off), off, np.inf), 0.0)
 
 
+def _some(size: int) -> npt.NDArray[np.intp]:
+    """Places of some of so many elements."""
+    return np.arange(0, size, max(1, -(-size // _MOST_ELEMENTS)), dtype=np.intp)
+
+
 def _numbers(value: Any) -> Floats:
-    """The elements of one leaf, real and imaginary parts for themselves; integers are no numbers here."""
+    """The elements of one leaf, real and imaginary parts for themselves; none of a token."""
     array = np.asarray(value)
     if array.dtype.kind == "c":
         return np.ascontiguousarray(array).reshape(-1).view(np.float64)
-    is_float = array.dtype.kind == "f"
-    return array.reshape(-1).astype(np.float64) if is_float else np.zeros(0)
+    return array.reshape(-1).astype(np.float64) if array.dtype.kind in "biuf" else np.zeros(0)
 
 
 def _bounded(slopes: Floats, wanted: Floats, most: Floats) -> Floats:

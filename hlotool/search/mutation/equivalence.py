@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from hlotool.errors import Unsupported
-from hlotool.ir.module import Instruction
+from hlotool.faults.kind import find
 from hlotool.ir.types import ArrayShape, leaves
 from hlotool.replay.exact.arguments import Options
 from hlotool.replay.exact.compare import compare
@@ -16,6 +16,7 @@ from hlotool.replay.program import Program
 from hlotool.search.mutation.laws import LAWS
 from hlotool.search.mutation.mutants import Mutant
 from hlotool.search.mutation.symbols import result_symbols
+from hlotool.search.mutation.zero_signs import sign_of_zero_is_read
 
 #: Points at which the field compares: few would do for sums and products, branches are seen by chance.
 _TRIALS: Final = 8
@@ -24,20 +25,26 @@ _SECONDS: Final = 10.0
 _UNSEEN: Final = frozenset({"tie decided the other way", "equal keys in the other order", "clamp dropped"})
 
 
-def why_equivalent(reference: Program, mutant: Mutant, tested: Program) -> str:
-    """The proof in words; empty where there is none.
+def same_to_the_bit(mutant: Mutant) -> str:
+    """The proof in words that a mutant returns what the program returns that it was made from; empty without.
+
+    Signs of zeros that nothing reads do not count.
+    """
+    if _has_same_terms(mutant):
+        return "the same terms"
+    if mutant.kind.name == "negative zero lost" and not _is_read(mutant):
+        return "the same up to signs of zeros, which nothing reads and XLA does not keep"
+    return ""
+
+
+def same_of_reals(reference: Program, mutant: Mutant, tested: Program) -> str:
+    """The proof in words that a mutant is the reference's function of real numbers; empty without one.
 
     Args:
         reference: that judges.
         mutant: of it, or of a later stage.
         tested: the mutant, compiled.
     """
-    if _has_same_terms(mutant):
-        return "the same terms"
-    if mutant.kind.name == "negative zero lost" and not any(
-        map(_reads_zero_signs, mutant.module.instructions())
-    ):
-        return "the same up to signs of zeros, which nothing reads and XLA does not keep"
     if _is_of_floats(reference) and mutant.kind.name not in _UNSEEN and mutant.kind.poison is None:
         result = compare(reference, tested, Options(trials=_TRIALS, time_limit=_SECONDS))
         if result.relation is Relation.EQUAL:
@@ -53,18 +60,10 @@ def _has_same_terms(mutant: Mutant) -> bool:
     return all(np.array_equal(one, other) for one, other in zip(*sides))
 
 
-#: What tells -0 from 0. XLA drops the sign elsewhere: x + 0 is x to its simplifier.
-_SIGNS_OF_ZEROS = frozenset(
-    {"atan2", "bitcast-convert", "custom-call", "divide", "log", "power", "rsqrt", "sort", "topk"}
-)
-
-
-def _reads_zero_signs(instruction: Instruction) -> bool:
-    """Whether a zero's sign decides about more than a zero's sign in the result."""
-    is_total = instruction.opcode == "compare" and "type" in instruction.attributes
-    shape = instruction.shape
-    is_complex = isinstance(shape, ArrayShape) and shape.element_type.is_complex
-    return is_total or is_complex or instruction.opcode in _SIGNS_OF_ZEROS
+def _is_read(mutant: Mutant) -> bool:
+    """Whether the sign that is lost decides about more than a sign of a zero."""
+    _, place = find(mutant.right, mutant.site)
+    return sign_of_zero_is_read(mutant.right, lambda instruction: instruction is place)
 
 
 def _is_of_floats(program: Program) -> bool:

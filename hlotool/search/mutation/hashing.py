@@ -68,6 +68,12 @@ def set_along(symbols: Symbols, axes: tuple[int, ...]) -> Symbols:
         return mixed(np.where(is_new, mixed(ordered), np.uint64(0)).sum(-1, dtype=np.uint64))
 
 
+def bag(symbols: Symbols) -> Symbols:
+    """One symbol for all elements, in whatever order, with how often each is there."""
+    with np.errstate(over="ignore"):
+        return mixed(np.asarray(mixed(symbols).sum(dtype=np.uint64) + np.uint64(symbols.size), np.uint64))
+
+
 def whole(symbols: Symbols) -> Symbols:
     """One symbol for an array."""
     shaped = key_of("array", symbols.shape)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from hlotool.analysis.machine_range import of_integers, of_type
+from hlotool.analysis.machine_rules import outcome as always
+from hlotool.analysis.machine_rules import range_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
-from hlotool.search.mutation import facts as bounds
-from hlotool.search.mutation.facts import Facts
-from hlotool.search.mutation.hashing import Symbols, combined, key_of, of_values
-from hlotool.search.mutation.symbols import Law, Term, elementwise
+from hlotool.search.mutation.hashing import Symbols, combined, key_of, of_values, whole
+from hlotool.search.mutation.terms import Law, Term, elementwise, equality
 
 
 def select(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
@@ -28,7 +29,7 @@ def select(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
             return chosen
         if mask.known.size and not mask.known.any():
             return otherwise
-        return Term(symbols, chosen.facts.union(otherwise.facts), known)
+        return Term(symbols, chosen.bounds.union(otherwise.bounds), known)
     if np.array_equal(chosen.symbols, otherwise.symbols):
         return otherwise
     if _is_zero_for_zero(instruction, operands):
@@ -42,7 +43,7 @@ def select(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
         return None
     key = key_of("select", instruction.element_type.value)
     mixture = combined(key, np.broadcast_to(mask.symbols, same.shape), chosen.symbols, otherwise.symbols)
-    return Term(np.where(same, otherwise.symbols, mixture), chosen.facts.union(otherwise.facts))
+    return Term(np.where(same, otherwise.symbols, mixture), chosen.bounds.union(otherwise.bounds))
 
 
 def _floored(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
@@ -58,7 +59,7 @@ def _floored(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
     if not is_mask or not np.array_equal(chosen.symbols, moved):
         return None
     symbols = combined(key_of("remainder, never negative", kind.value), rest.symbols)
-    return Term(symbols, Facts(0, rest.divisor - 1, False, False), zero_like=rest.symbols)
+    return Term(symbols, of_integers(0, rest.divisor - 1), zero_like=rest.symbols)
 
 
 def _magnitude(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
@@ -69,13 +70,12 @@ def _magnitude(instruction: Instruction, operands: Sequence[Term]) -> Term | Non
     if not all(np.array_equal(s, otherwise.symbols) for s in (mask.compared[0], chosen.negated)):
         return None
     symbols = elementwise("magnitude", instruction.element_type, (), (otherwise.symbols,))
-    return Term(symbols, bounds.of_type(instruction.element_type))
+    return Term(symbols, of_type(instruction.element_type))
 
 
 def _compared(symbols: Symbols, direction: str) -> Symbols:
     """The symbols of a comparison with 0."""
-    zero = of_values(np.zeros(symbols.shape, np.int64))
-    return elementwise("compare", ElementType.PRED, (("direction", direction),), (symbols, zero))
+    return _ordered(symbols, of_values(np.zeros(symbols.shape, np.int64)), direction)
 
 
 def _is_zero_for_zero(instruction: Instruction, operands: Sequence[Term]) -> bool:
@@ -86,21 +86,28 @@ def _is_zero_for_zero(instruction: Instruction, operands: Sequence[Term]) -> boo
         test.opcode == "compare"
         and test.text("direction") == "EQ"
         and test.operands[0] is value
-        and chosen.facts.is_point
-        and chosen.facts.low == 0
-        and not otherwise.facts.negative_zero
+        and chosen.bounds.is_point
+        and chosen.bounds.low == 0
+        and not otherwise.bounds.negative_zero
     )
 
 
 def clamp(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
-    """What is within the bounds anyway; NaN stays NaN."""
+    """What is within the limits anyway; NaN stays NaN. Of integers it is remembered what was clamped."""
     if instruction.opcode != "clamp":
         return None
     least, value, most = operands
-    inside = value.facts.within(least.facts.high, most.facts.low) and least.facts.high <= most.facts.low
+    inside = value.bounds.within(least.bounds.high, most.bounds.low) and least.bounds.high <= most.bounds.low
     # A clamp to [-0, …] may turn a zero around.
-    signs = value.facts.negative_zero and (least.facts.high == 0 or most.facts.low == 0)
-    return value if inside and not signs and not (least.facts.nan or most.facts.nan) else None
+    signs = value.bounds.negative_zero and (least.bounds.high == 0 or most.bounds.low == 0)
+    if inside and not signs and not (least.bounds.nan or most.bounds.nan):
+        return value
+    if not _is_integer(instruction) or not (least.bounds.is_point and most.bounds.is_point):
+        return None
+    low, high = int(least.bounds.low), int(most.bounds.low)
+    symbols = elementwise("clamp", instruction.element_type, (), [o.symbols for o in operands])
+    bounds = range_of(instruction, [o.bounds for o in operands])
+    return Term(np.broadcast_to(symbols, instruction.dims), bounds, clamped=(value, low, high))
 
 
 def extremum(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
@@ -110,9 +117,9 @@ def extremum(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
     a, b = operands
     if instruction.opcode == "minimum":
         a, b = b, a
-    if a.facts.low >= b.facts.high:
+    if a.bounds.low >= b.bounds.high:
         return operands[0]
-    return operands[1] if b.facts.low >= a.facts.high else None
+    return operands[1] if b.bounds.low >= a.bounds.high else None
 
 
 def convert(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
@@ -128,8 +135,8 @@ def convert(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
         return value if widens else None
     if source.is_floating or target.is_floating or target is ElementType.PRED:
         return value if source is target else None
-    limits = bounds.of_type(target)
-    return value if value.facts.within(limits.low, limits.high) else None
+    limits = of_type(target)
+    return value if value.bounds.within(limits.low, limits.high) else None
 
 
 _WIDER = frozenset(
@@ -151,34 +158,77 @@ def compare(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
     outcome = _outcome(direction, first, second)
     if outcome is None:
         if direction in ("EQ", "NE") and _is(second, 0) and first.zero_like is not None:
-            return Term(_compared(first.zero_like, direction), Facts(0, 1, False, False))
+            symbols = _compared(first.zero_like, direction)
+            cases = _by_zero(first.zero_like, symbols, direction)
+            return Term(symbols, of_integers(0, 1), compared=(first.zero_like, direction), cases=cases)
         kind = instruction.operands[0].element_type
         if kind is ElementType.PRED and direction == "NE":
             return first if _is(second, 0) else second if _is(first, 0) else None
         if kind.is_integer and _is(second, 0):
             symbols = _compared(first.symbols, direction)
-            return Term(symbols, Facts(0, 1, False, False), compared=(first.symbols, direction))
+            return Term(
+                symbols,
+                of_integers(0, 1),
+                compared=(first.symbols, direction),
+                cases={
+                    **_by_zero(first.symbols, symbols, direction),
+                    **_by_equality(first.symbols, second.symbols, direction),
+                },
+            )
+        if kind.is_integer:
+            symbols = _ordered(first.symbols, second.symbols, direction)
+            cases = _by_equality(first.symbols, second.symbols, direction)
+            return Term(np.broadcast_to(symbols, instruction.dims), of_integers(0, 1), cases=cases)
         return None
     value = np.full(instruction.dims, outcome)
-    return Term(of_values(value), Facts(int(outcome), int(outcome), False, False), value)
+    return Term(of_values(value), of_integers(int(outcome), int(outcome)), value)
+
+
+def _by_zero(compared: Symbols, symbols: Symbols, direction: str) -> Mapping[int, tuple[Symbols, Symbols]]:
+    """What a comparison with 0 is where `== 0` and `!= 0` hold of the same numbers, and where not."""
+    at_zero = of_values(np.full(symbols.shape, direction in ("EQ", "LE", "GE")))
+    elsewhere = symbols
+    if direction in ("EQ", "NE"):
+        elsewhere = of_values(np.full(symbols.shape, direction == "NE"))
+    is_zero, is_not = (int(whole(_compared(compared, d))) for d in ("EQ", "NE"))
+    return {is_zero: (at_zero, elsewhere), is_not: (elsewhere, at_zero)}
+
+
+def _by_equality(one: Symbols, other: Symbols, direction: str) -> Mapping[int, tuple[Symbols, Symbols]]:
+    """What a comparison of integers is where they are equal, and where they are not."""
+    shape = np.broadcast_shapes(one.shape, other.shape)
+    equal = of_values(np.full(shape, direction in ("EQ", "LE", "GE")))
+    if direction in ("EQ", "NE"):
+        different = of_values(np.full(shape, direction == "NE"))
+    else:
+        different = _ordered(one, other, _STRICT[direction])
+    return {equality(one, other): (equal, different)}
+
+
+def _ordered(one: Symbols, other: Symbols, direction: str) -> Symbols:
+    return elementwise("compare", ElementType.PRED, (("direction", direction),), (one, other))
 
 
 def _outcome(direction: str, a: Term, b: Term) -> bool | None:
-    one, other = a.facts, b.facts
-    if one.nan or other.nan:
-        return None
-    same = np.array_equal(a.symbols, b.symbols)
-    if same:
+    if np.array_equal(a.symbols, b.symbols) and not (a.bounds.nan or b.bounds.nan):
         return direction in ("EQ", "LE", "GE")
-    if one.high < other.low:
-        return direction in ("LT", "LE", "NE")
-    if one.low > other.high:
-        return direction in ("GT", "GE", "NE")
-    if one.high <= other.low and direction in ("LE", "GT"):
-        return direction == "LE"
-    if one.low >= other.high and direction in ("GE", "LT"):
-        return direction == "GE"
-    return None
+    return always(direction, a.bounds, b.bounds)
+
+
+def shifted_out(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
+    """Of what is shifted by all bits or more, by amounts that are known, nothing is left."""
+    if instruction.opcode not in ("shift-left", "shift-right-logical"):
+        return None
+    value, amount = operands
+    if amount.known is None or amount.known.shape != instruction.dims:
+        return None
+    counts = amount.known.astype(np.int64)
+    is_out = (counts < 0) | (counts >= instruction.element_type.bits)
+    if not is_out.any():
+        return None
+    shifted = elementwise(instruction.opcode, instruction.element_type, (), (value.symbols, amount.symbols))
+    zeros = of_values(np.zeros(instruction.dims, np.int64))
+    return Term(np.where(is_out, zeros, shifted), of_type(instruction.element_type))
 
 
 def neutral(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
@@ -210,7 +260,7 @@ def _strict(one: Term, other: Term) -> Term | None:
     if direction not in _STRICT or not np.array_equal(symbols, same):
         return None
     parts = _compared(symbols, _STRICT[direction]), _compared(symbols, "NE")
-    return Term(elementwise("and", ElementType.PRED, (), parts), Facts(0, 1, False, False))
+    return Term(elementwise("and", ElementType.PRED, (), parts), of_integers(0, 1))
 
 
 _STRICT = {"LE": "LT", "LT": "LT", "GE": "GT", "GT": "GT"}
@@ -222,35 +272,35 @@ def negate(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
         return None
     (value,) = operands
     symbols = elementwise("negate", instruction.element_type, (), (value.symbols,))
-    return Term(symbols, bounds.facts_of(instruction, [value.facts]), negated=value.symbols)
+    return Term(symbols, range_of(instruction, [value.bounds]), negated=value.symbols)
 
 
 def _masked(instruction: Instruction, value: Term, mask: Term) -> Term | None:
-    if not mask.facts.is_point or value.facts.low < 0:
+    if not mask.bounds.is_point or value.bounds.low < 0:
         return None
-    taken = int(mask.facts.low) % (1 << instruction.element_type.bits)
-    bits = (1 << int(value.facts.high).bit_length()) - 1
+    taken = int(mask.bounds.low) % (1 << instruction.element_type.bits)
+    bits = (1 << int(value.bounds.high).bit_length()) - 1
     if taken & bits == bits:
         return value
     if taken & bits == 0:
         zero = np.zeros(instruction.dims, np.int64)
-        return Term(of_values(zero), Facts(0, 0, False, False), zero)
+        return Term(of_values(zero), of_integers(0, 0), zero)
     return None
 
 
 def _remainder(instruction: Instruction, value: Term, divisor: Term) -> Term | None:
-    if not divisor.facts.is_point or divisor.facts.low <= 0:
+    if not divisor.bounds.is_point or divisor.bounds.low <= 0:
         return None
-    size = int(divisor.facts.low)
-    if value.facts.within(0, size - 1):
+    size = int(divisor.bounds.low)
+    if value.bounds.within(0, size - 1):
         return value
-    facts = bounds.facts_of(instruction, [value.facts, divisor.facts])
+    bounds = range_of(instruction, [value.bounds, divisor.bounds])
     symbols = elementwise("remainder", instruction.element_type, (), (value.symbols, divisor.symbols))
-    return Term(np.broadcast_to(symbols, instruction.dims), facts, divisor=size)
+    return Term(np.broadcast_to(symbols, instruction.dims), bounds, divisor=size)
 
 
 def _is(term: Term, number: int) -> bool:
-    return term.facts.is_point and term.facts.low == number
+    return term.bounds.is_point and term.bounds.low == number
 
 
 def _is_integer(instruction: Instruction) -> bool:
@@ -260,4 +310,4 @@ def _is_integer(instruction: Instruction) -> bool:
     )
 
 
-LAWS: tuple[Law, ...] = (select, clamp, extremum, convert, compare, neutral, negate)
+LAWS: tuple[Law, ...] = (select, clamp, extremum, convert, compare, shifted_out, neutral, negate)

@@ -9,73 +9,49 @@ symbols are a proof, up to collisions of 64 bits; different ones say nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 
+from hlotool.analysis.machine_range import MachineRange, of_integers, of_type, of_value
+from hlotool.analysis.machine_rules import range_of
+from hlotool.analysis.trip_counts import ceilings, counter_limits
 from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import COMMON_ATTRIBUTES, Class
-from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
+from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, leaves
 from hlotool.ir.walk import branches
 from hlotool.locate.evaluation import OnReference
-from hlotool.search.mutation import facts as bounds
-from hlotool.search.mutation.facts import Facts
+from hlotool.search.mutation.assumptions import assumed, is_elementwise, nan_source, with_cases
 from hlotool.search.mutation.hashing import (
     Symbols,
     along,
+    bag,
     combined,
     key_of,
     numbered,
     of_values,
     set_along,
-    unordered,
     whole,
 )
+from hlotool.search.mutation.invariants import Bounds, bounded, invariant, reduced
+from hlotool.search.mutation.terms import Law, Term, Terms, elementwise, flat
 
 #: Elements of all arrays together, so that a proof takes about as long as a run.
 _MOST_ELEMENTS: Final = 8_000_000
 
-_COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 _MOVEMENT = frozenset(
     {"broadcast", "reshape", "bitcast", "transpose", "slice", "reverse", "concatenate", "pad", "copy"}
 )
 #: What never depends on constants alone, whatever its operands.
 _NOT_COMPUTED = frozenset({"rng", "custom-call", "infeed", "recv", "partition-id", "replica-id"})
 _HANDED_ON = frozenset({"opt-barrier", "domain", "add-dependency", "copy"})
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Term:
-    """An array as the program computes it.
-
-    Attributes:
-        symbols: of its elements.
-        facts: bounds of its elements.
-        known: the elements, where they depend on constants alone.
-        divisor: of a remainder, where that is one positive number everywhere.
-        zero_like: symbols of an array that is 0 at the same places, where another one is.
-        compared: of a comparison with 0: symbols of what is compared, and the direction.
-        negated: symbols of what an integer is the negative of.
-    """
-
-    symbols: Symbols
-    facts: Facts
-    known: Array | None = None
-    divisor: int | None = None
-    zero_like: Symbols | None = None
-    compared: tuple[Symbols, str] | None = None
-    negated: Symbols | None = None
-
-
-#: A term per array shape, a tuple per tuple shape.
-Terms: TypeAlias = "Term | tuple[Terms, ...]"
-#: The term of an instruction where a law applies to it.
-Law: TypeAlias = Callable[[Instruction, Sequence[Term]], "Term | None"]
 
 
 def result_symbols(module: Module, laws: Sequence[Law]) -> list[Symbols]:
@@ -89,41 +65,25 @@ def result_symbols(module: Module, laws: Sequence[Law]) -> list[Symbols]:
         Unsupported: it is too large, or of shapes that depend on data.
     """
     reader = _Reader(laws)
-    return [term.symbols for term in _flat(reader.result(module.entry, reader.fresh(module.entry)))]
-
-
-def elementwise(
-    opcode: str, element_type: ElementType, said: Sequence[object], operands: Sequence[Symbols]
-) -> Symbols:
-    """The symbols of an operation on elements.
-
-    Args:
-        opcode: of the operation.
-        element_type: of its result.
-        said: its attributes, names with values.
-        operands: symbols of what it reads.
-    """
-    key = key_of(opcode, element_type.value, *said)
-    return unordered(key, *operands) if opcode in _COMMUTATIVE else combined(key, *operands)
-
-
-def _flat(terms: Terms) -> list[Term]:
-    return [terms] if isinstance(terms, Term) else [one for part in terms for one in _flat(part)]
+    return [term.symbols for term in flat(reader.result(module.entry, reader.fresh(module.entry)))]
 
 
 class _Reader:
     def __init__(self, laws: Sequence[Law]) -> None:
         self._laws = laws
         self._evaluator = OnReference()
-        self._meanings: dict[Computation, Symbols] = {}
+        self._meanings: dict[tuple[Computation, Bounds | None], Symbols] = {}
         self._elements = 0
 
-    def fresh(self, computation: Computation) -> list[Terms]:
-        """Arguments of which nothing is known but their types."""
-        return [
+    def fresh(self, computation: Computation, bounds: Bounds | None = None) -> list[Terms]:
+        """Arguments of which nothing is known but their types, and bounds of their arrays."""
+        found = tuple(
             self._unknown(key_of("parameter", number), parameter.shape)
             for number, parameter in enumerate(computation.parameters)
-        ]
+        )
+        known = bounded(found, bounds)
+        assert isinstance(known, tuple)
+        return list(known)
 
     def result(self, computation: Computation, arguments: Sequence[Terms]) -> Terms:
         """What a computation returns for arguments."""
@@ -180,15 +140,24 @@ class _Reader:
         known = self._computed(instruction, operands)
         if known is not None:
             return self.of_known(known)
+        by_element = partial(self._elementwise, instruction)
         for law in self._laws:
             if (found := law(instruction, operands)) is not None:
-                return found
-        facts = bounds.facts_of(instruction, [o.facts for o in operands])
+                return (
+                    found
+                    if found.cases or found.known is not None
+                    else with_cases(found, instruction, operands, by_element)
+                )
+        operands = assumed(instruction, operands)
+        bounds = range_of(instruction, [o.bounds for o in operands])
+        if instruction.opcode == "select" and np.array_equal(operands[1].symbols, operands[2].symbols):
+            return Term(operands[1].symbols, bounds)
         symbols = self._symbols(instruction, operands)
         if symbols is None:
             opaque = self._opaque(instruction, operands)
-            return replace(opaque, facts=facts) if isinstance(opaque, Term) else opaque
-        return Term(symbols, facts)
+            return replace(opaque, bounds=bounds) if isinstance(opaque, Term) else opaque
+        term = Term(symbols, bounds, nan_of=nan_source(instruction, operands))
+        return with_cases(term, instruction, operands, by_element)
 
     def _constant(self, instruction: Instruction) -> Terms:
         literal = instruction.literal
@@ -199,7 +168,7 @@ class _Reader:
     def of_known(self, value: Array) -> Term:
         """The term of a constant."""
         value = np.asarray(value)
-        return Term(of_values(value), bounds.of_value(value), value)
+        return Term(of_values(value), of_value(value), value)
 
     def _computed(self, instruction: Instruction, operands: Sequence[Term]) -> Array | None:
         """The value of what depends on constants alone."""
@@ -225,18 +194,20 @@ class _Reader:
             return self._moved(instruction, [o.symbols for o in operands], [])
         if opcode in ("dynamic-slice", "dynamic-update-slice"):
             return self._sliced(instruction, operands)
+        if opcode == "gather":
+            return self._gathered(instruction, operands)
+        if opcode == "scatter" and len(operands) == 3:
+            return self._scattered(instruction, operands)
         if opcode == "dot":
             return self._dot(instruction, operands)
         if opcode == "reduce" and len(operands) == 2:
-            key = key_of("reduce", instruction.shape, self._meaning(next(instruction.called)))
+            key = key_of("reduce", instruction.shape, self._meaning(next(instruction.called), None))
             # The largest of several numbers is the same, however often each is there, and in which order.
             is_choice = reducing_opcode(next(instruction.called)) in ("maximum", "minimum")
             together = set_along if is_choice else along
             terms = together(operands[0].symbols, instruction.integers("dimensions"))
             return combined(key, terms, operands[1].symbols)
-        if instruction.row.opcode_class is Class.ELEMENTWISE and not any(instruction.called):
-            if any(o.symbols.shape not in (instruction.dims, ()) for o in operands):
-                return None
+        if is_elementwise(instruction, operands):
             return self._elementwise(instruction, [o.symbols for o in operands])
         return None
 
@@ -284,6 +255,28 @@ class _Reader:
         whole_key = combined(key, *map(whole, parts), *(start.symbols for start in effective))
         return numbered(np.uint64(whole_key), instruction.dims)
 
+    def _gathered(self, instruction: Instruction, operands: Sequence[Term]) -> Symbols | None:
+        """XLA clamps: what an index is beyond the end does not matter."""
+        operand, index = operands
+        mapped = instruction.integers("start_index_map")
+        if len(mapped) != 1:
+            return None
+        limit = instruction.operands[0].dims[mapped[0]] - instruction.integers("slice_sizes")[mapped[0]]
+        key = key_of("gather", instruction.shape, *self._said(instruction))
+        parts = whole(operand.symbols), whole(_clamped(index, limit).symbols)
+        return numbered(np.uint64(combined(key, *parts)), instruction.dims)
+
+    def _scattered(self, instruction: Instruction, operands: Sequence[Term]) -> Symbols | None:
+        """Where all updates are one number, their order does not matter."""
+        operand, index, updates = operands
+        if not updates.symbols.size or (updates.symbols != updates.symbols.flat[0]).any():
+            return None
+        dimension = instruction.integer("index_vector_dim")
+        rows = index.symbols if dimension == index.symbols.ndim else along(index.symbols, (dimension,))
+        key = key_of("scatter of one number", instruction.shape, *self._said(instruction))
+        parts = whole(operand.symbols), bag(rows), np.asarray(updates.symbols.flat[0])
+        return numbered(np.uint64(combined(key, *parts)), instruction.dims)
+
     def _dot(self, instruction: Instruction, operands: Sequence[Term]) -> Symbols:
         """A row and a column make an element, whatever their product is."""
         sides = []
@@ -307,53 +300,94 @@ class _Reader:
 
     def _opaque(self, instruction: Instruction, operands: Sequence[Terms]) -> Terms:
         """Every element depends on everything."""
-        key = key_of(instruction.opcode, instruction.shape, *self._said(instruction))
+        bounds = self._invariant(instruction, operands)
+        key = key_of(instruction.opcode, instruction.shape, *self._said(instruction, bounds))
         if instruction.opcode in _NOT_COMPUTED:
             key = key_of(key, instruction.name)
-        parts = [whole(term.symbols) for operand in operands for term in _flat(operand)]
-        return self._unknown(np.uint64(combined(key, *parts)), instruction.shape)
+        parts = [whole(term.symbols) for operand in operands for term in flat(operand)]
+        found = self._unknown(np.uint64(combined(key, *parts)), instruction.shape)
+        return bounded(found, bounds) if instruction.opcode in ("while", "reduce") else found
+
+    def _invariant(self, instruction: Instruction, operands: Sequence[Terms]) -> Bounds | None:
+        """What holds of the state of a loop, or of the numbers that a reducer gets; None of others."""
+        if instruction.opcode == "while":
+            return self._loop_invariant(instruction, flat(operands[0]))
+        if (values := reduced(instruction, operands)) is None:
+            return None
+        reducer = instruction.computation("to_apply")
+        return invariant(values, {}, lambda held: self._bounds_after(reducer, (*held, *held)))
+
+    def _loop_invariant(self, loop: Instruction, state: Sequence[Term]) -> Bounds | None:
+        """What holds of the state of a loop, before each iteration and after the last one."""
+        body, places = loop.computation("body"), [index for index, _ in leaves(loop.shape)]
+        counters, most = counter_limits(loop), ceilings(loop)
+        fixed = {n: of_integers(*counters[at]) for n, at in enumerate(places) if at in counters}
+        # Up to the number that ends the loop; an iteration takes place below it only.
+        below = {n: of_integers(-math.inf, most[at] - 1) for n, at in enumerate(places) if at in most}
+        start = [
+            term.bounds.union(of_integers(term.bounds.low, most[at])) if at in most else term.bounds
+            for at, term in zip(places, state)
+        ]
+
+        def iteration(held: Bounds) -> Bounds:
+            entered = (one.intersection(below[n]) if n in below else one for n, one in enumerate(held))
+            return self._bounds_after(body, tuple(entered))
+
+        return invariant(start, fixed, iteration)
+
+    def _bounds_after(self, computation: Computation, bounds: Bounds) -> Bounds:
+        returned = self.result(computation, self.fresh(computation, bounds))
+        return tuple(term.bounds for term in flat(returned))
 
     def _unknown(self, key: np.uint64, shape: Shape) -> Terms:
         """Symbols of their own for every element of a shape."""
         if isinstance(shape, TupleShape):
             return tuple(self._unknown(key_of(key, n), part) for n, part in enumerate(shape.elements))
         if not isinstance(shape, ArrayShape):
-            return Term(np.asarray(key, np.uint64), Facts())
+            return Term(np.asarray(key, np.uint64), MachineRange())
         self._count(shape)
-        return Term(numbered(key, shape.dims), bounds.of_type(shape.element_type))
+        return Term(numbered(key, shape.dims), of_type(shape.element_type))
 
-    def _said(self, instruction: Instruction) -> list[object]:
-        """What the attributes of an instruction say about its result."""
+    def _said(self, instruction: Instruction, bounds: Bounds | None = None) -> list[object]:
+        """What the attributes of an instruction say about its result.
+
+        `bounds` hold of what its computations get.
+        """
+        if bounds is not None and instruction.opcode != "while":
+            bounds = (*bounds, *bounds)
         return [
-            (name, self._attribute(value))
+            (name, self._attribute(value, bounds))
             for name, value in sorted(instruction.attributes.items())
             if name not in COMMON_ATTRIBUTES or name == "backend_config"
         ]
 
-    def _attribute(self, value: object) -> object:
+    def _attribute(self, value: object, bounds: Bounds | None) -> object:
         if isinstance(value, Computation):
-            return self._meaning(value)
+            return self._meaning(value, bounds)
         if isinstance(value, tuple):
-            return tuple(map(self._attribute, value))
+            return tuple(self._attribute(part, bounds) for part in value)
         return value
 
-    def _meaning(self, computation: Computation) -> Symbols:
+    def _meaning(self, computation: Computation, bounds: Bounds | None) -> Symbols:
         """A symbol for a function, the same for functions of the same terms."""
-        if computation not in self._meanings:
-            returned = _flat(self.result(computation, self.fresh(computation)))
-            self._meanings[computation] = combined(key_of("function"), *(whole(t.symbols) for t in returned))
-        return self._meanings[computation]
+        key = computation, bounds
+        if key not in self._meanings:
+            returned = flat(self.result(computation, self.fresh(computation, bounds)))
+            self._meanings[key] = combined(key_of("function"), *(whole(t.symbols) for t in returned))
+        return self._meanings[key]
 
 
 def _clamped(start: Term, limit: int) -> Term:
-    """Where a slice really starts."""
-    low, high = min(max(start.facts.low, 0), limit), min(max(start.facts.high, 0), limit)
+    """Where slices really start, of each index."""
+    if start.clamped is not None and start.clamped[1] <= 0 and start.clamped[2] >= limit:
+        start = start.clamped[0]
+    low, high = (min(max(int(end), 0), limit) for end in (start.bounds.low, start.bounds.high))
     if low == high:
-        value = np.asarray(int(low))
-        return Term(of_values(value), Facts(low, high, False, False), value)
-    if start.facts.within(0, limit):
+        value = np.full(start.symbols.shape, low)
+        return Term(of_values(value), of_integers(low, high), value)
+    if start.bounds.within(0, limit):
         return start
-    return Term(combined(key_of("start", limit), start.symbols), Facts(low, high, False, False))
+    return Term(combined(key_of("start", limit), start.symbols), of_integers(low, high))
 
 
 def _as_words(shape: Shape) -> Shape:

@@ -60,10 +60,13 @@ def test_a_constant_that_is_further_off_is_another_one(off: float) -> None:
     assert prove(program(CONSTANTS), program([folded(CONSTANTS, off)])).relation is Relation.UNEQUAL
 
 
-def test_a_constant_beside_its_original_is_off_by_one_rounding_at_most() -> None:
-    """Three ulps are six units of a number near 1: nobody computed 0.7321843 from 0.7321841."""
-    near = float(np.float32(CONSTANTS[0]) + 3 * np.spacing(np.float32(CONSTANTS[0])))
-    found = prove(program(CONSTANTS[:2]), program([near, CONSTANTS[1]]))
+@pytest.mark.parametrize(("original", "ulps"), [(CONSTANTS[0], 3), (1.0, -3), (0.5, 3)])
+def test_a_constant_beside_its_original_is_off_by_one_rounding_at_most(original: float, ulps: int) -> None:
+    """Nobody computed 0.7321843 from 0.7321841; below 1 three ulps are no more than four operations round."""
+    near = np.float32(original)
+    for _ in range(abs(ulps)):
+        near = np.nextafter(near, np.float32(2 * ulps))
+    found = prove(program([original, CONSTANTS[1]]), program([float(near), CONSTANTS[1]]))
     assert found.relation is Relation.UNEQUAL
 
 

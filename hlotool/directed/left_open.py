@@ -1,0 +1,22 @@
+"""What programs make of odd numbers is not always said by anybody: such sets are left out."""
+
+from __future__ import annotations
+
+from hlotool.ir.module import Module
+from hlotool.ir.opcodes import Class
+
+#: Odd values that operations may spread.
+_NO_NUMBERS = frozenset({"NaN", "infinity", "extreme numbers"})
+
+
+def left_open(module: Module) -> frozenset[str]:
+    """What is odd about sets, and nobody says what becomes of it.
+
+    Linear algebra is a library's affair; and whether a convolution multiplies by the zeros of its padding,
+    which makes NaN of infinity, is up to the compiler.
+    """
+    for instruction in module.instructions():
+        if instruction.opcode == "custom-call" or instruction.row.opcode_class is Class.LIBRARY:
+            return _NO_NUMBERS
+    has_convolution = any(i.opcode == "convolution" for i in module.instructions())
+    return _NO_NUMBERS - {"NaN"} if has_convolution else frozenset()

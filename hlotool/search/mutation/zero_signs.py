@@ -1,0 +1,82 @@
+"""Whether a lost sign of a zero can become more than another sign of a zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from hlotool.analysis.calls import CallGraph
+from hlotool.analysis.machine_ranges import MachineRanges
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.types import ArrayShape
+
+#: What tells -0 from 0, by the operands in which it does so; None for all of them.
+_READS: Final[Mapping[str, tuple[int, ...] | None]] = {
+    "atan2": None,
+    "bitcast-convert": None,
+    "custom-call": None,
+    "divide": (1,),
+    "power": (0,),
+    "rsqrt": None,
+    "topk": None,
+}
+
+
+def sign_of_zero_is_read(module: Module, starts_at: Callable[[Instruction], bool]) -> bool:
+    """Whether something decides by the signs of zeros that some instructions return.
+
+    What does not, hands on values that differ in signs of zeros at most: sums, products, comparisons, data
+    movement. XLA does not keep these signs: `x + 0` is `x` to its simplifier.
+
+    Args:
+        module: the program.
+        starts_at: tells those instructions.
+    """
+    calls = CallGraph(module)
+    ranges = MachineRanges(calls)
+    marked = _Marks(module, starts_at).marked
+    return any(_reads(instruction, marked, ranges) for instruction in module.instructions())
+
+
+def _reads(instruction: Instruction, marked: set[Instruction], ranges: MachineRanges) -> bool:
+    if not any(operand in marked for operand in instruction.operands):
+        return False
+    shape = instruction.shape
+    if isinstance(shape, ArrayShape) and shape.element_type.is_complex:
+        return True
+    if instruction.opcode == "compare":
+        return "type" in instruction.attributes
+    if instruction.opcode not in _READS:
+        return False
+    places = _READS[instruction.opcode]
+    operands = instruction.operands if places is None else [instruction.operands[n] for n in places]
+    return any(operand in marked and ranges.of(operand).holds_zero for operand in operands)
+
+
+class _Marks:
+    """The instructions that the values of some others reach, whichever part of a tuple they are in."""
+
+    def __init__(self, module: Module, starts_at: Callable[[Instruction], bool]) -> None:
+        self.marked = {i for i in module.instructions() if starts_at(i)}
+        size = -1
+        while size != len(self.marked):
+            size = len(self.marked)
+            for computation in module.computations:
+                for instruction in computation.instructions:
+                    self._visit(instruction)
+
+    def _visit(self, instruction: Instruction) -> None:
+        if any(operand in self.marked for operand in instruction.operands):
+            self.marked.add(instruction)
+        for called in instruction.called:
+            self._enter(instruction, called)
+            if called.root in self.marked:
+                self.marked.add(instruction)
+
+    def _enter(self, caller: Instruction, called: Computation) -> None:
+        """The parameters of a computation, of which those of loops and reducers stand for many values."""
+        if caller.opcode in ("call", "fusion"):
+            pairs = zip(called.parameters, caller.operands)
+            self.marked.update(parameter for parameter, operand in pairs if operand in self.marked)
+        elif caller in self.marked or called.root in self.marked:
+            self.marked.update(called.parameters)

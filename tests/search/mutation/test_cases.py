@@ -1,0 +1,208 @@
+"""Proofs by what masks, loops and reducers decide; beside each stands what looks alike and is another one.
+
+That they are the same, or not, follows from the semantics of HLO; what is proved is also run on all sets.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.directed.plan import directed_sets
+from hlotool.errors import HlotoolError
+from hlotool.ir.module import Module
+from hlotool.parse.reader import parse_module
+from hlotool.search.mutation.laws import LAWS
+from hlotool.search.mutation.symbols import result_symbols
+from hlotool.search.mutation.zero_signs import sign_of_zero_is_read
+from hlotool.values.generate import generate_inputs
+from hlotool.values.npz import arrays_in
+
+# 1/x without a division by 0: which number takes the place of 0 does not matter.
+SAFE = """HloModule safe
+ENTRY e {{
+  x = f32[4] parameter(0)
+  zero = f32[] constant(0)
+  zeros = f32[4] broadcast(zero), dimensions={{}}
+  p = pred[4] compare(x, zeros), direction=EQ
+  one = f32[] constant({number})
+  ones = f32[4] broadcast(one), dimensions={{}}
+  s = f32[4] select(p, ones, x)
+  q = f32[4] divide(zeros, s)
+  other = pred[4] compare(x, zeros), direction=LT
+  ROOT r = f32[4] select({mask}, zeros, q)
+}}"""
+
+# exp of what is finite is no NaN; of all numbers it may be.
+FINITE = """HloModule finite
+ENTRY e {{
+  x = f32[4] parameter(0)
+  p = pred[4] {mask}
+  e = f32[4] exponential(x)
+  zero = f32[] constant(0)
+  zeros = f32[4] broadcast(zero), dimensions={{}}
+  s = f32[4] select(p, e, zeros)
+  n = pred[4] compare(s, s), direction=NE
+  lost = f32[4] select(n, zeros, s)
+  ROOT r = f32[4] copy({result})
+}}"""
+
+# Half of a number where it is even, which needs no rounding.
+EVEN = """HloModule even
+ENTRY e {{
+  n = s32[] parameter(0)
+  two = s32[] constant(2)
+  zero = s32[] constant(0)
+  one = s32[] constant(1)
+  rest = s32[] remainder(n, two)
+  even = pred[] compare(rest, zero), direction={even}
+  half = s32[] divide(n, two)
+  odd = pred[] compare(rest, zero), direction=NE
+  below = s32[] subtract(half, one)
+  floor = s32[] select(odd, below, half)
+  three = s32[] multiply(n, two)
+  ROOT r = s32[] select(even, {half}, three)
+}}"""
+
+# The smaller of two integers: of equal ones either.
+TIE = """HloModule tie
+ENTRY e {{
+  a = s32[3] parameter(0)
+  b = s32[3] parameter(1)
+  p = pred[3] compare(a, b), direction={direction}
+  c = s32[3] {other}
+  ROOT r = s32[3] select(p, a, c)
+}}"""
+
+# A counter to 20 beside another condition needs but a few bits.
+LOOP = """HloModule loop
+body {{
+  s = (s32[], f32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  n = s16[] convert(j)
+  w = s32[] convert(n)
+  y = f32[] add(x, x)
+  ROOT t = (s32[], f32[]) tuple({counter}, y)
+}}
+cond {{
+  s = (s32[], f32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[] get-tuple-element(s), index=1
+  most = s32[] constant({most})
+  a = pred[] compare(i, most), direction=LT
+  limit = f32[] constant(100)
+  b = pred[] compare(x, limit), direction=LT
+  ROOT p = pred[] and(a, b)
+}}
+ENTRY e {{
+  x = f32[] parameter(0)
+  zero = s32[] constant(0)
+  s = (s32[], f32[]) tuple(zero, x)
+  w = (s32[], f32[]) while(s), condition=cond, body=body
+  ROOT r = s32[] get-tuple-element(w), index=0
+}}"""
+
+# One number is added at several places, in whatever order.
+SCATTER = """HloModule scatter
+add {{ p = f32[] parameter(0) q = f32[] parameter(1) ROOT r = f32[] add(p, q) }}
+ENTRY e {{
+  x = f32[4] parameter(0)
+  i = s32[3,1] parameter(1)
+  k = s32[3,1] reverse(i), dimensions={{0}}
+  two = f32[] constant(2)
+  u = f32[3] {updates}
+  ROOT r = f32[4] scatter(x, {indices}, u), update_window_dims={{}}, inserted_window_dims={{0}},
+    scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=add
+}}"""
+
+# A gather clamps by itself.
+GATHER = """HloModule gather
+ENTRY e {{
+  x = f32[5] parameter(0)
+  i = s32[3,1] parameter(1)
+  low = s32[] constant(-3)
+  high = s32[] constant({high})
+  c = s32[3,1] clamp(low, i, high)
+  ROOT r = f32[3] gather(x, {indices}), offset_dims={{}}, collapsed_slice_dims={{0}}, start_index_map={{0}},
+    index_vector_dim=1, slice_sizes={{1}}
+}}"""
+
+CASES = [
+    (SAFE.format(number=1, mask="p"), SAFE.format(number=2, mask="p"), True),
+    (SAFE.format(number=1, mask="other"), SAFE.format(number=-1, mask="other"), False),
+    (
+        FINITE.format(mask="is-finite(x)", result="s"),
+        FINITE.format(mask="is-finite(x)", result="lost"),
+        True,
+    ),
+    (
+        FINITE.format(mask="compare(x, x), direction=NE", result="s"),
+        FINITE.format(mask="compare(x, x), direction=NE", result="lost"),
+        False,
+    ),
+    (EVEN.format(even="EQ", half="half"), EVEN.format(even="EQ", half="floor"), True),
+    (EVEN.format(even="GE", half="half"), EVEN.format(even="GE", half="floor"), False),
+    (TIE.format(direction="LT", other="copy(b)"), TIE.format(direction="LE", other="copy(b)"), True),
+    (TIE.format(direction="LT", other="add(b, b)"), TIE.format(direction="LE", other="add(b, b)"), False),
+    (LOOP.format(counter="j", most=20), LOOP.format(counter="w", most=20), True),
+    (LOOP.format(counter="j", most=40000), LOOP.format(counter="w", most=40000), False),
+    (
+        SCATTER.format(updates="broadcast(two), dimensions={}", indices="i"),
+        SCATTER.format(updates="broadcast(two), dimensions={}", indices="k"),
+        True,
+    ),
+    (
+        SCATTER.format(updates="parameter(2)", indices="i"),
+        SCATTER.format(updates="parameter(2)", indices="k"),
+        False,
+    ),
+    (GATHER.format(high=6, indices="i"), GATHER.format(high=6, indices="c"), True),
+    (GATHER.format(high=3, indices="i"), GATHER.format(high=3, indices="c"), False),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "equal"), CASES, ids=[str(n) for n in range(len(CASES))])
+def test_proofs(one: str, other: str, equal: bool) -> None:
+    left, right = parse_module(one), parse_module(other)
+    symbols = [result_symbols(module, LAWS) for module in (left, right)]
+    assert all(map(np.array_equal, *symbols)) is equal
+    if equal:
+        plain = generate_inputs(left, 0).values
+        for values in [plain, *(one.values for one in directed_sets(left, plain, 0))][:60]:
+            assert results(left, values) == results(right, values)
+
+
+def results(module: Module, values: tuple[object, ...]) -> list[bytes] | None:
+    try:
+        return [a.tobytes() for a in arrays_in(NumpyBackend().compile(module).run(values))]
+    except HlotoolError:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("body", "is_read"),
+    [
+        ("ROOT r = f32[2] add(y, x)", False),
+        ("ROOT r = f32[2] divide(y, x)", False),
+        ("ROOT r = f32[2] divide(x, y)", True),
+        ("e = f32[2] exponential(y) o = f32[2] add(e, e) ROOT r = f32[2] rsqrt(o)", True),
+        ("one = f32[2] constant({1, 1}) m = f32[2] maximum(y, one) ROOT r = f32[2] divide(x, m)", False),
+        ("ROOT r = u32[2] bitcast-convert(y)", True),
+        ("ROOT r = pred[2] compare(y, x), direction=LT", False),
+        ("ROOT r = pred[2] compare(y, x), direction=LT, type=TOTALORDER", True),
+        ("ROOT r = f32[2] fusion(y, x), kind=kLoop, calls=quotient", False),
+        ("ROOT r = f32[2] fusion(x, y), kind=kLoop, calls=quotient", True),
+    ],
+)
+def test_who_reads_the_sign_of_a_zero(body: str, is_read: bool) -> None:
+    """1 / -0 is -inf; a number that is at least 1 is no zero."""
+    module = parse_module(
+        "HloModule m\n"
+        "quotient { p = f32[2] parameter(0) q = f32[2] parameter(1) ROOT d = f32[2] divide(p, q) }\n"
+        f"ENTRY e {{ x = f32[2] parameter(0) y = f32[2] negate(x) {body} }}"
+    )
+    assert sign_of_zero_is_read(module, lambda instruction: instruction.name == "y") is is_read
