@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hlotool.api.given import checked
+from hlotool.api.given import checked, several
 from hlotool.api.results import Result
 from hlotool.api.spool import Program, paths_of
 from hlotool.errors import ExitCode, UsageError
@@ -114,10 +114,10 @@ def check(
     if not where:
         raise UsageError("nothing to check: give a dump directory or an HLO file")
     accepting = ignored(ignore)
-    rules = choose_rules(tuple(only), skip)
+    rules = choose_rules(several(only), several(skip))
     with Pool(Limits(worker_count(jobs), timeout), PRELOAD) as pool:
         pool.start()
-        report = check_dumps(open_dumps(where), pool, rules, tuple(stages), gpu)
+        report = check_dumps(open_dumps(where), pool, rules, several(stages), gpu)
     report.findings, report.ignored = accepted(report.findings, accepting)
     return CheckResult(_record(where, report, show, fail_on))
 

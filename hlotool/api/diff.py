@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hlotool.api.given import checked
+from hlotool.api.given import checked, several
 from hlotool.api.results import Result
 from hlotool.api.spool import Program, path_of
 from hlotool.errors import ExitCode, UsageError
@@ -66,7 +66,7 @@ def diff(
         raise UsageError("one side holds arrays, the other one programs: they cannot be compared")
     if kinds == {True}:
         return DiffResult(_with_exit_code(_results(*paths, rtol, atol)))
-    return DiffResult(_with_exit_code(_programs(*paths, tuple(stages), context)))
+    return DiffResult(_with_exit_code(_programs(*paths, several(stages), context)))
 
 
 def must_exist(paths: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -32,6 +32,11 @@ from hlotool.errors import UsageError
 def words(text: str) -> tuple[str, ...]:
     """`A,B,...`."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def several(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Words: several, or one text as a command line has it, in which commas separate them."""
+    return words(given) if isinstance(given, str) else tuple(given)
 
 
 def budget(text: str) -> str:
@@ -139,6 +144,8 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("output_rtol", "output_atol"):
         if name in found:
             found[name] = _by_output(name, found[name] or ())
+    if "stages" in found:
+        found["stages"] = several(found["stages"])
     if found.get("fail_on"):
         found["fail_on"] = _ask("fail_on", found["fail_on"], special_kinds)
     for name, choices in CHOICES.items():

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hlotool.api.given import checked
+from hlotool.api.given import checked, several
 from hlotool.api.results import Result
 from hlotool.api.spool import Program, paths_of
 from hlotool.errors import DumpError, ExitCode
@@ -80,7 +80,7 @@ def inspect(
         from hlotool.inspect.run import find_tasks, inspect_all
 
         dumps = _dumps(where, failures)
-        tasks = find_tasks(dumps, only, tuple(stages), arch if kernels else "")
+        tasks = find_tasks(dumps, only, several(stages), arch if kernels else "")
         modules = inspect_all(tasks, pool)
     return InspectResult(_record(where, dumps, modules, failures, time.perf_counter() - start))
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlotool.api.given import checked
+from hlotool.api.given import checked, several
 from hlotool.api.numbers import distance
 from hlotool.api.programs import load
 from hlotool.api.results import Result
@@ -124,7 +124,7 @@ def opt(
 
     module = clone_module(path).module if isinstance(path, Module) else _load(os.fspath(path), form)
     before = module.to_text() if emit == "filecheck" else ""
-    fuel = [str(pass_fuel)] if isinstance(pass_fuel, int) else pass_fuel
+    fuel = [str(pass_fuel)] if isinstance(pass_fuel, int) else several(pass_fuel)
     manager = _run(module, passes, _fuel(fuel), verify, print_before, print_after, dump_to)
     pieces = _pieces(module, emit, passes, before)
     if output is not None:
@@ -182,7 +182,8 @@ def _run(
 
     dump = DumpModules(Path(dump_to)) if dump_to else None
     around = [
-        [name if name == ALL else known_pass(name) for name in names] for names in (print_before, print_after)
+        [name if name == ALL else known_pass(name) for name in several(names)]
+        for names in (print_before, print_after)
     ]
     printing = PrintModules(sys.stderr.write, *around)
     manager = PassManager(

@@ -1,16 +1,13 @@
 """What is only in memory, as files: the workers of a call are processes, and read what they work on.
 
-The files live as long as this process, so that what a report says to do next finds them.
+The files live as long as this process, so that what a report says to do next finds them. What only they need
+is imported with the first of them: every command line imports this.
 """
 
 from __future__ import annotations
 
-import atexit
-import hashlib
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -70,6 +67,8 @@ def _arrays(value: Any, np: Any) -> Any:
 
 def _written(name: str, content: bytes) -> str:
     """A file of that name and content; the same content is the same file."""
+    import hashlib
+
     folder = _folder() / hashlib.blake2b(content, digest_size=8).hexdigest()
     folder.mkdir(exist_ok=True)
     path = folder / name
@@ -80,6 +79,10 @@ def _written(name: str, content: bytes) -> str:
 @cache
 def _folder() -> Path:
     """Removed when this process ends."""
+    import atexit
+    import shutil
+    import tempfile
+
     folder = Path(tempfile.mkdtemp(prefix="hlotool-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

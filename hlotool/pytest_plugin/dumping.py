@@ -9,13 +9,16 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from hlotool.capture import process
 from hlotool.capture.launch import DumpWishes, environment_of
+from hlotool.capture.watch import Watch
 from hlotool.dump.names import Kind, parse_name
 from hlotool.errors import UsageError
 
@@ -32,8 +35,12 @@ _VARIABLES = (
 )
 #: The hook of `hlotool.capture` in a process that was started below one that is watched.
 _INHERITED = "_hlotool_capture_process"
+#: Kinds of files that hold a program, and not an execution of one that may have been compiled long before.
+_PROGRAMS = frozenset({Kind.BEFORE_OPTIMIZATIONS, Kind.AFTER_OPTIMIZATIONS})
 #: Seconds between two looks at files that may still be written, and for which they are waited for.
 _LOOK, _PATIENCE = 0.01, 1.0
+#: What the dump of a process may take on the disk, as under `hlotool exec`.
+_MOST_BYTES = 10 << 30
 
 _before: dict[str, str | None] = {}
 
@@ -78,7 +85,7 @@ def _own_root(keep: str | None) -> Path:
 
 def _remove_empty(root: Path) -> None:
     """Remove what holds no dump of a wrong program."""
-    if not any(path.is_file() for path in root.rglob("*/wrong/**/*")):
+    if not any(path.is_file() for path in root.rglob("*")):
         shutil.rmtree(root, ignore_errors=True)
 
 
@@ -98,6 +105,8 @@ def unwatched(environment: Mapping[str, str]) -> dict[str, str]:
 class Dumps:
     """What XLA writes in this process and in those that it starts.
 
+    XLA writes every execution of every program; those that nobody wants are deleted meanwhile.
+
     Args:
         snapshots: executions of each program that are kept.
 
@@ -108,8 +117,20 @@ class Dumps:
     def __init__(self, snapshots: int) -> None:
         self._root = Path(os.environ[_ROOT], os.environ.get("PYTEST_XDIST_WORKER", "main"))
         self._snapshots = snapshots
-        self._count = 0
+        self._count = len(list((self._root / "wrong").glob("*")))  # an earlier run may have kept some
         self.is_silent = True
+        self._watch = Watch(self._root, snapshots, _MOST_BYTES)
+        self._watch.__enter__()
+
+    def close(self) -> list[str]:
+        """Leave nothing but what was taken; returns what was deleted that somebody might miss."""
+        self._watch.stop()
+        for path in self._root.glob("process_*"):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+        return self._watch.notes
 
     def take(self, name: str) -> Path | None:
         """Move what was written since the last call to a folder of its own.
@@ -133,7 +154,8 @@ class Dumps:
         for path in self._wanted(files, programs):
             target = folder / (path.name if path.parent == self._mine else path.relative_to(self._root))
             target.parent.mkdir(parents=True, exist_ok=True)
-            path.replace(target)
+            with suppress(FileNotFoundError):  # an execution too many
+                path.replace(target)
         return folder
 
     @property
@@ -164,20 +186,23 @@ class Dumps:
 
     def _wanted(self, files: list[Path], programs: set[tuple[Path, int | None]]) -> Iterator[Path]:
         """What belongs to a program that is new, with its first executions; the rest is deleted."""
-        kept: dict[tuple[Path, int | None], int] = {}
-        for path in sorted(files, key=lambda path: (path.stat().st_mtime_ns, path)):
+        kept: Counter[tuple[Path, int | None]] = Counter()
+        for path in sorted(files, key=_age):
             module = _module(path)
             is_execution = parse_name(path.name).kind is Kind.SNAPSHOT
-            if is_execution:
-                kept[module] = kept.get(module, 0) + 1
+            kept[module] += is_execution
             if module in programs and not (is_execution and kept[module] > self._snapshots):
                 yield path
             else:
                 path.unlink(missing_ok=True)
 
 
-#: Kinds of files that hold a program, and not an execution of one that may have been compiled long before.
-_PROGRAMS = frozenset({Kind.BEFORE_OPTIMIZATIONS, Kind.AFTER_OPTIMIZATIONS})
+def _age(path: Path) -> tuple[int, str]:
+    """Sorts files by the time at which they were written."""
+    try:
+        return path.stat().st_mtime_ns, path.name
+    except OSError:
+        return 0, path.name
 
 
 def _plain(name: str) -> str:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _COMPARED = AGREEING | DIFFERING | EXCUSED | {Verdict.DIFFERS}
 #: What needs no permission.
 _FINE = frozenset({Verdict.IDENTICAL, Verdict.AGREE})
+#: Lines of the summary about what could not be judged.
+_MOST_REASONS = 20
 #: What a worker of pytest-xdist hands to the process that reports.
 _OUTPUT = "hlotool"
 
@@ -45,7 +47,7 @@ class Suite:
         self._counts: Counter[str] = Counter()
         self._tests = 0
         self._stray: list[str] = []
-        self._reasons: Counter[str] = Counter()
+        self._unjudged: list[str] = []
         self._silent: list[bool] = []
 
     # What is compiled within a test.
@@ -87,8 +89,8 @@ class Suite:
         if folder is None:
             return ReplayResult(record_of([], run_options, [], Ending(), [], 0.0))
         self._tests += 1
-        found = self._replay(folder, run_options)
-        if refused := [row for row in found if _is_refused(row, allowed, found)]:
+        found = self._replay(item.nodeid, folder, run_options)
+        if refused := _refused(found, allowed):
             names = ", ".join(dict.fromkeys(f"{row.name}: {row.verdict.value}" for row in refused))
             pytest.fail(f"hlotool: {names}\n\n{found}", pytrace=False)
         shutil.rmtree(folder, ignore_errors=True)
@@ -107,25 +109,26 @@ class Suite:
         folder = self._dumps.take("outside-of-tests")
         if folder is None:
             return
-        found = self._replay(folder, _understood({})[1])
+        found = self._replay("outside of tests", folder, _understood({})[1])
         if found.wrong:
             self._stray.append(str(found))
         else:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _replay(self, folder: Path, options: RunOptions) -> ReplayResult:
-        """Every program in `folder`, in a process that lives as long as the run."""
+    def _replay(self, who: str, folder: Path, options: RunOptions) -> ReplayResult:
+        """Every program in `folder`, which `who` compiled, in a process that lives as long as the run."""
         start = time.perf_counter()
         found, end = Replayed(), Ending()
         try:
             replay_on(self._worker(), [str(folder)], options, found, resume=False)
         except DumpError as error:
             end.problem = error
-            self._reasons[str(error)] += 1
+            self._unjudged.append(f"{who}: {error}")
         if found.journal is not None:
             found.journal.remove()
         self._counts.update(row.verdict.value for row in found.rows)
-        self._reasons.update(row.reason for row in found.rows if row.verdict not in _COMPARED)
+        reasons = dict.fromkeys(row.reason for row in found.rows if row.verdict not in _COMPARED)
+        self._unjudged += [f"{who}: {reason.replace(f'{folder}/', '')}" for reason in reasons]
         elapsed = time.perf_counter() - start
         return ReplayResult(record_of([str(folder)], options, found.rows, end, found.notes, elapsed))
 
@@ -142,11 +145,15 @@ class Suite:
     # The end of the run.
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
+    def pytest_sessionfinish(
+        self, session: pytest.Session, exitstatus: int
+    ) -> Generator[None, object, object]:
         """A wrong program that no test compiled makes the run fail, too."""
-        self._judge_stray()
+        if exitstatus != pytest.ExitCode.INTERRUPTED:
+            self._judge_stray()
         if self._pool is not None:
             self._pool.close()
+        self._unjudged += self._dumps.close()
         self._silent.append(self._dumps.is_silent)
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
@@ -154,7 +161,7 @@ class Suite:
                 "counts": dict(self._counts),
                 "tests": self._tests,
                 "stray": self._stray,
-                "reasons": dict(self._reasons),
+                "unjudged": self._unjudged,
                 "silent": self._dumps.is_silent,
             }
         result = yield
@@ -170,7 +177,7 @@ class Suite:
             self._counts.update(output["counts"])
             self._tests += output["tests"]
             self._stray += output["stray"]
-            self._reasons.update(output["reasons"])
+            self._unjudged += output["unjudged"]
             self._silent.append(output["silent"])
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -185,8 +192,10 @@ class Suite:
         write(f"{self._counts.total()} programs of {self._tests} tests: {verdicts or 'none was compiled'}")
         if not self._counts and all(self._silent):
             write("no dump was written: nothing was compiled by XLA, or it was started before pytest was")
-        for reason, count in self._reasons.most_common():
-            write(f"not judged, {count}: {reason}")
+        for reason in self._unjudged[:_MOST_REASONS]:
+            write(f"not judged: {reason}")
+        if (hidden := len(self._unjudged) - _MOST_REASONS) > 0:
+            write(f"not judged: {hidden} more")
 
 
 def _wishes(item: pytest.Item) -> dict[str, Any]:
@@ -215,8 +224,8 @@ def _understood(wishes: Mapping[str, Any]) -> tuple[frozenset[Verdict] | None, R
         pytest.fail(f"hlotool: {error}", pytrace=False)
 
 
-def _is_refused(row: ModuleRecord, allowed: frozenset[Verdict] | None, found: ReplayResult) -> bool:
-    """Whether a row fails the test. What could not be compared never does: it accuses nobody."""
+def _refused(found: ReplayResult, allowed: frozenset[Verdict] | None) -> list[ModuleRecord]:
+    """The rows that fail a test. What could not be compared never does: it accuses nobody."""
     if allowed is None:
-        return row in found.wrong
-    return row.verdict in _COMPARED and row.verdict not in allowed
+        return found.wrong
+    return [row for row in found if row.verdict in _COMPARED and row.verdict not in allowed]

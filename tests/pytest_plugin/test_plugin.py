@@ -31,6 +31,9 @@ def test_failed_wrong():
 def test_passed_compiled_before():
     pass
 
+def test_passed_not_judged():
+    xla_client.compile("jax/host_callback")
+
 @pytest.fixture
 def compiled():
     yield xla_client.compile("planted/model_fn_opcode")
@@ -127,6 +130,7 @@ def test_the_tests_with_wrong_programs_fail(suite: Run, workers: tuple[str]) -> 
     assert "module_0000.jit_model_fn: wrong" in printed
     assert re.search(r"next: hlotool bisect \S+/wrong/", printed)
     assert "compiled outside of tests:" in printed
+    assert re.search(r"not judged: test_it.py::test_passed_not_judged: module_\d+.*callback", printed)
     assert "'roundin' is not a valid Verdict" in printed
     assert re.search(r"\d+ programs of \d+ tests: \d+ identical · .*\d+ wrong", printed)
 
