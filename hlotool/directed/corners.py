@@ -29,6 +29,10 @@ _INTEGERS: Final = (0, 1, -1, 2, 3)
 _DIFFERENT: Final = 3
 #: The largest number in `whole`: small enough that two draws are often alike.
 _WHOLE: Final = 3
+#: What the numbers in `coincident` are multiples of: floats hold them, their sums and products exactly.
+_UNITS: Final = (1.0, 1.0, 1.0, 0.5, 2.0)
+#: Shares of further zeros in `coincident`: sums of long rows of mostly zeros are small numbers again.
+_ZEROS: Final = (0.0, 0.0, 0.5, 0.85)
 #: Decades of floats in `wide`: far apart, and their products still finite in f32.
 _DECADES: Final = 4.0
 #: Share of the elements of an array that get a value such as NaN.
@@ -58,6 +62,29 @@ def whole(rng: Rng) -> Chooser:
         if leaf.needs_order or leaf.element_type is ElementType.PRED:
             return None
         return _kept(leaf, rng.integers(-_WHOLE, _WHOLE, leaf.plain.shape, endpoint=True))
+
+    return choose
+
+
+def coincident(rng: Rng, constants: Sequence[float] = ()) -> Chooser:
+    """The same very few numbers in every array, so that sums, products and maxima of them coincide.
+
+    A chooser draws the numbers once, and for each array whether its elements are all alike. Now and then one
+    of the program's `constants` is among them.
+    """
+    reach = int(rng.integers(1, _WHOLE, endpoint=True))
+    numbers = rng.choice(_UNITS) * np.arange(-reach if rng.random() < 0.5 else 0, reach + 1)
+    if constants and rng.random() < 0.5:
+        numbers = np.append(numbers, rng.choice(constants))
+    zeros = rng.choice(_ZEROS)
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or leaf.element_type is ElementType.PRED:
+            return None
+        shape = leaf.plain.shape
+        if rng.random() < 0.25:
+            return _kept(leaf, np.full(shape, rng.choice(numbers)))
+        return _kept(leaf, np.where(rng.random(shape) < zeros, 0.0, rng.choice(numbers, shape)))
 
     return choose
 

@@ -15,16 +15,12 @@ import numpy as np
 
 from hlotool.backends.base import Value
 from hlotool.directed import corners
+from hlotool.directed.constants import scalar_constants
 from hlotool.directed.leaves import Chooser, Leaf, leaves_of, with_chosen
 from hlotool.directed.left_open import left_open
 from hlotool.directed.sets import OUT_OF_RANGE, InputSet
 from hlotool.ir.module import Module
-from hlotool.ir.types import ArrayShape
 from hlotool.values.generate import InputGenerator
-
-#: Constants of a program that are larger say nothing that a parameter could be compared with.
-_LARGEST = 1e6
-
 
 #: Places that the largest number of a row has in turn.
 _PLACES = 12
@@ -60,7 +56,7 @@ def ordinary_sets(
     yield from _seeds(generator, plain, seed, 1)
     yield from _sets(module, plain, seed, _PLAIN_TO_SEE)
     yield from _seeds(generator, plain, seed, 2)
-    yield from _sets(module, plain, seed, _ordinary(_constants(module)))
+    yield from _sets(module, plain, seed, _ordinary(scalar_constants(module)))
 
 
 def odd_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
@@ -140,19 +136,3 @@ def _ordinary(constants: Sequence[float]) -> list[_Family]:
         _Family("more signs", corners.signed),
         *(_Family(f"largest at {n}", lambda _, n=n: corners.peak(n)) for n in range(_PLACES)),  # type: ignore[misc]
     ]
-
-
-def _constants(module: Module) -> list[float]:
-    """The scalar constants of a program, each once: what its comparisons may be with."""
-    found: dict[float, None] = {}
-    for instruction in module.instructions():
-        literal = instruction.literal
-        shape = instruction.shape
-        if literal is None or literal.has_elided or not isinstance(shape, ArrayShape) or shape.rank:
-            continue
-        if shape.element_type.is_complex:
-            continue
-        value = float(np.asarray(literal.array).astype(np.float64))
-        if abs(value) <= _LARGEST:
-            found[value] = None
-    return list(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -57,6 +57,11 @@ class Leaf:
     def bounds(self) -> Interval:
         """The numbers that are allowed at every position."""
         return InRange(self.constraint.intervals).narrowest
+
+    @property
+    def as_required(self) -> Leaf:
+        """The same leaf, of which nobody wishes anything: positions may be out of range."""
+        return replace(self, constraint=self.required)
 
     @property
     def needs_order(self) -> bool:

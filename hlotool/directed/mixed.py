@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from hlotool.directed import corners
+from hlotool.directed.constants import scalar_constants
 from hlotool.directed.leaves import Chooser, Leaf, leaves_of, with_chosen
 from hlotool.directed.left_open import left_open
 from hlotool.directed.sets import OUT_OF_RANGE, InputSet
@@ -25,6 +26,9 @@ _COUNT: Final = 40
 _AS_GENERATED: Final = 0.3
 #: Places that the largest number of a row may have.
 _PLACES: Final = 16
+#: One in so many sets has the same few numbers in almost all arrays: each array on its own draws them too
+#: seldom for two to meet.
+_COINCIDENT: Final = 3
 
 
 def mixed_sets(module: Module, generator: InputGenerator, seed: int, odd: bool) -> Iterator[InputSet]:
@@ -37,10 +41,12 @@ def mixed_sets(module: Module, generator: InputGenerator, seed: int, odd: bool) 
         odd: whether values that frameworks may never pass are among them.
     """
     banned = left_open(module)
+    constants = scalar_constants(module)
     for number in range(1, _COUNT + 1):
         rng = np.random.default_rng([seed, 5 + odd, number])
         base: tuple[Any, ...] = generator.draw(int(rng.integers(1 << 30))).values
-        mixture = _Mixture(rng, odd, banned)
+        coincident = corners.coincident(rng, constants) if number % _COINCIDENT == 1 else None
+        mixture = _Mixture(rng, odd, banned, coincident)
         values, changed = with_chosen(module, base, leaves_of(module, base), mixture.choose)
         if changed and bool(mixture.odd) == odd:
             name = f"{'odd ' if odd else ''}mixture {number}"
@@ -54,14 +60,19 @@ class _Mixture:
         odd: what is odd about the chosen values.
     """
 
-    def __init__(self, rng: corners.Rng, is_odd: bool, banned: frozenset[str]) -> None:
+    def __init__(
+        self, rng: corners.Rng, is_odd: bool, banned: frozenset[str], coincident: Chooser | None
+    ) -> None:
         self._rng = rng
+        self._coincident = coincident
         self._is_odd = is_odd
         self._banned = banned
         self.odd: set[str] = set()
 
     def choose(self, leaf: Leaf) -> Array | None:
         """See `Chooser`."""
+        if self._coincident is not None and (not leaf.is_index or self._is_odd):
+            return self._coincide(leaf, self._coincident)
         if self._rng.random() < _AS_GENERATED:
             return None
         usual = self._pick(self._usual())(leaf)
@@ -72,6 +83,13 @@ class _Mixture:
             return usual
         self.odd.add(name)
         return found
+
+    def _coincide(self, leaf: Leaf, coincident: Chooser) -> Array | None:
+        """In odd sets numbers that positions are made of need not lead to a place in range."""
+        if not leaf.is_index:
+            return coincident(leaf)
+        self.odd.add(OUT_OF_RANGE)
+        return coincident(leaf.as_required)
 
     def _pick(self, choosers: Sequence[Chooser]) -> Chooser:
         return choosers[int(self._rng.integers(len(choosers)))]

@@ -7,8 +7,12 @@ from functools import cache
 from itertools import chain, islice
 from typing import Final, TypeVar
 
+import numpy as np
+
 from hlotool.backends.base import Value
+from hlotool.directed import corners
 from hlotool.directed.families import odd_sets, ordinary_sets, quick_sets
+from hlotool.directed.leaves import leaves_of, with_chosen
 from hlotool.directed.mixed import mixed_sets
 from hlotool.directed.searched import searched_sets
 from hlotool.directed.sets import InputSet
@@ -44,6 +48,10 @@ def directed_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator
     def solved() -> Sequence[InputSet]:
         return _solved(module, plain, seed)
 
+    @cache
+    def solved_whole() -> Sequence[InputSet]:
+        return _solved(module, _whole(module, plain, seed), seed, "solved of whole numbers")
+
     generator = InputGenerator(module)
     cheap = _in_turn(
         mixed_sets(module, generator, seed, odd=True),
@@ -54,25 +62,32 @@ def directed_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator
     for one in chain(
         quick_sets(module, plain, seed),
         islice(cheap, _BEFORE_SOLVED),
-        _in_turn(cheap, (s for s in _later(solved) if not s.odd)),
+        _in_turn(cheap, (s for s in _later(solved, solved_whole) if not s.odd)),
     ):
         known += [] if one.odd else [one]
         yield one
     yield from searched_sets(module, plain, known, seed)
-    yield from _in_turn(odd_sets(module, plain, seed), (s for s in _later(solved) if s.odd))
+    yield from _in_turn(odd_sets(module, plain, seed), (s for s in _later(solved, solved_whole) if s.odd))
 
 
-def _solved(module: Module, plain: Sequence[Value], seed: int) -> Sequence[InputSet]:
-    """None where the program cannot be run on the plain arguments: the replay will say why."""
+def _solved(module: Module, start: Sequence[Value], seed: int, name: str = "solved") -> Sequence[InputSet]:
+    """None where the program cannot be run on the arguments to start from: the replay will say why."""
     try:
-        return list(solved_sets(module, plain, seed))
+        return list(solved_sets(module, start, seed, name))
     except HlotoolError:
         return []
 
 
-def _later(make: Callable[[], Sequence[InputSet]]) -> Iterator[InputSet]:
-    """The sets, which are made when the first is asked for."""
-    yield from make()
+def _whole(module: Module, plain: Sequence[Value], seed: int) -> Sequence[Value]:
+    """Arguments from which inverse arithmetic is mostly exact, so that a tie is one to the last bit."""
+    choose = corners.coincident(np.random.default_rng([seed, 7]))
+    return with_chosen(module, plain, leaves_of(module, plain), choose)[0]
+
+
+def _later(*makers: Callable[[], Sequence[InputSet]]) -> Iterator[InputSet]:
+    """The sets of each in turn, which are made when its first is asked for."""
+    for make in makers:
+        yield from make()
 
 
 def _in_turn(*sources: Iterator[T]) -> Iterator[T]:

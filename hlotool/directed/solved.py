@@ -55,13 +55,16 @@ class _Plan:
         return True
 
 
-def solved_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
+def solved_sets(
+    module: Module, plain: Sequence[Value], seed: int, name: str = "solved"
+) -> Iterator[InputSet]:
     """Sets that should show decisions at their corners; equal seeds give equal sets.
 
     Args:
         module: a program for one device.
         plain: arguments whose values the inverse arithmetic goes by.
         seed: chooses elements.
+        name: of the sets, which are numbered.
 
     Raises:
         as `Executable.run`.
@@ -81,7 +84,7 @@ def solved_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[I
             plan.takes(wish, allowed)
             plans.append(plan)
     for number, plan in enumerate(sorted(plans, key=lambda p: bool(p.odd)), start=1):
-        yield _as_set(module, plain, leaves, plan, f"solved {number}")
+        yield _as_set(module, plain, leaves, plan, f"{name} {number}")
 
 
 def _solutions(backwards: Backwards, rng: np.random.Generator) -> Iterator[tuple[Wish, list[Assignment]]]:
@@ -90,7 +93,8 @@ def _solutions(backwards: Backwards, rng: np.random.Generator) -> Iterator[tuple
         for wish in wishes(instruction, operands):
             operand = instruction.operands[wish.operand]
             size = wish.wanted.size
-            chosen = range(size) if size <= _ELEMENTS else np.sort(rng.choice(size, _ELEMENTS, replace=False))
+            # In any order: where one number is to serve all elements, the first of them gets it.
+            chosen = rng.permutation(size)[:_ELEMENTS]
             flat = wish.wanted.reshape(-1)
             taken: dict[tuple[_Place, int], Assignment] = {}
             for element in chosen:
