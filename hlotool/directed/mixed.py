@@ -28,7 +28,7 @@ _AS_GENERATED: Final = 0.3
 _PLACES: Final = 16
 #: One in so many sets has the same few numbers in almost all arrays: each array on its own draws them too
 #: seldom for two to meet.
-_COINCIDENT: Final = 3
+_COINCIDENT: Final = 4
 
 
 def mixed_sets(module: Module, generator: InputGenerator, seed: int, odd: bool) -> Iterator[InputSet]:
@@ -45,9 +45,13 @@ def mixed_sets(module: Module, generator: InputGenerator, seed: int, odd: bool) 
     for number in range(1, _COUNT + 1):
         rng = np.random.default_rng([seed, 5 + odd, number])
         base: tuple[Any, ...] = generator.draw(int(rng.integers(1 << 30))).values
-        coincident = corners.coincident(rng, constants) if number % _COINCIDENT == 1 else None
+        leaves = leaves_of(module, base)
+        # Odd ones are for numbers that positions are made of, and come later than what is odd by itself.
+        is_alike = number % _COINCIDENT == (0 if odd else 1)
+        has_use = not odd or any(leaf.is_index and leaf.is_free for leaf in leaves)
+        coincident = corners.coincident(rng, constants) if is_alike and has_use else None
         mixture = _Mixture(rng, odd, banned, coincident)
-        values, changed = with_chosen(module, base, leaves_of(module, base), mixture.choose)
+        values, changed = with_chosen(module, base, leaves, mixture.choose)
         if changed and bool(mixture.odd) == odd:
             name = f"{'odd ' if odd else ''}mixture {number}"
             yield InputSet(name, values, tuple(sorted(mixture.odd)), is_hard=True)
