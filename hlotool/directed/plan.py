@@ -33,7 +33,8 @@ def directed_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator
 
     After the few that show most, sets of mixed values, odd and ordinary ones, take turns with those of one
     kind of value; once several of each were made, those that inverse arithmetic makes for a decision take
-    their turn, too: they take longer. Then come those that a random search finds for outcomes that none of
+    their turn, too: they take longer; first those that start from the plain arguments, then those that
+    start from small whole numbers. Then come those that a random search finds for outcomes that none of
     them has. What else is odd is last.
 
     Args:
@@ -50,7 +51,10 @@ def directed_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator
 
     @cache
     def solved_whole() -> Sequence[InputSet]:
-        return _solved(module, _whole(module, plain, seed), seed, "solved of whole numbers")
+        # Where nothing came of plain numbers, another search would only take as long again.
+        return (
+            _solved(module, _whole(module, plain, seed), seed, "solved of whole numbers") if solved() else ()
+        )
 
     generator = InputGenerator(module)
     cheap = _in_turn(
