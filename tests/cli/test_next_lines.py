@@ -32,7 +32,7 @@ def failure(printed: Printed, cache: Path) -> str:
     ended = subprocess.run(
         [sys.executable, "-m", "hlotool", *arguments],
         cwd=printed.folder,
-        env=os.environ | {"HLOTOOL_CACHE": str(cache)},
+        env=os.environ | {"HLOTOOL_CACHE": str(cache), "PYTHONPATH": printed.pythonpath},
         capture_output=True,
         encoding="utf-8",
         timeout=_SECONDS,
