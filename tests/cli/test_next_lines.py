@@ -7,6 +7,8 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -62,7 +64,8 @@ def printed(
 
 
 def _execute(lines: Iterable[Printed], cache: Path) -> None:
-    failures = [why for line in lines if (why := failure(line, cache))]
+    with ThreadPoolExecutor(2) as pool:
+        failures = [why for why in pool.map(partial(failure, cache=cache), lines) if why]
     assert not failures, "\n".join(failures)
 
 
