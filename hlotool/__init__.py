@@ -102,6 +102,11 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext hlotool` brings the magic `%%hlotool`."""
+    import_module("hlotool.notebook").register(shell)
+
+
 class _Package(ModuleType):
     """Keeps `hlotool.parse` the public function: importing the sub-package `hlotool/parse/` would hide it.
 

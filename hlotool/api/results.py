@@ -81,12 +81,21 @@ class Result(Generic[Row]):
 
         return plain_text(report_of(self.record, quiet, verbose), width).rstrip("\n")
 
-    def _repr_html_(self) -> str:
-        """The report for a notebook."""
+    def to_html(self, *, quiet: bool = False, verbose: bool = False) -> str:
+        """The report as a fragment of HTML, with its colours; names in it hold no markup.
+
+        Args:
+            quiet: only what disagrees, and the totals.
+            verbose: every detail.
+        """
         from hlotool.report.console import html
         from hlotool.report.show import report_of
 
-        return html(report_of(self.record, quiet=False, verbose=False), _HTML_WIDTH)
+        return html(report_of(self.record, quiet, verbose), _HTML_WIDTH)
+
+    def _repr_html_(self) -> str:
+        """The report for a notebook."""
+        return self.to_html()
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain data, as `--json` prints it."""

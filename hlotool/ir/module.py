@@ -218,3 +218,9 @@ class Module(AttributeAccess):
         from hlotool.ir.printer import print_module
 
         return print_module(self)
+
+    def _repr_html_(self) -> str:
+        """The program for a notebook."""
+        from hlotool.ir.printer import module_html
+
+        return module_html(self)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import count
 from typing import Any, TypeVar
 
@@ -28,6 +29,7 @@ from hlotool.ir.printing.attributes import (
 )
 from hlotool.ir.printing.literals import literal_pieces
 from hlotool.ir.printing.metadata import frontend_text, metadata_text, quote, stack_frame_tables_text
+from hlotool.ir.source_position import source_position, user_position
 from hlotool.ir.types import ELEMENT_TYPES, Shape, join_indexed, strip_layouts
 from hlotool.ir.walk import async_start
 
@@ -118,6 +120,24 @@ def print_instruction(instruction: Instruction, options: PrintOptions | None = N
     return "".join(_Printer(options or PrintOptions(), []).instruction(instruction))
 
 
+#: Instructions of a module that a notebook shows: a page of more is slow, and nobody reads it.
+_HTML_LIMIT = 1000
+
+
+def module_html(module: Module) -> str:
+    """A fragment of HTML for a notebook: the entry first, every other computation folded.
+
+    A line tells where it comes from when it is pointed at; large constants and configurations are left out.
+    """
+    printer = _Printer(SHORT, module.computations)
+    left = _HTML_LIMIT
+    parts = [f"<pre>{escape(printer.header(module))}</pre>"]
+    for computation in sorted(printer.written(module), key=lambda c: c is not module.entry):
+        parts.append(printer.folded(module, computation, left))
+        left = max(0, left - len(computation.instructions))
+    return f'<div style="overflow-x:auto">{"".join(parts)}</div>'
+
+
 class _Printer:
     """Prints with one set of options; remembers the text of values that instructions share."""
 
@@ -129,30 +149,60 @@ class _Printer:
 
     def module(self, module: Module) -> Iterator[str]:
         """Header line, tables, computations."""
-        wrapped = {id(sugar.wrapped) for sugar in map(sugar_of, module.instructions()) if sugar is not None}
-        parts = [f"HloModule {legal_name(module.name)}", *header_parts(module.attributes)]
-        yield ", ".join(parts) + "\n\n"
+        yield self.header(module) + "\n\n"
         if module.stack_frames:
             yield stack_frame_tables_text(module.stack_frames) + "\n"
-        for computation in module.computations:
-            if id(computation) not in wrapped:
-                yield "ENTRY " if computation is module.entry else ""
-                yield from self.computation(computation)
-                yield "\n\n"
+        for computation in self.written(module):
+            yield "ENTRY " if computation is module.entry else ""
+            yield from self.computation(computation)
+            yield "\n\n"
+
+    def header(self, module: Module) -> str:
+        """The first line."""
+        return ", ".join([f"HloModule {legal_name(module.name)}", *header_parts(module.attributes)])
+
+    def written(self, module: Module) -> list[Computation]:
+        """The computations that the text has: without those that a short form implies."""
+        wrapped = {id(sugar.wrapped) for sugar in map(sugar_of, module.instructions()) if sugar is not None}
+        return [computation for computation in module.computations if id(computation) not in wrapped]
 
     def computation(self, computation: Computation) -> Iterator[str]:
         """Signature and body."""
+        yield f"{self.signature(computation)} {{\n"
+        for instruction in computation.instructions:
+            yield from self.line(computation, instruction)
+            yield "\n"
+        yield f"}}{_thread(computation)}"
+
+    def folded(self, module: Module, computation: Computation, limit: int) -> str:
+        """HTML of at most `limit` instructions, which unfolds when it is clicked; the entry is unfolded."""
+        is_entry = computation is module.entry
+        signature = ("ENTRY " if is_entry else "") + self.signature(computation)
+        lines = []
+        for instruction in computation.instructions[:limit]:
+            origin = _origin(module, instruction)
+            title = f' title="{escape(origin)}"' if origin else ""
+            lines.append(f"<span{title}>{escape(''.join(self.line(computation, instruction)))}</span>\n")
+        if (missing := len(computation.instructions) - limit) > 0:
+            lines.append(f"  … {missing:,} more in to_text()\n")
+        return (
+            f"<details{' open' if is_entry else ''}><summary><code>{escape(signature)}</code></summary>"
+            f"<pre>{''.join(lines)}</pre></details>"
+        )
+
+    def signature(self, computation: Computation) -> str:
+        """`%name (parameters) -> result`; the lines of the body follow."""
         self.instruction_names = printed_names(computation.instructions)
         parameters = ", ".join(
             f"{self._name_of(p)}: {self._logical(p.shape)}" for p in computation.parameters
         )
         name = self.computation_names.get(id(computation), computation.name)
-        yield f"%{name} ({parameters}) -> {self._logical(computation.root.shape)} {{\n"
-        for instruction in computation.instructions:
-            yield "  ROOT " if instruction is computation.root else "  "
-            yield from self.instruction(instruction)
-            yield "\n"
-        yield f"}}{_thread(computation)}"
+        return f"%{name} ({parameters}) -> {self._logical(computation.root.shape)}"
+
+    def line(self, computation: Computation, instruction: Instruction) -> Iterator[str]:
+        """A line of the body, without its end."""
+        yield "  ROOT " if instruction is computation.root else "  "
+        yield from self.instruction(instruction)
 
     def instruction(self, instruction: Instruction) -> Iterator[str]:
         """`%name = shape opcode(operands), attributes`."""
@@ -226,6 +276,16 @@ def header_parts(attributes: Mapping[str, AttributeValue]) -> Iterator[str]:
     for name, value in attributes.items():
         if name not in _HEADER:
             yield f"{name}={value_text('', name, value)}"
+
+
+def _origin(module: Module, instruction: Instruction) -> str:
+    """The user's line, or else a library's, and the frontend's name; empty where nothing is known."""
+    metadata = instruction.metadata
+    if metadata is None:
+        return ""
+    tables = module.stack_frames
+    position = user_position(metadata, tables) or source_position(metadata, tables)
+    return " ".join(filter(None, [str(position or ""), metadata.op_name]))
 
 
 def _thread(computation: Computation) -> str:

@@ -51,6 +51,7 @@ RANKS = {
     "tf": 12,
     "xla_tools": 12,
     "pytest_plugin": 12,
+    "notebook": 13,
     "__main__": 13,
     "__init__": 13,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -442,3 +443,28 @@ def test_a_large_splat_is_written_in_little_memory() -> None:
     tracemalloc.stop()
     assert length == len("{ ") + 2048 * (2048 * len("0, ") + len("{  }")) - len(", ") + len(" }")
     assert peak < 5e6  # the text has 12.6 MB, and was made of as many strings as elements
+
+
+def test_html_of_a_module_holds_no_markup_of_others() -> None:
+    """Strings of a program come from anywhere: in lines, in what is shown beside them, in the header."""
+    text = """
+    HloModule m, frontend_attributes={note="<script>0</script>"}
+    same { ROOT a = f32[4]{0} parameter(0) }
+    ENTRY e {
+      p = f32[4]{0} parameter(0), metadata={op_name="\\"><script>1</script>" source_file="<i>.py"}
+      ROOT r = f32[4]{0} custom-call(p), custom_call_target="<script>2</script>", to_apply=same
+    }"""
+    shown = parse_module(text)._repr_html_()
+    tags = set(re.findall(r"<(/?\w+)", shown))
+    assert tags == {t + n for n in ("div", "pre", "details", "summary", "code", "span") for t in ("", "/")}
+    assert '<span title="&lt;i&gt;.py &quot;&gt;&lt;script&gt;1&lt;/script&gt;">' in shown
+    assert shown.index("ENTRY %e") < shown.index("%same (")
+
+
+def test_html_of_a_large_module_says_what_it_leaves_out() -> None:
+    lines = "".join(f"  n{i} = f32[] negate(n{i - 1})\n" for i in range(1, 1500))
+    text = f"HloModule m\nENTRY e {{\n  n0 = f32[] parameter(0)\n{lines}  ROOT r = f32[] negate(n1499)\n}}"
+    shown = parse_module(text)._repr_html_()
+    assert shown.count("<span>") == 1000
+    assert "%n999 = " in shown
+    assert "… 501 more in to_text()" in shown

@@ -1,0 +1,196 @@
+"""hlotool in notebooks: `%load_ext hlotool` brings `%%hlotool`, which is `hlotool exec` for a cell.
+
+IPython calls this module, and this module needs nothing of it but what its shell is given as.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+from hlotool.api.results import Result
+from hlotool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from hlotool.replay.records import ModuleRecord
+    from hlotool.report.exec_records import ExecRecord
+
+MAGIC = "hlotool"
+
+
+class Shell(Protocol):
+    """What is used of IPython's shell.
+
+    Attributes:
+        execution_count: number of the cell that is executed.
+    """
+
+    execution_count: int
+
+    def register_magic_function(self, func: Callable[..., Any], magic_kind: str, magic_name: str) -> None:
+        """Make a function a magic."""
+
+
+class ExecResult(Result["ModuleRecord"]):
+    """What became of a program and of what it compiled: a row for each comparison.
+
+    Args:
+        record: as `hlotool exec` prints it.
+        quiet: the report is to show only what disagrees.
+        verbose: it is to show every detail.
+    """
+
+    record: ExecRecord
+
+    def __init__(self, record: ExecRecord, quiet: bool = False, verbose: bool = False) -> None:
+        super().__init__(record)
+        self._shown = {"quiet": quiet, "verbose": verbose}
+
+    @property
+    def rows(self) -> Sequence[ModuleRecord]:
+        """One record per comparison, by process and module."""
+        return self.record.run.modules
+
+    def _repr_html_(self) -> str:
+        return self.to_html(**self._shown)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """IPython on a terminal shows the report, too: it is what the cell was run for."""
+        printer.text(self.report(**self._shown))
+
+
+def register(shell: Shell) -> None:
+    """Give a shell the magic."""
+    shell.register_magic_function(CellMagic(shell).run, "cell", MAGIC)
+
+
+class CellMagic:
+    """Runs cells as programs; their files last as long as the kernel, for reports name them.
+
+    Args:
+        shell: that executes the cells.
+    """
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+        self._folder = Path(tempfile.mkdtemp(prefix="hlotool-cells-"))
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+
+    def run(self, line: str, cell: str) -> ExecResult | None:
+        """Run the cell as a program of its own, and replay what it compiles.
+
+        `%%hlotool [options]` takes the options of `hlotool exec` (`%%hlotool --help`). The program runs in
+        this kernel's interpreter and folder, in another process: it knows no names of other cells, and gives
+        none to them.
+        """
+        words = _words(line)
+        shown = _parsed(words)
+        if shown is None:
+            return None
+        script = self._folder / f"cell_{self._shell.execution_count}.py"
+        script.write_text(cell, encoding="utf-8")
+        own = [sys.executable, "-m", "hlotool", "exec", "--json", *words]
+        with tempfile.TemporaryFile() as out:
+            status = _run([*own, "--", sys.executable, str(script)], _environment(os.environ), out)
+            out.seek(0)
+            content = out.read()
+        if not content:
+            if status == ExitCode.INTERRUPTED:
+                raise KeyboardInterrupt
+            raise UsageError(f"hlotool exec ended with {status}; what it said stands above")
+        return _result(content, **shown)
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"%%{MAGIC} {line}: {error}") from error
+
+
+def _parsed(words: Sequence[str]) -> dict[str, bool] | None:
+    """How much the report is to show; None where the options ask for help.
+
+    Raises:
+        UsageError: they are wrong, which the parser has explained on stderr.
+    """
+    from hlotool.cli.configured import with_configuration
+    from hlotool.cli.main import build_parser
+
+    line = ["exec", *words, "--", "cell"]
+    try:
+        options = build_parser().parse_args(line)
+    except SystemExit as end:
+        if end.code:
+            raise UsageError(f"%%{MAGIC} {shlex.join(words)}: what is wrong stands above") from None
+        return None
+    if options.program != line[-2:]:
+        raise UsageError(f"%%{MAGIC} takes options alone, for the cell is the program")
+    options = with_configuration(options, line, build_parser)
+    return {"quiet": options.quiet, "verbose": options.verbose}
+
+
+def _environment(given: Mapping[str, str]) -> dict[str, str]:
+    """The program finds modules beside the notebook, as the kernel does, and its output comes at once."""
+    paths = [os.getcwd(), *filter(None, [given.get("PYTHONPATH")])]
+    return {**given, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str], stdout: IO[bytes]) -> int:
+    """Run a command whose stderr appears below the cell; returns its exit status.
+
+    Jupyter interrupts the whole group of the kernel's processes. The command passes an interrupt on to the
+    program, which would get two; so it has a group of its own, and gets what comes to the kernel.
+    """
+    with subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            while not _is_shown(process):
+                process.send_signal(signal.SIGINT)
+        except BaseException:
+            process.terminate()
+            raise
+    return process.returncode
+
+
+def _is_shown(process: subprocess.Popen[bytes]) -> bool:
+    """Show what a process writes to its stderr until the end of that; False where the user interrupts it."""
+    assert isinstance(process.stderr, io.BufferedReader)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    try:
+        while chunk := process.stderr.read1():
+            sys.stdout.write(decoder.decode(chunk))
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
+def _result(content: bytes, quiet: bool, verbose: bool) -> ExecResult:
+    """The result that a record in JSON is; its notes go to stderr, as those of the command do."""
+    import msgspec
+
+    from hlotool.cli.output import tell
+    from hlotool.report.exec_records import ExecRecord
+
+    result = ExecResult(msgspec.json.decode(content, type=ExecRecord), quiet, verbose)
+    for note in result.notes:
+        tell(f"hlotool: note: {note}")
+    return result
