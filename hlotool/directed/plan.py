@@ -33,8 +33,8 @@ def directed_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator
 
     After the few that show most, sets of mixed values, odd and ordinary ones, take turns with those of one
     kind of value; once several of each were made, those that inverse arithmetic makes for a decision take
-    their turn, too: they take longer; first those that start from the plain arguments, then those that
-    start from small whole numbers. Then come those that a random search finds for outcomes that none of
+    their turn, too: they take longer; first those that start from the plain arguments, then ties that start
+    from small whole numbers. Then come those that a random search finds for outcomes that none of
     them has. What else is odd is last.
 
     Args:
@@ -50,11 +50,9 @@ def directed_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator
         return _solved(module, plain, seed)
 
     @cache
-    def solved_whole() -> Sequence[InputSet]:
+    def ties() -> Sequence[InputSet]:
         # Where nothing came of plain numbers, another search would only take as long again.
-        return (
-            _solved(module, _whole(module, plain, seed), seed, "solved of whole numbers") if solved() else ()
-        )
+        return _solved(module, _whole(module, plain, seed), seed, only_ties=True) if solved() else ()
 
     generator = InputGenerator(module)
     cheap = _in_turn(
@@ -66,18 +64,18 @@ def directed_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator
     for one in chain(
         quick_sets(module, plain, seed),
         islice(cheap, _BEFORE_SOLVED),
-        _in_turn(cheap, (s for s in _later(solved, solved_whole) if not s.odd)),
+        _in_turn(cheap, (s for s in _later(solved, ties) if not s.odd)),
     ):
         known += [] if one.odd else [one]
         yield one
     yield from searched_sets(module, plain, known, seed)
-    yield from _in_turn(odd_sets(module, plain, seed), (s for s in _later(solved, solved_whole) if s.odd))
+    yield from _in_turn(odd_sets(module, plain, seed), (s for s in _later(solved, ties) if s.odd))
 
 
-def _solved(module: Module, start: Sequence[Value], seed: int, name: str = "solved") -> Sequence[InputSet]:
+def _solved(module: Module, start: Sequence[Value], seed: int, only_ties: bool = False) -> Sequence[InputSet]:
     """None where the program cannot be run on the arguments to start from: the replay will say why."""
     try:
-        return list(solved_sets(module, start, seed, name))
+        return list(solved_sets(module, start, seed, only_ties))
     except HlotoolError:
         return []
 

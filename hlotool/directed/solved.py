@@ -56,7 +56,7 @@ class _Plan:
 
 
 def solved_sets(
-    module: Module, plain: Sequence[Value], seed: int, name: str = "solved"
+    module: Module, plain: Sequence[Value], seed: int, only_ties: bool = False
 ) -> Iterator[InputSet]:
     """Sets that should show decisions at their corners; equal seeds give equal sets.
 
@@ -64,7 +64,8 @@ def solved_sets(
         module: a program for one device.
         plain: arguments whose values the inverse arithmetic goes by.
         seed: chooses elements.
-        name: of the sets, which are numbered.
+        only_ties: leave out all but ties, each of which has a set for itself: one that is exact lasts as long
+            as nothing else moves.
 
     Raises:
         as `Executable.run`.
@@ -79,10 +80,13 @@ def solved_sets(
         allowed = [
             one for one in assignments if _is_allowed(by_place.get((one.number, one.index)), one, wish)
         ]
-        if allowed and not any(plan.takes(wish, allowed) for plan in plans):
+        if only_ties and not wish.is_tie:
+            continue
+        if allowed and (only_ties or not any(plan.takes(wish, allowed) for plan in plans)):
             plan = _Plan(wish.odd)
             plan.takes(wish, allowed)
             plans.append(plan)
+    name = "solved tie" if only_ties else "solved"
     for number, plan in enumerate(sorted(plans, key=lambda p: bool(p.odd)), start=1):
         yield _as_set(module, plain, leaves, plan, f"{name} {number}")
 

@@ -16,6 +16,8 @@ from hlotool.ir.types import ArrayShape, ElementType
 #: How far beside a tie `just less` is, in parts of the number: closer than what a thousandth of it would
 #: hide.
 _NEAR: Final = 3e-4
+#: The outcome of a tie, which others add to.
+_EQUAL: Final = "equal"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +37,11 @@ class Wish:
     wanted: Array
     outcome: str
     odd: str = ""
+
+    @property
+    def is_tie(self) -> bool:
+        """Whether two numbers are to be equal."""
+        return self.outcome.startswith(_EQUAL)
 
     @property
     def purpose(self) -> str:
@@ -74,7 +81,7 @@ def _beside(instruction: Instruction, operand: int, value: Array, name: str = ""
     of = f" {name}" if name else ""
     with np.errstate(all="ignore"):
         below, above = around - step, around + step
-    yield Wish(instruction, operand, around, f"equal{of}")
+    yield Wish(instruction, operand, around, f"{_EQUAL}{of}")
     yield Wish(instruction, operand, below, f"just less{of}")
     yield Wish(instruction, operand, above, f"just more{of}")
 

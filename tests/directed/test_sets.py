@@ -218,6 +218,57 @@ def test_mixtures_keep_what_is_asked_and_say_what_is_odd() -> None:
     assert {"NaN", "infinity", OUT_OF_RANGE} <= names
 
 
+TOTAL = """HloModule total
+sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
+ENTRY e {
+  x = f32[6] parameter(0)
+  y = f32[6] parameter(1)
+  limit = f32[] parameter(2)
+  zero = f32[] constant(0)
+  z = f32[6] multiply(x, y)
+  t = f32[] reduce(z, zero), dimensions={0}, to_apply=sum
+  ROOT p = pred[] compare(t, limit), direction=GT
+}"""
+
+
+def test_sums_of_products_meet_a_limit_exactly() -> None:
+    """Where each array draws numbers of its own they hardly ever do: all three have to hold the same few."""
+    module = parse_module(TOTAL)
+    ties = 0
+    for seed in range(8):
+        for one in mixed_sets(module, InputGenerator(module), seed, odd=False):
+            x, y, limit = (np.asarray(v, np.float64) for v in one.values)
+            ties += bool((x * y).sum() == limit and x.any() and y.any())
+    assert ties >= 5
+
+
+def test_floats_that_positions_are_made_of_leave_the_range_in_odd_sets() -> None:
+    """The start is x rounded to zero, and the last place of 3 elements in 5 is 2."""
+    module = parse_module(
+        "HloModule m\nENTRY e { v = f32[5] parameter(0) x = f32[] parameter(1) i = s32[] convert(x) "
+        "ROOT r = f32[3] dynamic-slice(v, i), dynamic_slice_sizes={3} }"
+    )
+    generator = InputGenerator(module)
+    reached = {
+        odd: {int(float(one.values[1])) for one in mixed_sets(module, generator, 0, odd)}  # type: ignore[arg-type]
+        for odd in (False, True)
+    }
+    assert reached[False] <= {0, 1, 2}
+    assert reached[True] - {0, 1, 2}
+
+
+def test_inverse_arithmetic_on_whole_numbers_meets_a_tie_to_the_bit() -> None:
+    """The sum is compared with the limit as XLA computes it, in f32; whole numbers are exact in it."""
+    module, plain = program(TOTAL)
+    sets = [one for one in directed_sets(module, plain, 0) if one.name.startswith("solved tie")]
+    distances = []
+    for one in sets:
+        assert all("equal" in aim for aim in one.aims)
+        x, y, limit = (np.asarray(v, np.float64) for v in one.values)
+        distances.append(float((x * y).sum() - limit))
+    assert 0 in distances
+
+
 def test_mixtures_leave_out_what_nobody_defines() -> None:
     """What a factorization makes of NaN is the library's affair."""
     module = parse_module(
