@@ -29,14 +29,18 @@ if TYPE_CHECKING:
 MAGIC = "hlotool"
 
 
+class DisplayHook(Protocol):
+    """What IPython's shell displays values with."""
+
+    @property
+    def prompt_count(self) -> int:
+        """Number of the cell that is executed; the shell's own count may be ahead by one."""
+
+
 class Shell(Protocol):
-    """What is used of IPython's shell.
+    """What is used of IPython's shell."""
 
-    Attributes:
-        execution_count: number of the cell that is executed.
-    """
-
-    execution_count: int
+    displayhook: DisplayHook
 
     def register_magic_function(self, func: Callable[..., Any], magic_kind: str, magic_name: str) -> None:
         """Make a function a magic."""
@@ -98,7 +102,7 @@ class CellMagic:
         shown = _parsed(words)
         if shown is None:
             return None
-        script = self._folder / f"cell_{self._shell.execution_count}.py"
+        script = self._folder / f"cell_{self._shell.displayhook.prompt_count}.py"
         script.write_text(cell, encoding="utf-8")
         own = [sys.executable, "-m", "hlotool", "exec", "--json", *words]
         with tempfile.TemporaryFile() as out:
