@@ -32,7 +32,8 @@ _UNBOUNDED = 100_000
 def console_for(stream: IO[str], width: int | None = None) -> Console:
     """A console on `stream`: its own width and colours on a terminal, unbounded and plain elsewhere.
 
-    In a notebook rich would not write to the stream, but display at once what is printed, with colours.
+    In a notebook rich would not write to the stream but display at once what is printed, and Jupyter has it
+    force colours (FORCE_COLOR).
     """
     from rich.console import Console
 
@@ -44,6 +45,7 @@ def console_for(stream: IO[str], width: int | None = None) -> Console:
         markup=False,
         emoji=False,
         soft_wrap=False,
+        force_terminal=is_terminal,
         force_jupyter=False,
         no_color=not is_terminal or bool(os.environ.get("NO_COLOR")) or None,
     )

@@ -33,8 +33,8 @@ def test_the_cells_run() -> None:
 @pytest.mark.xla
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-def test_jupyter_shows_html(tmp_path: Path) -> None:
-    """Needs nbclient and ipykernel; HLOTOOL_NOTEBOOK names a file for the executed notebook."""
+def test_jupyter_shows_html() -> None:
+    """Needs the extra `notebook`; HLOTOOL_NOTEBOOK names a file for the executed notebook."""
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
