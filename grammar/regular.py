@@ -101,4 +101,5 @@ class RegularRules:
     def _repeated(part: str, operator: str) -> str:
         if part == _NOTHING:
             return "" if operator in "*?" else _NOTHING
-        return f"(?:{part}){operator}+"
+        # Atomic, not `(...)*+`: where the part can backtrack Python before 3.11.5 matches that wrongly.
+        return f"(?>(?:{part}){operator})"

@@ -137,7 +137,7 @@ def _negated(a: MachineRange) -> MachineRange:
 
 def _add(instruction: Instruction, operands: _Operands) -> MachineRange:
     a, b = operands
-    if instruction.element_type.is_integer:
+    if not instruction.element_type.is_floating:
         return of_integers(*_sum(a, b))
     low, high = rounded(*_sum(a, b), instruction.element_type)
     # x + y is -0 only for two of them.
@@ -169,14 +169,14 @@ def _square(instruction: Instruction, a: MachineRange) -> MachineRange:
     """Of one number with itself: neither negative, nor NaN of zero and infinity."""
     ends = a.low * a.low, a.high * a.high
     low, high = 0 if a.holds_zero else min(ends), max(ends)
-    if instruction.element_type.is_integer:
+    if not instruction.element_type.is_floating:
         return of_integers(low, high)
     return MachineRange(*rounded(low, high, instruction.element_type), a.nan, False)
 
 
 def _product(element_type: ElementType, a: MachineRange, b: MachineRange) -> MachineRange:
     low, high = _products(a, b)
-    if element_type.is_integer:
+    if not element_type.is_floating:
         return of_integers(low, high)
     low, high = rounded(low, high, element_type)
     nan = a.nan or b.nan or (a.holds_zero and not b.is_finite) or (b.holds_zero and not a.is_finite)

@@ -10,7 +10,7 @@ from hlotool.dump.quoted import Lines, Quotation
 #: The only hunk of a file: it begins with the first line.
 _WHOLE = re.compile(
     r"^@@ -[01](?:,(?P<old>\d{1,9}))? \+[01](?:,(?P<new>\d{1,9}))? @@[^\n]*\n"
-    r"(?P<lines>(?:[ +\-\\][^\n]*\n?|\n)*+)",
+    r"(?P<lines>(?>(?:[ +\-\\][^\n]*\n?|\n)*))",
     re.MULTILINE,
 )
 

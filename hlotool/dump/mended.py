@@ -30,7 +30,7 @@ _CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\
 _MEANT = dict.fromkeys("\xa0\u2002\u2003\u2007\u2009\u202f\u3000", " ")
 _MEANT |= dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\xad", "")
 _MEANT |= {"\u2192": "->", "\u2212": "-", "\u2026": "..."}
-_STRING_OR_ODD = re.compile(rf'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|[{"".join(_MEANT)}]')
+_STRING_OR_ODD = re.compile(rf'"[^"\\\n]*+(?>(?:\\.[^"\\\n]*+)*)"|[{"".join(_MEANT)}]')
 _QUOTATION_MARKS = str.maketrans(dict.fromkeys("\u201c\u201d\u201e", '"'))
 #: What is looked for before anything is decoded: most texts have none of it.
 _ODD_BYTES = tuple(character.encode() for character in (*_MEANT, "\u201c"))

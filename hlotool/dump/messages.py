@@ -13,7 +13,7 @@ from hlotool.dump.quoted import Quotation, joined
 #: Where the records of a log have their text.
 _MESSAGE_KEYS = ("message", "msg", "log", "textPayload", "text", "event")
 #: A message among the keys and values of a line, as loggers of Go write them.
-_KEYED = re.compile(r'^[^\n]*?\bmsg=(?P<text>"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|[^\s"]*)', re.MULTILINE)
+_KEYED = re.compile(r'^[^\n]*?\bmsg=(?P<text>"[^"\\\n]*+(?>(?:\\.[^"\\\n]*+)*)"|[^\s"]*)', re.MULTILINE)
 _MAIL = re.compile(
     r"(?:From |(?:From|To|Subject|Date|Received|Message-ID|MIME-Version|Return-Path): )", re.IGNORECASE
 )

@@ -24,7 +24,7 @@ _CHILD = Path(__file__).with_name("mlir_child.py")
 #: The first bytes of MLIR bytecode. `jax.export` wraps it, after its length, in a message of its own.
 BYTECODE = b"ML\xefR"
 _MLIR = re.compile(
-    rb"(?:\s|//[^\n]*+\n)*+"
+    rb"(?>(?:\s|//[^\n]*+\n)*)"
     rb"(?:#\w+ ?=|!\w+ ?=|(?:builtin\.)?module\b[^\n]*\{|\"builtin\.module\"|func\.func\b)"
 )
 _STABLEHLO = re.compile(rb"\b(?:stablehlo|mhlo|chlo|vhlo|func\.func|sdy)\b")

@@ -62,7 +62,9 @@ def fenced(text: str) -> Iterator[Quotation]:
 
 
 #: An ordinary literal: of C's kind, or of Python's in single quotes, which is what its `repr` prints.
-_ORDINARY = r"""(?:"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|(?<!\w)[bBuUfF]{0,2}'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+')"""
+_ORDINARY = (
+    r"""(?:"[^"\\\n]*+(?>(?:\\.[^"\\\n]*+)*)"|(?<!\w)[bBuUfF]{0,2}'[^'\\\n]*+(?>(?:\\.[^'\\\n]*+)*)')"""
+)
 #: What opens a literal, or hides what looks like one: C++'s raw strings, Python's long ones, Rust's, those in
 #: backticks (JavaScript, Go), ordinary ones, of which several may stand in a row, and comments.
 _OPENER = re.compile(
@@ -70,9 +72,9 @@ _OPENER = re.compile(
       R"(?P<delimiter>[^()\\\s"]{{0,16}})\(
     | (?P<python>[a-zA-Z]{{0,2}})(?P<quotes>\"{{3}}|'{{3}})
     | \br(?P<hashes>\#{{1,8}})"
-    | (?P<template>`[^`\\]*+(?:\\.[^`\\]*+)*+`)
+    | (?P<template>`[^`\\]*+(?>(?:\\.[^`\\]*+)*)`)
     | '(?:\\.|[^'\\\n])'
-    | (?P<row>{_ORDINARY}(?:[\s+\\]*+,?[\s+\\]*+{_ORDINARY})*+)
+    | (?P<row>{_ORDINARY}(?>(?:[\s+\\]*+,?[\s+\\]*+{_ORDINARY})*))
     | (?<!:)//[^\n]*+
     | (?P<comment>/\*)
     """,

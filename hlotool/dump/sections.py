@@ -44,7 +44,7 @@ _HLO_LINE = re.compile(
 )
 
 
-_COMMENTS = rb"(?:\xef\xbb\xbf)?(?:\s|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+"
+_COMMENTS = rb"(?:\xef\xbb\xbf)?(?>(?:\s|//[^\n]*+|/\*(?>(?:[^*]|\*(?!/))*)\*/)*)"
 #: Nothing but comments stands before HLO: a header, an entry, an instruction, another computation.
 _PLAIN = re.compile(
     _COMMENTS + rb"(?:HloModule\s|ENTRY\s|(?:ROOT\s+)?%?[\w.-]+\s*=\s*\(?\w+\["

@@ -8,6 +8,7 @@ from hlotool.errors import (
     BackendTimeout,
     HloSyntaxError,
     HlotoolError,
+    Miscompiled,
     Unsupported,
     VerificationError,
 )
@@ -16,6 +17,7 @@ from hlotool.findings.verdict import Verdict
 
 #: The first class that an error belongs to decides.
 _VERDICTS: dict[type[HlotoolError], Verdict] = {
+    Miscompiled: Verdict.WRONG,
     Unsupported: Verdict.UNSUPPORTED,
     BackendTimeout: Verdict.TIMEOUT,
     BackendOutOfMemory: Verdict.OUT_OF_MEMORY,

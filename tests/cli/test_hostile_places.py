@@ -117,7 +117,7 @@ def test_configurations_that_cannot_be_read(
     configuration = program.with_name("hlotool.toml")
     configuration.write_bytes(text)
     assert main(["check", str(program), "--config", str(configuration)]) == ExitCode.USAGE
-    assert f"error: {configuration}: " in capsys.readouterr().err
+    assert f"error: {configuration}:" in capsys.readouterr().err
 
 
 def test_a_small_file_that_expands_to_much_is_refused(

@@ -7,6 +7,8 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -32,7 +34,7 @@ def failure(printed: Printed, cache: Path) -> str:
     ended = subprocess.run(
         [sys.executable, "-m", "hlotool", *arguments],
         cwd=printed.folder,
-        env=os.environ | {"HLOTOOL_CACHE": str(cache)},
+        env=os.environ | {"HLOTOOL_CACHE": str(cache), "PYTHONPATH": printed.pythonpath},
         capture_output=True,
         encoding="utf-8",
         timeout=_SECONDS,
@@ -62,7 +64,8 @@ def printed(
 
 
 def _execute(lines: Iterable[Printed], cache: Path) -> None:
-    failures = [why for line in lines if (why := failure(line, cache))]
+    with ThreadPoolExecutor(2) as pool:
+        failures = [why for why in pool.map(partial(failure, cache=cache), lines) if why]
     assert not failures, "\n".join(failures)
 
 

@@ -18,6 +18,7 @@ from hlotool.errors import (
     HlotoolError,
     InputDataError,
     Location,
+    Miscompiled,
     ProtoError,
     Unsupported,
     UsageError,
@@ -31,6 +32,7 @@ from hlotool.report.records import exit_code_of
 PLACE = Location("m.hlo", 3, 9)
 
 ERRORS: list[tuple[HlotoolError, Verdict]] = [
+    (Miscompiled("1 of 2 outputs"), Verdict.WRONG),
     (UsageError("what?"), Verdict.BAD_INPUT),
     (HloSyntaxError("bad", PLACE, "  x = f33[]"), Verdict.BAD_INPUT),
     (VerificationError("rule", "bad", "x", PLACE), Verdict.BAD_INPUT),

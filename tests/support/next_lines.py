@@ -28,11 +28,13 @@ class Printed:
         command: as printed.
         folder: the working directory.
         test: in which it was printed.
+        pythonpath: what that test set: a stand-in for a package may lie there.
     """
 
     command: str
     folder: str
     test: str
+    pythonpath: str
 
 
 #: What this process saw already.
@@ -61,7 +63,8 @@ def record(text: object, folder: object = None, test: str = "") -> None:
     for command in _LINE.findall(text):
         if not ADVICE.match(command) and (command, where) not in _seen:
             _seen.add((command, where))
-            line = json.dumps(asdict(Printed(command, where, test))) + "\n"
+            printed = Printed(command, where, test, os.environ.get("PYTHONPATH", ""))
+            line = json.dumps(asdict(printed)) + "\n"
             # One write of less than a page at the end of a file: processes do not tear each other's lines.
             with Path(os.environ[_FILE]).open("ab", buffering=0) as file:
                 file.write(line.encode())

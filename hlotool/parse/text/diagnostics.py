@@ -45,7 +45,7 @@ _ALTERNATIVES = re.compile(r"(?:\(\?:)?([a-z_|]+)\)?")
 _MOST_KEYS = 6
 _FOUND = re.compile(r"%?[A-Za-z0-9_.\-]+[:=]?|->|<=|\.\.\.")
 _LONGEST_FOUND = 40
-_MLIR = re.compile(r"(?:\s|//[^\n]*+)*+(?:#loc|(?:builtin\.)?module\s+(?:@|attributes|\{))")
+_MLIR = re.compile(r"(?>(?:\s|//[^\n]*+)*)(?:#loc|(?:builtin\.)?module\s+(?:@|attributes|\{))")
 #: `x=f32[…`, `x=(…` or `x=add(…`: an instruction, not an attribute.
 _GLUED_NAME = re.compile(r"%?[A-Za-z_][A-Za-z0-9_.\-]*=\s*(?:\(|[a-z0-9]+\[|[a-z\-]+\()")
 #: `x = …` where `x=…` is meant.
@@ -53,7 +53,7 @@ _LOOSE_KEY = re.compile(r"([A-Za-z_][A-Za-z0-9_.\-]*)\s+=")
 #: An element type that does not exist; longer words are none.
 _WORD_BEFORE = re.compile(r"(?<![A-Za-z0-9_])[A-Za-z0-9_]{1,40}\Z")
 _BRACKET = re.compile(
-    r"""(?P<opening>[(\[{])|(?P<closing>[)\]}])|"[^"\\]*+(?:\\.[^"\\]*+)*+"|/\*.*?\*/|//[^\r\n]*|(?P<open_end>"|/\*)""",
+    r"""(?P<opening>[(\[{])|(?P<closing>[)\]}])|"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"|/\*.*?\*/|//[^\r\n]*|(?P<open_end>"|/\*)""",
     re.DOTALL,
 )
 
@@ -139,4 +139,6 @@ def _hint(text: str, position: int | None, accepted: frozenset[str]) -> str | No
 
 def _is_open_string(text: str, position: int) -> bool:
     quote = text[position]
-    return re.compile(rf"{quote}[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+{quote}").match(text, position) is None
+    return (
+        re.compile(rf"{quote}[^{quote}\\]*+(?>(?:\\.[^{quote}\\]*+)*){quote}").match(text, position) is None
+    )

@@ -260,4 +260,4 @@ def _check_shapes(operands: Sequence[Instruction], shapes: Iterable[tuple[int, S
 def _plain_parameters() -> Callable[[str], object]:
     """What proves the parameters of a signature where all of them are arrays."""
     parameter = _PARAMETER_NAME + grammar.pattern("array_shape")
-    return re.compile(f"{parameter}(?:, {parameter})*+").fullmatch
+    return re.compile(f"{parameter}(?>(?:, {parameter})*)").fullmatch

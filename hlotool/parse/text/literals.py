@@ -30,7 +30,7 @@ _BLANKS = " \t\r\n"
 _BLANK = rf"[{_BLANKS}]"
 _PAIR = re.compile(rf"\({_BLANK}*({_NUMBER}){_BLANK}*,{_BLANK}*({_NUMBER}){_BLANK}*\)")
 #: What an array literal may consist of once pairs have become single elements.
-_ARRAY = re.compile(r"(?:[{} \t\r\n,]++|" + _NUMBER + r"(?=[{} \t\r\n,]|\Z))*+")
+_ARRAY = re.compile(r"(?>(?:[{} \t\r\n,]++|" + _NUMBER + r"(?=[{} \t\r\n,]|\Z))*)")
 _ELIDED = re.compile(r"[ \t\r\n]*\{[ \t\r\n,]*\.\.\.[ \t\r\n,]*\}[ \t\r\n]*")
 _BRACE_OR_ELEMENT = re.compile(r"[{}]|[^{} \t\r\n,]+")
 _NOT_ELEMENTS = str.maketrans("{},", "   ")

@@ -41,9 +41,9 @@ METADATA_KEY = ", metadata="
 SAFE_NUMBER = "-?[0-9]{1,9}(?![0-9])"
 _METADATA_FIELD = re.compile(f"([a-z_]+)=({SAFE_STRING}|{SAFE_NUMBER})")
 _ENTRY_LAYOUT = "entry_computation_layout={("
-_SAFE_SIZES = "[0-9]{1,18}(?:,[0-9]{1,18})*+"
+_SAFE_SIZES = "[0-9]{1,18}(?>(?:,[0-9]{1,18})*)"
 #: Type, sizes that fit in 64 bits, order of the dimensions.
-_PLAIN_ARRAY = re.compile(rf"([a-z0-9]+)\[((?:{_SAFE_SIZES})?+)\](?:\{{({_SAFE_SIZES})?+\}})?+")
+_PLAIN_ARRAY = re.compile(rf"([a-z0-9]+)\[((?>(?:{_SAFE_SIZES})?))\](?>(?:\{{(?>({_SAFE_SIZES})?)\}})?)")
 #: Literals of so many characters and elements at most are kept.
 _SHORT_LITERAL = 64
 #: Kept between texts: some tens of megabytes.
@@ -284,9 +284,9 @@ def _canonical_metadata() -> str:
     parts = []
     for field in fields(Metadata):
         if strings.fullmatch(f"{field.name}="):
-            parts.append(rf"(?:{field.name}={SAFE_STRING} ?)?+")
+            parts.append(rf"(?>(?:{field.name}={SAFE_STRING} ?)?)")
         elif numbers.fullmatch(f"{field.name}="):
-            parts.append(rf"(?:{field.name}={SAFE_NUMBER} ?)?+")
+            parts.append(rf"(?>(?:{field.name}={SAFE_NUMBER} ?)?)")
     return METADATA_KEY + r"\{" + "".join(parts) + r"\}"
 
 

@@ -61,7 +61,7 @@ def _forms() -> list[tuple[re.Pattern[str], _Form]]:
         "BOOL_KEY": (grammar.terminal("BOOL"), _is_true),
         "BOOL_OR_BOOLS_KEY": (grammar.pattern("booleans"), _booleans),
         "COMPUTATION_KEY": (f"{name}|{word}", _callee),
-        "FRONTEND_KEY": (rf"\{{(?:{entry}(?:, ?{entry})*+)?+\}}", _frontend),
+        "FRONTEND_KEY": (rf"\{{(?>(?:{entry}(?>(?:, ?{entry})*))?)\}}", _frontend),
         "ENUM_KEY": (word, lambda value: None if value in RESERVED else value),
         "INT_KEY": (grammar.terminal("INT"), int),
         "INTS_KEY": (ints, _integers),

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from hlotool.parse.text.binding import BoundAttributes
     from hlotool.parse.text.checks import Rule
 
-_PARENTHESES = r"[^()\n]*+(?:\([^()\n]*+\)[^()\n]*+)*+"
-_NESTED_PARENTHESES = rf"[^()\n]*+(?:\({_PARENTHESES}\)[^()\n]*+)*+"
+_PARENTHESES = r"[^()\n]*+(?>(?:\([^()\n]*+\)[^()\n]*+)*)"
+_NESTED_PARENTHESES = rf"[^()\n]*+(?>(?:\({_PARENTHESES}\)[^()\n]*+)*)"
 #: An instruction line as XLA prints it: ROOT; name; shape and opcode; operands that are but names or a
 #: number, or others; attributes. Of any other line everything is empty.
 _LINE = re.compile(
-    rf"^(?: *+(ROOT )?+%?+({NAME.removeprefix('%?')}+) = "
-    r"((?:\(.*?\)|[a-z0-9]++\[[^\]\n]*+\](?:\{[^}\n]*+\})?+) [a-z0-9\-]++)"
+    rf"^(?: *+(?>(ROOT )?)%?+({NAME.removeprefix('%?')}+) = "
+    r"((?:\(.*?\)|[a-z0-9]++\[[^\]\n]*+\](?>(?:\{[^}\n]*+\})?)) [a-z0-9\-]++)"
     rf"\((?:([%A-Za-z0-9_.\-, ]*+)|({_NESTED_PARENTHESES}))\)(.*+)|.*+)$",
     re.MULTILINE,
 )

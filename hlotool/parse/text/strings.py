@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 #: An expression for strings whose escapes are all right.
-SAFE_STRING = r'''"[^"\\\n]*+(?:\\(?:[nrt"'\\]|[0-3][0-7]{2})[^"\\\n]*+)*+"'''
+SAFE_STRING = r'''"[^"\\\n]*+(?>(?:\\(?:[nrt"'\\]|[0-3][0-7]{2})[^"\\\n]*+)*)"'''
 
 _SIMPLE = {
     "a": b"\a",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import os
 import signal
 import threading
@@ -144,7 +143,7 @@ def test_an_interrupted_call_leaves_no_answer_behind() -> None:
     # A shell that starts jobs in the background has them ignore SIGINT.
     ignored = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        threading.Timer(0.5, _thread.interrupt_main).start()
+        threading.Timer(0.5, signal.pthread_kill, (threading.get_ident(), signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
             process.call("time:sleep", 30, type(None))
     finally:
