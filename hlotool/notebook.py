@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from hlotool.api.results import Result
-from hlotool.errors import ExitCode, UsageError
+from hlotool.errors import BackendFailed, ExitCode, UsageError
 
 if TYPE_CHECKING:
     from hlotool.replay.records import ModuleRecord
@@ -110,9 +110,7 @@ class CellMagic:
             out.seek(0)
             content = out.read()
         if not content:
-            if status == ExitCode.INTERRUPTED:
-                raise KeyboardInterrupt
-            raise UsageError(f"hlotool exec ended with {status}; what it said stands above")
+            raise _failure(status)
         return _result(content, **shown)
 
 
@@ -185,6 +183,16 @@ def _is_shown(process: subprocess.Popen[bytes]) -> bool:
     except KeyboardInterrupt:
         return False
     return True
+
+
+def _failure(status: int) -> BaseException:
+    """Why a command that has said on stderr what is wrong gave no record."""
+    if status == ExitCode.INTERRUPTED:
+        return KeyboardInterrupt()
+    told = f"ended with {status}; what it said stands above"
+    if status == ExitCode.USAGE:
+        return UsageError(f"hlotool exec: {told}")
+    return BackendFailed("hlotool exec", told)
 
 
 def _result(content: bytes, quiet: bool, verbose: bool) -> ExecResult:
