@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from hlotool.api.results import Result
-from hlotool.errors import ExitCode, UsageError
+from hlotool.errors import BackendFailed, ExitCode, UsageError
 
 if TYPE_CHECKING:
     from hlotool.replay.records import ModuleRecord
@@ -29,14 +29,18 @@ if TYPE_CHECKING:
 MAGIC = "hlotool"
 
 
+class DisplayHook(Protocol):
+    """What IPython's shell displays values with."""
+
+    @property
+    def prompt_count(self) -> int:
+        """Number of the cell that is executed; the shell's own count may be ahead by one."""
+
+
 class Shell(Protocol):
-    """What is used of IPython's shell.
+    """What is used of IPython's shell."""
 
-    Attributes:
-        execution_count: number of the cell that is executed.
-    """
-
-    execution_count: int
+    displayhook: DisplayHook
 
     def register_magic_function(self, func: Callable[..., Any], magic_kind: str, magic_name: str) -> None:
         """Make a function a magic."""
@@ -98,7 +102,7 @@ class CellMagic:
         shown = _parsed(words)
         if shown is None:
             return None
-        script = self._folder / f"cell_{self._shell.execution_count}.py"
+        script = self._folder / f"cell_{self._shell.displayhook.prompt_count}.py"
         script.write_text(cell, encoding="utf-8")
         own = [sys.executable, "-m", "hlotool", "exec", "--json", *words]
         with tempfile.TemporaryFile() as out:
@@ -106,9 +110,7 @@ class CellMagic:
             out.seek(0)
             content = out.read()
         if not content:
-            if status == ExitCode.INTERRUPTED:
-                raise KeyboardInterrupt
-            raise UsageError(f"hlotool exec ended with {status}; what it said stands above")
+            raise _failure(status)
         return _result(content, **shown)
 
 
@@ -181,6 +183,16 @@ def _is_shown(process: subprocess.Popen[bytes]) -> bool:
     except KeyboardInterrupt:
         return False
     return True
+
+
+def _failure(status: int) -> BaseException:
+    """Why a command that has said on stderr what is wrong gave no record."""
+    if status == ExitCode.INTERRUPTED:
+        return KeyboardInterrupt()
+    told = f"ended with {status}; what it said stands above"
+    if status == ExitCode.USAGE:
+        return UsageError(f"hlotool exec: {told}")
+    return BackendFailed("hlotool exec", told)
 
 
 def _result(content: bytes, quiet: bool, verbose: bool) -> ExecResult:

@@ -122,6 +122,9 @@ def print_instruction(instruction: Instruction, options: PrintOptions | None = N
 
 #: Instructions of a module that a notebook shows: a page of more is slow, and nobody reads it.
 _HTML_LIMIT = 1000
+#: Some notebooks show `pre` in a font of their own.
+_PRE = '<pre style="font-family:inherit">'
+_HTML_STYLE = "overflow-x:auto;font-family:Menlo,'DejaVu Sans Mono',Consolas,monospace"
 
 
 def module_html(module: Module) -> str:
@@ -131,11 +134,11 @@ def module_html(module: Module) -> str:
     """
     printer = _Printer(SHORT, module.computations)
     left = _HTML_LIMIT
-    parts = [f"<pre>{escape(printer.header(module))}</pre>"]
+    parts = [f"{_PRE}{escape(printer.header(module))}</pre>"]
     for computation in sorted(printer.written(module), key=lambda c: c is not module.entry):
         parts.append(printer.folded(module, computation, left))
         left = max(0, left - len(computation.instructions))
-    return f'<div style="overflow-x:auto">{"".join(parts)}</div>'
+    return f'<div style="{_HTML_STYLE}">{"".join(parts)}</div>'
 
 
 class _Printer:
@@ -186,8 +189,8 @@ class _Printer:
         if (missing := len(computation.instructions) - limit) > 0:
             lines.append(f"  … {missing:,} more in to_text()\n")
         return (
-            f"<details{' open' if is_entry else ''}><summary><code>{escape(signature)}</code></summary>"
-            f"<pre>{''.join(lines)}</pre></details>"
+            f"<details{' open' if is_entry else ''}><summary>{escape(signature)}</summary>"
+            f"{_PRE}{''.join(lines)}</pre></details>"
         )
 
     def signature(self, computation: Computation) -> str:

@@ -19,15 +19,22 @@ _OBEYED = SURROGATES | {
     for code in (*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 }
 
-#: What rich fills with escaped text.
-_HTML = '<pre style="white-space:pre;overflow-x:auto;line-height:normal">{code}</pre>'
+#: What rich fills with escaped text. Some notebooks show `pre` in a font in which columns do not meet.
+_HTML = (
+    '<pre style="white-space:pre;overflow-x:auto;line-height:normal;'
+    "font-family:Menlo,'DejaVu Sans Mono',Consolas,monospace\">{code}</pre>"
+)
 
 #: Wide enough that rich folds nothing when no terminal is attached.
 _UNBOUNDED = 100_000
 
 
 def console_for(stream: IO[str], width: int | None = None) -> Console:
-    """A console on `stream`: its own width and colours on a terminal, unbounded and plain elsewhere."""
+    """A console on `stream`: its own width and colours on a terminal, unbounded and plain elsewhere.
+
+    In a notebook rich would not write to the stream but display at once what is printed, and Jupyter has it
+    force colours (FORCE_COLOR).
+    """
     from rich.console import Console
 
     is_terminal = stream.isatty()
@@ -38,6 +45,8 @@ def console_for(stream: IO[str], width: int | None = None) -> Console:
         markup=False,
         emoji=False,
         soft_wrap=False,
+        force_terminal=is_terminal,
+        force_jupyter=False,
         no_color=not is_terminal or bool(os.environ.get("NO_COLOR")) or None,
     )
 
@@ -70,6 +79,7 @@ def html(report: RenderableType, width: int) -> str:
         highlight=False,
         markup=False,
         emoji=False,
+        force_jupyter=False,
         no_color=False,
     )
     console.print(_shown(console, report), crop=False)

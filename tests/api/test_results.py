@@ -74,6 +74,19 @@ def test_hostile_names_are_text_in_html(found: ReplayResult) -> None:
     assert "<span style=" in shown
 
 
+def test_in_a_notebook_reports_are_what_they_are_elsewhere(
+    found: ReplayResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rich, which knows the shell by the name of its class, displays there what it should write."""
+    text, html = str(found), found._repr_html_()
+    shell = type("ZMQInteractiveShell", (), {})()
+    monkeypatch.setattr("builtins.get_ipython", lambda: shell, raising=False)
+    monkeypatch.setitem(sys.modules, "IPython.display", None)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as ipykernel does
+    assert "\x1b" not in text
+    assert (str(found), found._repr_html_()) == (text, html)
+
+
 def test_no_truth_value(found: ReplayResult) -> None:
     with pytest.raises(TypeError, match="neither true nor false"):
         assert found

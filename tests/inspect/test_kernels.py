@@ -14,6 +14,8 @@ from hlotool.inspect.kernel_records import KernelsInfo
 from hlotool.inspect.kernels import kernels_of
 from hlotool.inspect.listing import indented
 from hlotool.parse.reader import parse_module
+from hlotool.report.console import html
+from hlotool.report.inspect_kernels import kernels_report
 
 SUM = """HloModule m
 add {
@@ -120,6 +122,15 @@ def test_without_a_compiler_there_is_a_note() -> None:
     assert found.note == "not compiled: backend cuda: no compiler here"
     assert found.compiler == ""
     assert all(kernel.resources is None for kernel in found.kernels)
+
+
+def test_in_a_notebook_names_in_sources_are_text() -> None:
+    """Sources quote where operations come from, as programs name it."""
+    named = SUM.replace("to_apply=add", 'to_apply=add, metadata={op_name="<script>1</script>"}')
+    shown = html(kernels_report(listed(named)), 120)
+    assert "<script" not in shown
+    assert "&lt;script&gt;" in shown
+    assert "KERNEL(" in shown
 
 
 def test_what_is_no_program_is_one_error() -> None:

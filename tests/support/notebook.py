@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import hlotool
@@ -22,7 +23,7 @@ class Shell:
     """What IPython's shell is to an extension, and as much of a kernel as executes `cells`."""
 
     def __init__(self) -> None:
-        self.execution_count = 7
+        self.displayhook = SimpleNamespace(prompt_count=7)
         self.magics: dict[tuple[str, str], Callable[..., Any]] = {}
         self.names: dict[str, Any] = {}
 
