@@ -51,6 +51,7 @@ class Constants:
         self._tables: set[float] = set()
         self._folded: set[float] = set()
         self._derived: dict[float, Reading] = {}
+        self._off: dict[float, float] = {}
         self._exact: dict[int, float] = {}
         self._relations: Relations | None = None
         self._own: Relations | None = None
@@ -75,26 +76,40 @@ class Constants:
         """What was read so far, by value: what a report lists."""
         return self._readings
 
-    def folded(self, values: Array) -> None:
-        """Note float values that the reference computes from constants alone, in its own arithmetic."""
+    def folded(self, values: Array, off: npt.ArrayLike = 0.0) -> None:
+        """Note float values that the reference computes from constants alone, in its own arithmetic.
+
+        Args:
+            values: of any dimensions.
+            off: by how much roundings on the way may have moved each: another compiler gets another number.
+        """
+        self._note_off(values, off)
         new = {abs(v) for v in np.asarray(values).astype(np.float64).ravel().tolist()}
         new = {v for v in new if v and np.isfinite(v)} - self._folded - self._written
         if new and len(self._folded) < _MOST_FOLDED:
             self._folded |= new
             self._forget()
 
-    def derived(self, values: Array, exact: Words, is_reference: bool) -> Words:
+    def _note_off(self, values: Array, off: npt.ArrayLike) -> None:
+        sizes = np.abs(np.asarray(values).astype(np.float64)).ravel()
+        for size, most in zip(sizes.tolist(), np.broadcast_to(off, np.shape(values)).ravel().tolist()):
+            self._off[size] = max(most, self._off.get(size, 0.0))
+
+    def derived(self, values: Array, exact: Words, is_reference: bool, off: npt.ArrayLike = 0.0) -> Words:
         """The words of float values that a program computes from constants alone.
 
         Args:
             values: as the program's own arithmetic rounds them.
             exact: what they are without rounding, of the same dimensions.
             is_reference: whether they explain constants of the tested program.
+            off: by how much roundings on the way may have moved each.
 
         Returns:
             `exact`, but numbers of few bits as they are: 1 - 1e-38 is 1 to every compiler.
         """
         wide: npt.NDArray[np.float64] = np.asarray(values).astype(np.float64)
+        if is_reference:
+            self._note_off(values, off)
         words = np.array(np.broadcast_to(exact, wide.shape))
         for at, value in np.ndenumerate(wide):
             plain = self._plain(float(value))
@@ -190,13 +205,14 @@ class Constants:
             return None
         if self._own is None:
             simple = {v for v in self._written if self._plain(v).rule is not Rule.DYADIC}
-            self._own = Relations(simple, (), self._plain)
+            self._own = Relations(simple, {}, self._plain)
         return self._own.explain(size, self._narrowest(size))
 
     def _made(self, size: float) -> Reading | None:
         """What a compiler made a positive number of; None where nothing explains it."""
         if self._relations is None:
-            self._relations = Relations(self._written, {*self._folded, *self._derived}, self.reading)
+            folded = {size: self._off.get(size, 0.0) for size in (*self._folded, *self._derived)}
+            self._relations = Relations(self._written, folded, self.reading)
         return self._relations.explain(size, self._narrowest(size))
 
     def _narrowest(self, value: float) -> Precision:

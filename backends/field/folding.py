@@ -6,12 +6,14 @@ its original has the operation. Fusions and calls are looked into: a constant op
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
+import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 
 from hlotool.backends.field.marked import is_marked
 from hlotool.backends.numpy.lowering import Lowering, literal_value
@@ -21,6 +23,8 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 #: Larger arrays are tables: a compiler folds those, too, but their elements are no constants of a formula.
 _SMALL = 64
@@ -35,22 +39,27 @@ class Folded:
 
     Attributes:
         value: in the declared type.
+        off: by how much roundings on the way may have moved each element, to first order; 0 where none were.
         held: as the field holds it: words of floats, anything else as it is.
     """
 
     value: Array
+    off: Floats
     held: Any
 
 
 class Meaning(Protocol):
     """What a value that follows from constants stands for."""
 
-    def __call__(self, instruction: Instruction, value: Array, operands: Sequence[Folded]) -> Any:
+    def __call__(
+        self, instruction: Instruction, value: Array, off: Floats, operands: Sequence[Folded]
+    ) -> Any:
         """As the field holds it: words of floats, anything else as it is.
 
         Args:
             instruction: that computes it, or a constant.
             value: in the declared type.
+            off: see `Folded`.
             operands: of the instruction.
         """
 
@@ -93,16 +102,18 @@ class Folding:
             value = literal_value(instruction.literal)
             if is_marked(value):
                 return None
-            self._note(instruction, value)
-        elif self._folds(instruction):
-            value = self._computed(instruction)
-            if value is not None:
-                self._note(instruction, value)
+            self._note(instruction, value, np.zeros(np.shape(value)))
+        elif self._folds(instruction) and (kernel := self._kernel(instruction)) is not None:
+            operands = [self._known[operand] for operand in instruction.operands]
+            with np.errstate(all="ignore"):
+                value = kernel(*(operand.value for operand in operands))
+                off = _off(kernel, operands, value, instruction)
+            self._note(instruction, value, off)
         return self._known.get(instruction)
 
-    def _note(self, instruction: Instruction, value: Array) -> None:
+    def _note(self, instruction: Instruction, value: Array, off: Floats) -> None:
         operands = [self._known[operand] for operand in instruction.operands]
-        self._known[instruction] = Folded(value, self._meaning(instruction, value, operands))
+        self._known[instruction] = Folded(value, off, self._meaning(instruction, value, off, operands))
 
     def _folds(self, instruction: Instruction) -> bool:
         opcode = instruction.opcode
@@ -111,16 +122,30 @@ class Folding:
             return False
         return all(operand in self._known for operand in instruction.operands)
 
-    def _computed(self, instruction: Instruction) -> Array | None:
+    def _kernel(self, instruction: Instruction) -> Callable[..., Array] | None:
         try:
             kernel = self._numbers.kernel(instruction)
         except HlotoolError:
             return None
-        if isinstance(kernel, Calling | Reading):
-            return None
-        with np.errstate(all="ignore"):
-            value: Array = kernel(*(self._known[operand].value for operand in instruction.operands))
-        return value
+        return None if isinstance(kernel, Calling | Reading) else kernel
+
+
+def _off(
+    kernel: Callable[..., Array], operands: Sequence[Folded], value: Array, instruction: Instruction
+) -> Floats:
+    """What becomes of the errors of the operands, one after the other, and an ulp of the operation's own."""
+    if not instruction.element_type.is_floating:
+        return np.zeros(np.shape(value))
+    wide = np.asarray(value).astype(np.float64)
+    info: Any = ml_dtypes.finfo(np.asarray(value).dtype)  # type: ignore[no-untyped-call]
+    off = np.zeros(wide.shape) if instruction.opcode in _MOVES else np.abs(wide) * float(info.eps)
+    values = [operand.value for operand in operands]
+    for number, operand in enumerate(operands):
+        if operand.off.any():
+            moved = (np.asarray(operand.value).astype(np.float64) + operand.off).astype(operand.value.dtype)
+            result = kernel(*values[:number], moved, *values[number + 1 :])
+            off = off + np.abs(np.asarray(result).astype(np.float64) - wide)
+    return np.where(np.isfinite(off), off, 0.0)
 
 
 def _is_small(instruction: Instruction) -> bool:

@@ -15,7 +15,7 @@ from hlotool.analysis.inequalities import Law
 from hlotool.analysis.signs import Order, Signs
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.constants import Constants
-from hlotool.backends.field.folding import Folded, Folding
+from hlotool.backends.field.folding import Floats, Folded, Folding
 from hlotool.backends.field.held import held_in, is_complex, is_float, is_inexact, pair
 from hlotool.backends.field.marked import held, is_marked
 from hlotool.backends.field.registry import MEANINGS, plain
@@ -159,23 +159,25 @@ class FieldLowering(Lowering):
     def _written(self, value: Array) -> Words:
         return self.constants.words(value, is_written=self.is_reference)
 
-    def _constant(self, instruction: Instruction, value: Array, operands: Sequence[Folded]) -> Any:
+    def _constant(
+        self, instruction: Instruction, value: Array, off: Floats, operands: Sequence[Folded]
+    ) -> Any:
         """What follows from constants, as the field holds it (`folding.Meaning`)."""
-        words = self._exact(instruction, value, operands)
+        words = self._exact(instruction, value, off, operands)
         if isinstance(words, np.ndarray):
             words.flags.writeable = False  # all runs share it
         return words
 
-    def _exact(self, instruction: Instruction, value: Array, operands: Sequence[Folded]) -> Any:
+    def _exact(self, instruction: Instruction, value: Array, off: Floats, operands: Sequence[Folded]) -> Any:
         if not is_float(instruction.shape):
             return value
         if instruction.opcode == "constant":
             return self._written(value)
         if instruction.opcode in _RATIONAL:
             exact = plain(self.kernel(instruction))(*(operand.held for operand in operands))
-            return self.constants.derived(value, exact, self.is_reference)
+            return self.constants.derived(value, exact, self.is_reference, off)
         if self.is_reference:
-            self.constants.folded(value)
+            self.constants.folded(value, off)
         return self.constants.words(value)
 
 

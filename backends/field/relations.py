@@ -8,7 +8,7 @@ telling, among a hundred those of two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
@@ -66,16 +66,18 @@ class Relations:
 
     Args:
         written: positive constants of the program text.
-        folded: positive values that follow from constants alone.
+        folded: positive values that follow from constants alone, each with the distance by which roundings
+            may have moved it.
         read: how a constant is read.
     """
 
     def __init__(
-        self, written: Collection[float], folded: Collection[float], read: Callable[[float], Reading]
+        self, written: Collection[float], folded: Mapping[float, float], read: Callable[[float], Reading]
     ) -> None:
         self._read = read
         self._all = np.array(sorted({*written, *folded, 1.0}))
         self._folded = np.array(sorted(folded))
+        self._off = np.array([folded[value] for value in sorted(folded)])
         self._written = np.array(sorted({*written, 1.0}))
 
     def explain(self, value: float, precision: Precision) -> Reading | None:
@@ -85,7 +87,7 @@ class Relations:
     def _found(self, value: float, unit: float) -> Iterator[Reading | None]:
         width = rounded_so_often(1) * unit
         yield from (results.near(value, width) for results in self._of_one)
-        yield self._of_functions.near(value, thresholds.FOLDED_UNITS.value * unit)
+        yield self._near_folded(value, thresholds.FOLDED_UNITS.value * unit)
         yield from (results.near(value, width) for results in self._sums)
         for count in _COUNTS:
             yield from (products.near(value, unit, count) for products in self._products)
@@ -98,10 +100,20 @@ class Relations:
 
         return [results(power) for power in POWERS]
 
-    @cached_property
-    def _of_functions(self) -> _Results:
-        """Functions of constants, which libraries fold to one value or its neighbour."""
-        return _Results(self._folded, lambda n: self._read(float(self._folded[n])))
+    def _near_folded(self, value: float, width: float) -> Reading | None:
+        """Functions of constants: libraries fold them to neighbours; what cancels is further off."""
+        around = np.flatnonzero((self._folded > value / AROUND) & (self._folded < value * AROUND))
+        widths = np.maximum(width, self._off[around])
+        # Values that may be anything explain nothing: the surest ones count, as far as none fits by accident.
+        surest = np.argsort(widths, kind="stable")
+        likely = np.cumsum(widths[surest]) * accidents(1.0, 1 / value)
+        usable = surest[likely <= thresholds.ACCIDENTS.value]
+        distance = np.abs(self._folded[around[usable]] - value)
+        fitting = np.flatnonzero(distance <= widths[usable])
+        if not fitting.size:
+            return None
+        nearest = around[usable[fitting[np.argmin(distance[fitting])]]]
+        return self._read(float(self._folded[nearest]))
 
     @cached_property
     def _sums(self) -> list[_Results]:
