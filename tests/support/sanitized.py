@@ -116,7 +116,9 @@ def _run_programs(folder: str) -> None:
 
 
 def _run_tests(*arguments: str) -> None:
-    sys.exit(pytest.main(["-x", "-q", "-s", "-p", "no:cacheprovider", *arguments]))
+    # Where hlotool is installed it brings a plugin of pytest, which would rather have been imported by it.
+    ignored = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
+    sys.exit(pytest.main(["-x", "-q", "-s", "-p", "no:cacheprovider", "-W", ignored, *arguments]))
 
 
 def _run_planted() -> None:
