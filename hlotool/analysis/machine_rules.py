@@ -6,21 +6,33 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
+from hlotool.analysis.machine_arithmetic import (
+    INFINITY,
+    Operands,
+    Rule,
+    absolute,
+    add,
+    bounds_of_sum,
+    divide,
+    multiply,
+    negate,
+    opposed,
+    product,
+    remainder,
+    sign,
+    subtract,
+)
 from hlotool.analysis.machine_range import MachineRange, of_integers, of_type, of_value, rounded
 from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 
-_INF: Final = math.inf
 #: How far functions of libraries may be off, in units in the last place: further than any of them is.
 _FUNCTION_ULPS: Final = 64.0
 #: The values of larger constants are not looked at.
 _LARGEST_CONSTANT: Final = 1 << 20
-
-_Operands: TypeAlias = Sequence[MachineRange]
-_Rule: TypeAlias = Callable[[Instruction, _Operands], "MachineRange | None"]
 
 
 def range_of(instruction: Instruction, operands: Sequence[MachineRange]) -> MachineRange:
@@ -90,14 +102,14 @@ def _is_pred(instruction: Instruction) -> bool:
 # What only hands values on
 
 
-def _constant(instruction: Instruction, _: _Operands) -> MachineRange | None:
+def _constant(instruction: Instruction, _: Operands) -> MachineRange | None:
     literal = instruction.literal
     if literal is None or literal.has_elided or instruction.array_shape.size > _LARGEST_CONSTANT:
         return None
     return of_value(literal.array)
 
 
-def _iota(instruction: Instruction, _: _Operands) -> MachineRange | None:
+def _iota(instruction: Instruction, _: Operands) -> MachineRange | None:
     size = instruction.dims[instruction.integer("iota_dimension")]
     last = max(0, size - 1)
     if instruction.element_type.is_floating:
@@ -105,132 +117,23 @@ def _iota(instruction: Instruction, _: _Operands) -> MachineRange | None:
     return of_integers(0, last)
 
 
-def _same(_: Instruction, operands: _Operands) -> MachineRange:
+def _same(_: Instruction, operands: Operands) -> MachineRange:
     return operands[0]
 
 
-def _all(_: Instruction, operands: _Operands) -> MachineRange:
+def _all(_: Instruction, operands: Operands) -> MachineRange:
     return reduce(MachineRange.union, operands)
 
 
-def _bitcast(instruction: Instruction, operands: _Operands) -> MachineRange | None:
+def _bitcast(instruction: Instruction, operands: Operands) -> MachineRange | None:
     return operands[0] if instruction.operands[0].element_type is instruction.element_type else None
-
-
-# Arithmetic
-
-
-def _sum(a: MachineRange, b: MachineRange) -> tuple[float, float]:
-    """Infinities of both signs make NaN: the ends that they would have are those of the other terms."""
-    low, high = a.low + b.low, a.high + b.high
-    return (-_INF if math.isnan(low) else low), (_INF if math.isnan(high) else high)
-
-
-def _opposed(a: MachineRange, b: MachineRange) -> bool:
-    """Whether infinities of opposite signs may meet."""
-    return (a.high == _INF and b.low == -_INF) or (a.low == -_INF and b.high == _INF)
-
-
-def _negated(a: MachineRange) -> MachineRange:
-    return MachineRange(-a.high, -a.low, a.nan, a.holds_zero)
-
-
-def _add(instruction: Instruction, operands: _Operands) -> MachineRange:
-    a, b = operands
-    if not instruction.element_type.is_floating:
-        return of_integers(*_sum(a, b))
-    low, high = rounded(*_sum(a, b), instruction.element_type)
-    # x + y is -0 only for two of them.
-    nan = a.nan or b.nan or _opposed(a, b)
-    return MachineRange(low, high, nan, a.negative_zero and b.negative_zero)
-
-
-def _subtract(instruction: Instruction, operands: _Operands) -> MachineRange:
-    return _add(instruction, (operands[0], _negated(operands[1])))
-
-
-def _negate(instruction: Instruction, operands: _Operands) -> MachineRange:
-    negated = _negated(operands[0])
-    return negated if instruction.element_type.is_floating else of_integers(negated.low, negated.high)
-
-
-def _products(a: MachineRange, b: MachineRange) -> tuple[float, float]:
-    found = [x * y if x and y else 0 for x in (a.low, a.high) for y in (b.low, b.high)]
-    return min(found), max(found)
-
-
-def _multiply(instruction: Instruction, operands: _Operands) -> MachineRange:
-    if instruction.operands[0] is instruction.operands[1]:
-        return _square(instruction, operands[0])
-    return _product(instruction.element_type, *operands)
-
-
-def _square(instruction: Instruction, a: MachineRange) -> MachineRange:
-    """Of one number with itself: neither negative, nor NaN of zero and infinity."""
-    ends = a.low * a.low, a.high * a.high
-    low, high = 0 if a.holds_zero else min(ends), max(ends)
-    if not instruction.element_type.is_floating:
-        return of_integers(low, high)
-    return MachineRange(*rounded(low, high, instruction.element_type), a.nan, False)
-
-
-def _product(element_type: ElementType, a: MachineRange, b: MachineRange) -> MachineRange:
-    low, high = _products(a, b)
-    if not element_type.is_floating:
-        return of_integers(low, high)
-    low, high = rounded(low, high, element_type)
-    nan = a.nan or b.nan or (a.holds_zero and not b.is_finite) or (b.holds_zero and not a.is_finite)
-    return MachineRange(low, high, nan, not _same_sign(a, b))
-
-
-def _same_sign(a: MachineRange, b: MachineRange) -> bool:
-    """Whether no product or quotient has a sign, tiny ones that become zero included."""
-    return (a.is_not_negative and b.is_not_negative) or (a.high < 0 and b.high < 0)
-
-
-def _divide(instruction: Instruction, operands: _Operands) -> MachineRange | None:
-    a, b = operands
-    if instruction.element_type.is_integer:
-        return of_integers(min(a.low, 0), max(a.high, 0)) if b.low > 0 else None
-    nan = a.nan or b.nan or (a.holds_zero and b.holds_zero) or (not a.is_finite and not b.is_finite)
-    if b.holds_zero:
-        is_positive = a.is_not_negative and b.is_not_negative
-        return MachineRange(0 if is_positive else -_INF, _INF, nan, not is_positive)
-    ends = [x / y if x else 0.0 for x in (a.low, a.high) for y in (b.low, b.high)]
-    ends = [0.0 if math.isnan(end) else end for end in ends]
-    if not (a.is_finite and b.is_finite):
-        ends += [0.0]
-    low, high = rounded(min(ends), max(ends), instruction.element_type)
-    return MachineRange(low, high, nan, not _same_sign(a, b))
-
-
-def _remainder(instruction: Instruction, operands: _Operands) -> MachineRange | None:
-    """The sign is that of the dividend, and it is nearer to 0 than the divisor."""
-    a, b = operands
-    if b.low <= 0 or not instruction.element_type.is_integer:
-        return None
-    most = b.high - 1
-    return of_integers(max(-most, min(a.low, 0)), min(most, max(a.high, 0)))
-
-
-def _abs(instruction: Instruction, operands: _Operands) -> MachineRange | None:
-    """The lowest integer is its own absolute value."""
-    (a,) = operands
-    low = 0 if a.holds_zero else min(abs(a.low), abs(a.high))
-    return MachineRange(low, max(abs(a.low), abs(a.high)), a.nan, False)
-
-
-def _sign(_: Instruction, operands: _Operands) -> MachineRange:
-    (a,) = operands
-    low = -1 if a.low < 0 else 0 if a.low <= 0 else 1
-    return MachineRange(low, 1 if a.high > 0 else 0 if a.high >= 0 else -1, a.nan, a.negative_zero)
 
 
 # Choices
 
 
-def _extremum(pick: Callable[..., Any]) -> _Rule:
-    def rule(_: Instruction, operands: _Operands) -> MachineRange:
+def _extremum(pick: Callable[..., Any]) -> Rule:
+    def rule(_: Instruction, operands: Operands) -> MachineRange:
         a, b = operands
         signs = a.negative_zero or b.negative_zero
         return MachineRange(pick(a.low, b.low), pick(a.high, b.high), a.nan or b.nan, signs)
@@ -238,7 +141,7 @@ def _extremum(pick: Callable[..., Any]) -> _Rule:
     return rule
 
 
-def _clamp(_: Instruction, operands: _Operands) -> MachineRange:
+def _clamp(_: Instruction, operands: Operands) -> MachineRange:
     least, value, most = operands
     low = min(max(value.low, least.low), most.low)
     high = min(max(value.high, least.high), most.high)
@@ -246,14 +149,14 @@ def _clamp(_: Instruction, operands: _Operands) -> MachineRange:
     return MachineRange(low, max(low, high), nan, any(o.negative_zero for o in operands))
 
 
-def _select(_: Instruction, operands: _Operands) -> MachineRange:
+def _select(_: Instruction, operands: Operands) -> MachineRange:
     mask, chosen, otherwise = operands
     if mask.is_point:
         return chosen if mask.low else otherwise
     return chosen.union(otherwise)
 
 
-def _compare(instruction: Instruction, operands: _Operands) -> MachineRange | None:
+def _compare(instruction: Instruction, operands: Operands) -> MachineRange | None:
     # An order of all floats tells what numbers do not: NaN from NaN, -0 from 0.
     if "type" in instruction.attributes and instruction.operands[0].element_type.is_floating:
         return None
@@ -261,14 +164,14 @@ def _compare(instruction: Instruction, operands: _Operands) -> MachineRange | No
     return None if answer is None else of_integers(int(answer), int(answer))
 
 
-def _is_finite(_: Instruction, operands: _Operands) -> MachineRange | None:
+def _is_finite(_: Instruction, operands: Operands) -> MachineRange | None:
     return of_integers(1, 1) if operands[0].is_finite and not operands[0].nan else None
 
 
 # Bits
 
 
-def _and(instruction: Instruction, operands: _Operands) -> MachineRange | None:
+def _and(instruction: Instruction, operands: Operands) -> MachineRange | None:
     """A mask without the sign bit bounds what it lets through."""
     if _is_pred(instruction):
         return of_integers(min(o.low for o in operands), min(o.high for o in operands))
@@ -276,20 +179,20 @@ def _and(instruction: Instruction, operands: _Operands) -> MachineRange | None:
     return of_integers(0, min(bounds)) if bounds else None
 
 
-def _or(instruction: Instruction, operands: _Operands) -> MachineRange | None:
+def _or(instruction: Instruction, operands: Operands) -> MachineRange | None:
     if _is_pred(instruction):
         return of_integers(max(o.low for o in operands), max(o.high for o in operands))
     return _xor(instruction, operands)
 
 
-def _xor(_: Instruction, operands: _Operands) -> MachineRange | None:
+def _xor(_: Instruction, operands: Operands) -> MachineRange | None:
     if any(o.low < 0 for o in operands):
         return None
     bits = max(int(o.high).bit_length() for o in operands)
     return of_integers(0, (1 << bits) - 1)
 
 
-def _not(instruction: Instruction, operands: _Operands) -> MachineRange:
+def _not(instruction: Instruction, operands: Operands) -> MachineRange:
     (a,) = operands
     if _is_pred(instruction):
         return of_integers(1 - a.high, 1 - a.low)
@@ -297,19 +200,19 @@ def _not(instruction: Instruction, operands: _Operands) -> MachineRange:
     return of_integers(ones - a.high, ones - a.low)
 
 
-def _shift_right(_: Instruction, operands: _Operands) -> MachineRange | None:
+def _shift_right(_: Instruction, operands: Operands) -> MachineRange | None:
     value = operands[0]
     return replace(value, low=0) if value.low >= 0 else None
 
 
-def _count(instruction: Instruction, _: _Operands) -> MachineRange:
+def _count(instruction: Instruction, _: Operands) -> MachineRange:
     return of_integers(0, instruction.element_type.bits)
 
 
 # Conversions
 
 
-def _convert(instruction: Instruction, operands: _Operands) -> MachineRange | None:
+def _convert(instruction: Instruction, operands: Operands) -> MachineRange | None:
     """Integers that fit stay what they are; floats are rounded."""
     (a,), source = operands, instruction.operands[0].element_type
     target = instruction.element_type
@@ -331,7 +234,7 @@ def _convert(instruction: Instruction, operands: _Operands) -> MachineRange | No
 
 def _may_be_lost(target: ElementType, low: float, high: float) -> bool:
     """Whether a type without infinities makes NaN of what is too large for it."""
-    return target.bits < 16 and (low == -_INF or high == _INF)
+    return target.bits < 16 and (low == -INFINITY or high == INFINITY)
 
 
 def _away_from_zero(number: float) -> int:
@@ -339,8 +242,8 @@ def _away_from_zero(number: float) -> int:
     return int(math.copysign(math.floor(abs(number) + 0.5), number))
 
 
-def _whole(function: Callable[[float], int]) -> _Rule:
-    def rule(_: Instruction, operands: _Operands) -> MachineRange:
+def _whole(function: Callable[[float], int]) -> Rule:
+    def rule(_: Instruction, operands: Operands) -> MachineRange:
         (a,) = operands
         low, high = (function(e) if math.isfinite(e) else e for e in (a.low, a.high))
         # Fractions between -1 and 0 become -0, other than by `floor`.
@@ -352,10 +255,12 @@ def _whole(function: Callable[[float], int]) -> _Rule:
 # Functions
 
 
-def _monotone(function: Callable[[float], float], domain: float = -_INF, least: float = -_INF) -> _Rule:
+def _monotone(
+    function: Callable[[float], float], domain: float = -INFINITY, least: float = -INFINITY
+) -> Rule:
     """A rising function that libraries approximate, never below `least`; NaN below its domain."""
 
-    def rule(instruction: Instruction, operands: _Operands) -> MachineRange:
+    def rule(instruction: Instruction, operands: Operands) -> MachineRange:
         (a,) = operands
         low, high = (_value(function, max(end, domain)) for end in (a.low, a.high))
         low, high = rounded(low, high, instruction.element_type, _FUNCTION_ULPS)
@@ -369,29 +274,29 @@ def _value(function: Callable[[float], float], end: float) -> float:
     try:
         return function(end)
     except OverflowError:
-        return _INF
+        return INFINITY
 
 
-def _sqrt(instruction: Instruction, operands: _Operands) -> MachineRange:
+def _sqrt(instruction: Instruction, operands: Operands) -> MachineRange:
     (a,) = operands
     low, high = math.sqrt(max(a.low, 0)), math.sqrt(max(a.high, 0))
     low, high = rounded(low, high, instruction.element_type, _FUNCTION_ULPS)
     return MachineRange(max(0, low), high, a.nan or a.low < 0, a.negative_zero)
 
 
-def _rsqrt(_: Instruction, operands: _Operands) -> MachineRange:
+def _rsqrt(_: Instruction, operands: Operands) -> MachineRange:
     (a,) = operands
-    return MachineRange(-_INF if a.negative_zero else 0, _INF, a.nan or a.low < 0, False)
+    return MachineRange(-INFINITY if a.negative_zero else 0, INFINITY, a.nan or a.low < 0, False)
 
 
 def _log(end: float) -> float:
-    return math.log(end) if end > 0 else -_INF
+    return math.log(end) if end > 0 else -INFINITY
 
 
-def _between(low: float, high: float, periodic: bool = False) -> _Rule:
+def _between(low: float, high: float, periodic: bool = False) -> Rule:
     """What never leaves a range; periodic functions make NaN of infinities."""
 
-    def rule(_: Instruction, operands: _Operands) -> MachineRange:
+    def rule(_: Instruction, operands: Operands) -> MachineRange:
         (a,) = operands
         least = 0 if not periodic and a.low >= 0 else low
         most = high if periodic or a.high > 0 or low == 0 else 0
@@ -404,7 +309,7 @@ def _between(low: float, high: float, periodic: bool = False) -> _Rule:
 # Sums
 
 
-def _reduce(instruction: Instruction, operands: _Operands) -> MachineRange | None:
+def _reduce(instruction: Instruction, operands: Operands) -> MachineRange | None:
     if len(operands) != 2:
         return None
     (values, init), opcode = operands, reducing_opcode(instruction.computation("to_apply"))
@@ -419,14 +324,14 @@ def _reduce(instruction: Instruction, operands: _Operands) -> MachineRange | Non
     return _summed(instruction, values, terms, init) if opcode == "add" else None
 
 
-def _dot(instruction: Instruction, operands: _Operands) -> MachineRange | None:
+def _dot(instruction: Instruction, operands: Operands) -> MachineRange | None:
     if len(operands) != 2:
         return None
     contracted = instruction.integers("lhs_contracting_dims", ())
     terms = math.prod(instruction.operands[0].dims[axis] for axis in contracted)
     # Products may be rounded to the result's type, or not at all.
-    product = _product(instruction.element_type, *operands)
-    return _summed(instruction, product, terms, of_integers(0, 0))
+    term = product(instruction.element_type, *operands)
+    return _summed(instruction, term, terms, of_integers(0, 0))
 
 
 def _summed(
@@ -434,22 +339,22 @@ def _summed(
 ) -> MachineRange | None:
     """A sum in any order, rounded at every step, or in fewer steps in a wider type."""
     several = replace(values, low=min(values.low * terms, 0), high=max(values.high * terms, 0))
-    low, high = _sum(several, init)
+    low, high = bounds_of_sum(several, init)
     if instruction.element_type.is_integer:
         return of_integers(low, high)
     # Terms of one sign add up to that sign; otherwise each rounding counts as if all were as large as any.
     reach = max(abs(low), abs(high))
     low = rounded(-reach, reach, instruction.element_type, float(terms))[0] if low < 0 else 0
     high = rounded(-reach, reach, instruction.element_type, float(terms))[1] if high > 0 else 0
-    nan = values.nan or init.nan or _opposed(values, values) or _opposed(values, init)
+    nan = values.nan or init.nan or opposed(values, values) or opposed(values, init)
     # On the way the terms of one sign alone may be too large.
-    nan = nan or (low == -_INF and high == _INF)
+    nan = nan or (low == -INFINITY and high == INFINITY)
     return MachineRange(low, high, nan, values.negative_zero and init.negative_zero)
 
 
-_RULES: Final[Mapping[str, _Rule]] = {
-    "abs": _abs,
-    "add": _add,
+_RULES: Final[Mapping[str, Rule]] = {
+    "abs": absolute,
+    "add": add,
     "and": _and,
     "bitcast": _bitcast,
     "ceil": _whole(math.ceil),
@@ -459,7 +364,7 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "convert": _convert,
     "cosine": _between(-1, 1, periodic=True),
     "count-leading-zeros": _count,
-    "divide": _divide,
+    "divide": divide,
     "dot": _dot,
     "dynamic-update-slice": lambda i, operands: _all(i, operands[:2]),
     "erf": _between(-1, 1),
@@ -472,21 +377,21 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "logistic": lambda _, operands: MachineRange(0, 1, operands[0].nan, False),
     "maximum": _extremum(max),
     "minimum": _extremum(min),
-    "multiply": _multiply,
-    "negate": _negate,
+    "multiply": multiply,
+    "negate": negate,
     "not": _not,
     "or": _or,
     "popcnt": _count,
     "reduce": _reduce,
     "round-nearest-afz": _whole(_away_from_zero),
     "round-nearest-even": _whole(round),
-    "remainder": _remainder,
+    "remainder": remainder,
     "rsqrt": _rsqrt,
     "select": _select,
-    "sign": _sign,
+    "sign": sign,
     "sine": _between(-1, 1, periodic=True),
     "sqrt": _sqrt,
-    "subtract": _subtract,
+    "subtract": subtract,
     "tanh": _between(-1, 1),
     "xor": _xor,
     **dict.fromkeys(("concatenate", "pad"), _all),
