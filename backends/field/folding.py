@@ -102,17 +102,16 @@ class Folding:
             value = literal_value(instruction.literal)
             if is_marked(value):
                 return None
-            self._note(instruction, value, np.zeros(np.shape(value)))
+            self._note(instruction, value, np.zeros(np.shape(value)), ())
         elif self._folds(instruction) and (kernel := self._kernel(instruction)) is not None:
             operands = [self._known[operand] for operand in instruction.operands]
             with np.errstate(all="ignore"):
                 value = kernel(*(operand.value for operand in operands))
                 off = _off(kernel, operands, value, instruction)
-            self._note(instruction, value, off)
+            self._note(instruction, value, off, operands)
         return self._known.get(instruction)
 
-    def _note(self, instruction: Instruction, value: Array, off: Floats) -> None:
-        operands = [self._known[operand] for operand in instruction.operands]
+    def _note(self, instruction: Instruction, value: Array, off: Floats, operands: Sequence[Folded]) -> None:
         self._known[instruction] = Folded(value, off, self._meaning(instruction, value, off, operands))
 
     def _folds(self, instruction: Instruction) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hlotool.api.course import Ending
 from hlotool.api.options import options_from
 from hlotool.api.replay import Replayed, ReplayResult, record_of, replay_on
+from hlotool.api.spool import values_path
 from hlotool.replay.records import REALITY
 
 if TYPE_CHECKING:
@@ -103,14 +104,16 @@ def judge(
         start: `time.perf_counter()` when the call began.
     """
     notes: list[str] = []
-    chosen = _options(options, made)
+    # The arguments are a file that all replays of the call read.
+    given = {**_devices(made), **options, "inputs": values_path(list(made.arguments) or None)}
+    chosen = _returning(given, ())
     with tempfile.TemporaryDirectory(prefix="hlotool-") as folder, _pool(chosen) as pool:
         pool.start()  # what it imports overlaps with what is done here
         separate = _results(alone, notes)
         before = _write(Path(folder), made)
-        found = _replay(pool, folder, _options(options, made, made.results), f"on {made.platform}")
+        found = _replay(pool, folder, _returning(given, made.results), f"on {made.platform}")
         if separate is not None:
-            again = _replay(pool, str(before), _options(options, made, separate), OP_BY_OP)
+            again = _replay(pool, str(before), _returning(given, separate), OP_BY_OP)
             found.rows += [row for row in again.rows if row.tested == OP_BY_OP]
     elapsed = time.perf_counter() - start
     record = record_of([], chosen, found.rows, Ending(), [*found.notes, *notes], elapsed)
@@ -127,14 +130,16 @@ def _results(alone: Callable[[], Sequence[Array]] | None, notes: list[str]) -> S
         return None
 
 
-def _options(given: Mapping[str, Any], made: Called, results: Sequence[Array] = ()) -> RunOptions:
-    """Of a replay on the arguments of the call, which shall have given `results`."""
-    inputs, outputs = list(made.arguments) or None, list(results) or None
-    # For how many devices it is the program as it was lowered does not say.
+def _devices(made: Called) -> dict[str, int]:
+    """For how many devices the program is, where it is for several: as it was lowered it does not say."""
     compiled = _module(made.compiled)
     devices = {"replicas": compiled.replica_count, "partitions": compiled.num_partitions}
-    devices = {} if max(devices.values()) == 1 else devices
-    return options_from({**devices, **given, "inputs": inputs, "outputs": outputs})
+    return {} if max(devices.values()) == 1 else devices
+
+
+def _returning(given: Mapping[str, Any], results: Sequence[Array]) -> RunOptions:
+    """Of a replay of the call, which shall have given `results`."""
+    return options_from({**given, "outputs": list(results) or None})
 
 
 def _pool(options: RunOptions) -> Pool:

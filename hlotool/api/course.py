@@ -28,9 +28,9 @@ class Course:
 
     def replaying(self, total: int) -> AbstractContextManager[batch.Listener]:
         """Is told of a batch of `total` modules."""
-        from hlotool.report.progress import Silence
+        from hlotool.replay.batch import Silent
 
-        return nullcontext(Silence())
+        return nullcontext(Silent())
 
     def searching(self) -> steps.Listener:
         """Is told of the steps of a search."""

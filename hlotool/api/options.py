@@ -94,7 +94,7 @@ def check_backends(options: RunOptions) -> dict[str, BackendUnavailable]:
     from hlotool.backends.registry import get_backend
 
     missing: dict[str, BackendUnavailable] = {}
-    for name in dict.fromkeys((options.reference, *options.tested_backends)):
+    for name in options.backends:
         if name == "numpy":
             continue
         try:

@@ -176,9 +176,8 @@ def replay(
     options = options_from(given, **chosen_backends(reference, backend, compare, precision))
     where = paths_of(paths)
     limits = Limits(options.workers, options.timeout, options.memory_limit)
-    label = " or ".join(dict.fromkeys((options.reference, *options.tested_backends)))
     found = Replayed()
-    with ending(course) as end, Pool(limits, PRELOAD, label) as pool:
+    with ending(course) as end, Pool(limits, PRELOAD, " or ".join(options.backends)) as pool:
         pool.start()
         replay_on(pool, where, options, found, course, resume)
         end.interrupted = found.interrupted

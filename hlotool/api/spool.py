@@ -10,9 +10,9 @@ import os
 import re
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from hlotool.cache.folder import passing_folder
 from hlotool.capture.stages import is_stage, stage_proto
 
 if TYPE_CHECKING:
@@ -76,13 +76,5 @@ def _written(name: str, content: bytes) -> str:
     return str(path)
 
 
-@cache
-def _folder() -> Path:
-    """Removed when this process ends."""
-    import atexit
-    import shutil
-    import tempfile
-
-    folder = Path(tempfile.mkdtemp(prefix="hlotool-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+#: Of this process, made when it is needed.
+_folder = cache(passing_folder)

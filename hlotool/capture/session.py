@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -17,7 +16,7 @@ from hlotool.dump.directory import open_dump
 from hlotool.dump.records import DumpModule
 from hlotool.errors import DumpError
 from hlotool.findings.verdict import AGREEING, DIFFERING, FAILED, Verdict
-from hlotool.replay.batch import Batch, Listener, replay_all
+from hlotool.replay.batch import Batch, Listener, Silent, replay_all
 from hlotool.replay.options import PRELOAD, RunOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task, for_each_backend, task_of
@@ -78,7 +77,7 @@ class Session:
             task_of(module, self._options)
             for folder in self._watch.folders()
             for module in self._modules_in(folder)
-            if (folder, module.number or 0) not in self._rows and self._is_wanted(module)
+            if (folder, module.number or 0) not in self._rows and module.matches(self._options.only)
         ]
         return for_each_backend(tasks, self._missing)
 
@@ -114,8 +113,7 @@ class Session:
 
     def _pool(self, jobs: int, niceness: int) -> Pool:
         limits = Limits(jobs, self._options.timeout, self._options.memory_limit, niceness)
-        label = " or ".join(dict.fromkeys((self._options.reference, *self._options.tested_backends)))
-        return Pool(limits, PRELOAD, label)
+        return Pool(limits, PRELOAD, " or ".join(self._options.backends))
 
     def _replay_finished(self, finished: Sequence[Finished], pool: Pool) -> None:
         for folder in {module.folder for module in finished}:
@@ -126,10 +124,10 @@ class Session:
                     captures=tuple(c for c in module.captures if c.source.path in wanted[number].captures),
                 )
                 for module in self._modules_in(folder)
-                if (number := module.number or 0) in wanted and self._is_wanted(module)
+                if (number := module.number or 0) in wanted and module.matches(self._options.only)
             ]
             tasks = for_each_backend([task_of(m, self._options) for m in modules], self._missing)
-            batch = replay_all(tasks, pool, _Nobody())
+            batch = replay_all(tasks, pool, Silent())
             self._note(pool)
             found: dict[Key, list[ModuleRecord]] = {}
             for task, rows in zip(tasks, batch.rows):
@@ -155,26 +153,9 @@ class Session:
             return ()
         return [module for module in dump.modules if not module.directory]
 
-    def _is_wanted(self, module: DumpModule) -> bool:
-        only = self._options.only
-        return only is None or re.search(only, module.title) is not None
-
     def _note(self, pool: Pool) -> None:
         self.notes += [note for note in pool.notes if note not in self.notes]
 
 
 def _key_of(task: Task) -> Key:
     return Path(task.path).parent, task.module.number or 0
-
-
-class _Nobody:
-    """Is told how a batch goes on, and shows nothing: the terminal is the program's."""
-
-    def started(self, task: Task) -> None:
-        pass
-
-    def doing(self, task: Task, text: str) -> None:
-        pass
-
-    def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
-        pass

@@ -83,11 +83,11 @@ def find_configuration(named: str | None, start: Path | None = None) -> Configur
 def _read(path: Path, is_named: bool) -> Configuration | None:
     """The configuration in a file; None where it has none and nobody said that it has."""
     is_shared = path.name == SHARED_FILE
-    if is_shared and not is_named and b"hlotool" not in _bytes(path):
+    content = _bytes(path)
+    if is_shared and not is_named and b"hlotool" not in content:
         return None
     from hlotool.findings.files import parse_toml
 
-    _bytes(path)
     text, document = parse_toml(path, UsageError)
     if not is_shared:
         return Configuration(path, is_named, text, (), document)

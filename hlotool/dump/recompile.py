@@ -6,20 +6,18 @@ only if it prints exactly as the stage in the dump does, constants and origins a
 
 from __future__ import annotations
 
-import atexit
 import json
 import logging
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from hlotool.cache.folder import passing_folder
 from hlotool.dump.directory import open_dump
 from hlotool.dump.names import Kind
 from hlotool.dump.records import DumpModule, Stage
@@ -91,8 +89,7 @@ def _original_flags(owner: DumpModule) -> Iterator[str]:
 @lru_cache(maxsize=4)
 def _compiled(stablehlo: Source, options: str, flags: tuple[str, ...], passes: bool) -> tuple[Stage, ...]:
     """The stages that compiling writes; they lie in a folder that is removed when the process ends."""
-    folder = tempfile.mkdtemp(prefix="hlotool-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = str(passing_folder())
     devices = json.loads(options)["partitions"]
     _run(stablehlo.read_text(), options, [*flags, *_dump_flags(folder, devices, passes)])
     try:

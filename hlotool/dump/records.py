@@ -150,6 +150,10 @@ class DumpModule:
         name = ".".join(filter(None, [stamp, f"module_{self.number:04d}", self.name]))
         return f"{self.directory}/{name}" if self.directory else name
 
+    def matches(self, only: str | None) -> bool:
+        """Whether the regular expression `only` matches the title somewhere; None matches all."""
+        return only is None or re.search(only, self.title) is not None
+
     @property
     def before(self) -> Stage | None:
         """The program as the frontend gave it."""
@@ -222,7 +226,7 @@ def modules_matching(dumps: Iterable[Dump], only: str | None) -> list[tuple[Dump
         UsageError: no module matches.
     """
     modules = [(dump, module) for dump in dumps for module in dump.modules]
-    wanted = [(dump, m) for dump, m in modules if only is None or re.search(only, m.title)]
+    wanted = [(dump, m) for dump, m in modules if m.matches(only)]
     if not wanted:
         names = ", ".join(m.title for _, m in modules[:5]) + (", …" if len(modules) > 5 else "")
         known = (name for _, m in modules for name in (m.name, m.title))

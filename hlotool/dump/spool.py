@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
 import sys
 import tempfile
 from functools import cache
 from typing import Any
 
+from hlotool.cache.folder import passing_folder
 from hlotool.dump import containers
 from hlotool.dump.compression import Limits, copy_bounded
 from hlotool.dump.source import Source
@@ -67,9 +66,5 @@ def _unpacked(archive: Source, limits: Limits, stamp: tuple[int, ...]) -> str:
     return path
 
 
-@cache
-def _folder() -> str:
-    """Removed when the process ends."""
-    folder = tempfile.mkdtemp(prefix="hlotool-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+#: Removed when the process ends.
+_folder = cache(passing_folder)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hlotool.api.replay import ReplayResult, replay
+from hlotool.cache.folder import passing_folder
 from hlotool.dump.directory import open_dump
 from hlotool.dump.records import DumpModule
 from hlotool.errors import DumpError, Unsupported
@@ -78,8 +77,7 @@ def capture() -> Iterator[Captured]:
 
     compiler = _compiler()
     options = known_options()
-    folder = Path(tempfile.mkdtemp(prefix="hlotool-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = passing_folder()
     original, was_cached = compiler.get_compile_options, jax.config.jax_enable_compilation_cache
 
     def with_dump(*args: Any, **kwargs: Any) -> Any:

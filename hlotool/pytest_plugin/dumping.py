@@ -78,9 +78,14 @@ def _own_root(keep: str | None) -> Path:
         root = os.environ[_ROOT] = str(Path(root).resolve())
         if keep is None:
             atexit.register(_remove_empty, Path(root))
-    folder = Path(root, os.environ.get("PYTEST_XDIST_WORKER", "main"))
+    folder = _folder_below(root)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def _folder_below(root: str) -> Path:
+    """What this process has of the folder of the run."""
+    return Path(root, os.environ.get("PYTEST_XDIST_WORKER", "main"))
 
 
 def _remove_empty(root: Path) -> None:
@@ -115,7 +120,7 @@ class Dumps:
     """
 
     def __init__(self, snapshots: int) -> None:
-        self._root = Path(os.environ[_ROOT], os.environ.get("PYTEST_XDIST_WORKER", "main"))
+        self._root = _folder_below(os.environ[_ROOT])
         self._snapshots = snapshots
         self._count = len(list((self._root / "wrong").glob("*")))  # an earlier run may have kept some
         self.is_silent = True

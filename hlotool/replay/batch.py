@@ -35,6 +35,19 @@ class Listener(Protocol):
         """`task` is over, now or in an earlier run that was interrupted."""
 
 
+class Silent:
+    """Tells nobody."""
+
+    def started(self, task: Task) -> None:
+        """See `Listener`."""
+
+    def doing(self, task: Task, text: str) -> None:
+        """See `Listener`."""
+
+    def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
+        """See `Listener`."""
+
+
 @dataclass(slots=True)
 class Batch:
     """The rows of a batch.

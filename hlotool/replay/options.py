@@ -103,6 +103,11 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
         return self.compare[1:] or (self.backend,)
 
     @property
+    def backends(self) -> tuple[str, ...]:
+        """All of them, each once, that of the reference first."""
+        return tuple(dict.fromkeys((self.reference, *self.tested_backends)))
+
+    @property
     def one_of_several(self) -> str:
         """The tested backend where rows of several stand side by side; empty where it is the only one."""
         return self.backend if self.compare else ""

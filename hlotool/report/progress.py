@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
+from hlotool.replay.batch import Silent
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.report.console import printable
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from hlotool.report.progress_bar import ProgressBar
 
 
-class Silence:
+class Silence(Silent):
     """Shows nothing; base of what does."""
 
     def __enter__(self) -> Self:
@@ -28,15 +29,6 @@ class Silence:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         pass
-
-    def started(self, task: Task) -> None:
-        """`task` runs now."""
-
-    def doing(self, task: Task, text: str) -> None:
-        """`task` is now at what `text` says."""
-
-    def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
-        """`task` is over."""
 
 
 class ProgressLines(Silence):
