@@ -391,7 +391,7 @@ DECISIONS = Threshold(
 INTEGERS = Threshold(
     64,
     decides="how many elements of every integer argument are looked at, over all points",
-    why="of 16 labels, drawn from 21, a fault in one of them is missed every second time; of 64 once in 23",
+    why="a fault in one of ten labels is missed by 16 of them once in five times, by 64 once in 800",
     table=EXACT_FAULTS,
 )
 MOST_POINTS = Threshold(
