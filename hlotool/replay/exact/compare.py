@@ -45,8 +45,10 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     result = _attempt(reference, tested, options, least, deadline, first)
     doubt = ""
     for assumed in others:
-        if result.relation is not Relation.UNEQUAL or result.structural:
+        if result.relation is Relation.EQUAL or result.refused or result.structural:
             break
+        if assumed.roots and result.relation is not Relation.UNEQUAL:
+            continue  # it takes long, and what is refused for an unknown function hardly ever needs it
         # Few points serve roots; to ask for all integers as well leaves none.
         further = _attempt(
             reference, tested, for_roots if assumed.roots else options, least, deadline, assumed
@@ -91,7 +93,7 @@ def _united(result: ExactResult, other: ExactResult) -> ExactResult:
     """Leaves that are equal by either attempt are equal: each is a proof."""
     proved = {leaf.index: leaf for leaf in other.leaves if leaf.relation is Relation.EQUAL}
     leaves = [
-        proved.get(leaf.index, leaf) if leaf.relation is Relation.UNEQUAL else leaf for leaf in result.leaves
+        leaf if leaf.relation is Relation.EQUAL else proved.get(leaf.index, leaf) for leaf in result.leaves
     ]
     if leaves == list(result.leaves):
         return result
