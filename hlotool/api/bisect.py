@@ -250,6 +250,8 @@ def _record(
     start: float,
 ) -> BisectRecord:
     from hlotool.report.bisect_records import BisectRecord, bisect_exit_code
+    from hlotool.report.causes import causes_of_bisection
+    from hlotool.report.next_command import command_after_culprit
     from hlotool.report.records import versions
     from hlotool.search.bisection.trigger import not_tried
 
@@ -263,6 +265,7 @@ def _record(
         paths=paths,
         options=options,
         culprits=culprits,
+        causes=causes_of_bisection(culprits, command_after_culprit),
         modules=modules,
         healthy=findings.healthy,
         comparisons=findings.comparisons,

@@ -124,6 +124,8 @@ def check(
 
 def _record(paths: list[str], report: Report, show: str, fail_on: str) -> CheckRecord:
     from hlotool.check.findings import Severity
+    from hlotool.report.causes import causes_of_check
+    from hlotool.report.next_command import command_after_finding
     from hlotool.report.records import CheckRecord, versions
 
     limit, shown = Severity(fail_on).rank, Severity(show).rank
@@ -131,10 +133,12 @@ def _record(paths: list[str], report: Report, show: str, fail_on: str) -> CheckR
     code = ExitCode.MISMATCH if is_grave else ExitCode.AGREE
     if report.failures and code is ExitCode.AGREE:
         code = ExitCode.USAGE
+    findings = [finding for finding in report.findings if finding.severity.rank <= shown]
     return CheckRecord(
         versions=versions(),
         paths=paths,
-        findings=[finding for finding in report.findings if finding.severity.rank <= shown],
+        findings=findings,
+        causes=causes_of_check(findings, lambda finding: command_after_finding(paths, finding)),
         failures=report.failures,
         modules=report.modules,
         files=report.stages,

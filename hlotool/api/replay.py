@@ -304,9 +304,13 @@ def record_of(
     elapsed: float,
 ) -> RunRecord:
     """What was found in `paths` within `elapsed` seconds."""
+    import msgspec
+
+    from hlotool.report.causes import causes_of_run
+    from hlotool.report.next_command import command_after_row
     from hlotool.report.records import RunRecord, exit_code_of, summary_of, versions
 
-    return RunRecord(
+    record = RunRecord(
         versions=versions(),
         paths=list(paths),
         options=options,
@@ -318,3 +322,5 @@ def record_of(
         exit_code=end.exit_code(exit_code_of(rows, fail_on=options.fail_on, exact=options.exact)),
         seconds=elapsed,
     )
+    causes = causes_of_run(rows, lambda row: command_after_row(record, row), options.fail_on)
+    return msgspec.structs.replace(record, causes=causes)
