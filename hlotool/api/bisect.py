@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hlotool.api.course import QUIET, Course, Ending, ending
 from hlotool.api.options import options_from
-from hlotool.api.results import Result
+from hlotool.api.results import FindingsResult
 from hlotool.api.spool import Program, Values, paths_of
 from hlotool.errors import UsageError
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NOBODY = "none"
 
 
-class BisectResult(Result["CulpritRecord"]):
+class BisectResult(FindingsResult["CulpritRecord"]):
     """What a bisection found: a row for each fault.
 
     No row does not mean that nothing is wrong: `healthy` names the modules of which that is known, `modules`

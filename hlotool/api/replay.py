@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from hlotool.api.course import QUIET, Course, Ending, ending
 from hlotool.api.options import check_backends, chosen_backends, options_from
-from hlotool.api.results import Result
+from hlotool.api.results import FindingsResult
 from hlotool.api.spool import Program, Values, paths_of
 from hlotool.names import did_you_mean
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hlotool.workers.pool import Pool
 
 
-class ReplayResult(Result["ModuleRecord"]):
+class ReplayResult(FindingsResult["ModuleRecord"]):
     """What a replay found: a row for each comparison."""
 
     record: RunRecord

@@ -23,17 +23,19 @@ def finish(record: Any, arguments: argparse.Namespace) -> int:
 
     Args:
         record: it has an `exit_code`; `notes`, if it has any, go to stderr.
-        arguments: decide between JSON and the report.
+        arguments: decide between JSON, the report, and reports for others.
     """
+    from hlotool.cli.reports import print_for_others, write_reports
+
     record = with_configuration(record, arguments)
-    if arguments.json:
-        emit_json(record)
-    else:
+    if not arguments.json:
         for note in getattr(record, "notes", ()):
             tell(f"hlotool: note: {note}")
+    if not print_for_others(record, arguments):
         from hlotool.report.show import report_of
 
         emit_report(report_of(record, arguments.quiet, arguments.verbose))
+    write_reports(record, arguments)
     code: int = record.exit_code
     return code
 

@@ -24,6 +24,7 @@ from hlotool.replay.records import LeafRecord, ModuleRecord
 from hlotool.report.cause_records import CauseRecord, FolderRecord
 from hlotool.report.words import wrong_elements
 from hlotool.search.bisection.records import CulpritRecord
+from hlotool.workers.plain import encoded
 
 _T = TypeVar("_T")
 _K = TypeVar("_K", bound=Hashable)
@@ -140,8 +141,7 @@ def located_source(row: ModuleRecord) -> SourceRecord | None:
     """The instruction that a row's failure comes from, as far as it was located."""
     if row.divergence is not None:
         return row.divergence.source
-    leaf = worst_leaf(row)
-    if leaf is not None:
+    for leaf in _worst_leaves(row):
         amplifier = leaf.evidence.instruction if leaf.evidence is not None else None
         if (found := amplifier or leaf.source) is not None:
             return found
@@ -150,8 +150,12 @@ def located_source(row: ModuleRecord) -> SourceRecord | None:
 
 def worst_leaf(row: ModuleRecord) -> LeafRecord | None:
     """The output that a row's verdict comes from: of several, that with most of its elements wrong."""
+    return next(iter(_worst_leaves(row)), None)
+
+
+def _worst_leaves(row: ModuleRecord) -> list[LeafRecord]:
     leaves = [leaf for leaf in row.leaves if leaf.verdict is row.verdict]
-    return max(leaves, key=_wrong_share) if leaves else None
+    return sorted(leaves, key=_wrong_share, reverse=True)
 
 
 def blamed(culprit: CulpritRecord) -> str:
@@ -195,7 +199,7 @@ def cause_id(signature: Signature) -> str:
     """Names a cause in any run: folders of source files, which differ from host to host, do not count."""
     lines = (re.sub(r"^.*[/\\](?=[^/\\]+:\d+$)", "", line) for line in signature.sources)
     moved = msgspec.structs.replace(signature, sources=tuple(lines))
-    return digest(msgspec.json.encode(moved))[:_DIGITS]
+    return digest(encoded(moved, msgspec.json.encode))[:_DIGITS]
 
 
 def _grouped(items: Iterable[_T], key: Callable[[_T], _K]) -> dict[_K, list[_T]]:
