@@ -10,13 +10,14 @@ from hlotool.api.check import FIXES, SEVERITIES
 from hlotool.api.given import words
 from hlotool.check.gpus import GPUS
 from hlotool.cli.calling import keywords
+from hlotool.cli.finishing import finish
 from hlotool.cli.options import (
     add_output_options,
     add_paths,
     add_stages_option,
     add_worker_options,
 )
-from hlotool.cli.output import emit, finish
+from hlotool.cli.output import emit
 from hlotool.cli.reports import add_report_options
 from hlotool.errors import ExitCode, UsageError
 

@@ -6,8 +6,8 @@ import argparse
 
 from hlotool.api.numbers import distance, tolerance
 from hlotool.cli.calling import keywords
+from hlotool.cli.finishing import finish
 from hlotool.cli.options import add_output_options, add_stages_option
-from hlotool.cli.output import finish
 from hlotool.cli.reports import add_report_options
 
 USAGE = "diff [options] A B"
