@@ -202,7 +202,8 @@ class _Search:
         from hlotool.search.bisection.directory import bisect_directory
         from hlotool.search.bisection.stage_oracle import StageOracle
         from hlotool.search.steps import Steps
-        from hlotool.workers.pool import Limits, Pool
+        from hlotool.workers.executor import Limits
+        from hlotool.workers.pool import Pool
 
         for name in {self._backend, self._try_on} - {"", NOBODY}:
             get_backend(name)

@@ -108,7 +108,8 @@ def check(
     from hlotool.check.run import check as check_dumps
     from hlotool.dump.directory import open_dumps
     from hlotool.workers.cores import worker_count
-    from hlotool.workers.pool import Limits, Pool
+    from hlotool.workers.executor import Limits
+    from hlotool.workers.pool import Pool
 
     where = paths_of(paths)
     if not where:

@@ -150,7 +150,8 @@ def _proved(
     from hlotool.replay.exact.records import ProvedRecord
     from hlotool.replay.exact.task import ProveTask, failed_record
     from hlotool.workers.cores import worker_count
-    from hlotool.workers.pool import Limits, Pool
+    from hlotool.workers.executor import Limits
+    from hlotool.workers.pool import Pool
 
     tasks = [
         ProveTask(pair.name, pair.owners, pair.left, pair.right, trials, seed, timeout, inputs)

@@ -20,8 +20,8 @@ from hlotool.names import did_you_mean
 if TYPE_CHECKING:
     from hlotool.cache.journal import Journal
     from hlotool.findings.verdict import Verdict
+    from hlotool.fleet.batch import Batch
     from hlotool.ir.dtypes import Array
-    from hlotool.replay.batch import Batch
     from hlotool.replay.options import RunOptions
     from hlotool.replay.records import LeafRecord, ModuleRecord
     from hlotool.replay.task import Task
@@ -171,7 +171,8 @@ def replay(
     given = dict(locals())
     start = time.perf_counter()
     from hlotool.replay.options import PRELOAD
-    from hlotool.workers.pool import Limits, Pool
+    from hlotool.workers.executor import Limits
+    from hlotool.workers.pool import Pool
 
     options = options_from(given, **chosen_backends(reference, backend, compare, precision))
     where = paths_of(paths)
@@ -259,7 +260,7 @@ def _replay(
     resume: bool,
     notes: list[str],
 ) -> Batch:
-    from hlotool.replay.batch import replay_all
+    from hlotool.fleet.batch import replay_all
 
     course.working()
     with course.replaying(len(tasks)) as listener:

@@ -13,7 +13,7 @@ from hlotool.api.course import Course
 from hlotool.cli.output import finish
 
 if TYPE_CHECKING:
-    from hlotool.replay import batch
+    from hlotool.fleet import batch
     from hlotool.search import steps
 
 
