@@ -202,17 +202,20 @@ class _Search:
         from hlotool.report.reduce_records import ReduceRecord
         from hlotool.repro.bundle import write_bundle
         from hlotool.repro.from_case import bundle_of_case
-        from hlotool.search.reduction.files import write_case
+        from hlotool.search.reduction.files import with_suffix, write_case
+        from hlotool.stores.masks import taken_in
+        from hlotool.stores.writing import refuse_url
 
-        passing = None
+        passing = ""
         if output is not None:
-            write_case(found.case, Path(output))
+            output = taken_in(os.fspath(output))
+            write_case(found.case, output)
             if found.passing is not None:
-                passing = Path(output).with_suffix(".passing.hlo")
+                passing = with_suffix(output, ".passing.hlo")
                 write_case(found.passing, passing)
         if repro is not None:
             bundle = bundle_of_case(found, self._options, self._check, versions(), row)
-            write_bundle(bundle, Path(repro))
+            write_bundle(bundle, Path(refuse_url("--repro", os.fspath(repro))))
         return ReduceRecord(
             versions=versions(),
             path=self._path,
@@ -226,7 +229,7 @@ class _Search:
             instructions_after=found.case.size,
             program=found.case.text,
             output="" if output is None else os.fspath(output),
-            passing="" if passing is None else str(passing),
+            passing=passing,
             repro="" if repro is None else os.fspath(repro),
             programs_judged=oracle.steps.computed + oracle.steps.recalled,
             notes=[*found.notes, *filter(None, [oracle.steps.problem])],

@@ -143,10 +143,11 @@ def _open_archive(file: File, limits: Limits) -> _Tar | _Zip:
 def _seekable(file: File, limits: Limits) -> IO[bytes]:
     """The archive as a seekable file, a compressed tar expanded."""
     with open_file(file, limits) as raw:
-        is_expanded = not is_compressed(raw.read(8))
+        if not is_compressed(raw.read(8)):
+            own = os.fdopen(os.dup(raw.fileno()), "rb")
+            own.seek(0)
+            return own
         raw.seek(0)
-        if is_expanded:
-            return os.fdopen(os.dup(raw.fileno()), "rb")
         copy: IO[bytes] = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 (the caller's)
         try:
             room = shutil.disk_usage(tempfile.gettempdir()).free // 2

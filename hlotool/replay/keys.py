@@ -76,7 +76,7 @@ def _stage_key(stage: Stage) -> str:
 
 def _source_key(source: Source) -> str:
     if source.version:
-        # Told by the store when it was listed, so that nothing is downloaded to find out what need not be run.
+        # Told by the store when it was listed: nothing is downloaded for what need not be run.
         return digest(source.path, source.version, source.member, repr((source.span, source.item)))
     return _content_key(source, stamp(source.file))
 

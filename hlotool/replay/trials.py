@@ -16,6 +16,7 @@ from hlotool.ir.module import Module
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import InputsRecord
 from hlotool.stores.paths import is_folder
+from hlotool.values.captured import values_file
 
 if TYPE_CHECKING:
     from hlotool.values.generate import LeafDescription

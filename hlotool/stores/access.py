@@ -123,9 +123,11 @@ def _status(error: BaseException) -> int | None:
     for one in _chain(error):
         answer = getattr(one, "response", None)
         meta = answer.get("ResponseMetadata", {}) if isinstance(answer, dict) else {}
-        for found in (getattr(one, "status", None), meta.get("HTTPStatusCode"), getattr(one, "code", None)):
-            if isinstance(found, int):
-                return found
+        # aiohttp has a `code`, too, in errors that are none of the server's.
+        name = "code" if type(one).__module__.startswith("gcsfs") else "status"
+        found = meta.get("HTTPStatusCode") or getattr(one, name, None)
+        if isinstance(found, int):
+            return found
     return None
 
 
@@ -135,7 +137,8 @@ def _pause(error: BaseException, limits: Patience, attempt: int) -> float:
         asked = getattr(one, "headers", None) and str(one.headers.get("Retry-After", ""))  # type: ignore[attr-defined]
         if asked and asked.isdigit():
             return min(float(asked), _LONGEST_PAUSE)
-    return limits.pause * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)
+    longer: int = 2 ** (attempt - 1)
+    return limits.pause * longer * random.uniform(0.75, 1.25)
 
 
 def _translated(url: str, error: Exception, verb: str, attempts: int) -> DumpError:

@@ -1,8 +1,8 @@
 """Passwords and signatures in URLs: taken out where a URL comes in, put back where a store is asked.
 
-Between the two only the masked URL is there (`https://***@host/dump`, `…?X-Amz-Signature=***`), so that no report,
-record, journal, key of a cache, log or message can show what is not in it. Processes that this one starts
-find the secrets in their environment.
+Between the two only the masked URL is there (`https://***@host/dump`, `…?X-Amz-Signature=***`), so that no
+report, record, journal, key of a cache, log or message can show what is not in it. Processes that this one
+starts find the secrets in their environment.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SIGNED = re.compile(
 
 
 def taken_in(path: str) -> str:
-    """What a path that somebody gave is called from here on: masked; `file://` URLs are paths of this machine.
+    """What a path that was given is called from here on: masked; `file://` URLs are paths of this machine.
 
     Raises:
         UsageError: as `masked`.
@@ -43,8 +43,8 @@ def masked(path: str) -> str:
     """`path` without the secrets that it holds, where it is a URL; they are kept for `unmasked`.
 
     Raises:
-        UsageError: another URL that differs in its secrets alone was given before: which one is meant could no
-            longer be told.
+        UsageError: another URL that differs in its secrets alone was given before: which one is meant could
+            no longer be told.
     """
     if not is_url(path):
         return path

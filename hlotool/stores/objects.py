@@ -1,15 +1,16 @@
 """What a store has: one object, and all objects below a URL.
 
-An object's version is what the store tells of its content without showing it: an ETag, a generation, a checksum, or
-size and time of change. Copies and answers that are kept belong to a version. Where a store tells nothing
-that would change with the content, the version is of this listing alone, so that nothing is believed later.
+An object's version is what the store tells of its content without showing it: an ETag, a generation, a
+checksum, or size and time of change. Copies and answers that are kept belong to a version. Where a store
+tells nothing that would change with the content, the version is of this listing alone, so that nothing is
+believed later.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,11 +29,13 @@ _TIMES = ("LastModified", "Last-Modified", "last_modified", "mtime", "updated", 
 #: Seconds within which a second change may have the same time (RFC 9110, 8.8.2.2).
 _FRESH = 60.0
 #: Between the part of a version that the store told and the one that makes it one of this listing.
-_ONCE = "#"
+_ONCE = "\n#"
+#: Between the fields that a store tells.
+_FIELD = "\n"
 #: Web servers are asked for each object of a folder; so many questions are on their way at a time.
 _AT_ONCE = 16
-#: Files of values that a folder may have.
-_MOST_VALUES = 100_000
+#: No folder of values, results or a bundle has more files.
+_MOST_FILES = 100_000
 #: The most HTML that is read of the page of a folder.
 _PAGE_BYTES = 64 << 20
 
@@ -59,8 +62,9 @@ class Stored:
         return bool(self.version) and _ONCE not in self.version
 
     def is_still(self, version: str) -> bool:
-        """Whether this object has a version that was seen before, as far as the store tells."""
-        return self.version.partition(_ONCE)[0] == version.partition(_ONCE)[0]
+        """Whether this object has a version that was seen before: listings may tell less than a look does."""
+        now, before = _told(self.version), _told(version)
+        return all(now[name] == before[name] for name in now.keys() & before.keys())
 
 
 def look(url: str) -> Stored:
@@ -69,7 +73,7 @@ def look(url: str) -> Stored:
     return _stored(url, info)
 
 
-def objects_below(url: str, most: int) -> list[Stored]:
+def objects_below(url: str, most: int = _MOST_FILES) -> list[Stored]:
     """All objects below a folder, sorted by URL; hidden folders are left alone.
 
     Args:
@@ -93,7 +97,7 @@ def version_below(url: str) -> str:
     found = look(url)
     if not found.is_folder:
         return found.version
-    return " ".join(f"{one.url} {one.version}" for one in objects_below(url, _MOST_VALUES))
+    return " ".join(f"{one.url} {one.version}" for one in objects_below(url))
 
 
 def objects_in(url: str, is_wanted: Callable[[str], bool]) -> list[Stored]:
@@ -148,28 +152,43 @@ def _stored(url: str, info: Mapping[str, Any]) -> Stored:
 
 
 def _version(info: Mapping[str, Any]) -> str:
-    size = info.get("size")
-    exact = next((f"{name}={info[name]}" for name in _EXACT if info.get(name)), None)
-    if exact is not None:
-        # A weak ETag stands for the meaning of a page, not for its bytes.
-        return (
-            f"{exact} size={size}" if "=W/" not in exact else f"{exact} size={size}{_ONCE}{uuid.uuid4().hex}"
-        )
-    changed = next((info[name] for name in _TIMES if info.get(name)), None)
-    told = "" if changed is None else f"changed={changed} size={size}"
-    return told if told and not _is_fresh(changed) else f"{told}{_ONCE}{uuid.uuid4().hex}"
+    fields = _present(info, _EXACT)
+    # A weak ETag stands for the meaning of a page, not for its bytes.
+    is_sure = any(not str(value).startswith("W/") for value in fields.values())
+    if not is_sure:
+        seconds = {name: _seconds(value) for name, value in _present(info, _TIMES).items()}
+        changed = {name: value for name, value in seconds.items() if value is not None}
+        is_sure = any(not _is_fresh(value) for value in changed.values())
+        fields |= changed
+    told = _FIELD.join(f"{name}={value}" for name, value in (fields | _present(info, ("size",))).items())
+    return told if is_sure else f"{told}{_ONCE}{uuid.uuid4().hex}"
 
 
-def _is_fresh(changed: object) -> bool:
-    """Whether another change within the tick of a clock may still follow, or nobody can tell."""
+def _present(info: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: info[name] for name in names if info.get(name) is not None and info[name] != ""}
+
+
+def _told(version: str) -> dict[str, str]:
+    """The fields of a version by name."""
+    fields = version.partition(_ONCE)[0].split(_FIELD)
+    return {name: value for name, _, value in (field.partition("=") for field in fields) if name}
+
+
+def _is_fresh(changed: float) -> bool:
+    """Whether another change within the same tick of a clock may still follow."""
+    return abs(time.time() - changed) < _FRESH
+
+
+def _seconds(changed: Any) -> float | None:
+    """A time of change since 1970; libraries have it in four forms."""
     try:
         if isinstance(changed, str):
             changed = parsedate_to_datetime(changed) if "," in changed else datetime.fromisoformat(changed)
         if isinstance(changed, datetime):
-            changed = (changed if changed.tzinfo else changed.replace(tzinfo=UTC)).timestamp()
-    except ValueError:
-        return True
-    return not isinstance(changed, int | float) or abs(time.time() - changed) < _FRESH
+            return (changed if changed.tzinfo else changed.replace(tzinfo=UTC)).timestamp()
+        return float(changed)
+    except (TypeError, ValueError):
+        return None
 
 
 def _linked(url: str, most: int) -> Iterator[str]:

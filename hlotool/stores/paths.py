@@ -13,7 +13,7 @@ from typing import IO
 from hlotool.cache.fingerprint import digest
 from hlotool.cache.folder import passing_folder
 from hlotool.errors import DumpError, StoreError
-from hlotool.stores.urls import is_url, joined, name_of
+from hlotool.stores.urls import below, is_url, joined, name_of
 
 #: No file of values or text that belongs to a program is larger.
 _MOST = 16 << 30
@@ -58,21 +58,34 @@ def open_bytes(path: str) -> Iterator[IO[bytes]]:
 
 
 def here(path: str) -> str:
-    """The path of a file on this machine with the content of `path`, and its name; raises DumpError.
+    """The path of a file or folder on this machine with the content of `path`, and its name.
 
     Copies are this process's own, and go when it ends.
+
+    Raises:
+        DumpError: it cannot be read.
     """
     return _fetched(path) if is_url(path) else path
 
 
 @cache
 def _fetched(url: str) -> str:
-    folder = _folder() / digest(url)
-    folder.mkdir()
-    target = folder / name_of(url)
+    from hlotool.stores.objects import look, objects_below
+
+    target = _folder() / digest(url) / name_of(url)
+    found = look(url)
+    for one in objects_below(url) if found.is_folder else [found]:
+        inner = below(url, one.url) if found.is_folder else ""
+        if ".." in inner.split("/"):
+            raise DumpError(f"{one.url}: leads out of its folder")
+        _copy(one.url, target / inner)
+    return str(target)
+
+
+def _copy(url: str, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
     with open_bytes(url) as content, target.open("wb") as copy:
         shutil.copyfileobj(content, copy)
-    return str(target)
 
 
 @cache

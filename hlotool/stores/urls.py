@@ -20,7 +20,7 @@ def scheme_of(url: str) -> str:
 
 
 def local_path(path: str) -> str:
-    """The path of a file that is called by a URL (`file:///dump`, `local:///dump`); other paths as they are."""
+    """The path of a file with a URL (`file:///dump`, `local:///dump`); other paths as they are."""
     if not is_url(path) or scheme_of(path) not in ("file", "local"):
         return path
     rest = path.partition("://")[2].removeprefix("localhost")

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from hlotool.errors import DumpError, InputDataError
-from hlotool.stores.paths import open_bytes
+from hlotool.stores.paths import here, open_bytes
 from hlotool.stores.urls import is_url
 
 
@@ -70,6 +70,10 @@ def read_one(path: Path, key: str) -> Any:
 
 
 def mapped(path: str) -> Any:
-    """The array of an `.npy`, read from the file as its elements are asked for; raises InputDataError."""
-    with _readable(Path(path)):
+    """The array of an `.npy`, read from the file as its elements are asked for; raises InputDataError.
+
+    That of a URL is downloaded first.
+    """
+    with _readable(path):
+        path = here(path)
         return np.load(path, mmap_mode="r", allow_pickle=False)
