@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from hlotool.search.bisection.directory import Findings
     from hlotool.search.bisection.records import BisectedModule, CulpritRecord
     from hlotool.search.steps import Steps
-    from hlotool.stores.writing import refuse_url
 
 #: Instead of a compiler on which culprits are tried.
 NOBODY = "none"
@@ -145,6 +144,7 @@ def bisect(
     from hlotool.cache.journal import journal_of
     from hlotool.replay.keys import command_key
     from hlotool.search.bisection.directory import Findings
+    from hlotool.stores.writing import refuse_url
 
     folder = None if repro is None else Path(refuse_url("--repro", os.fspath(repro)))
     options = options_from(given, backend=backend or reference)

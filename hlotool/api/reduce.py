@@ -103,6 +103,9 @@ def reduce(
     start = time.perf_counter()
     import msgspec
 
+    from hlotool.stores.writing import refuse_url
+
+    folder = None if repro is None else refuse_url("--repro", os.fspath(repro))
     options = options_from(given)
     search = _Search(path_of(path), options, check, fail_regex, stage, course.searching())
     journal = search.journal()
@@ -113,7 +116,7 @@ def reduce(
     with ending(course) as end:
         loaded, found, row, oracle = search.run(journal, repeats, confidence)
         case = found.case
-        record = search.record(loaded, found, row, oracle, output, repro)
+        record = search.record(loaded, found, row, oracle, output, folder)
     record = record or search.stopped(end)
     record = msgspec.structs.replace(record, seconds=time.perf_counter() - start)
     if end.interrupted:
@@ -195,7 +198,7 @@ class _Search:
         row: ModuleRecord | None,
         oracle: CaseOracle,
         output: str | os.PathLike[str] | None,
-        repro: str | os.PathLike[str] | None,
+        repro: str | None,
     ) -> ReduceRecord:
         """The record of a reduction that came to its end, with the files that were asked for."""
         from hlotool.report.records import versions
@@ -204,7 +207,6 @@ class _Search:
         from hlotool.repro.from_case import bundle_of_case
         from hlotool.search.reduction.files import with_suffix, write_case
         from hlotool.stores.masks import taken_in
-        from hlotool.stores.writing import refuse_url
 
         passing = ""
         if output is not None:
@@ -215,7 +217,7 @@ class _Search:
                 write_case(found.passing, passing)
         if repro is not None:
             bundle = bundle_of_case(found, self._options, self._check, versions(), row)
-            write_bundle(bundle, Path(refuse_url("--repro", os.fspath(repro))))
+            write_bundle(bundle, Path(repro))
         return ReduceRecord(
             versions=versions(),
             path=self._path,

@@ -65,6 +65,8 @@ def masked(path: str) -> str:
 
 def unmasked(url: str) -> str:
     """The URL to ask for what `url`, masked or not, stands for."""
+    if not is_url(url):
+        return url
     known = _secrets()
     url = known.get(url, url)
     scheme, _, rest = url.partition("://")
