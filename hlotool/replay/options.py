@@ -135,6 +135,11 @@ class RunOptions(ReplayOptions, frozen=True, kw_only=True):
         return worker_count(self.jobs)
 
 
+def budget_multiple(budget: str) -> float | None:
+    """The number of a budget like `5x`; None for one in seconds. Raises as `budget_seconds`."""
+    return budget_seconds(budget, 1.0) if budget.endswith("x") else None
+
+
 def budget_seconds(budget: str, ran: float) -> float:
     """A budget in seconds.
 
