@@ -236,9 +236,10 @@ EXACT_ELEMENTS = Threshold(
     table=ARBITER,
 )
 EXACT_SECONDS = Threshold(
-    10.0,
+    60.0,
     decides="seconds after which it is given up all the same",
-    why="several times what EXACT_ELEMENTS take on a machine that does nothing else",
+    why="thirty times what EXACT_ELEMENTS take on a machine that does nothing else: no verdict is to change "
+    "with the load of a machine",
     table=ARBITER,
 )
 EXACT_SHARE = Threshold(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 
@@ -132,14 +133,14 @@ def _trial_rows(
     """
     began, before = time.perf_counter(), work_done()
     expected = reference.runner.run(trial.arguments, whole).value
-    ran, work = time.perf_counter() - began, work_done() - before
+    work = work_done() - before
     aside.ran(Ran(reference, trial, expected, work))
     last: tuple[Program, Value, ModuleRecord] | None = None
     for program in programs:
         if difference := parameter_difference(reference.runner, program.runner):
             yield structural_row(task, reference, program, difference)
             continue
-        started, before = time.perf_counter(), work_done()
+        before = work_done()
         try:
             outcome = program.runner.run(trial.arguments, expected)
         except HlotoolError as error:
@@ -147,14 +148,12 @@ def _trial_rows(
                 raise
             yield _failed(task, reference, program.label, program.path, error)
         else:
-            both = ran + time.perf_counter() - started
-            work_of_both = work + work_done() - before
+            both = work + work_done() - before
             row = _judged(task, reference, program, trial, expected, outcome, both)
             if program.backend == reference.backend:
                 last = program, outcome.value, row
 
-            def judge(other: Trial, value: Value, found: Outcome, program: Program = program) -> ModuleRecord:
-                return _judged(task, reference, program, other, value, found)
+            judge = partial(_judged_on_other, task, reference, program, both)
 
             elapsed, spent = time.perf_counter() - began, work + work_done() - before
             row, shown = on_further_sets(
@@ -166,13 +165,13 @@ def _trial_rows(
                 yield _failed(task, reference, program.label, program.path, problem)
                 continue
             row = with_divergence(row, task.options, reference, program, shown, spent, elapsed)
-            yield aside.with_origins(row, Ran(program, trial, outcome.value, work_of_both))
+            yield aside.with_origins(row, Ran(program, trial, outcome.value, both))
     if trial.result is not None and reference.module.generated:
         why = f"the result ({trial.origin}) is of the true constants, and some are generated here"
         problem = Unsupported(why, location=Location(task.path))
         yield _failed(task, reference, REALITY, task.path, problem)
     elif trial.result is not None:
-        real = Actual.given(reference, trial.result, trial.origin, task.path, ran)
+        real = Actual.given(reference, trial.result, trial.origin, task.path, work)
         row = compare_row(task, reference, trial, expected, real)
         yield row if row.verdict in AGREEING or last is None else _explained(task, row, trial, *last)
     elif is_alone:
@@ -186,13 +185,20 @@ def _judged(
     trial: Trial,
     expected: Value,
     outcome: Outcome,
-    seconds: float = 0.0,
+    work: int,
 ) -> ModuleRecord:
-    """The row of what a program returned, wherever it ran; `seconds` is what the runs of both sides took."""
-    row = compare_row(task, reference, trial, expected, Actual.computed(program, outcome, seconds))
+    """The row of what a program returned, wherever it ran; `work` is that of the runs of both sides."""
+    row = compare_row(task, reference, trial, expected, Actual.computed(program, outcome, work))
     if program.backend == reference.backend:
         return row
     return _as_on_reference(task, row, reference, program, trial, expected, outcome)
+
+
+def _judged_on_other(
+    task: Task, reference: Program, program: Program, work: int, trial: Trial, value: Value, found: Outcome
+) -> ModuleRecord:
+    """The row of a further set; see `_judged`."""
+    return _judged(task, reference, program, trial, value, found, work)
 
 
 def _saving(

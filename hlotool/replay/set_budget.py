@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hlotool.directed.sets import InputSet
-from hlotool.replay.options import ReplayOptions, RunOptions, budget_multiple, budget_seconds
+from hlotool.replay.options import ReplayOptions, RunOptions, budget_limits
 from hlotool.workers.time_limit import TooSlow, time_limit
 from hlotool.workers.work_limit import UNITS_PER_SECOND, work_done, work_limit
 
@@ -23,11 +23,8 @@ _FACTOR: Final = 0.5
 #: Work that they may be in any case. Small modules are read and run in some milliseconds, in which no set is
 #: made; the command itself takes longer to start than all of theirs together.
 _LEAST: Final = 0.025 * UNITS_PER_SECOND
-#: Seconds for what should take one: a machine may be slow, or do other things, and work is an estimate.
-_PATIENCE: Final = 20
-#: Seconds that they may take in any case.
-_LEAST_SECONDS: Final = 20.0
-#: Of the time limit per module: what further sets may take. The judge has its share before them.
+#: Of the time limit per module: what further sets may take at most. The judge has its share before them. Work
+#: ends them long before, but on a machine that is very slow, or where its prices are far from true.
 _SHARE: Final = 0.3
 
 
@@ -59,15 +56,9 @@ def allowed_for_sets(options: ReplayOptions, spent: int, programs: int = 1) -> A
     if options.thorough:
         return Allowed(float("inf"), most)
     if options.budget is None:
-        return _of_work(max(_FACTOR * spent, _LEAST / programs), most)
-    multiple = budget_multiple(options.budget)
-    if multiple is not None:
-        return _of_work(multiple * spent, most)
-    return Allowed(float("inf"), min(most, budget_seconds(options.budget, 0.0)), by_clock=True)
-
-
-def _of_work(units: float, most: float) -> Allowed:
-    return Allowed(units, min(most, _LEAST_SECONDS + _PATIENCE * units / UNITS_PER_SECOND))
+        return Allowed(max(_FACTOR * spent, _LEAST / programs), most)
+    work, seconds = budget_limits(options.budget, spent)
+    return Allowed(work, min(most, seconds), by_clock=seconds < float("inf"))
 
 
 class Limits:
