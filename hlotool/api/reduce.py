@@ -182,7 +182,8 @@ class _Search:
         if options.backend == options.reference:
             raise UsageError("what fails? say --backend NAME (such as xla) or --check CMD")
         from hlotool.replay.options import PRELOAD
-        from hlotool.workers.pool import Limits, Pool
+        from hlotool.workers.executor import Limits
+        from hlotool.workers.pool import Pool
 
         limits = Limits(width, options.timeout, options.memory_limit)
         return BackendJudge(stack.enter_context(Pool(limits, PRELOAD, options.backend)), options, width)

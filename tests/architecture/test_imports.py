@@ -37,6 +37,7 @@ RANKS = {
     "locate": 5,
     "directed": 6,
     "replay": 7,
+    "fleet": 8,
     "search": 8,
     "diff": 8,
     "explain": 8,
