@@ -236,10 +236,9 @@ EXACT_ELEMENTS = Threshold(
     table=ARBITER,
 )
 EXACT_SECONDS = Threshold(
-    60.0,
-    decides="seconds after which it is given up all the same",
-    why="thirty times what EXACT_ELEMENTS take on a machine that does nothing else: no verdict is to change "
-    "with the load of a machine",
+    10.0,
+    decides="seconds of work (`workers.work_limit`) after which it is given up all the same",
+    why="several times what EXACT_ELEMENTS take; counted, so that no load of a machine changes a verdict",
     table=ARBITER,
 )
 EXACT_SHARE = Threshold(

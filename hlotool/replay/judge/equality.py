@@ -46,7 +46,7 @@ from hlotool.numerics.verdict import LeafComparison
 from hlotool.replay.judge.ensemble import Clock
 from hlotool.replay.judge.f64_check import coarsest
 from hlotool.replay.judge.judgement import Judgement, Leaf
-from hlotool.workers.work_limit import TooMuchWork, spend, work_limit
+from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork, spend, work_limit
 
 if TYPE_CHECKING:
     from hlotool.replay.exact.result import LeafResult
@@ -85,14 +85,16 @@ class Equality:
         judgement = self._judgement
         if judgement.compare_exactly is None:
             return None
-        share = thresholds.EXACT_SHARE.value * (judgement.deadline - time.monotonic())
-        limit = share if judgement.exact else min(share, thresholds.EXACT_SECONDS.value)
+        share = thresholds.EXACT_SHARE.value
+        work = share * self._clock.work_left
+        if not judgement.exact:
+            work = min(work, thresholds.EXACT_SECONDS.value * UNITS_PER_SECOND)
         try:
-            with work_limit(thresholds.EXACT_SHARE.value * self._clock.work_left):
-                result = judgement.compare_exactly(limit, trials)
+            with work_limit(work):
+                result = judgement.compare_exactly(share * (judgement.deadline - time.monotonic()), trials)
         except TooMuchWork:
             spend(0)  # raises again where somebody else's limit is reached
-            return self._refused("it is more work than the budget allows")
+            return self._refused("it is too much work")
         if reason := result.refused or result.structural:
             return self._refused(reason)
         return {leaf.index: _record(leaf, result.trials) for leaf in result.leaves}
