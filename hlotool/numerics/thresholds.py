@@ -237,8 +237,8 @@ EXACT_ELEMENTS = Threshold(
 )
 EXACT_SECONDS = Threshold(
     10.0,
-    decides="seconds after which it is given up all the same",
-    why="several times what EXACT_ELEMENTS take on a machine that does nothing else",
+    decides="seconds of work (`workers.work_limit`) after which it is given up all the same",
+    why="several times what EXACT_ELEMENTS take; counted, so that no load of a machine changes a verdict",
     table=ARBITER,
 )
 EXACT_SHARE = Threshold(
