@@ -25,6 +25,7 @@ from hlotool.replay.exact.rounded import excused
 from hlotool.replay.parameters import parameter_difference
 from hlotool.values.flatten import flatten
 from hlotool.values.generate import InputGenerator
+from hlotool.workers.work_limit import TooMuchWork
 
 #: The part of the time that is left to see whether an unequal output is no more than rounded constants.
 _FOR_NUMBERS: Final = 0.2
@@ -174,10 +175,10 @@ def _at_points(
     tried = int(thresholds.POINTS_FOR_ROOTS.value) if assumed.roots else wanted
     inputs = InputGenerator(module)
     for number in range(tried):
-        arguments = point_arguments(inputs, reference, options, number)
         try:
+            arguments = point_arguments(inputs, reference, options, number)
             leaves = at_point(reference, tested, arguments, trial, options.seed + number)
-        except BackendTimeout:
+        except (BackendTimeout, TooMuchWork):
             if assumed.roots or len(found) < least:
                 raise
             return found
