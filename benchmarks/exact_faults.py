@@ -66,7 +66,7 @@ def catalogue_records(name: str, folder: Path, wanted: int, seed: int) -> list[F
                 min(fault.ratio, 1e300),
                 verdict.verdict,
                 proof,
-                _unseen(fault) if proof.relation == "equal" else None,
+                _unseen(fault, seed) if proof.relation == "equal" else None,
             )
         )
         if len(found) == wanted:
@@ -74,15 +74,21 @@ def catalogue_records(name: str, folder: Path, wanted: int, seed: int) -> list[F
     return found
 
 
-def _unseen(fault: PlantedFault) -> Unseen:
-    """What shows a fault whose program is called equal: no residue shows a rounding, a NaN or an infinity."""
+def _unseen(fault: PlantedFault, seed: int) -> Unseen:
+    """What shows a fault whose program is called equal: no residue shows a rounding, a NaN or an infinity.
+
+    A fault of NaNs or infinities has arguments with some of them; on others it must show nothing.
+    """
+    is_special = fault.kind.poison is not None
+    arguments = fault.subject.arguments(seed) if is_special else fault.arguments
     try:
         with time_limit(2 * _SECONDS):
-            sides = [_in_f64(module, fault.arguments) for module in (fault.module, fault.planted)]
+            sides = [_in_f64(module, arguments) for module in (fault.module, fault.planted)]
     except (HlotoolError, TooSlow):
         return Unseen.OTHER
-    kinds = {_unseen_in(one, other) for one, other in zip(*sides)}
-    return next(kind for kind in (Unseen.OTHER, Unseen.SPECIALS, Unseen.ROUNDING) if kind in kinds)
+    kinds = {_unseen_in(one, other) for one, other in zip(*sides)} | {Unseen.ROUNDING}
+    worst = next(kind for kind in (Unseen.OTHER, Unseen.SPECIALS, Unseen.ROUNDING) if kind in kinds)
+    return Unseen.SPECIALS if is_special and worst is Unseen.ROUNDING else worst
 
 
 def _unseen_in(one: Array, other: Array) -> Unseen:

@@ -59,7 +59,7 @@ class Unseen(enum.Enum):
 
     #: In f64 they return the same.
     ROUNDING = "rounding"
-    #: In f64 they return the same wherever both return numbers.
+    #: In f64 they return the same wherever both return numbers, or on arguments without NaN and infinity.
     SPECIALS = "NaN, infinity"
     #: In f64 they differ, or nothing is known.
     OTHER = "other"
