@@ -11,6 +11,7 @@ from rich.text import Text
 from hlotool.findings.verdict import DIFFERING
 from hlotool.replay.options import RunOptions
 from hlotool.report.bisect_records import BisectRecord, VerifyRecord
+from hlotool.report.divergence import device_facts
 from hlotool.report.leaf import leaf_diff, source_facts
 from hlotool.report.links import path_text
 from hlotool.report.next_command import command_after_bisect
@@ -114,6 +115,8 @@ def _facts(culprit: CulpritRecord, verbose: bool) -> Iterator[tuple[str, str | T
     if culprit.spot and culprit.spot.inside:
         yield "", f"%{culprit.spot.inside} of its scalar computation is not as it was"
     yield from (("" if number else "inside", part) for number, part in enumerate(culprit.place))
+    if culprit.spot and culprit.spot.divergence:
+        yield from device_facts(culprit.spot.divergence)
     yield "failure", culprit.signature
     if culprit.trigger is not None:
         yield "compiler", culprit.trigger.summary

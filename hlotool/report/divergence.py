@@ -66,6 +66,7 @@ def _facts(divergence: DivergenceRecord) -> Iterator[tuple[str, str]]:
         yield "", f"actual   {divergence.inside}"
     if divergence.around:
         yield "in", ", in ".join(divergence.around)
+    yield from device_facts(divergence)
     if divergence.accumulated:
         yield "off by", _deviation(divergence.accumulated)
     if divergence.local:
@@ -77,6 +78,12 @@ def _facts(divergence: DivergenceRecord) -> Iterator[tuple[str, str]]:
     if divergence.repair:
         yield "confirmed", _confirmation(divergence)
     yield from (("note", note) for note in divergence.notes)
+
+
+def device_facts(divergence: DivergenceRecord) -> Iterator[tuple[str, str]]:
+    """The device that is wrong, in a program for several."""
+    if divergence.device is not None:
+        yield "device", f"{divergence.device}, the first with another value"
 
 
 def _located(text: str, source: SourceRecord) -> str:

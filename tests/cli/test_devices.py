@@ -75,3 +75,46 @@ def test_what_is_reduced_keeps_its_exchange(collectives: Path, tmp_path: Path) -
     assert main(["repro", "verify", "bundle", "--trust"]) == ExitCode.MISMATCH
     assert not Path("bundle/inputs.pb").exists()
     assert "check" in Path("bundle/repro.toml").read_text(encoding="utf-8")
+
+
+#: In the program for each device of `sharded_mlp`: on device 5 of eight an argument is 4e-7 larger.
+OFF = """  %own = u32[] partition-id()
+  %faulty = u32[] constant(5)
+  %on = pred[] compare(%own, %faulty), direction=EQ
+  %off = f32[] constant(1.0000004)
+  %one = f32[] constant(1)
+  %chosen = f32[] select(%on, %off, %one)
+  %factor = f32[2,6]{1,0} broadcast(%chosen), dimensions={}
+  %near = f32[2,6]{1,0} multiply(%param, %factor)
+  %dot = f32[2,4]{1,0} dot(%near,"""
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        (["run"], ExitCode.AGREE, "≠ differs"),
+        (["prove"], ExitCode.MISMATCH, "✗ unequal"),
+        (["bisect", "--exact", "--try-on", "none"], ExitCode.MISMATCH, "to blame     %dot"),
+    ],
+)
+def test_what_no_value_shows_is_found_on_its_device(
+    command: list[str],
+    code: ExitCode,
+    said: str,
+    corpus: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("dump").mkdir()
+    for file in (corpus / "jax/sharded_mlp").glob("*.txt"):
+        text = file.read_text(encoding="utf-8").replace("  %dot = f32[2,4]{1,0} dot(%param,", OFF)
+        Path("dump", file.name).write_text(text, encoding="utf-8")
+    name, *options = command
+    assert main([name, "dump", *options]) == code
+    shown = capsys.readouterr().out
+    assert said in shown
+    assert " 5, the first with another value" in shown
+    assert "%dot = f32[2,4]{1,0} dot(%near" in shown or "dot %dot" in shown
+    assert "out  f32[8,4]" in shown or "out     ✗ unequal" in shown
