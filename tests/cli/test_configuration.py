@@ -326,7 +326,7 @@ def test_a_variable_that_is_wrong(
 HARMLESS = """
     arch atol bisect budget call cases confidence context coverage debug elided emit every-module
     every-stage exact explain fail-on fail-regex first-divergence from further-sets gpu height input-range
-    jobs json kernels log no-repro no-resume no-verify only opaque partitions passes precision quiet
+    jobs json kernels log no-cache no-repro no-resume no-verify only opaque partitions passes precision quiet
     repeats replicas rtol sarif seed show skip snapshots stages thorough timeout trials values verbose
 """
 
