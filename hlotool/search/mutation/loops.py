@@ -71,7 +71,7 @@ def invariant(loop: Instruction, start: Sequence[Term], fresh: Fresh, step: Step
         fresh: gives unknown arrays; the same one for the same place.
         step: of the body.
     """
-    limits = _Limits(loop)
+    limits = _Limits(loop, start)
     guess = _Guess(
         [limits.fixed.get(n, limits.before(n, term.bounds)) for n, term in enumerate(start)],
         [0] * len(start),
@@ -123,10 +123,13 @@ class _Limits:
         fixed: of counters, by place.
     """
 
-    def __init__(self, loop: Instruction) -> None:
+    def __init__(self, loop: Instruction, start: Sequence[Term]) -> None:
         places = [index for index, _ in leaves(loop.shape)]
-        counters, most = counter_limits(loop), ceilings(loop)
+        starts = {at: int(term.bounds.low) for at, term in zip(places, start) if _is_integer(term)}
+        counters, most = counter_limits(loop, starts), ceilings(loop, starts)
+        inside = counter_limits(loop, starts, in_body=True)
         self.fixed = {n: of_integers(*counters[at]) for n, at in enumerate(places) if at in counters}
+        self._inside = {n: of_integers(*inside[at]) for n, at in enumerate(places) if at in inside}
         self._most = {n: most[at] for n, at in enumerate(places) if at in most}
 
     def before(self, number: int, bounds: MachineRange) -> MachineRange:
@@ -136,9 +139,18 @@ class _Limits:
         return bounds.union(of_integers(bounds.low, self._most[number]))
 
     def entered(self, state: Sequence[Term]) -> list[Term]:
-        """An iteration takes place only below it."""
+        """As an iteration sees it: below that number, and at no later count."""
         below = {n: of_integers(-math.inf, most - 1) for n, most in self._most.items()}
-        return [
-            replace(term, bounds=term.bounds.intersection(below[n])) if n in below else term
-            for n, term in enumerate(state)
-        ]
+
+        def within(n: int, term: Term) -> Term:
+            for limits in (below.get(n), self._inside.get(n)):
+                if limits is not None:
+                    term = replace(term, bounds=term.bounds.intersection(limits))
+            return term
+
+        return [within(n, term) for n, term in enumerate(state)]
+
+
+def _is_integer(term: Term) -> bool:
+    known = term.known
+    return known is not None and known.size == 1 and np.asarray(known).dtype.kind in "iu"
