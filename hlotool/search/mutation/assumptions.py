@@ -7,9 +7,9 @@ way, and a select takes of each side the case in which it reads it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -26,8 +26,10 @@ from hlotool.search.mutation.integer_laws import zero
 from hlotool.search.mutation.predicates import EQUAL, GREATER, LESS, Predicate
 from hlotool.search.mutation.terms import Case, Term, of_predicate
 
-#: Masks that a term remembers: each costs two more terms.
+#: Masks that a term remembers, besides its own: each costs two more terms.
 _MOST_MASKS: Final = 6
+#: Choices within choices that one mask decides.
+_DEEPEST: Final = 8
 
 
 def is_elementwise(instruction: Instruction, operands: Sequence[Term]) -> bool:
@@ -51,11 +53,11 @@ def assumed(
     mask, chosen, otherwise = operands
     says = mask.as_predicate
     kind = instruction.element_type
-    chosen = _narrowed(_in_case(_without_nan(mask, chosen), says, True), kind, says, True)
-    otherwise = _narrowed(_in_case(otherwise, says, False), kind, says, False)
+    chosen = _narrowed(in_case(_without_nan(mask, chosen), says, True), kind, says, True)
+    otherwise = _narrowed(in_case(otherwise, says, False), kind, says, False)
     matters = _where_it_matters(says, instruction, chosen, otherwise, reads_signs)
     if matters is not says:
-        mask = of_predicate(matters, mask.symbols.shape)
+        mask = replace(of_predicate(matters, mask.symbols.shape), cases=mask.cases)
     return mask, chosen, otherwise
 
 
@@ -82,37 +84,51 @@ def _where_it_matters(
     return says if has_signs and reads_signs(select) else predicates.without(says, compared, EQUAL)
 
 
-def with_cases(
-    term: Term,
-    instruction: Instruction,
-    operands: Sequence[Term],
-    apply: Callable[[Instruction, Sequence[Term]], Term],
-) -> Term:
-    """The term of an operation on elements, with what it is in each case of the masks of its operands.
+#: Gives the term of an operation, and its operands as they are where it reads them.
+Apply: TypeAlias = Callable[[Instruction, Sequence[Term]], tuple[Term, Sequence[Term]]]
+
+
+def with_cases(instruction: Instruction, operands: Sequence[Term], apply: Apply) -> Term:
+    """The term of an operation, with what it is in each case of the masks of its operands.
 
     Args:
-        term: what it is in general.
         instruction: the operation.
         operands: of it.
-        apply: gives the term of the operation for others of its operands.
+        apply: gives the term for these and for others of its operands.
     """
     if not is_elementwise(instruction, operands):
-        return term
-    masks = {key: case.mask for operand in operands for key, case in operand.cases.items()}
-    cases = {}
-    for key, says in list(masks.items())[:_MOST_MASKS]:
-        holds, fails = (
-            apply(instruction, [_in_case(o, says, truth) for o in operands]) for truth in (True, False)
-        )
-        cases[key] = Case(says, _without_cases(holds), _without_cases(fails))
-    if instruction.opcode == "select":
-        mask, *sides = operands
-        says = mask.as_predicate
-        holds, fails = (_without_cases(_broadcast(side, instruction.dims)) for side in sides)
-        cases[_key(says, mask)] = Case(says, holds, fails)
+        return apply(instruction, operands)[0]
+    masks = {key: case for operand in operands for key, case in operand.cases.items()}
+    term = _chosen(instruction, operands, apply)
+    cases = dict(term.cases)
+    for key, case in _asked_first(masks)[:_MOST_MASKS]:
+        if key in cases and not case.is_asked:
+            continue
+
+        def side(holds: bool, mask: Predicate = case.mask) -> Term:
+            parts = [in_case(operand, mask, holds) for operand in operands]
+            return _restricted(_chosen(instruction, parts, apply), mask, holds)
+
+        cases[key] = Case(case.mask, side(True), side(False), case.is_asked)
     if instruction.opcode == "is-finite":
         return replace(term, cases=cases, finite=operands[0].symbols)
     return replace(term, cases=cases)
+
+
+def _chosen(instruction: Instruction, operands: Sequence[Term], apply: Apply) -> Term:
+    """The term of an operation; of a select with its own two cases, which another mask may decide."""
+    term, operands = apply(instruction, operands)
+    cases = dict(_choice(instruction, operands))
+    return replace(term, cases=cases) if cases or term.cases else term
+
+
+def _choice(instruction: Instruction, operands: Sequence[Term]) -> Iterator[tuple[int, Case]]:
+    """The cases of what a select decides itself."""
+    if instruction.opcode == "select":
+        mask, *sides = operands
+        says = mask.as_predicate
+        holds, fails = (_broadcast(side, instruction.dims) for side in sides)
+        yield int(whole(says.symbols(mask.symbols.shape))), Case(says, holds, fails)
 
 
 def nan_source(instruction: Instruction, operands: Sequence[Term]) -> Symbols | None:
@@ -145,28 +161,36 @@ def _without_nan(mask: Term, chosen: Term) -> Term:
     return replace(chosen, bounds=replace(chosen.bounds, nan=False))
 
 
-def _key(says: Predicate, mask: Term) -> int:
-    return int(whole(says.symbols(mask.symbols.shape)))
-
-
-def _without_cases(term: Term) -> Term:
-    return replace(term, cases={}) if term.cases else term
-
-
 def _broadcast(term: Term, dims: tuple[int, ...]) -> Term:
     return term if term.symbols.shape == dims else Term(np.broadcast_to(term.symbols, dims), term.bounds)
 
 
-def _in_case(term: Term, given: Predicate, holds: bool) -> Term:
+def in_case(term: Term, given: Predicate, holds: bool) -> Term:
     """The term where a mask holds, or where it does not."""
-    for case in term.cases.values():
+    for _ in range(_DEEPEST):
+        found = next(_decided_cases(term, given, holds), None)
+        if found is None:
+            break
+        term = found
+    return _restricted(term, given, holds)
+
+
+def _restricted(term: Term, given: Predicate, holds: bool) -> Term:
+    """What a pred says where a mask holds, or where it does not."""
+    if term.predicate is None:
+        return term
+    return of_predicate(predicates.where(term.predicate, given, holds), term.symbols.shape)
+
+
+def _asked_first(cases: Mapping[int, Case]) -> list[tuple[int, Case]]:
+    return sorted(cases.items(), key=lambda item: not item[1].is_asked)
+
+
+def _decided_cases(term: Term, given: Predicate, holds: bool) -> Iterator[Term]:
+    for _, case in _asked_first(term.cases):
         decided = predicates.implied(given, holds, case.mask)
         if decided is not None:
-            term = case.holds if decided else case.fails
-            break
-    if term.predicate is not None:
-        return of_predicate(predicates.where(term.predicate, given, holds), term.symbols.shape)
-    return term
+            yield case.holds if decided else case.fails
 
 
 def _narrowed(term: Term, kind: ElementType, given: Predicate, holds: bool) -> Term:

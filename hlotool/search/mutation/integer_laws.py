@@ -95,9 +95,14 @@ def _remembered(instruction: Instruction, operands: Sequence[Term], truncated: T
     return Term(symbols, range_of(instruction, [o.bounds for o in operands]), truncated=truncated)
 
 
-def _remainder(instruction: Instruction, value: Term, divisor: Term) -> Term | None:
+def _remainder(instruction: Instruction, value: Term, divisor: Term) -> Term:
     if not divisor.bounds.is_point or divisor.bounds.low == 0:
-        return None
+        parts = value.symbols, divisor.symbols
+        symbols = np.broadcast_to(
+            elementwise("remainder", instruction.element_type, (), parts), instruction.dims
+        )
+        bounds = range_of(instruction, [value.bounds, divisor.bounds])
+        return Term(symbols, bounds, divided_by=divisor.symbols)
     size = int(divisor.bounds.low)
     if size > 0 and value.bounds.low >= 0:
         # All within one multiple of the divisor and the next: what is left is a difference.
@@ -107,7 +112,7 @@ def _remainder(instruction: Instruction, value: Term, divisor: Term) -> Term | N
     found = _rest(value, size)
     bounds = range_of(instruction, [value.bounds, divisor.bounds])
     symbols = np.broadcast_to(found.symbols, instruction.dims)
-    return Term(symbols, bounds, divisor=size if size > 0 else None)
+    return Term(symbols, bounds, divisor=size if size > 0 else None, divided_by=divisor.symbols)
 
 
 def _rest(value: Term, divisor: int) -> Term:

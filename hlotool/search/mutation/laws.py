@@ -52,15 +52,28 @@ def select(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
 
 
 def _floored(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
-    """`select(r < 0, r + n, r)` of a remainder r of n: the one that is never negative."""
+    """`select(…, r + n, r)` of a remainder r of n; with `r < 0` for a positive n it is never negative."""
     mask, chosen, rest = operands
-    if rest.divisor is None or not instruction.element_type.is_integer:
+    if rest.divided_by is None or not instruction.element_type.is_integer:
         return None
     kind, dims = instruction.element_type, instruction.dims
-    is_negative = predicates.comparison("LT", rest.side, zero(dims).side).symbols(dims)
-    moved = plus(kind, rest, rest.divisor).symbols
-    if not np.array_equal(mask.symbols, is_negative) or not np.array_equal(chosen.symbols, moved):
+    if rest.divisor is None:
+        moved = elementwise("add", kind, (), (rest.symbols, rest.divided_by))
+    else:
+        moved = plus(kind, rest, rest.divisor).symbols
+    if not np.array_equal(chosen.symbols, moved):
         return None
+    # As the mask compares it: here it is known already what the mask says.
+    side = predicates.Side(rest.symbols, of_type(kind))
+    is_some = predicates.comparison("NE", side, zero(dims).side)
+    if not predicates.implied(mask.as_predicate, True, is_some):
+        return None
+    is_negative = predicates.comparison("LT", side, zero(dims).side).symbols(dims)
+    if rest.divisor is None or not np.array_equal(mask.symbols, is_negative):
+        # It is smaller than n: a sum with n is never 0.
+        symbols = elementwise("select", kind, (), [o.symbols for o in operands])
+        bounds = range_of(instruction, [o.bounds for o in operands])
+        return Term(np.broadcast_to(symbols, dims), bounds, zero_like=rest.symbols)
     symbols = combined(key_of("remainder, never negative", kind.value), rest.symbols)
     return Term(symbols, of_integers(0, rest.divisor - 1), zero_like=rest.symbols)
 

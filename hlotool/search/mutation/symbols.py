@@ -29,7 +29,7 @@ from hlotool.ir.walk import branches
 from hlotool.locate.evaluation import OnReference
 from hlotool.search.mutation import loops, predicates, reducers
 from hlotool.search.mutation.arrays import MOVEMENT, Arrays
-from hlotool.search.mutation.assumptions import assumed, is_elementwise, nan_source, with_cases
+from hlotool.search.mutation.assumptions import assumed, in_case, is_elementwise, nan_source, with_cases
 from hlotool.search.mutation.hashing import (
     Symbols,
     along,
@@ -41,33 +41,47 @@ from hlotool.search.mutation.hashing import (
 )
 from hlotool.search.mutation.reducers import Bounds, bounded
 from hlotool.search.mutation.sorting import order_of_rows
+from hlotool.search.mutation.split import Split, settled
 from hlotool.search.mutation.terms import Law, Term, Terms, constant, elementwise, flat, of_predicate
 from hlotool.search.mutation.zero_signs import sign_of_zero_is_read
 
 #: Elements of all arrays together, so that a proof takes about as long as a run.
-_MOST_ELEMENTS: Final = 8_000_000
+_MOST_ELEMENTS: Final = 16_000_000
 
 #: What never depends on constants alone, whatever its operands.
 _NOT_COMPUTED = frozenset({"rng", "custom-call", "infeed", "recv", "partition-id", "replica-id"})
 _HANDED_ON = frozenset({"opt-barrier", "domain", "add-dependency", "copy"})
 
 
-def result_symbols(module: Module, laws: Sequence[Law]) -> list[Symbols]:
+def result_symbols(module: Module, laws: Sequence[Law], split: Split | None = None) -> list[Symbols]:
     """The symbols of all arrays that a program returns.
 
     Args:
         module: the program.
         laws: tried on every operation, in this order.
+        split: cases that are told apart wherever elements stay at their places.
 
     Raises:
         Unsupported: it is too large.
     """
-    reader = _Reader(module, laws)
-    return [term.symbols for term in flat(reader.result(module.entry, reader.fresh(module.entry)))]
+    reader = _Reader(module, laws, split)
+    results = flat(reader.result(module.entry, reader.fresh(module.entry)))
+    return [settled(term, split).symbols for term in results]
+
+
+def compared_at(module: Module, laws: Sequence[Law], comparison: Instruction) -> list[tuple[Term, Term]]:
+    """What a comparison compares, each time that it is read; see `result_symbols`."""
+    reader = _Reader(module, laws, None)
+    reader.watched = comparison
+    reader.result(module.entry, reader.fresh(module.entry))
+    return reader.seen
 
 
 class _Reader:
-    def __init__(self, module: Module, laws: Sequence[Law]) -> None:
+    def __init__(self, module: Module, laws: Sequence[Law], split: Split | None) -> None:
+        self._split = split
+        self.watched: Instruction | None = None
+        self.seen: list[tuple[Term, Term]] = []
         self._laws = laws
         self._evaluator = OnReference()
         self._arrays = Arrays(self._evaluator)
@@ -98,6 +112,8 @@ class _Reader:
                 terms[instruction] = arguments[instruction.parameter_number or 0]
             else:
                 terms[instruction] = self._term(instruction, [terms[o] for o in instruction.operands])
+            if self._split is not None and isinstance(found := terms[instruction], Term):
+                terms[instruction] = self._split.told_apart(found)
         return terms[computation.root]
 
     def _term(self, instruction: Instruction, operands: Sequence[Terms]) -> Terms:
@@ -111,6 +127,8 @@ class _Reader:
             return self.result(next(instruction.called), operands)
         if opcode in _HANDED_ON:
             return operands[0]
+        if instruction.row.opcode_class is not Class.ELEMENTWISE and opcode != "conditional":
+            operands = [settled(o, self._split) for o in operands]
         if opcode == "conditional":
             return self._conditional(instruction, operands)
         if opcode == "while":
@@ -119,7 +137,6 @@ class _Reader:
         is_array = isinstance(instruction.shape, ArrayShape) and len(arrays) == len(operands)
         if not is_array or any(map(_is_dynamic, (instruction, *instruction.operands))):
             return self._opaque(instruction, operands)
-        self._count(instruction.array_shape)
         return self._array(instruction, arrays)
 
     def _count(self, shape: ArrayShape) -> None:
@@ -139,6 +156,12 @@ class _Reader:
             number = number if 0 <= number < len(ways) else len(ways) - 1
             return self.result(ways[number], [arguments[number]])
         results = [flat(self.result(way, [argument])) for way, argument in zip(ways, arguments)]
+        if len(ways) == 2 and index.predicate is not None:
+            is_first = instruction.operands[0].element_type is ElementType.PRED
+            for number, result in enumerate(results):
+                holds = (number == 0) is is_first
+                results[number] = [in_case(term, index.predicate, holds) for term in result]
+        results = [[settled(term, self._split) for term in result] for result in results]
         key = key_of("conditional", len(ways))
 
         def chosen(parts: Sequence[Term]) -> Term:
@@ -181,11 +204,17 @@ class _Reader:
     def _array(self, instruction: Instruction, operands: Sequence[Term]) -> Term:
         if instruction.opcode == "constant":
             return self._constant(instruction)
-        operands = assumed(instruction, operands, self._reads_signs)
-        term = self._operation(instruction, operands)
-        return with_cases(term, instruction, operands, self._operation)
+        if instruction is self.watched:
+            self.seen.append((operands[0], operands[1]))
+        return with_cases(instruction, operands, self._operation)
 
-    def _operation(self, instruction: Instruction, operands: Sequence[Term]) -> Term:
+    def _operation(self, instruction: Instruction, operands: Sequence[Term]) -> tuple[Term, Sequence[Term]]:
+        """Its term, and the operands as they are where it reads them."""
+        operands = assumed(instruction, operands, self._reads_signs)
+        return self._simplified(instruction, operands), operands
+
+    def _simplified(self, instruction: Instruction, operands: Sequence[Term]) -> Term:
+        self._count(instruction.array_shape)
         known = self._computed(instruction, operands)
         if known is not None:
             return constant(known)

@@ -28,6 +28,7 @@ class Term:
         bounds: what holds for all its elements.
         known: the elements, where they depend on constants alone.
         divisor: of a remainder, where that is one positive number everywhere.
+        divided_by: of a remainder: the symbols of its divisor.
         zero_like: symbols of an array that is 0 at the same places, where another one is.
         predicate: what a pred says, where more is known than its symbols.
         negated: symbols of what an integer is the negative of.
@@ -44,6 +45,7 @@ class Term:
     bounds: MachineRange
     known: Array | None = None
     divisor: int | None = None
+    divided_by: Symbols | None = None
     zero_like: Symbols | None = None
     predicate: Predicate | None = None
     negated: Symbols | None = None
@@ -76,11 +78,13 @@ class Case:
         mask: the predicate.
         holds: the term where it is true …
         fails: … and where it is false.
+        is_asked: whether a proof goes by these two cases: they are kept, however many there are.
     """
 
     mask: Predicate
     holds: Term
     fails: Term
+    is_asked: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
