@@ -105,7 +105,8 @@ def _mutated(path: str, cases: int, options: RunOptions, notes: list[str]) -> Mu
     from hlotool.errors import BackendFailed
     from hlotool.replay.options import PRELOAD
     from hlotool.search.mutation.records import MutatedRecord
-    from hlotool.workers.pool import Limits, Pool
+    from hlotool.workers.executor import Limits
+    from hlotool.workers.pool import Pool
 
     tasks = _tasks(path, cases, options, notes)
     limits = Limits(options.workers, options.timeout * 10, options.memory_limit)

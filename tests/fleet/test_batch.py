@@ -12,13 +12,14 @@ from hlotool.dump.names import Kind
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.dump.source import Source
 from hlotool.findings.verdict import Verdict
-from hlotool.replay import batch
-from hlotool.replay.batch import Batch, replay_all
+from hlotool.fleet import batch
+from hlotool.fleet.batch import Batch, replay_all
 from hlotool.replay.keys import command_key, task_key
 from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
-from hlotool.workers.pool import Limits, Pool
+from hlotool.workers.executor import Limits
+from hlotool.workers.pool import Pool
 
 
 @pytest.fixture(autouse=True)
