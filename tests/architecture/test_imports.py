@@ -53,6 +53,7 @@ RANKS = {
     "pytest_plugin": 12,
     "notebook": 13,
     "__main__": 13,
+    "_build": 13,
     "__init__": 13,
 }
 
