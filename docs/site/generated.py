@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import hlotool
 from hlotool.cli.main import build_parser
 from hlotool.cli.options import EXIT_CODES
 from hlotool.cli.parser import Parser
-from hlotool.cli.reference import Section, sections_of
+from hlotool.cli.reference import Entry, sections_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = sorted((ROOT / "hlotool/report/schema").glob("*.json"))
@@ -84,15 +84,18 @@ def _options(parser: Parser) -> Iterator[str]:
     """The usage and the options of a command."""
     yield from ("## Options", "", "```text", (parser.usage or "").replace("%%", "%"), "```", "")
     for section in sections_of(parser):
+        entries = [entry for entry in section.entries if "--help" not in entry.names]
+        if not entries:
+            continue
         yield from (f"### {section.title}", "")
         if section.about:
-            yield from (f"{_words(section.about)}:", "")
-        yield from (*_table(section), "")
+            yield from (f"{_words(section.about[:1].upper() + section.about[1:])}:", "")
+        yield from (*_table(entries), "")
 
 
-def _table(section: Section) -> Iterator[str]:
-    yield from ("| | |", "|---|---|")
-    for entry in section.entries:
+def _table(entries: Sequence[Entry]) -> Iterator[str]:
+    yield from (f"| {'option' if entries[0].names else 'argument'} | |", "|---|---|")
+    for entry in entries:
         names = [f"{name} {entry.value}".strip() for name in entry.names] or [entry.value]
         yield f"| {', '.join(f'`{name}`' for name in map(_cell, names))} | {_words(_cell(entry.about))} |"
 
