@@ -23,6 +23,7 @@ MODULES = {
     "reference/hlotool.md": "hlotool",
     "reference/hlotool.jax.md": "hlotool.jax",
     "reference/hlotool.tf.md": "hlotool.tf",
+    "reference/hlotool.torch_xla.md": "hlotool.torch_xla",
     "reference/hlotool.api.results.md": "hlotool.api.results",
     "reference/hlotool.backends.base.md": "hlotool.backends.base",
     "reference/hlotool.ir.module.md": "hlotool.ir.module",

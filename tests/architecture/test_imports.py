@@ -49,6 +49,7 @@ RANKS = {
     "cli": 12,
     "jax": 12,
     "tf": 12,
+    "torch_xla": 12,
     "xla_tools": 12,
     "pytest_plugin": 12,
     "notebook": 13,
