@@ -41,6 +41,16 @@ def on_config(config: Any) -> Any:
     for section in config.nav:
         for title, pages in section.items():
             pages += generated.pages_of(title)
+    named = {
+        page
+        for section in config.nav
+        for pages in section.values()
+        for page in pages
+        if isinstance(page, str)
+    }
+    # A page that nobody has put into the navigation yet is found all the same.
+    [*_, last] = config.nav[-1].values()
+    last += sorted({path.name for path in (ROOT / "docs").glob("*.md")} - named)
     return config
 
 

@@ -15,6 +15,9 @@ ENVIRONMENT = {
     "HLOTOOL_CACHE": "folder for what is kept between runs: interrupted commands, compiled kernels",
     "HLOTOOL_CONFIG": "file of a configuration, as --config names it",
     "HLOTOOL_LOG": "debug, info or warning: as --log",
+    "HLOTOOL_STORE_ATTEMPTS": "how often an object store is asked that fails",
+    "HLOTOOL_STORE_CACHE": "bytes that copies of files from object stores may take",
+    "HLOTOOL_STORE_TIMEOUT": "seconds without a byte after which a connection to a store is given up",
     "HLOTOOL_THREADS": "cores that large instructions may use",
     "NO_COLOR": "set to anything: no colours",
 }
