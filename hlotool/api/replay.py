@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hlotool.replay.records import LeafRecord, ModuleRecord
     from hlotool.replay.task import Task
     from hlotool.report.records import RunRecord
-    from hlotool.workers.pool import Pool
+    from hlotool.workers.executor import Executor
 
 
 class ReplayResult(Result["ModuleRecord"]):
@@ -115,6 +115,7 @@ def replay(
     further_sets: bool = True,
     timeout: float = 300.0,
     jobs: int = 0,
+    cluster: str | None = None,
     memory_limit: int | str | None = None,
     resume: bool = True,
     course: Course = QUIET,
@@ -159,6 +160,8 @@ def replay(
         further_sets: after the plain generated inputs others that reach more of the program.
         timeout: seconds per module.
         jobs: processes; 0 for as many as suit the machine.
+        cluster: of Dask, which does it instead: `tcp://HOST:8786`, `local:N`, `slurm:jobs=N,…` or
+            `k8s:n_workers=N,…`.
         memory_limit: bytes per process or text such as `8G`; None for a share of what is free.
         resume: go on where the same call was interrupted.
         course: is told how it goes on.
@@ -170,15 +173,16 @@ def replay(
     """
     given = dict(locals())
     start = time.perf_counter()
+    from hlotool.fleet.executors import executor_of
     from hlotool.replay.options import PRELOAD
     from hlotool.workers.executor import Limits
-    from hlotool.workers.pool import Pool
 
     options = options_from(given, **chosen_backends(reference, backend, compare, precision))
     where = paths_of(paths)
     limits = Limits(options.workers, options.timeout, options.memory_limit)
     found = Replayed()
-    with ending(course) as end, Pool(limits, PRELOAD, " or ".join(options.backends)) as pool:
+    backends = " or ".join(options.backends)
+    with ending(course) as end, executor_of(cluster, limits, PRELOAD, backends) as pool:
         pool.start()
         replay_on(pool, where, options, found, course, resume)
         end.interrupted = found.interrupted
@@ -206,7 +210,7 @@ class Replayed:
 
 
 def replay_on(
-    pool: Pool,
+    pool: Executor,
     paths: Sequence[str],
     options: RunOptions,
     found: Replayed,
@@ -254,7 +258,7 @@ def _journal(tasks: Sequence[Task], paths: Sequence[str], options: RunOptions) -
 
 def _replay(
     tasks: Sequence[Task],
-    pool: Pool,
+    pool: Executor,
     course: Course,
     journal: Journal | None,
     resume: bool,
@@ -271,7 +275,7 @@ def _replay(
     return batch
 
 
-def _unsafe_updates(tasks: Sequence[Task], rows: Sequence[ModuleRecord], pool: Pool) -> Iterator[str]:
+def _unsafe_updates(tasks: Sequence[Task], rows: Sequence[ModuleRecord], pool: Executor) -> Iterator[str]:
     """What is known to go wrong behind the last stage, of the modules whose stages agree."""
     from hlotool.check.in_place import unsafe_updates
     from hlotool.findings.verdict import AGREEING

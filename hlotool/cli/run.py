@@ -50,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_choice_options(parser)
     add_input_options(parser)
     add_comparison_options(parser)
-    add_execution_options(parser)
+    add_execution_options(parser, on_clusters=True)
     add_output_options(parser)
 
 
