@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hlotool.api.course import QUIET, Course, Ending, ending
 from hlotool.api.options import options_from
-from hlotool.api.results import Result
+from hlotool.api.results import FindingsResult
 from hlotool.api.spool import Program, Values, paths_of
 from hlotool.errors import UsageError
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NOBODY = "none"
 
 
-class BisectResult(Result["CulpritRecord"]):
+class BisectResult(FindingsResult["CulpritRecord"]):
     """What a bisection found: a row for each fault.
 
     No row does not mean that nothing is wrong: `healthy` names the modules of which that is known, `modules`
@@ -258,6 +258,8 @@ def _record(
     start: float,
 ) -> BisectRecord:
     from hlotool.report.bisect_records import BisectRecord, bisect_exit_code
+    from hlotool.report.causes import causes_of_bisection
+    from hlotool.report.next_command import command_after_culprit
     from hlotool.report.records import versions
     from hlotool.search.bisection.trigger import not_tried
 
@@ -271,6 +273,7 @@ def _record(
         paths=paths,
         options=options,
         culprits=culprits,
+        causes=causes_of_bisection(culprits, command_after_culprit),
         modules=modules,
         healthy=findings.healthy,
         comparisons=findings.comparisons,

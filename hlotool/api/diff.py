@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hlotool.api.given import checked, several
-from hlotool.api.results import Result
+from hlotool.api.results import FindingsResult
 from hlotool.api.spool import Program, path_of
 from hlotool.errors import ExitCode, UsageError
 from hlotool.stores.urls import is_url
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hlotool.report.diff_records import DiffRecord
 
 
-class DiffResult(Result["ProgramDiffRecord | ResultDiffRecord"]):
+class DiffResult(FindingsResult["ProgramDiffRecord | ResultDiffRecord"]):
     """What differs: a row for each pair, of programs or of arrays, also for those that are the same."""
 
     record: DiffRecord

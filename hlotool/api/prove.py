@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hlotool.api.diff import must_exist
 from hlotool.api.given import checked
 from hlotool.api.options import options_from
-from hlotool.api.results import Result
+from hlotool.api.results import FindingsResult
 from hlotool.api.spool import Program, Values, path_of, values_path
 from hlotool.errors import UsageError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hlotool.report.prove_records import ProveRecord
 
 
-class ProveResult(Result["ProvedRecord"]):
+class ProveResult(FindingsResult["ProvedRecord"]):
     """How programs are related as functions of real numbers: a row for each pair."""
 
     record: ProveRecord

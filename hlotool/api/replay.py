@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from hlotool.api.course import QUIET, Course, Ending, ending
 from hlotool.api.options import check_backends, chosen_backends, options_from
-from hlotool.api.results import Result
+from hlotool.api.results import FindingsResult
 from hlotool.api.spool import Program, Values, paths_of
 from hlotool.names import did_you_mean
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hlotool.workers.executor import Executor
 
 
-class ReplayResult(Result["ModuleRecord"]):
+class ReplayResult(FindingsResult["ModuleRecord"]):
     """What a replay found: a row for each comparison."""
 
     record: RunRecord
@@ -309,9 +309,13 @@ def record_of(
     elapsed: float,
 ) -> RunRecord:
     """What was found in `paths` within `elapsed` seconds."""
+    import msgspec
+
+    from hlotool.report.causes import causes_of_run
+    from hlotool.report.next_command import command_after_row
     from hlotool.report.records import RunRecord, exit_code_of, summary_of, versions
 
-    return RunRecord(
+    record = RunRecord(
         versions=versions(),
         paths=list(paths),
         options=options,
@@ -323,3 +327,5 @@ def record_of(
         exit_code=end.exit_code(exit_code_of(rows, fail_on=options.fail_on, exact=options.exact)),
         seconds=elapsed,
     )
+    causes = causes_of_run(rows, lambda row: command_after_row(record, row), options.fail_on)
+    return msgspec.structs.replace(record, causes=causes)

@@ -28,6 +28,7 @@ from hlotool.cli.options import (
     add_output_options,
 )
 from hlotool.cli.output import tell
+from hlotool.cli.reports import add_report_options
 from hlotool.errors import ExitCode, UsageError
 from hlotool.stores.writing import refuse_url
 
@@ -84,6 +85,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--repro", metavar="DIR", default="hlotool-repro", help="for bundles [hlotool-repro]")
     group.add_argument("--no-repro", dest="repro", action="store_const", const=None, help="write none")
     add_execution_options(parser, resumes=False)
+    add_report_options(parser)
     add_output_options(parser)
 
 

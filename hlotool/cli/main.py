@@ -33,6 +33,7 @@ from hlotool.cli.interrupts import was_interrupted
 from hlotool.cli.options import add_configuration_options, exit_code_text, join_signed_values
 from hlotool.cli.output import emit_error, tell
 from hlotool.cli.parser import Parser, add_opposites
+from hlotool.cli.reports import refuse_impossible_reports
 from hlotool.errors import ExitCode, HlotoolError
 
 _DESCRIPTION = """\
@@ -154,6 +155,7 @@ def _execute(options: argparse.Namespace) -> int:
     try:
         _start_log(getattr(options, "log", None))
         tell_configuration(options)
+        refuse_impossible_reports(options)
         code: int = options.command(options)
         return code
     except HlotoolError as error:
