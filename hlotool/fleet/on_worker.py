@@ -20,6 +20,7 @@ from typing import Any
 
 from hlotool._version import __version__
 from hlotool.errors import BackendFailed
+from hlotool.fleet.identity import own_code
 from hlotool.fleet.shipping import Contents, Seen, are_here, unpacked
 from hlotool.stores import masks
 from hlotool.workers.executor import Limits
@@ -92,7 +93,10 @@ class Reply:
 @cache
 def versions_here() -> dict[str, str]:
     """What decides about results besides the program and the options."""
-    found = {"hlotool": __version__, "python": ".".join(map(str, sys.version_info[:2]))}
+    found = {
+        "hlotool": f"{__version__} ({own_code()[:8]})",
+        "python": ".".join(map(str, sys.version_info[:2])),
+    }
     for name in _DECIDING:
         try:
             found[name] = version(name)
