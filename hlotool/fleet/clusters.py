@@ -101,7 +101,8 @@ def _local(workers: int) -> Any:
             processes=True,
             # The children that do the work have limits of their own.
             memory_limit=0,
-            dashboard_address=None,
+            # Any free port: another cluster of this machine may have the usual one.
+            dashboard_address="127.0.0.1:0",
             silence_logs=50,
         )
 
