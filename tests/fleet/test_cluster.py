@@ -142,7 +142,9 @@ def test_check_and_bisect(local: Any, dump: Path) -> None:
 def test_workers_that_are_lost(dump: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Four workers, two of them killed at random moments: the same record, and hardly anything done twice."""
     for number in range(3, 40):
-        write_module(dump, number, DOUBLE, SUM if number % 5 else SQUARE, f"jit_{number}")
+        # Each of its own shape: the same program would be run once.
+        pair = (text.replace("[4]", f"[{number}4]") for text in (DOUBLE, SUM if number % 5 else SQUARE))
+        write_module(dump, number, *pair, f"jit_{number}")
     here = hlotool.replay(dump, further_sets=False, jobs=2)
     monkeypatch.setattr(batch, "_FUNCTION", "support.planted:noted_replay")
     chance, kills = random.Random(seed), 2
