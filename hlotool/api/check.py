@@ -70,6 +70,7 @@ def check(
     fail_on: str = "warning",
     timeout: float = 300.0,
     jobs: int = 0,
+    cluster: str | None = None,
 ) -> CheckResult:
     """Find what is wrong in programs without running them.
 
@@ -88,6 +89,8 @@ def check(
         fail_on: least severity for which `exit_code` is 1.
         timeout: seconds per module.
         jobs: processes; 0 for as many as suit the machine.
+        cluster: of Dask, which does it instead: `tcp://HOST:8786`, `local:N`, `slurm:jobs=N,…` or
+            `k8s:n_workers=N,…`.
 
     Raises:
         DumpError: a path cannot be read.
@@ -101,16 +104,16 @@ def check(
     from hlotool.check.run import PRELOAD
     from hlotool.check.run import check as check_dumps
     from hlotool.dump.directory import open_dumps
+    from hlotool.fleet.executors import executor_of
     from hlotool.workers.cores import worker_count
     from hlotool.workers.executor import Limits
-    from hlotool.workers.pool import Pool
 
     where = paths_of(paths)
     if not where:
         raise UsageError("nothing to check: give a dump directory or an HLO file")
     accepting = ignored(ignore)
     rules = choose_rules(several(only), several(skip))
-    with Pool(Limits(worker_count(jobs), timeout), PRELOAD) as pool:
+    with executor_of(cluster, Limits(worker_count(jobs), timeout), PRELOAD) as pool:
         pool.start()
         report = check_dumps(open_dumps(where), pool, rules, several(stages), gpu)
     report.findings, report.ignored = accepted(report.findings, accepting)
