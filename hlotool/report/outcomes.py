@@ -46,7 +46,8 @@ class State(enum.Enum):
     FAILED = "failed"
     #: It could not be looked at: broken input, a dead process.
     ERROR = "error"
-    #: Nothing is known: it cannot be compared, or nobody is to blame.
+    #: Nothing is claimed: it cannot be compared, nobody is to blame, or only the user can say whether it
+    #: counts (other functions of real numbers without `--exact`).
     SKIPPED = "skipped"
 
 
@@ -321,8 +322,7 @@ _RELATIONS = {"equal": State.PASSED, "unequal": State.FAILED, "refused": State.S
 
 
 def _state(verdict: Verdict) -> State:
-    # What differs without being wrong is a finding where the user says so: with --exact it is UNEQUAL.
-    if verdict in AGREEING or verdict is Verdict.DIFFERS:
+    if verdict in AGREEING:
         return State.PASSED
     if verdict in DIFFERING:
         return State.FAILED
@@ -336,6 +336,12 @@ _SEVERITIES = {
     State.ERROR: Severity.ERROR,
     State.SKIPPED: Severity.NOTE,
 }
+
+
+def state_of_kind(kind: str) -> State:
+    """What the kind of a cause means: a verdict's own state; every other kind is a finding."""
+    known = {verdict.value: state for verdict, state in _STATES.items()}
+    return known.get(kind, State.FAILED)
 
 
 def program_name(name: str) -> str:

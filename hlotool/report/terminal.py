@@ -54,7 +54,7 @@ class RunReport(Report[RunRecord]):
             yield Text("")
         yield self._totals()
         if not self.quiet:
-            yield from (Text(line, "dim") for line in _basis(self.record))
+            yield from (Text(line, "dim") for line in basis_lines(self.record))
 
     def _parts(self) -> Iterator[RenderableType]:
         modules = self.record.modules
@@ -114,7 +114,7 @@ class RunReport(Report[RunRecord]):
         return text
 
 
-def _basis(run: RunRecord) -> Iterator[str]:
+def basis_lines(run: RunRecord) -> Iterator[str]:
     """What the agreement rests on, so that it is not over-read."""
     yield from _exactness(run)
     agreeing = [module for module in run.modules if module.verdict in AGREEING]
