@@ -123,7 +123,7 @@ class FindingsResult(Result[Row]):
         """Everything in one page of HTML that needs nobody else: for a browser, to be sent or kept.
 
         Raises:
-            Unsupported: there is no jinja2.
+            UsageError: there is no jinja2.
         """
         from hlotool.report.html.page import page
 

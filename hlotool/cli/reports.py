@@ -52,8 +52,7 @@ def refuse_impossible_reports(arguments: argparse.Namespace) -> None:
     """Say before a long run that what was asked for cannot be written.
 
     Raises:
-        UsageError: two want stdout, or there is no such folder.
-        Unsupported: what makes pages is not installed.
+        UsageError: two want stdout, there is no such folder, or what makes pages is not installed.
     """
     asked = [(name, path) for name in _FILES if (path := getattr(arguments, name, None))]
     printed = [f"--{name} -" for name, path in asked if path == "-"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from hlotool.errors import Unsupported
+from hlotool.errors import UsageError
 
 
 def need_jinja() -> None:
-    """Raise Unsupported where there is no jinja2."""
+    """Raise UsageError where there is no jinja2."""
     if find_spec("jinja2") is None:
-        raise Unsupported("a page needs jinja2: pip install 'hlotool[html]'")
+        raise UsageError("a page needs jinja2: pip install 'hlotool[html]'")

@@ -16,6 +16,7 @@ const PRINTED = 500;
     fields.cause.append(element("option", { value: number }, title.slice(0, 80)));
     const choose = element("button.quiet", { type: "button" }, "show its results");
     choose.addEventListener("click", () => {
+      controls.reset();
       fields.cause.value = number;
       update();
       const title = document.getElementById("results-title");
@@ -41,6 +42,7 @@ const PRINTED = 500;
   controls.hidden = false;
   controls.addEventListener("input", update);
   controls.addEventListener("submit", (event) => event.preventDefault());
+  // The fields are empty only after the event.
   controls.addEventListener("reset", () => setTimeout(update));
   addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.target.closest("input, select")) return;

@@ -30,7 +30,7 @@ def page(record: Any) -> str:
         record: of `run`, `exec`, `bisect`, `check`, `prove` or `diff`.
 
     Raises:
-        Unsupported: there is no jinja2.
+        UsageError: there is no jinja2.
     """
     environment = _environment()
     from markupsafe import Markup
