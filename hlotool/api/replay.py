@@ -155,7 +155,8 @@ def replay(
         fail_on: `nan`, `inf`: such a value in a result is a finding.
         coverage: list which branches, ties, signs, … the inputs made occur; None: count them where cheap.
         thorough: explain every wrong output; run all further sets of inputs.
-        budget: what judging one comparison may take, in seconds (`30`) or times the runs (`5x`).
+        budget: what judging one comparison, and what further sets may take: seconds by the clock (`30`), or
+            times the work of the runs (`5x`).
         further_sets: after the plain generated inputs others that reach more of the program.
         timeout: seconds per module.
         jobs: processes; 0 for as many as suit the machine.

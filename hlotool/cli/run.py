@@ -106,8 +106,8 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
         "--budget",
         metavar="SECONDS|FACTORx",
         type=budget,
-        help="what judging one comparison, and what further sets of inputs may take, or how many times the"
-        " time of the runs [0.4 of --timeout; as long as without them]",
+        help="what judging one comparison, and what further sets of inputs may take: seconds by the clock, or"
+        " how many times the work of the runs [0.4 of --timeout; half of the work without them]",
     )
     group.add_argument(
         "--further-sets",
