@@ -10,7 +10,7 @@ import enum
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hlotool.check.findings import Finding, Severity
@@ -71,6 +71,7 @@ class Outcome:
         seconds: wall time.
         tested: stage and backend that were judged.
         difference: how far it is off, in a few words.
+        is_known: a baseline has it.
     """
 
     command: str
@@ -88,6 +89,7 @@ class Outcome:
     seconds: float = 0.0
     tested: str = ""
     difference: str = ""
+    is_known: bool = False
 
     @property
     def folder(self) -> str:
@@ -108,7 +110,9 @@ def outcomes_of(record: Any) -> list[Outcome]:
     """
     for kind, outcomes in _KINDS.items():
         if isinstance(record, kind):
-            return list(outcomes(record))
+            baseline = getattr(record, "baseline", None)
+            known = set(baseline.known) if baseline is not None else ()
+            return [replace(o, is_known=n in known) for n, o in enumerate(outcomes(record))]
     raise ValueError(f"{record.schema} holds no findings")
 
 

@@ -10,6 +10,7 @@ from rich.text import Text
 from hlotool.findings.verdict import AGREEING, DIFFERING, EXCUSED, Verdict
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import REALITY, InputsRecord, ModuleRecord
+from hlotool.report.baseline import baseline_lines
 from hlotool.report.cause_table import cause_list
 from hlotool.report.coverage import AnnotatedSource, coverages_of, covered_text, never_texts
 from hlotool.report.module import module_details
@@ -53,6 +54,8 @@ class RunReport(Report[RunRecord]):
             yield AnnotatedSource(coverages_of(self.record.modules))
             yield Text("")
         yield self._totals()
+        if self.record.baseline is not None:
+            yield from (Text(line) for line in baseline_lines(self.record.baseline))
         if not self.quiet:
             yield from (Text(line, "dim") for line in basis_lines(self.record))
 

@@ -15,7 +15,7 @@ from hlotool.cli.main import build_parser
 
 #: Commands whose functions are called otherwise: `hlotool.run` has always executed a module, and plug-ins
 #: import from the packages `hlotool.backends` and `hlotool.repro`.
-FUNCTIONS = {"run": "replay", "repro": "verify", "backends": "list_backends"}
+FUNCTIONS = {"run": "replay", "repro": "verify", "backends": "list_backends", "baseline": "update_baseline"}
 
 #: Commands without a function, and why.
 WITHOUT = {"exec": "it gives the terminal and the signals to another program, and ends as that does"}
@@ -37,6 +37,7 @@ ELSEWHERE = {
     ("check", "output"): "what hlotool.mend returns is a module",
     ("opt", "list_passes"): "hlotool.list_passes",
     ("explain", "list"): "hlotool.list_messages",
+    ("baseline", "action"): "the only one, in the name of the function",
     ("repro", "action"): "the only one, in the name of the function",
 }
 #: Arguments that are no options, and why.
