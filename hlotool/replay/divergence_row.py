@@ -123,7 +123,7 @@ def open_exact_search(
 
     unequal = [leaf for leaf in row.leaves if leaf.is_unequal]
     trials = max((leaf.exact.trials for leaf in unequal if leaf.exact is not None), default=1)
-    points = Options(trials, options.seed, arguments=trial.arguments)
+    points = Options(trials, options.seed, given=(trial.arguments,))
     return open_search(reference, tested, [tuple(leaf.index) for leaf in unequal], points, budget)
 
 

@@ -9,30 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from pathlib import Path
 
 import msgspec
 
 from hlotool.backends.base import Value
 from hlotool.directed.plan import directed_sets
-from hlotool.directed.sets import InputSet
-from hlotool.errors import BackendFailed, HlotoolError, UsageError
+from hlotool.directed.sets import InputSet, in_words
+from hlotool.errors import BackendFailed, HlotoolError
 from hlotool.findings.verdict import Answer, Verdict
 from hlotool.replay.devices.runners import OneDevice, Outcome
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program
 from hlotool.replay.records import ModuleRecord, SetRecord
-from hlotool.replay.saved_outputs import output_folder, same_bits
+from hlotool.replay.saved_inputs import save_inputs
+from hlotool.replay.saved_outputs import same_bits
 from hlotool.replay.set_budget import Allowed, Limits, allowed_for_sets
 from hlotool.replay.task import Task
 from hlotool.replay.trials import GENERATED, Trial
-from hlotool.values.npz import npz_bytes
 from hlotool.workers.time_limit import TooSlow
 from hlotool.workers.work_limit import TooMuchWork, work_done
 from hlotool.workers.worker import tell
-
-#: The folder that gets the sets which show a difference.
-FOLDER = "hlotool-inputs"
 
 #: Judges the outcome of a tested program: the trial, what the reference returned, what the program did.
 Judge = Callable[[Trial, Value, Outcome], ModuleRecord]
@@ -75,7 +71,7 @@ def on_further_sets(
         tried.append(SetRecord(name=one.name, odd=list(one.odd), aims=list(one.aims), verdict=verdict))
         if found is not None and found[0].verdict.answer is Answer.BAD:
             wrong, its_trial = found
-            file = _saved(task, its_trial)
+            file = save_inputs(task.module.title, its_trial.arguments)
             inputs = msgspec.structs.replace(its_trial.inputs, file=file, sets=tried)
             return msgspec.structs.replace(wrong, inputs=inputs), its_trial
     if row.inputs is None:
@@ -106,7 +102,7 @@ def inputs_that_show(
     limits = Limits(allowed)
     for _, _, found in _tried(reference, program, trial, task.options, limits, judge, ignored, False):
         if found is not None and found[0].verdict.answer is Answer.BAD:
-            return _saved(task, found[1])
+            return save_inputs(task.module.title, found[1].arguments)
     return ""
 
 
@@ -180,20 +176,6 @@ def _tried(
 
 def _trial(one: InputSet, plain: Trial, options: ReplayOptions) -> Trial:
     """A set as a trial of the module."""
-    odd = f", with {' and '.join(one.odd)}" if one.odd else ""
-    aims = f" ({', '.join(one.aims)})" if one.aims else ""
-    inputs = msgspec.structs.replace(
-        plain.inputs, description=f"set `{one.name}`{aims}{odd}, generated with seed {options.seed}", rules=[]
-    )
+    description = f"{in_words(one)}, generated with seed {options.seed}"
+    inputs = msgspec.structs.replace(plain.inputs, description=description, rules=[])
     return Trial(one.values, inputs)
-
-
-def _saved(task: Task, trial: Trial) -> str:
-    """The file that gets the arguments; empty where it cannot be written."""
-    try:
-        folder = output_folder(FOLDER)
-        path = Path(folder, f"{task.module.title.replace('/', '_')}.npz")
-        path.write_bytes(npz_bytes(trial.arguments))
-    except (OSError, UsageError):
-        return ""
-    return str(path)
