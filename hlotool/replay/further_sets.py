@@ -13,11 +13,11 @@ from contextlib import nullcontext
 import msgspec
 
 from hlotool.backends.base import Value
-from hlotool.directed.plan import directed_sets
 from hlotool.directed.sets import InputSet, in_words
 from hlotool.errors import BackendFailed, HlotoolError
 from hlotool.findings.verdict import Answer, Verdict
-from hlotool.replay.devices.runners import OneDevice, Outcome
+from hlotool.replay.devices.runners import Outcome
+from hlotool.replay.devices.sets import further_sets
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program
 from hlotool.replay.records import ModuleRecord, SetRecord
@@ -62,7 +62,7 @@ def on_further_sets(
         the row of the first set that shows that the program is wrong, with the trial of that set; otherwise
         the plain row, which names the sets, and the plain trial.
     """
-    if not is_wanted(task.options, reference, program, trial) or row.verdict.answer is Answer.BAD:
+    if not is_wanted(task.options, trial) or row.verdict.answer is Answer.BAD:
         return row, trial
     limits = Limits(allowed_for_sets(task.options, spent, programs))
     tried: list[SetRecord] = []
@@ -71,7 +71,7 @@ def on_further_sets(
         tried.append(SetRecord(name=one.name, odd=list(one.odd), aims=list(one.aims), verdict=verdict))
         if found is not None and found[0].verdict.answer is Answer.BAD:
             wrong, its_trial = found
-            file = save_inputs(task.module.title, its_trial.arguments)
+            file = save_inputs(task.module.title, its_trial.arguments, reference.runner.copies)
             inputs = msgspec.structs.replace(its_trial.inputs, file=file, sets=tried)
             return msgspec.structs.replace(wrong, inputs=inputs), its_trial
     if row.inputs is None:
@@ -93,7 +93,7 @@ def inputs_that_show(
         allowed: what it may cost.
         judge: says what a difference means.
     """
-    if not is_wanted(task.options, reference, program, trial):
+    if not is_wanted(task.options, trial):
         return ""
 
     def ignored(_: Trial, __: int) -> None:
@@ -102,18 +102,17 @@ def inputs_that_show(
     limits = Limits(allowed)
     for _, _, found in _tried(reference, program, trial, task.options, limits, judge, ignored, False):
         if found is not None and found[0].verdict.answer is Answer.BAD:
-            return save_inputs(task.module.title, found[1].arguments)
+            return save_inputs(task.module.title, found[1].arguments, reference.runner.copies)
     return ""
 
 
-def is_wanted(options: ReplayOptions, reference: Program, program: Program, trial: Trial) -> bool:
-    """Whether further sets say something: of generated inputs, for programs on one device."""
-    one_device = isinstance(reference.runner, OneDevice) and isinstance(program.runner, OneDevice)
-    is_generated = trial.inputs.origin == GENERATED and options.input_range is None
+def is_wanted(options: ReplayOptions, trial: Trial) -> bool:
+    """Whether further sets say something: of generated inputs, judged as we judge."""
+    is_generated = trial.inputs.origin == GENERATED
     # Tolerances and comparisons of the user suit the plain values.
     by_user = options.output_rtol or options.output_atol or options.compare_with
     is_judged = options.rtol is None and options.atol is None and not by_user
-    return options.further_sets and is_generated and is_judged and one_device and trial.result is None
+    return options.further_sets and is_generated and is_judged and trial.result is None
 
 
 def _tried(
@@ -141,7 +140,9 @@ def _tried(
     tell("further inputs")
     # Waiting for another process must not be interrupted.
     is_here = program.backend == reference.backend
-    sets = directed_sets(reference.module, trial.arguments, options.seed)
+    copies, whole = reference.runner.copies, reference.whole
+    module = (whole or reference).module
+    sets = further_sets(module, trial.arguments, options.seed, options.input_range, copies)
     while not limits.are_reached():
         try:
             with limits.hold():
@@ -156,7 +157,8 @@ def _tried(
         try:
             with limits.hold() if is_here else nullcontext():
                 before = work_done()
-                expected = reference.runner.run(one.values).value
+                global_value = None if whole is None else whole.runner.run(one.values).value
+                expected = reference.runner.run(one.values, global_value).value
                 if not one.odd:
                     ran(other, work_done() - before)
                 outcome = program.runner.run(one.values, expected)

@@ -77,7 +77,8 @@ def prove(task: ProveTask) -> ProvedRecord:
         before = work_done()
         result = compare(reference, tested, options)
         sampled = Sampled(result)
-        if task.further_sets and not options.given and result.relation is Relation.EQUAL:
+        is_sampled = task.further_sets and not options.given and reference.runner.copies == 1
+        if is_sampled and result.relation is Relation.EQUAL:
             sampled = on_further_sets(reference, tested, result, options, work_done() - before)
             result, options = sampled.result, sampled.options or options
         if result.relation is Relation.UNEQUAL and (why := doubt(reference.module, tested.module)):
