@@ -9,6 +9,7 @@ from hlotool.api.given import budget, regex, special_kinds, words
 from hlotool.cli.calling import TerminalCourse, keywords
 from hlotool.cli.options import (
     add_backend_options,
+    add_cache_option,
     add_exact_option,
     add_execution_options,
     add_input_options,
@@ -51,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_choice_options(parser)
     add_input_options(parser)
     add_comparison_options(parser)
-    add_execution_options(parser)
+    add_cache_option(add_execution_options(parser))
     add_report_options(parser)
     add_output_options(parser)
 

@@ -14,6 +14,11 @@ from hlotool.values.npz import npz_bytes
 FOLDER = "hlotool-inputs"
 
 
+def inputs_file(name: str) -> Path:
+    """Where the arguments of the program `name` go."""
+    return Path(FOLDER, f"{name.replace('/', '_')}.npz")
+
+
 def save_inputs(name: str, arguments: Sequence[Value], copies: int = 1) -> str:
     """The file that gets the arguments of the program `name`; empty where it cannot be written.
 
@@ -22,8 +27,9 @@ def save_inputs(name: str, arguments: Sequence[Value], copies: int = 1) -> str:
         arguments: one per parameter; one tuple of them for each device where `copies` have their own.
         copies: number of these devices.
     """
+    path = inputs_file(name)
     try:
-        path = Path(output_folder(FOLDER), f"{name.replace('/', '_')}.npz")
+        output_folder(FOLDER)
         path.write_bytes(npz_bytes(arguments, copies))
     except (OSError, UsageError):
         return ""
