@@ -77,10 +77,10 @@ def catalogue_records(name: str, folder: Path, wanted: int, seed: int) -> list[F
 def _unseen(fault: PlantedFault, seed: int) -> Unseen:
     """What shows a fault whose program is called equal: no residue shows a rounding, a NaN or an infinity.
 
-    A fault of NaNs or infinities has arguments with some of them; on others it must show nothing.
+    A fault of these, or of indices out of range, has arguments with some of them; others must show nothing.
     """
-    is_special = fault.kind.poison is not None
-    arguments = fault.subject.arguments(seed) if is_special else fault.arguments
+    poison = fault.kind.poison
+    arguments = fault.arguments if poison is None else fault.subject.arguments(seed)
     try:
         with time_limit(2 * _SECONDS):
             sides = [_in_f64(module, arguments) for module in (fault.module, fault.planted)]
@@ -88,7 +88,9 @@ def _unseen(fault: PlantedFault, seed: int) -> Unseen:
         return Unseen.OTHER
     kinds = {_unseen_in(one, other) for one, other in zip(*sides)} | {Unseen.ROUNDING}
     worst = next(kind for kind in (Unseen.OTHER, Unseen.SPECIALS, Unseen.ROUNDING) if kind in kinds)
-    return Unseen.SPECIALS if is_special and worst is Unseen.ROUNDING else worst
+    if poison is None or worst is not Unseen.ROUNDING:
+        return worst
+    return Unseen.INDICES if isinstance(poison, int) else Unseen.SPECIALS
 
 
 def _unseen_in(one: Array, other: Array) -> Unseen:

@@ -61,6 +61,8 @@ class Unseen(enum.Enum):
     ROUNDING = "rounding"
     #: In f64 they return the same wherever both return numbers, or on arguments without NaN and infinity.
     SPECIALS = "NaN, infinity"
+    #: They return the same on arguments whose indices are in range, as all points have them.
+    INDICES = "indices out of range"
     #: In f64 they differ, or nothing is known.
     OTHER = "other"
 

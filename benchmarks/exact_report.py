@@ -13,8 +13,9 @@ from verdicts_judge import ACCUSING
 _T = TypeVar("_T")
 
 _RELATIONS = ("equal", "unequal", "refused")
-#: Of the equal ones: those that no residue shows.
+#: Of the equal ones: what no residue shows, and what no point has.
 _HIDDEN = (Unseen.ROUNDING, Unseen.SPECIALS)
+_NAMED = (*_HIDDEN, Unseen.INDICES)
 
 
 def legal_report(records: Iterable[LegalRecord]) -> Iterator[str]:
@@ -69,7 +70,7 @@ def fault_report(records: Iterable[FaultRecord]) -> Iterator[str]:
                     title,
                     "planted",
                     *_RELATIONS,
-                    *(f"equal but for {kind.value}" for kind in _HIDDEN),
+                    *(f"equal but for {kind.value}" for kind in _NAMED),
                     "unequal of decided",
                     "judge accuses",
                 ],
@@ -80,7 +81,7 @@ def fault_report(records: Iterable[FaultRecord]) -> Iterator[str]:
             )
             verdicts = Counter((f.verdict, f.proof.relation) for f in faults)
             yield from _list("judge's verdict, arbiter's relation", verdicts)
-            equal = [f for f in faults if f.proof.relation == "equal" and f.unseen not in _HIDDEN]
+            equal = [f for f in faults if f.proof.relation == "equal" and f.unseen not in _NAMED]
             missed = Counter((f.unit, f"{f.program} {f.stage} {f.site}") for f in equal)
             yield from _list("equal", missed)
 
@@ -88,8 +89,8 @@ def fault_report(records: Iterable[FaultRecord]) -> Iterator[str]:
 def _fault_row(name: str, faults: list[FaultRecord]) -> list[Any]:
     """What residues do not show, roundings and NaNs, is none of what is decided."""
     counts = Counter(f.proof.relation for f in faults)
-    unseen = [sum(f.unseen is kind for f in faults) for kind in _HIDDEN]
-    decided = counts["equal"] + counts["unequal"] - sum(unseen)
+    unseen = [sum(f.unseen is kind for f in faults) for kind in _NAMED]
+    decided = counts["equal"] + counts["unequal"] - sum(f.unseen in _HIDDEN for f in faults)
     accused = sum(f.verdict in ACCUSING for f in faults)
     share = f"{counts['unequal'] / decided:.1%}" if decided else "–"
     return [name, len(faults), *(counts[r] for r in _RELATIONS), *unseen, share, accused]
