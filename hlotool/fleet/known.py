@@ -12,6 +12,7 @@ import msgspec
 
 from hlotool.cache.journal import Journal
 from hlotool.cache.store import Store
+from hlotool.errors import StoreError
 from hlotool.findings.verdict import FAILED, OF_THE_MACHINE
 from hlotool.fleet.identity import Identity
 from hlotool.fleet.template import Template, filled, template_of, told_by
@@ -87,6 +88,8 @@ class Known:
 
     def add(self, task: Task, identity: Identity, rows: Sequence[ModuleRecord]) -> None:
         """Keep the rows of a task that was run."""
+        if any(row.error is not None and row.error.kind == StoreError.__name__ for row in rows):
+            return  # the store may answer the next time
         if not identity.exact or (entry := _entry_of(task, identity, rows)) is None:
             return
         self._keep(identity.exact, entry)
