@@ -79,7 +79,9 @@ def main() -> int:
     pairs: Counter[str] = Counter()
     verdicts: dict[str, Counter[str]] = defaultdict(Counter)
     alarms = 0
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+    # Interrupted, it reports what was judged until then.
+    interrupted = contextlib.suppress(KeyboardInterrupt)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), interrupted:
         for way, task in tasks(arguments, Path(folder)):
             for row in replay_module(task):
                 pairs[way] += row.inputs is not None
