@@ -2,12 +2,14 @@
 
     python benchmarks/mutants.py [--programs corpus,xla,generated] [--cases 2000] [--seed 0]
                                  [--kinds FAMILY,…] [--json FILE] [--survivors]
+    python benchmarks/mutants.py --add FILE FILE…
 
 Single faults of the catalogue (`hlotool.faults`) at random places of programs: of the corpus, of XLA's own
 tests in `shared/hlo/xla`, and generated for this benchmark (`mutant_programs`). Where a program is there
 before and after optimisation, the fault goes into the latter half of the time and the former judges, as in a
 replay. `--kinds "clamped index,loop bound,branch,tie,sign of remainder"` plants faults of these families
-only, which are rare among all.
+only, which are rare among all. A long measurement goes in pieces, one seed each: `--json` keeps what is
+there at any time, and `--add` makes one table of several such files.
 
 A mutant is *killed* when `run` would say `wrong` on some set of inputs, *equivalent* when it is proved that
 no inputs can show it (see `hlotool.search.mutation.equivalence`); the others *survive*, with the best verdict
@@ -233,7 +235,12 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--survivors", action="store_true", help="name the mutants that survive")
     parser.add_argument("--kinds", metavar="FAMILY,…", help="families of faults; all by default")
+    parser.add_argument("--add", type=Path, nargs="+", metavar="FILE", help="the table of earlier pieces")
     arguments = parser.parse_args()
+    if arguments.add:
+        pieces = [Row(**row) for file in arguments.add for row in json.loads(file.read_text("utf-8"))]
+        print("\n".join(table(pieces)))
+        return
     families = arguments.kinds.split(",") if arguments.kinds else [family_of(kind) for kind in KINDS]
     kinds = [kind for kind in KINDS if family_of(kind) in families]
     began = time.perf_counter()

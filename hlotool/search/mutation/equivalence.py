@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from hlotool.errors import Unsupported
 from hlotool.faults.kind import find
+from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, leaves
 from hlotool.replay.exact.arguments import Options
 from hlotool.replay.exact.compare import compare
 from hlotool.replay.exact.result import Relation
 from hlotool.replay.program import Program
+from hlotool.search.mutation.hashing import Symbols
 from hlotool.search.mutation.laws import LAWS
 from hlotool.search.mutation.mutants import Mutant
 from hlotool.search.mutation.split import Split, splits
@@ -63,8 +66,14 @@ def _splits(mutant: Mutant) -> list[Split]:
 
 
 def _has_same_terms(mutant: Mutant, split: Split | None = None) -> bool:
-    sides = [result_symbols(module, LAWS, split) for module in (mutant.right, mutant.module)]
-    return all(np.array_equal(one, other) for one, other in zip(*sides))
+    right = _symbols(mutant.right) if split is None else result_symbols(mutant.right, LAWS, split)
+    return all(map(np.array_equal, right, result_symbols(mutant.module, LAWS, split)))
+
+
+@lru_cache(maxsize=2)
+def _symbols(module: Module) -> list[Symbols]:
+    """Of a program with many mutants."""
+    return result_symbols(module, LAWS)
 
 
 def _is_of_floats(program: Program) -> bool:
