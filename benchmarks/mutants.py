@@ -1,6 +1,6 @@
 """Would the inputs of a replay notice a fault? Mutants of unseen programs, and what becomes of them.
 
-    python benchmarks/mutants.py [--programs corpus,xla,generated] [--cases 2000] [--seed 0]
+    python benchmarks/mutants.py [--programs corpus,xla,generated] [--cases 2000] [--seed 0] [--of-one 12]
                                  [--kinds FAMILY,…] [--json FILE] [--survivors]
     python benchmarks/mutants.py --add FILE FILE…
 
@@ -55,8 +55,6 @@ from hlotool.workers.time_limit import TooSlow, time_limit
 _SECONDS = 60.0
 #: Seconds of the processor for all further sets of a program; `--thorough` takes six times as long.
 _SETS_SECONDS = 15.0
-#: Mutants of one program, so that no program outweighs the others.
-_OF_ONE = 12
 #: Larger programs take longer than they tell.
 _LARGEST_TEXT = 60_000
 
@@ -123,8 +121,8 @@ def sources(groups: Sequence[str], seed: int, count: int) -> Iterator[Source]:
             yield Source("generated", new.name, parse_module(new.before), parse_module(new.after))
 
 
-def rows(source: Source, seed: int, kinds: Sequence[FaultKind]) -> Iterator[Row]:
-    """The mutants of one program."""
+def rows(source: Source, seed: int, kinds: Sequence[FaultKind], most: int) -> Iterator[Row]:
+    """The mutants of one program, up to `most`."""
     rng = np.random.default_rng([seed, len(source.name)])
     try:
         reference = compile_program("before", "", source.before, "numpy")
@@ -135,7 +133,7 @@ def rows(source: Source, seed: int, kinds: Sequence[FaultKind]) -> Iterator[Row]
         print(f"left out: {source.name}: {error}", file=sys.stderr)
         return
     for stage, module in (("before", source.before), ("after", source.after)):
-        share = _OF_ONE if source.after is None else _OF_ONE // 2
+        share = most if source.after is None else most // 2
         if module is not None and examiner.sets and (stage == "before" or _agrees(module, examiner)):
             for mutant in draw(module, share, int(rng.integers(1 << 30)), kinds):
                 yield _row(source, stage, mutant, examiner, by_default)
@@ -232,6 +230,9 @@ def main() -> None:
     parser.add_argument("--programs", default="corpus,xla,generated")
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--of-one", type=int, default=12, help="mutants of one program, so that none outweighs the others"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--survivors", action="store_true", help="name the mutants that survive")
     parser.add_argument("--kinds", metavar="FAMILY,…", help="families of faults; all by default")
@@ -246,7 +247,7 @@ def main() -> None:
     began = time.perf_counter()
     found: list[Row] = []
     for source in sources(arguments.programs.split(","), arguments.seed, arguments.cases // 10):
-        for row in rows(source, arguments.seed, kinds):
+        for row in rows(source, arguments.seed, kinds, arguments.of_one):
             found.append(row)
             if arguments.survivors and row.fate == Fate.SURVIVED.value:
                 where = f"{row.program} ({row.stage}) {row.site}"
