@@ -57,6 +57,9 @@ def assumed(
     otherwise = _narrowed(in_case(otherwise, says, False), kind, says, False)
     matters = _where_it_matters(says, instruction, chosen, otherwise, reads_signs)
     if matters is not says:
+        # Now either may be taken where the other one was.
+        bounds = chosen.bounds.union(otherwise.bounds)
+        chosen, otherwise = (replace(side, bounds=bounds) for side in (chosen, otherwise))
         mask = replace(of_predicate(matters, mask.symbols.shape), cases=mask.cases)
     return mask, chosen, otherwise
 
@@ -80,8 +83,8 @@ def _where_it_matters(
     compared, _ = predicates.order(chosen.side, otherwise.side)
     if all(variable.key != compared.key for variable in says.variables):
         return says
-    has_signs = chosen.bounds.negative_zero or otherwise.bounds.negative_zero
-    return says if has_signs and reads_signs(select) else predicates.without(says, compared, EQUAL)
+    is_decisive = kind.is_floating and reads_signs(select)
+    return says if is_decisive else predicates.without(says, compared, EQUAL)
 
 
 #: Gives the term of an operation, and its operands as they are where it reads them.

@@ -166,11 +166,11 @@ class _Reader:
 
         def chosen(parts: Sequence[Term]) -> Term:
             first, *others = parts
-            if all(np.array_equal(first.symbols, other.symbols) for other in others):
-                return first
             bounds = first.bounds
             for other in others:
                 bounds = bounds.union(other.bounds)
+            if all(np.array_equal(first.symbols, other.symbols) for other in others):
+                return replace(first, bounds=bounds)
             return Term(combined(key, index.symbols, *(part.symbols for part in parts)), bounds)
 
         return _packed(instruction.shape, [chosen(parts) for parts in zip(*results)])
