@@ -280,7 +280,23 @@ ENTRY e {{
   ROOT r = s32[<=5] set-dimension-size(g, n), dimensions={{0}}
 }}"""
 
+# What is known of a number where a mask holds is not known elsewhere: both sides are one number here.
+CASE_ONLY = """HloModule case_only
+ENTRY e {{
+  y = s8[2] parameter(0)
+  c = s8[] constant(-3)
+  k = s8[2] broadcast(c), dimensions={{}}
+  p = pred[2] compare(y, k), direction=LE
+  v = s8[2] select(p, y, y)
+  m = s8[2] negate(v)
+  d = s8[] constant({number})
+  n = s8[2] broadcast(d), dimensions={{}}
+  q = pred[2] compare(m, n), direction=NE
+  ROOT r = s8[2] select(q, m, k)
+}}"""
+
 CASES = [
+    (CASE_ONLY.format(number=5), CASE_ONLY.format(number=6), False),
     (ROWS.format(size=5, trips=5, index="i"), ROWS.format(size=5, trips=5, index="w"), True),
     (ROWS.format(size=5, trips=6, index="i"), ROWS.format(size=5, trips=6, index="w"), False),
     (TWINS.format(start=0, direction="LT"), TWINS.format(start=0, direction="LE"), True),
