@@ -2,6 +2,7 @@
 
     python benchmarks/mutants.py [--programs corpus,xla,generated] [--cases 2000] [--seed 0] [--of-one 12]
                                  [--kinds FAMILY,…] [--json FILE] [--survivors]
+                                 [--sets-seconds 15]
     python benchmarks/mutants.py --add FILE FILE…
 
 Single faults of the catalogue (`hlotool.faults`) at random places of programs: of the corpus, of XLA's own
@@ -53,8 +54,6 @@ from hlotool.workers.time_limit import TooSlow, time_limit
 
 #: Seconds for the plain set of one program.
 _SECONDS = 60.0
-#: Seconds of the processor for all further sets of a program; `--thorough` takes six times as long.
-_SETS_SECONDS = 15.0
 #: Larger programs take longer than they tell.
 _LARGEST_TEXT = 60_000
 
@@ -121,14 +120,14 @@ def sources(groups: Sequence[str], seed: int, count: int) -> Iterator[Source]:
             yield Source("generated", new.name, parse_module(new.before), parse_module(new.after))
 
 
-def rows(source: Source, seed: int, kinds: Sequence[FaultKind], most: int) -> Iterator[Row]:
-    """The mutants of one program, up to `most`."""
+def rows(source: Source, seed: int, kinds: Sequence[FaultKind], most: int, seconds: float) -> Iterator[Row]:
+    """The mutants of one program, up to `most`, on all sets that take so many seconds."""
     rng = np.random.default_rng([seed, len(source.name)])
     try:
         reference = compile_program("before", "", source.before, "numpy")
         if reference.runner.copies > 1:
             return
-        examiner, by_default = _examiner(source, reference)
+        examiner, by_default = _examiner(source, reference, seconds)
     except (HlotoolError, TooSlow) as error:
         print(f"left out: {source.name}: {error}", file=sys.stderr)
         return
@@ -139,8 +138,8 @@ def rows(source: Source, seed: int, kinds: Sequence[FaultKind], most: int) -> It
                 yield _row(source, stage, mutant, examiner, by_default)
 
 
-def _examiner(source: Source, reference: Program) -> tuple[Examiner, int]:
-    """With all sets, and how many of them a replay takes by default.
+def _examiner(source: Source, reference: Program, seconds: float) -> tuple[Examiner, int]:
+    """With all sets that take so many seconds of the processor, and how many a replay takes by default.
 
     That goes by processor time, for the machine may be shared: reading and running both sides against what
     the further sets take.
@@ -157,7 +156,7 @@ def _examiner(source: Source, reference: Program) -> tuple[Examiner, int]:
     def timed() -> Iterator[InputSet]:
         nonlocal by_default
         every = sets_of(reference, [trial], ReplayOptions(thorough=True), 0.0)
-        end = time.process_time() + _SETS_SECONDS
+        end = time.process_time() + seconds
         for one, is_in_time in in_time(every, allowed):
             by_default += is_in_time
             yield one
@@ -233,6 +232,12 @@ def main() -> None:
     parser.add_argument(
         "--of-one", type=int, default=12, help="mutants of one program, so that none outweighs the others"
     )
+    parser.add_argument(
+        "--sets-seconds",
+        type=float,
+        default=15.0,
+        help="of the processor, for all further sets of a program; `--thorough` takes six times as long",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--survivors", action="store_true", help="name the mutants that survive")
     parser.add_argument("--kinds", metavar="FAMILY,…", help="families of faults; all by default")
@@ -247,7 +252,7 @@ def main() -> None:
     began = time.perf_counter()
     found: list[Row] = []
     for source in sources(arguments.programs.split(","), arguments.seed, arguments.cases // 10):
-        for row in rows(source, arguments.seed, kinds, arguments.of_one):
+        for row in rows(source, arguments.seed, kinds, arguments.of_one, arguments.sets_seconds):
             found.append(row)
             if arguments.survivors and row.fate == Fate.SURVIVED.value:
                 where = f"{row.program} ({row.stage}) {row.site}"
