@@ -295,7 +295,37 @@ ENTRY e {{
   ROOT r = s8[2] select(q, m, k)
 }}"""
 
+# A row that is taken where its number is in range, and NaN elsewhere: how the index wraps does not matter.
+FILL = """HloModule fill
+every {{ p = pred[] parameter(0) q = pred[] parameter(1) ROOT r = pred[] and(p, q) }}
+ENTRY e {{
+  x = f32[6,3] parameter(0)
+  i = s32[4,1] parameter(1)
+  z = s32[] constant({least})
+  zeros = s32[4,1] broadcast(z), dimensions={{}}
+  five = s32[] constant({most})
+  fives = s32[4,1] broadcast(five), dimensions={{}}
+  a = pred[4,1] compare(i, zeros), direction=GE
+  b = pred[4,1] compare(i, fives), direction=LE
+  c = pred[4,1] and(a, b)
+  t = pred[] constant(true)
+  d = pred[4] reduce(c, t), dimensions={{1}}, to_apply=every
+  m = pred[4,3] broadcast(d), dimensions={{0}}
+  six = s32[] constant(6)
+  sixes = s32[4,1] broadcast(six), dimensions={{}}
+  s = s32[4,1] add(i, sixes)
+  w = s32[4,1] remainder(s, sixes)
+  g = f32[4,3] gather(x, {index}), offset_dims={{1}}, collapsed_slice_dims={{0}}, start_index_map={{0}},
+    index_vector_dim=1, slice_sizes={{1,3}}
+  h = f32[] constant(nan)
+  nans = f32[4,3] broadcast(h), dimensions={{}}
+  ROOT r = f32[4,3] select(m, g, nans)
+}}"""
+
 CASES = [
+    (FILL.format(least=0, most=5, index="i"), FILL.format(least=0, most=5, index="w"), True),
+    (FILL.format(least=0, most=6, index="i"), FILL.format(least=0, most=6, index="w"), False),
+    (FILL.format(least=-1, most=5, index="i"), FILL.format(least=-1, most=5, index="w"), False),
     (CASE_ONLY.format(number=5), CASE_ONLY.format(number=6), False),
     (ROWS.format(size=5, trips=5, index="i"), ROWS.format(size=5, trips=5, index="w"), True),
     (ROWS.format(size=5, trips=6, index="i"), ROWS.format(size=5, trips=6, index="w"), False),
