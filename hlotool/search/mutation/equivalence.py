@@ -20,6 +20,7 @@ from hlotool.search.mutation.laws import LAWS
 from hlotool.search.mutation.mutants import Mutant
 from hlotool.search.mutation.split import Split, splits
 from hlotool.search.mutation.symbols import compared_at, result_symbols
+from hlotool.search.mutation.zero_signs import sign_of_zero_is_read
 
 #: Points at which the field compares: few would do for sums and products, branches are seen by chance.
 _TRIALS: Final = 8
@@ -35,6 +36,8 @@ def same_to_the_bit(mutant: Mutant) -> str:
 
     Signs of zeros that nothing reads do not count: XLA does not keep them either.
     """
+    if mutant.kind.name == "negative zero lost" and not _is_read(mutant):
+        return "the same up to signs of zeros, which nothing reads and XLA does not keep"
     try:
         if _has_same_terms(mutant):
             return "the same terms, but for signs of zeros that nothing reads"
@@ -58,6 +61,12 @@ def same_of_reals(reference: Program, mutant: Mutant, tested: Program) -> str:
         if result.relation is Relation.EQUAL:
             return "the same function of real numbers"
     return ""
+
+
+def _is_read(mutant: Mutant) -> bool:
+    """Whether the sign that is lost decides about more than a sign of a zero."""
+    _, place = find(mutant.right, mutant.site)
+    return sign_of_zero_is_read(mutant.right, lambda instruction: instruction is place)
 
 
 def _splits(mutant: Mutant) -> list[Split]:
