@@ -9,6 +9,7 @@ from hlotool.api.given import budget, regex, special_kinds, words
 from hlotool.cli.calling import TerminalCourse, keywords
 from hlotool.cli.options import (
     add_backend_options,
+    add_cache_option,
     add_exact_option,
     add_execution_options,
     add_input_options,
@@ -51,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_choice_options(parser)
     add_input_options(parser)
     add_comparison_options(parser)
-    add_execution_options(parser)
+    add_cache_option(add_execution_options(parser))
     add_report_options(parser)
     add_output_options(parser)
 
@@ -106,8 +107,8 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
         "--budget",
         metavar="SECONDS|FACTORx",
         type=budget,
-        help="what judging one comparison, and what further sets of inputs may take, or how many times the"
-        " time of the runs [0.4 of --timeout; as long as without them]",
+        help="what judging one comparison, and what further sets of inputs may take: seconds by the clock, or"
+        " how many times the work of the runs [0.4 of --timeout; half of the work without them]",
     )
     group.add_argument(
         "--further-sets",
