@@ -1,13 +1,16 @@
 """Would the inputs of a replay notice a fault? Mutants of unseen programs, and what becomes of them.
 
-    python benchmarks/mutants.py [--programs corpus,xla,generated] [--cases 2000] [--seed 0]
+    python benchmarks/mutants.py [--programs corpus,xla,generated] [--cases 2000] [--seed 0] [--of-one 12]
                                  [--kinds FAMILY,…] [--json FILE] [--survivors]
+                                 [--sets-seconds 15]
+    python benchmarks/mutants.py --add FILE FILE…
 
 Single faults of the catalogue (`hlotool.faults`) at random places of programs: of the corpus, of XLA's own
 tests in `shared/hlo/xla`, and generated for this benchmark (`mutant_programs`). Where a program is there
 before and after optimisation, the fault goes into the latter half of the time and the former judges, as in a
 replay. `--kinds "clamped index,loop bound,branch,tie,sign of remainder"` plants faults of these families
-only, which are rare among all.
+only, which are rare among all. A long measurement goes in pieces, one seed each: `--json` keeps what is
+there at any time, and `--add` makes one table of several such files.
 
 A mutant is *killed* when `run` would say `wrong` on some set of inputs, *equivalent* when it is proved that
 no inputs can show it (see `hlotool.search.mutation.equivalence`); the others *survive*, with the best verdict
@@ -52,11 +55,6 @@ from hlotool.workers.work_limit import UNITS_PER_SECOND, work_done
 
 #: Seconds for the plain set of one program.
 _SECONDS = 60.0
-#: Work of making all further sets of a program and running it on them; `--thorough` may take six times as
-#: long.
-_SETS_WORK = 15 * UNITS_PER_SECOND
-#: Mutants of one program, so that no program outweighs the others.
-_OF_ONE = 12
 #: Larger programs take longer than they tell.
 _LARGEST_TEXT = 60_000
 
@@ -123,27 +121,27 @@ def sources(groups: Sequence[str], seed: int, count: int) -> Iterator[Source]:
             yield Source("generated", new.name, parse_module(new.before), parse_module(new.after))
 
 
-def rows(source: Source, seed: int, kinds: Sequence[FaultKind]) -> Iterator[Row]:
-    """The mutants of one program."""
+def rows(source: Source, seed: int, kinds: Sequence[FaultKind], most: int, seconds: float) -> Iterator[Row]:
+    """The mutants of one program, up to `most`, on all sets of the work of so many seconds."""
     rng = np.random.default_rng([seed, len(source.name)])
     try:
         before = work_done()
         reference = compile_program("before", "", source.before, "numpy")
         if reference.runner.copies > 1:
             return
-        examiner, by_default = _examiner(source, reference, before)
+        examiner, by_default = _examiner(source, reference, before, seconds)
     except (HlotoolError, TooSlow) as error:
         print(f"left out: {source.name}: {error}", file=sys.stderr)
         return
     for stage, module in (("before", source.before), ("after", source.after)):
-        share = _OF_ONE if source.after is None else _OF_ONE // 2
+        share = most if source.after is None else most // 2
         if module is not None and examiner.sets and (stage == "before" or _agrees(module, examiner)):
             for mutant in draw(module, share, int(rng.integers(1 << 30)), kinds):
                 yield _row(source, stage, mutant, examiner, by_default)
 
 
-def _examiner(source: Source, reference: Program, before: int) -> tuple[Examiner, int]:
-    """With all sets, and how many of them a replay takes by default; `before` is the work before all that."""
+def _examiner(source: Source, reference: Program, before: int, seconds: float) -> tuple[Examiner, int]:
+    """With all sets of so much work, and how many a replay takes by default; `before` is the work before."""
     with time_limit(_SECONDS):
         [trial] = trials(DumpModule(None, "", ""), reference.module, ReplayOptions())
         other = source.after or source.before
@@ -154,7 +152,7 @@ def _examiner(source: Source, reference: Program, before: int) -> tuple[Examiner
     def counted() -> Iterator[InputSet]:
         nonlocal by_default
         every = sets_of(reference, [trial], ReplayOptions(thorough=True), 0)
-        end = work_done() + _SETS_WORK
+        end = work_done() + int(seconds * UNITS_PER_SECOND)
         for one, is_in_budget in in_budget(every, allowed):
             by_default += is_in_budget
             yield one
@@ -227,16 +225,30 @@ def main() -> None:
     parser.add_argument("--programs", default="corpus,xla,generated")
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--of-one", type=int, default=12, help="mutants of one program, so that none outweighs the others"
+    )
+    parser.add_argument(
+        "--sets-seconds",
+        type=float,
+        default=15.0,
+        help="work of all further sets of a program; `--thorough` may take six times as much",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--survivors", action="store_true", help="name the mutants that survive")
     parser.add_argument("--kinds", metavar="FAMILY,…", help="families of faults; all by default")
+    parser.add_argument("--add", type=Path, nargs="+", metavar="FILE", help="the table of earlier pieces")
     arguments = parser.parse_args()
+    if arguments.add:
+        pieces = [Row(**row) for file in arguments.add for row in json.loads(file.read_text("utf-8"))]
+        print("\n".join(table(pieces)))
+        return
     families = arguments.kinds.split(",") if arguments.kinds else [family_of(kind) for kind in KINDS]
     kinds = [kind for kind in KINDS if family_of(kind) in families]
     began = time.perf_counter()
     found: list[Row] = []
     for source in sources(arguments.programs.split(","), arguments.seed, arguments.cases // 10):
-        for row in rows(source, arguments.seed, kinds):
+        for row in rows(source, arguments.seed, kinds, arguments.of_one, arguments.sets_seconds):
             found.append(row)
             if arguments.survivors and row.fate == Fate.SURVIVED.value:
                 where = f"{row.program} ({row.stage}) {row.site}"

@@ -14,7 +14,7 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType, Shape
 from hlotool.locate.evaluation import OnReference
 from hlotool.search.mutation.hashing import Symbols, along, bag, combined, key_of, numbered, of_values, whole
-from hlotool.search.mutation.terms import Term
+from hlotool.search.mutation.terms import Gathered, Term
 
 #: What puts elements at other places.
 MOVEMENT: Final = frozenset(
@@ -92,6 +92,35 @@ class Arrays:
 
 def _keeps_type(instruction: Instruction) -> bool:
     return all(o.element_type is instruction.element_type for o in instruction.operands)
+
+
+def gathered(instruction: Instruction, operands: Sequence[Term], said: Sequence[object]) -> Gathered | None:
+    """What a gather reads, and where; None of other operations, and of several components of indices.
+
+    Args:
+        instruction: the operation.
+        operands: of it.
+        said: what its attributes say.
+    """
+    if instruction.opcode != "gather" or len(instruction.integers("start_index_map")) != 1:
+        return None
+    operand, index = operands
+    (dimension,) = instruction.integers("start_index_map")
+    limit = instruction.operands[0].dims[dimension] - instruction.integers("slice_sizes")[dimension]
+    axis = instruction.integer("index_vector_dim")
+
+    def rows(symbols: Symbols) -> Symbols:
+        found = symbols if axis == symbols.ndim else np.squeeze(symbols, axis)
+        for place in sorted(instruction.integers("offset_dims", ())):
+            found = np.expand_dims(found, place)
+        return np.broadcast_to(found, instruction.dims)
+
+    def at(other: Term) -> Term:
+        symbols = _gathered(instruction, (operand, other), said)
+        assert symbols is not None
+        return Term(symbols, operand.bounds)
+
+    return Gathered(index, instruction.operands[1].element_type, limit, rows, at)
 
 
 def _gathered(instruction: Instruction, operands: Sequence[Term], said: Sequence[object]) -> Symbols | None:

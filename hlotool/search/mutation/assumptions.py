@@ -22,7 +22,7 @@ from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.search.mutation import predicates
 from hlotool.search.mutation.hashing import Symbols, whole
-from hlotool.search.mutation.integer_laws import zero
+from hlotool.search.mutation.integer_laws import narrowed, zero
 from hlotool.search.mutation.predicates import EQUAL, GREATER, LESS, Predicate
 from hlotool.search.mutation.terms import Case, Term, of_predicate
 
@@ -55,8 +55,12 @@ def assumed(
     kind = instruction.element_type
     chosen = _narrowed(in_case(_without_nan(mask, chosen), says, True), kind, says, True)
     otherwise = _narrowed(in_case(otherwise, says, False), kind, says, False)
+    chosen, otherwise = _read_in_range(chosen, says, True), _read_in_range(otherwise, says, False)
     matters = _where_it_matters(says, instruction, chosen, otherwise, reads_signs)
     if matters is not says:
+        # Now either may be taken where the other one was.
+        bounds = chosen.bounds.union(otherwise.bounds)
+        chosen, otherwise = (replace(side, bounds=bounds) for side in (chosen, otherwise))
         mask = replace(of_predicate(matters, mask.symbols.shape), cases=mask.cases)
     return mask, chosen, otherwise
 
@@ -80,8 +84,8 @@ def _where_it_matters(
     compared, _ = predicates.order(chosen.side, otherwise.side)
     if all(variable.key != compared.key for variable in says.variables):
         return says
-    has_signs = chosen.bounds.negative_zero or otherwise.bounds.negative_zero
-    return says if has_signs and reads_signs(select) else predicates.without(says, compared, EQUAL)
+    is_decisive = kind.is_floating and reads_signs(select)
+    return says if is_decisive else predicates.without(says, compared, EQUAL)
 
 
 #: Gives the term of an operation, and its operands as they are where it reads them.
@@ -211,6 +215,32 @@ def _narrowed(term: Term, kind: ElementType, given: Predicate, holds: bool) -> T
                 within = of_integers(low + offset, high + offset)
                 term = replace(term, bounds=term.bounds.intersection(within))
     return term
+
+
+def _read_in_range(term: Term, given: Predicate, holds: bool) -> Term:
+    """A gather whose indices are in range wherever its result is read: there none of them is clamped."""
+    gather = term.gathered
+    for base in _made_of(gather.index) if gather is not None else ():
+        assert gather is not None
+        within, rows = base.bounds, gather.rows(base.symbols)
+        for variable in given.variables:
+            for place, side in enumerate(variable.sides):
+                other = variable.sides[1 - place].bounds
+                if other.is_point and np.array_equal(side.symbols, rows):
+                    may = predicates.outcomes(given, holds, variable)
+                    within = of_integers(*_ends(within, int(other.low), may[2::-1] if place else may[:3]))
+        index = narrowed(gather.index, gather.kind, base, within)
+        if index.bounds.within(0, gather.limit):
+            return gather.at(index)
+    return term
+
+
+def _made_of(term: Term) -> Iterator[Term]:
+    """A number, and what it is the sum with a constant of, or the remainder by one."""
+    yield term
+    for source in (term.sum_of[0] if term.sum_of is not None else None, term.rest_of):
+        if source is not None:
+            yield from _made_of(source)
 
 
 def _ends(bounds: MachineRange, number: int, may: Sequence[bool]) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hlotool.analysis.machine_range import of_integers, of_type
+from hlotool.analysis.machine_range import MachineRange, of_integers, of_type
 from hlotool.analysis.machine_rules import range_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
@@ -112,7 +112,30 @@ def _remainder(instruction: Instruction, value: Term, divisor: Term) -> Term:
     found = _rest(value, size)
     bounds = range_of(instruction, [value.bounds, divisor.bounds])
     symbols = np.broadcast_to(found.symbols, instruction.dims)
-    return Term(symbols, bounds, divisor=size if size > 0 else None, divided_by=divisor.symbols)
+    return Term(
+        symbols, bounds, divisor=size if size > 0 else None, divided_by=divisor.symbols, rest_of=value
+    )
+
+
+def narrowed(term: Term, kind: ElementType, base: Term, within: MachineRange) -> Term:
+    """A term made of a number by sums and remainders, if the number lies within other bounds.
+
+    Args:
+        term: of integers.
+        kind: their type.
+        base: the number.
+        within: where it lies.
+    """
+    if np.array_equal(term.symbols, base.symbols):
+        return replace(term, bounds=term.bounds.intersection(within))
+    if term.sum_of is not None and np.array_equal(term.sum_of[0].symbols, base.symbols):
+        return plus(kind, replace(term.sum_of[0], bounds=within), term.sum_of[1])
+    if term.rest_of is not None and term.divisor is not None:
+        value = narrowed(term.rest_of, kind, base, within)
+        times = int(max(value.bounds.low, 0)) // term.divisor
+        if value.bounds.within(times * term.divisor, (times + 1) * term.divisor - 1):
+            return plus(kind, value, -times * term.divisor)
+    return term
 
 
 def _rest(value: Term, divisor: int) -> Term:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -40,7 +41,8 @@ def select(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
             known = np.where(mask.known, chosen.known, otherwise.known)
         return Term(symbols, chosen.bounds.union(otherwise.bounds), known)
     if np.array_equal(chosen.symbols, otherwise.symbols):
-        return otherwise
+        # Each side is known to lie where it lies in its own case only.
+        return replace(otherwise, bounds=chosen.bounds.union(otherwise.bounds))
     if (floored := _floored(instruction, operands)) is not None:
         return floored
     same = chosen.symbols == otherwise.symbols

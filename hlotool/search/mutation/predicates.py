@@ -147,6 +147,8 @@ def applied(function: Callable[..., Table], *predicates: Predicate) -> Predicate
 
 def where(predicate: Predicate, given: Predicate, holds: bool) -> Predicate:
     """What a predicate is where another one holds, or where it does not."""
+    if {v.key for v in predicate.variables}.isdisjoint(v.key for v in given.variables):
+        return predicate
     variables, (table, condition) = _aligned((predicate, given))
     if len(variables) > _MOST_VARIABLES:
         return predicate

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from hlotool.analysis.machine_range import MachineRange
-from hlotool.analysis.monoids import is_choice
+from hlotool.analysis.monoids import is_choice, monoid_opcodes
 from hlotool.analysis.scalar_form import scalar_form
 from hlotool.ir.module import Instruction
 from hlotool.search.mutation.terms import Term, Terms
@@ -21,6 +21,8 @@ Bounds: TypeAlias = tuple[MachineRange, ...]
 #: Steps that are looked at: what still grows then is known to be nothing but its type.
 _ROUNDS: Final = 4
 _ANYTHING: Final = MachineRange()
+#: Of reductions of preds: the initial value that changes nothing.
+_NEUTRAL: Final = {"and": 1, "minimum": 1, "or": 0, "maximum": 0}
 
 
 def invariant(start: Sequence[MachineRange], step: Callable[[Bounds], Bounds]) -> Bounds | None:
@@ -47,6 +49,18 @@ def first_step(instruction: Instruction, terms: Sequence[Term]) -> list[MachineR
         return None
     count = len(terms) // 2
     return [one.bounds.union(init.bounds) for one, init in zip(terms[:count], terms[count:])]
+
+
+def takes_one_each(instruction: Instruction, terms: Sequence[Term]) -> bool:
+    """Whether a reduction of preds hands on its elements: each is alone, and the initial value is neutral."""
+    if instruction.opcode != "reduce" or len(terms) != 2:
+        return False
+    form = scalar_form(instruction.computation("to_apply"))
+    opcode = monoid_opcodes(form)[0] if form is not None else None
+    lengths = [instruction.operands[0].dims[axis] for axis in instruction.integers("dimensions")]
+    init = terms[1].bounds
+    is_neutral = opcode in _NEUTRAL and init.is_point and init.low == _NEUTRAL[opcode]
+    return is_neutral and all(length == 1 for length in lengths)
 
 
 def rising(instruction: Instruction, terms: Sequence[Term]) -> tuple[int, ...]:

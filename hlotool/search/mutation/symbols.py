@@ -28,7 +28,7 @@ from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, leaves
 from hlotool.ir.walk import branches
 from hlotool.locate.evaluation import OnReference
 from hlotool.search.mutation import loops, predicates, reducers
-from hlotool.search.mutation.arrays import MOVEMENT, Arrays
+from hlotool.search.mutation.arrays import MOVEMENT, Arrays, gathered
 from hlotool.search.mutation.assumptions import assumed, in_case, is_elementwise, nan_source, with_cases
 from hlotool.search.mutation.hashing import (
     Symbols,
@@ -166,11 +166,11 @@ class _Reader:
 
         def chosen(parts: Sequence[Term]) -> Term:
             first, *others = parts
-            if all(np.array_equal(first.symbols, other.symbols) for other in others):
-                return first
             bounds = first.bounds
             for other in others:
                 bounds = bounds.union(other.bounds)
+            if all(np.array_equal(first.symbols, other.symbols) for other in others):
+                return replace(first, bounds=bounds)
             return Term(combined(key, index.symbols, *(part.symbols for part in parts)), bounds)
 
         return _packed(instruction.shape, [chosen(parts) for parts in zip(*results)])
@@ -227,18 +227,23 @@ class _Reader:
             opaque = self._opaque(instruction, operands)
             assert isinstance(opaque, Term)
             return replace(opaque, bounds=bounds)
-        return self._moved_predicate(instruction, operands) or Term(
-            symbols, bounds, nan_of=nan_source(instruction, operands)
-        )
+        if (moved := self._moved_predicate(instruction, operands)) is not None:
+            return moved
+        said = self._said(instruction) if instruction.opcode == "gather" else ()
+        nan_of = nan_source(instruction, operands)
+        return Term(symbols, bounds, nan_of=nan_of, gathered=gathered(instruction, operands, said))
 
     def _moved_predicate(self, instruction: Instruction, operands: Sequence[Term]) -> Term | None:
         """What a pred says does not depend on its place."""
-        if len(operands) != 1 or instruction.opcode not in MOVEMENT or operands[0].predicate is None:
+        if instruction.element_type is not ElementType.PRED or operands[0].predicate is None:
             return None
-        if instruction.element_type is not ElementType.PRED:
+        is_alone = reducers.takes_one_each(instruction, operands)
+        if not is_alone and (len(operands) != 1 or instruction.opcode not in MOVEMENT):
             return None
 
         def move(symbols: Symbols) -> Symbols:
+            if is_alone:
+                return symbols.reshape(instruction.dims)
             found = self._arrays.moved(instruction, [symbols], [])
             assert found is not None
             return found

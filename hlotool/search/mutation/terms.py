@@ -29,6 +29,7 @@ class Term:
         known: the elements, where they depend on constants alone.
         divisor: of a remainder, where that is one positive number everywhere.
         divided_by: of a remainder: the symbols of its divisor.
+        rest_of: of a remainder: what was divided.
         zero_like: symbols of an array that is 0 at the same places, where another one is.
         predicate: what a pred says, where more is known than its symbols.
         negated: symbols of what an integer is the negative of.
@@ -39,6 +40,7 @@ class Term:
         sum_of: of an integer sum, up to a multiple of what its type holds: a term and a constant.
         truncated: of a product with a constant: what was divided by it before.
         at_most: symbols of an array that no element exceeds.
+        gathered: of a gather: what it reads, and where.
     """
 
     symbols: Symbols
@@ -46,6 +48,7 @@ class Term:
     known: Array | None = None
     divisor: int | None = None
     divided_by: Symbols | None = None
+    rest_of: Term | None = None
     zero_like: Symbols | None = None
     predicate: Predicate | None = None
     negated: Symbols | None = None
@@ -56,6 +59,7 @@ class Term:
     sum_of: tuple[Term, int] | None = None
     truncated: Truncated | None = None
     at_most: Symbols | None = None
+    gathered: Gathered | None = None
 
     @property
     def side(self) -> predicates.Side:
@@ -85,6 +89,25 @@ class Case:
     holds: Term
     fails: Term
     is_asked: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gathered:
+    """A gather at one component of start indices.
+
+    Attributes:
+        index: its start indices.
+        kind: their type.
+        limit: the last of them in range.
+        rows: puts symbols of indices to the elements of the result that are read there.
+        at: gives the term of the gather for other indices.
+    """
+
+    index: Term
+    kind: ElementType
+    limit: int
+    rows: Callable[[Symbols], Symbols]
+    at: Callable[[Term], Term]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

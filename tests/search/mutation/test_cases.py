@@ -14,7 +14,8 @@ from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
 from hlotool.search.mutation.laws import LAWS
-from hlotool.search.mutation.symbols import result_symbols
+from hlotool.search.mutation.split import splits
+from hlotool.search.mutation.symbols import compared_at, result_symbols
 from hlotool.search.mutation.zero_signs import sign_of_zero_is_read
 from hlotool.values.generate import generate_inputs
 from hlotool.values.npz import arrays_in
@@ -131,7 +132,215 @@ ENTRY e {{
     index_vector_dim=1, slice_sizes={{1}}
 }}"""
 
+# Reads and writes a row where the counter says: never at 5, where the loop has ended.
+ROWS = """HloModule rows
+body {{
+  s = (s32[], s32[{size}], s32[{size}]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = s32[{size}] get-tuple-element(s), index=1
+  y = s32[{size}] get-tuple-element(s), index=2
+  n = s32[] constant(5)
+  m = s32[] add(i, n)
+  w = s32[] remainder(m, n)
+  e = s32[1] dynamic-slice(x, {index}), dynamic_slice_sizes={{1}}
+  z = s32[{size}] dynamic-update-slice(y, e, i)
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  ROOT t = (s32[], s32[{size}], s32[{size}]) tuple(j, x, z)
+}}
+less {{ p = s32[] parameter(0) q = s32[] parameter(1) ROOT r = pred[] compare(p, q), direction=LT }}
+cond {{
+  s = (s32[], s32[{size}], s32[{size}]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant({trips})
+  ROOT p = pred[] fusion(i, n), kind=kLoop, calls=less
+}}
+run {{
+  s = (s32[], s32[{size}], s32[{size}]) parameter(0)
+  ROOT w = (s32[], s32[{size}], s32[{size}]) while(s), condition=cond, body=body
+}}
+ENTRY e {{
+  x = s32[{size}] parameter(0)
+  y = s32[{size}] parameter(1)
+  zero = s32[] constant(0)
+  s = (s32[], s32[{size}], s32[{size}]) tuple(zero, x, y)
+  w = (s32[], s32[{size}], s32[{size}]) call(s), to_apply=run
+  ROOT r = s32[{size}] get-tuple-element(w), index=2
+}}"""
+
+# Two counters of one loop: alike where they start alike.
+TWINS = """HloModule twins
+body {{
+  s = (s32[], s32[], f32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  k = s32[] get-tuple-element(s), index=1
+  x = f32[] get-tuple-element(s), index=2
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  l = s32[] add(k, one)
+  y = f32[] add(x, x)
+  ROOT t = (s32[], s32[], f32[]) tuple(j, l, y)
+}}
+cond {{
+  s = (s32[], s32[], f32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  k = s32[] get-tuple-element(s), index=1
+  n = s32[] constant(5)
+  a = pred[] compare(i, n), direction=LT
+  b = pred[] compare(k, n), direction={direction}
+  ROOT p = pred[] and(a, b)
+}}
+ENTRY e {{
+  x = f32[] parameter(0)
+  zero = s32[] constant(0)
+  other = s32[] constant({start})
+  s = (s32[], s32[], f32[]) tuple(zero, other, x)
+  w = (s32[], s32[], f32[]) while(s), condition=cond, body=body
+  ROOT r = f32[] get-tuple-element(w), index=2
+}}"""
+
+# Keys with their places are never equal; what a comparator does not look at may differ where keys are.
+SORT = """HloModule sort
+before {{
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  i = s32[] parameter(2)
+  j = s32[] parameter(3)
+  e = pred[] compare(a, b), direction=EQ
+  l = pred[] compare(a, b), direction=LT
+  k = pred[] compare(i, j), direction=LT
+  ROOT r = pred[] {order}
+}}
+ENTRY e {{
+  x = s32[4] parameter(0)
+  i = s32[4] iota(), iota_dimension=0
+  y = s32[4] reverse(x), dimensions={{0}}
+  j = s32[4] reverse(i), dimensions={{0}}
+  s = (s32[4], s32[4]) sort({rows}), dimensions={{0}}, is_stable=true, to_apply=before
+  ROOT r = s32[4] get-tuple-element(s), index=1
+}}"""
+
+# The place of the largest number: of equal ones the first, whichever comparison finds it.
+ARGMAX = """HloModule argmax
+larger {{
+  a = f32[] parameter(0)
+  i = s32[] parameter(1)
+  b = f32[] parameter(2)
+  j = s32[] parameter(3)
+  g = pred[] compare(a, b), direction={direction}
+  n = pred[] compare(a, a), direction=NE
+  o = pred[] or(g, n)
+  e = pred[] compare(a, b), direction=EQ
+  l = pred[] compare(i, j), direction=LT
+  f = pred[] and(e, l)
+  p = pred[] or(o, f)
+  v = f32[] select(o, a, b)
+  k = s32[] select(p, i, j)
+  ROOT t = (f32[], s32[]) tuple(v, k)
+}}
+ENTRY e {{
+  x = f32[6] parameter(0)
+  i = s32[6] iota(), iota_dimension=0
+  d = s32[6] reverse(i), dimensions={{0}}
+  low = f32[] constant(-inf)
+  zero = s32[] constant(0)
+  m = (f32[], s32[]) reduce(x, {places}, low, zero), dimensions={{0}}, to_apply=larger
+  ROOT r = s32[] get-tuple-element(m), index=1
+}}"""
+
+# |n| in two ways, and what is 0 where n is: at 0 the choice makes no difference, at 1 it does.
+AT_ZERO = """HloModule at_zero
+ENTRY e {{
+  n = s32[3] parameter(0)
+  c = s32[] constant({number})
+  k = s32[3] broadcast(c), dimensions={{}}
+  p = pred[3] compare(n, k), direction={direction}
+  m = s32[3] negate(n)
+  a = s32[3] select(p, m, n)
+  o = s32[] constant(1)
+  u = s32[3] broadcast(o), dimensions={{}}
+  b = s32[3] and(a, u)
+  d = s32[3] negate(b)
+  q = s32[3] select(p, d, b)
+  ROOT r = s32[3] add(q, a)
+}}"""
+
+# A row that is read if its number is in range.
+DYNAMIC = """HloModule dynamic
+ENTRY e {{
+  x = s32[5] parameter(0)
+  n = s32[] parameter(1)
+  i = s32[5] iota(), iota_dimension=0
+  f = s32[] constant(5)
+  k = s32[5] broadcast(f), dimensions={{}}
+  m = s32[5] add(i, k)
+  w = s32[5] remainder(m, k)
+  g = s32[5] gather(x, {index}), offset_dims={{}}, collapsed_slice_dims={{0}}, start_index_map={{0}},
+    index_vector_dim=1, slice_sizes={{1}}
+  ROOT r = s32[<=5] set-dimension-size(g, n), dimensions={{0}}
+}}"""
+
+# What is known of a number where a mask holds is not known elsewhere: both sides are one number here.
+CASE_ONLY = """HloModule case_only
+ENTRY e {{
+  y = s8[2] parameter(0)
+  c = s8[] constant(-3)
+  k = s8[2] broadcast(c), dimensions={{}}
+  p = pred[2] compare(y, k), direction=LE
+  v = s8[2] select(p, y, y)
+  m = s8[2] negate(v)
+  d = s8[] constant({number})
+  n = s8[2] broadcast(d), dimensions={{}}
+  q = pred[2] compare(m, n), direction=NE
+  ROOT r = s8[2] select(q, m, k)
+}}"""
+
+# A row that is taken where its number is in range, and NaN elsewhere: how the index wraps does not matter.
+FILL = """HloModule fill
+every {{ p = pred[] parameter(0) q = pred[] parameter(1) ROOT r = pred[] and(p, q) }}
+ENTRY e {{
+  x = f32[6,3] parameter(0)
+  i = s32[4,1] parameter(1)
+  z = s32[] constant({least})
+  zeros = s32[4,1] broadcast(z), dimensions={{}}
+  five = s32[] constant({most})
+  fives = s32[4,1] broadcast(five), dimensions={{}}
+  a = pred[4,1] compare(i, zeros), direction=GE
+  b = pred[4,1] compare(i, fives), direction=LE
+  c = pred[4,1] and(a, b)
+  t = pred[] constant(true)
+  d = pred[4] reduce(c, t), dimensions={{1}}, to_apply=every
+  m = pred[4,3] broadcast(d), dimensions={{0}}
+  six = s32[] constant(6)
+  sixes = s32[4,1] broadcast(six), dimensions={{}}
+  s = s32[4,1] add(i, sixes)
+  w = s32[4,1] remainder(s, sixes)
+  g = f32[4,3] gather(x, {index}), offset_dims={{1}}, collapsed_slice_dims={{0}}, start_index_map={{0}},
+    index_vector_dim=1, slice_sizes={{1,3}}
+  h = f32[] constant(nan)
+  nans = f32[4,3] broadcast(h), dimensions={{}}
+  ROOT r = f32[4,3] select(m, g, nans)
+}}"""
+
 CASES = [
+    (FILL.format(least=0, most=5, index="i"), FILL.format(least=0, most=5, index="w"), True),
+    (FILL.format(least=0, most=6, index="i"), FILL.format(least=0, most=6, index="w"), False),
+    (FILL.format(least=-1, most=5, index="i"), FILL.format(least=-1, most=5, index="w"), False),
+    (CASE_ONLY.format(number=5), CASE_ONLY.format(number=6), False),
+    (ROWS.format(size=5, trips=5, index="i"), ROWS.format(size=5, trips=5, index="w"), True),
+    (ROWS.format(size=5, trips=6, index="i"), ROWS.format(size=5, trips=6, index="w"), False),
+    (TWINS.format(start=0, direction="LT"), TWINS.format(start=0, direction="LE"), True),
+    (TWINS.format(start=1, direction="LT"), TWINS.format(start=1, direction="LE"), False),
+    (
+        SORT.format(order="select(e, k, l)", rows="x, i"),
+        SORT.format(order="select(e, k, l)", rows="y, j"),
+        True,
+    ),
+    (SORT.format(order="copy(l)", rows="x, i"), SORT.format(order="copy(l)", rows="y, j"), False),
+    (ARGMAX.format(direction="GT", places="i"), ARGMAX.format(direction="GE", places="i"), True),
+    (ARGMAX.format(direction="GT", places="d"), ARGMAX.format(direction="GE", places="d"), False),
+    (DYNAMIC.format(index="i"), DYNAMIC.format(index="w"), True),
+    (DYNAMIC.format(index="i"), DYNAMIC.format(index="m"), False),
     (SAFE.format(number=1, mask="p"), SAFE.format(number=2, mask="p"), True),
     (SAFE.format(number=1, mask="other"), SAFE.format(number=-1, mask="other"), False),
     (
@@ -181,6 +390,20 @@ def results(module: Module, values: tuple[object, ...]) -> list[bytes] | None:
         return [a.tobytes() for a in arrays_in(NumpyBackend().compile(module).run(values))]
     except HlotoolError:
         return None
+
+
+@pytest.mark.parametrize(("number", "equal"), [(0, True), (1, False)])
+def test_a_tie_at_which_both_ways_lead_to_the_same(number: int, equal: bool) -> None:
+    """0 is its own negative, and so is what is made of it."""
+    right, other = (
+        parse_module(AT_ZERO.format(number=number, direction=direction)) for direction in ("LT", "LE")
+    )
+    comparison = next(i for i in right.instructions() if i.opcode == "compare")
+    found = [
+        all(map(np.array_equal, *(result_symbols(module, LAWS, split) for module in (right, other))))
+        for split in splits(compared_at(right, LAWS, comparison))
+    ]
+    assert found == [equal]
 
 
 @pytest.mark.parametrize(
