@@ -67,7 +67,7 @@ class Limits:
 
     Attributes:
         jobs: workers at the same time.
-        timeout: seconds per task, None for no limit.
+        timeout: seconds per task, those not counted in which no processor was free; None for no limit.
         memory: bytes of address space per worker, 0 for no limit; None for a share of what is free when a
             task begins, the same for each task that runs beside it.
         niceness: how much the workers give way to other processes, as for `nice`.
@@ -179,7 +179,7 @@ class Pool:
         return share_of_free(max(1, tasks.at_least(self._limits.jobs - busy)))
 
     def _next_answer(self) -> tuple[WorkerProcess, Answer | None]:
-        """Wait for an answer, and meanwhile kill the workers whose time is over."""
+        """Wait for an answer, and meanwhile kill the workers that have had their time."""
         while True:
             deadline = min(w.deadline for w in self._workers)
             try:
@@ -187,7 +187,7 @@ class Pool:
                 return self._events.get(timeout=wait)
             except queue.Empty:
                 for worker in self._workers:
-                    if worker.deadline <= time.monotonic():
+                    if worker.deadline <= time.monotonic() and not worker.put_off():
                         worker.time_out()
 
     def _take(self, worker: WorkerProcess, answer: Answer | None) -> Done | None:
